@@ -1,0 +1,80 @@
+# What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
+.PHONY: help demo test test-peers lint format bench sanitize docs stubs clean
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# An inherited path would let another tagloom, or another library, win over this one.
+export PYTHONPATH :=
+export PYTHONNOUSERSITE := 1
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# The compiled module is rebuilt when any of these is newer than the last install.
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/cpp/*/*.cpp src/cpp/*/*.hpp)
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "tagloom needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.tools: $(BIN)/python
+	$(PIP) install 'scikit-build-core>=0.11' 'nanobind>=2.9' 'cmake>=3.20' ninja
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(NATIVE)
+	$(PIP) install --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	$(PIP) install --no-build-isolation -e '.[test,lint]'
+	@touch $@
+
+$(VENV)/.peers: $(VENV)/.test
+	$(PIP) install --no-build-isolation -e '.[peers]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## the worked example, printed as a trellis
+	$(BIN)/tagloom demo
+
+test: lint  ## set up, lint, type-check and run the tests
+	$(BIN)/python -m pytest -m "not peers" -q
+
+test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
+	$(BIN)/python -m pytest -m peers -q
+
+lint: $(VENV)/.test  ## style, spelling and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror src/cpp/*/*.cpp src/cpp/*/*.hpp
+	$(BIN)/codespell src docs tests benchmarks examples *.md
+	$(BIN)/mypy
+
+format: $(VENV)/.test  ## format Python and C++ in place
+	$(BIN)/ruff check --fix -q .
+	$(BIN)/ruff format -q .
+	$(BIN)/clang-format -i src/cpp/*/*.cpp src/cpp/*/*.hpp
+
+bench: $(VENV)/.peers  ## measure against the peers, side by side
+	$(BIN)/python benchmarks/trellis.py
+
+sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DTL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
+	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) > build/sanitize.log
+	$(BIN)/cmake --build build/sanitize
+	TAGLOOM_NATIVE=$(abspath build/sanitize) \
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(BIN)/python -m pytest -q -m "not peers" tests/trellis
+
+docs: $(VENV)/.test  ## build the documentation, warnings are errors
+	$(PIP) install --no-build-isolation -e '.[docs]'
+	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+
+stubs: $(VENV)/.installed  ## rewrite the stub of the native module
+	$(BIN)/python -m nanobind.stubgen -q -m tagloom._native -o src/tagloom/_native.pyi
+
+clean:  ## remove everything that the other targets made
+	rm -rf $(VENV) build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,8 @@
+// What module.cpp calls: one function per subject.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tagloom {
+void bind_trellis(nanobind::module_& m);
+}  // namespace tagloom

@@ -1,0 +1,10 @@
+// The Python face of the native core. Each bind_* function lives in the file of its subject.
+
+#include <nanobind/nanobind.h>
+
+#include "bind/bind.hpp"
+
+NB_MODULE(_native, m) {
+    m.doc() = "The native core of tagloom.";
+    tagloom::bind_trellis(m);
+}

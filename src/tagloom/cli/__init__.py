@@ -1,0 +1,56 @@
+"""The command line: one file per command, each imported only when it runs.
+
+Conventions: results on stdout, everything else on stderr; ``--json`` for machines; exit code 2 and
+one line for a user's mistake, with the traceback kept for ``--debug``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from tagloom.errors import TagloomError
+
+# name -> (module, one-line help). A command's module is imported only when it runs, so that
+# start-up stays cheap.
+COMMANDS = {
+    "demo": ("tagloom.cli.demo", "Show the worked example as a trellis."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup)
+@click.version_option(package_name="tagloom")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def group(ctx: click.Context, debug: bool) -> None:
+    """Label sequences: train, tag, evaluate."""
+    ctx.obj = {"debug": debug}
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user's is one line and exit code 2."""
+    debug = "--debug" in sys.argv
+    try:
+        group()
+    except (TagloomError, OSError) as error:
+        if debug:
+            raise
+        click.echo(f"tagloom: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,54 @@
+"""The exception tree. Every class is also the built-in that a caller would expect.
+
+::
+
+    TagloomError
+    ├── ShapeError          (ValueError)    arrays that do not fit each other
+    ├── ScoreError          (ValueError)    NaN or +inf where a score is expected
+    ├── LabelError          (ValueError)    a label that the label set does not have
+    ├── InfeasibleError     (ValueError)    the constraints leave no path
+    └── MissingExtraError   (ImportError)   an optional package is not installed
+"""
+
+from __future__ import annotations
+
+
+class TagloomError(Exception):
+    """Base of all errors that tagloom raises on purpose."""
+
+
+class ShapeError(TagloomError, ValueError):
+    """Arrays whose shapes, types or offsets do not fit each other."""
+
+
+class ScoreError(TagloomError, ValueError):
+    """A score that is NaN or +inf; −inf is allowed and means forbidden."""
+
+
+class LabelError(TagloomError, ValueError):
+    """A label that is not in the label set."""
+
+
+class InfeasibleError(TagloomError, ValueError):
+    """The scores and constraints leave no path; says which sequence and position.
+
+    Attributes
+    ----------
+    sequence : int
+        Index of the sequence in its batch.
+    position : int
+        First position that no path reaches; the length of the sequence if
+        every position is reachable but no path may stop.
+    """
+
+    def __init__(self, message: str, sequence: int, position: int) -> None:
+        super().__init__(message)
+        self.sequence = sequence
+        self.position = position
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (str(self), self.sequence, self.position))
+
+
+class MissingExtraError(TagloomError, ImportError):
+    """An optional package is needed; the message gives the install line."""
