@@ -1,7 +1,412 @@
+// Python bindings of the trellis: check shapes, release the GIL, call core. The Python class
+// tagloom.Trellis prepares the arrays and words the errors for users; the checks here are the last
+// line that keeps every read inside its array.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+
 #include "bind/bind.hpp"
+#include "core/automaton.hpp"
+#include "core/dense.hpp"
+#include "core/dispatch.hpp"
+#include "core/threads.hpp"
+
 namespace nb = nanobind;
+
 namespace tagloom {
-void bind_trellis(nb::module_& m) {
-    m.def("instruction_sets", [] { return nb::make_tuple("baseline"); });
+namespace {
+
+template <class T, int D>
+using Array = nb::ndarray<T, nb::numpy, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+template <class T, int D>
+using Maybe = std::optional<Array<T, D>>;
+
+void require(bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(what);
 }
+
+template <class A>
+auto data_or_null(const std::optional<A>& array) -> decltype(array->data()) {
+    return array ? array->data() : nullptr;
+}
+
+void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
+    const int64_t n = offsets.shape(0);
+    require(n >= 1 && offsets(0) == 0 && offsets(n - 1) == tokens,
+            "offsets must run from 0 to the number of tokens");
+    for (int64_t i = 0; i + 1 < n; ++i)
+        require(offsets(i) <= offsets(i + 1), "offsets must not decrease");
+}
+
+// ---------------------------------------------------------------------------------------------
+// Checks of scores
+
+// The flat index of the first NaN or +inf, or -1.
+template <class R>
+int64_t first_bad_score(const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array) {
+    const R* x = array.data();
+    const int64_t n = array.size();
+    nb::gil_scoped_release release;
+    constexpr int64_t block = 1024;
+    for (int64_t lo = 0; lo < n; lo += block) {
+        const int64_t hi = std::min(lo + block, n);
+        int bad = 0;
+        for (int64_t i = lo; i < hi; ++i) bad |= !(x[i] < std::numeric_limits<R>::infinity());
+        if (!bad) continue;
+        for (int64_t i = lo; i < hi; ++i)
+            if (!(x[i] < std::numeric_limits<R>::infinity())) return i;
+    }
+    return -1;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Dense moves
+
+template <class In>
+DenseBatch<In> dense_batch(const Array<const In, 2>& emit, const Array<const int64_t, 1>& offsets,
+                           const Array<const double, 4>& moves, const Array<const double, 1>& start,
+                           const Array<const double, 1>& stop, const Maybe<const In, 3>& edge,
+                           int64_t threads) {
+    const int64_t Y = emit.shape(1), tokens = emit.shape(0);
+    check_offsets(offsets, tokens);
+    const int64_t levels = moves.shape(0), G = moves.shape(1);
+    int64_t power = 1;
+    for (int64_t k = 1; k < levels; ++k) power *= Y;
+    require(Y > 0 && levels > 0 && G == power, "moves must be [k, Y^(k-1), Y, Y]");
+    require(int64_t(moves.shape(2)) == Y && int64_t(moves.shape(3)) == Y, "moves must be [k, Y^(k-1), Y, Y]");
+    require(int64_t(start.shape(0)) == Y && int64_t(stop.shape(0)) == Y, "start and stop must be [Y]");
+    if (edge)
+        require(G == 1 && int64_t(edge->shape(0)) == tokens && int64_t(edge->shape(1)) == Y &&
+                    int64_t(edge->shape(2)) == Y,
+                "edge must be [tokens, Y, Y], with first-order moves");
+    return {Y, G, levels, moves.data(), start.data(), stop.data(), emit.data(), data_or_null(edge),
+            offsets.data(), int64_t(offsets.shape(0)) - 1, threads};
+}
+
+template <class In>
+void dense_viterbi(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
+                   Array<const double, 4> moves, Array<const double, 1> start,
+                   Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
+                   Array<int32_t, 1> path, Array<double, 1> score) {
+    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
+    require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N, "wrong output shape");
+    nb::gil_scoped_release release;
+    viterbi(batch, path.data(), score.data());
+}
+
+template <class In>
+void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
+               Array<const double, 4> moves, Array<const double, 1> start,
+               Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
+               Maybe<const double, 1> weight, Array<double, 1> log_z, Array<bool, 1> ok,
+               Maybe<In, 2> marginals, Maybe<In, 3> pairs, Maybe<double, 4> transitions,
+               Maybe<double, 1> start_counts, Maybe<double, 1> stop_counts) {
+    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
+    const int64_t N = batch.N, Y = batch.Y, tokens = emit.shape(0);
+    require(int64_t(log_z.shape(0)) == N && int64_t(ok.shape(0)) == N, "wrong output shape");
+    require(!weight || int64_t(weight->shape(0)) == N, "weight must be [N]");
+    require(!marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
+            "marginals must be [tokens, Y]");
+    require(!pairs || (batch.G == 1 && int64_t(pairs->shape(0)) == tokens &&
+                       int64_t(pairs->shape(1)) == Y && int64_t(pairs->shape(2)) == Y),
+            "pairs must be [tokens, Y, Y], with first-order moves");
+    require(!transitions || (transitions->shape(0) == moves.shape(0) &&
+                             transitions->shape(1) == moves.shape(1) &&
+                             int64_t(transitions->shape(2)) == Y && int64_t(transitions->shape(3)) == Y),
+            "transitions must have the shape of moves");
+    require(!start_counts || int64_t(start_counts->shape(0)) == Y, "start_counts must be [Y]");
+    require(!stop_counts || int64_t(stop_counts->shape(0)) == Y, "stop_counts must be [Y]");
+    const Expected<In> expected{data_or_null(marginals), data_or_null(pairs), data_or_null(transitions),
+                                data_or_null(start_counts), data_or_null(stop_counts)};
+    const double* weights = data_or_null(weight);
+    nb::gil_scoped_release release;
+    sum(batch, weights, expected, log_z.data(), ok.data());
+}
+
+// ---------------------------------------------------------------------------------------------
+// Automata
+
+Automaton make_automaton(int64_t n_labels, Array<const int32_t, 1> label, Array<const int32_t, 1> src,
+                         Array<const int32_t, 1> dst, Array<const double, 1> score,
+                         Array<const double, 1> start, Array<const double, 1> stop) {
+    const int64_t S = label.shape(0), M = src.shape(0);
+    require(int64_t(dst.shape(0)) == M && int64_t(score.shape(0)) == M, "src, dst and score must be [M]");
+    require(int64_t(start.shape(0)) == S && int64_t(stop.shape(0)) == S, "label, start and stop must be [S]");
+    for (int64_t s = 0; s < S; ++s)
+        require(label(s) >= 0 && label(s) < n_labels, "label out of range");
+    for (int64_t m = 0; m < M; ++m) {
+        require(src(m) >= 0 && src(m) < S && dst(m) >= 0 && dst(m) < S, "state out of range");
+        require(m == 0 || dst(m - 1) <= dst(m), "moves must be sorted by dst");
+    }
+    Automaton a;
+    a.Y = n_labels;
+    a.label.assign(label.data(), label.data() + S);
+    a.src.assign(src.data(), src.data() + M);
+    a.dst.assign(dst.data(), dst.data() + M);
+    a.score.assign(score.data(), score.data() + M);
+    a.start.assign(start.data(), start.data() + S);
+    a.stop.assign(stop.data(), stop.data() + S);
+    a.index();
+    return a;
+}
+
+// A ragged batch for an automaton: hands out its sequences.
+template <class In>
+struct Ragged {
+    const Automaton& a;
+    Array<const In, 2> emit;
+    Maybe<const In, 3> edge;
+    Array<const int64_t, 1> offsets;
+    int64_t N;
+
+    Ragged(const Automaton& a_, const Array<const In, 2>& emit_, const Maybe<const In, 3>& edge_,
+           const Array<const int64_t, 1>& offsets_)
+        : a(a_), emit(emit_), edge(edge_), offsets(offsets_), N(int64_t(offsets_.shape(0)) - 1) {
+        check_offsets(offsets, emit.shape(0));
+        require(int64_t(emit.shape(1)) == a.Y, "emit must be [tokens, Y]");
+        require(!edge || (edge->shape(0) == emit.shape(0) && int64_t(edge->shape(1)) == a.Y &&
+                          int64_t(edge->shape(2)) == a.Y),
+                "edge must be [tokens, Y, Y]");
+    }
+    int64_t first(int64_t i) const { return offsets(i); }
+    Sequence<In> operator[](int64_t i) const {
+        return {emit.data() + first(i) * a.Y, edge ? edge->data() + first(i) * a.Y * a.Y : nullptr,
+                offsets(i + 1) - first(i)};
+    }
+    // work(i, sequence, worker) for every sequence that is not empty.
+    template <class Work>
+    void each(int64_t threads, const Work& work) const {
+        if (int64_t(emit.shape(0)) * a.moves() < 100'000) threads = 1;
+        parallel_for(N, threads, [&](int64_t i, int64_t worker) {
+            const Sequence<In> x = (*this)[i];
+            if (x.T > 0) work(i, x, worker);
+        });
+    }
+};
+
+template <class In>
+void automaton_scores(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                      Array<const int64_t, 1> offsets, bool sum, bool forwards, int64_t threads,
+                      Array<double, 2> out) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    const int64_t S = a.states();
+    require(out.shape(0) == emit.shape(0) && int64_t(out.shape(1)) == S, "wrong output shape");
+    const Fold fold = sum ? Fold::log_sum : Fold::max;
+    nb::gil_scoped_release release;
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
+        double* to = out.data() + batch.first(i) * S;
+        if (forwards)
+            forward(a, x, fold, to);
+        else
+            backward(a, x, fold, to);
+    });
+}
+
+template <class In>
+void automaton_log_partition(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                             Array<const int64_t, 1> offsets, int64_t threads, Array<double, 1> log_z) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    require(int64_t(log_z.shape(0)) == batch.N, "wrong output shape");
+    nb::gil_scoped_release release;
+    std::fill_n(log_z.data(), batch.N, 0.0);
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { log_z.data()[i] = log_partition(a, x); });
+}
+
+template <class In>
+void automaton_sum(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                   Array<const int64_t, 1> offsets, int64_t threads, Maybe<const double, 1> weight,
+                   Array<double, 1> log_z, Maybe<In, 2> marginals, Maybe<In, 3> pairs,
+                   Maybe<double, 1> moves, Maybe<double, 1> start_counts, Maybe<double, 1> stop_counts) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    const int64_t Y = a.Y, M = a.moves(), S = a.states(), tokens = emit.shape(0), N = batch.N;
+    require(int64_t(log_z.shape(0)) == N && (!weight || int64_t(weight->shape(0)) == N), "must be [N]");
+    require(!marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
+            "marginals must be [tokens, Y]");
+    require(!pairs || (int64_t(pairs->shape(0)) == tokens && int64_t(pairs->shape(1)) == Y &&
+                       int64_t(pairs->shape(2)) == Y),
+            "pairs must be [tokens, Y, Y]");
+    require(!moves || int64_t(moves->shape(0)) == M, "moves must be [M]");
+    require(!start_counts || int64_t(start_counts->shape(0)) == S, "start_counts must be [S]");
+    require(!stop_counts || int64_t(stop_counts->shape(0)) == S, "stop_counts must be [S]");
+    nb::gil_scoped_release release;
+    std::fill_n(log_z.data(), N, 0.0);
+    // A fixed number of shards, each with sums of its own: the same bits for any number of threads.
+    const bool counting = moves || start_counts || stop_counts;
+    const int64_t shards = counting ? std::min<int64_t>(16, N) : N;
+    std::vector<std::vector<double>> partial(counting ? shards : 0);
+    if (tokens * M < 100'000) threads = 1;
+    parallel_for(shards, threads, [&](int64_t shard, int64_t) {
+        AutomatonExpected<In> expected;
+        if (counting) {
+            partial[shard].assign(M + 2 * S, 0.0);
+            expected.moves = partial[shard].data();
+            expected.start = expected.moves + M;
+            expected.stop = expected.start + S;
+        }
+        for (int64_t i = shard; i < N; i += shards) {
+            const Sequence<In> x = batch[i];
+            if (x.T == 0) continue;
+            if (marginals) expected.marginals = marginals->data() + batch.first(i) * Y;
+            if (pairs) expected.pairs = pairs->data() + batch.first(i) * Y * Y;
+            log_z.data()[i] = expectations(a, x, weight ? weight->data()[i] : 1.0, expected);
+        }
+    });
+    for (const auto& p : partial) {
+        for (int64_t m = 0; moves && m < M; ++m) moves->data()[m] += p[m];
+        for (int64_t s = 0; start_counts && s < S; ++s) start_counts->data()[s] += p[M + s];
+        for (int64_t s = 0; stop_counts && s < S; ++s) stop_counts->data()[s] += p[M + S + s];
+    }
+}
+
+template <class In>
+void automaton_distant_pairs(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                             Array<const int64_t, 1> offsets, int64_t distance, int64_t threads,
+                             Array<In, 3> pairs) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    require(pairs.shape(0) == emit.shape(0) && int64_t(pairs.shape(1)) == a.Y &&
+                int64_t(pairs.shape(2)) == a.Y && distance > 0,
+            "pairs must be [tokens, Y, Y]");
+    nb::gil_scoped_release release;
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
+        distant_pairs(a, x, distance, pairs.data() + batch.first(i) * a.Y * a.Y);
+    });
+}
+
+template <class In>
+void automaton_viterbi(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                       Array<const int64_t, 1> offsets, int64_t threads, Array<int32_t, 1> path) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    require(path.shape(0) == emit.shape(0), "wrong output shape");
+    nb::gil_scoped_release release;
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { viterbi(a, x, path.data() + batch.first(i)); });
+}
+
+template <class In>
+std::vector<nb::object> automaton_nbest(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                                        Array<const int64_t, 1> offsets, int64_t n, int64_t threads) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    std::vector<std::vector<int32_t>> paths(batch.N);
+    std::vector<size_t> found(batch.N, 1);  // an empty sequence has one empty path
+    {
+        nb::gil_scoped_release release;
+        batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { found[i] = nbest(a, x, n, paths[i]); });
+    }
+    std::vector<nb::object> out;
+    for (int64_t i = 0; i < batch.N; ++i) {
+        auto* own = new std::vector<int32_t>(std::move(paths[i]));
+        nb::capsule owner(own, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
+        const size_t T = offsets(i + 1) - offsets(i);
+        out.push_back(nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<2>>(own->data(), {found[i], T}, owner)));
+    }
+    return out;
+}
+
+template <class In>
+void automaton_sample(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                      Array<const int64_t, 1> offsets, Array<const double, 2> uniform, int64_t threads,
+                      Array<int32_t, 2> paths) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    const int64_t n = uniform.shape(0), tokens = emit.shape(0);
+    require(int64_t(uniform.shape(1)) == tokens && int64_t(paths.shape(0)) == n && int64_t(paths.shape(1)) == tokens,
+            "uniform and paths must be [n, tokens]");
+    nb::gil_scoped_release release;
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
+        sample(a, x, n, uniform.data() + batch.first(i), tokens, paths.data() + batch.first(i));
+    });
+}
+
+template <class In>
+void automaton_entropy(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                       Array<const int64_t, 1> offsets, int64_t threads, Array<double, 1> out) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    require(int64_t(out.shape(0)) == batch.N, "wrong output shape");
+    nb::gil_scoped_release release;
+    std::fill_n(out.data(), batch.N, 0.0);
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { out.data()[i] = entropy(a, x); });
+}
+
+template <class In>
+int64_t automaton_first_dead_position(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge) {
+    const int64_t T = emit.shape(0);
+    require(int64_t(emit.shape(1)) == a.Y, "emit must be [T, Y]");
+    require(!edge || (int64_t(edge->shape(0)) == T && int64_t(edge->shape(1)) == a.Y && int64_t(edge->shape(2)) == a.Y),
+            "edge must be [T, Y, Y]");
+    nb::gil_scoped_release release;
+    return first_dead_position(a, Sequence<In>{emit.data(), data_or_null(edge), T});
+}
+
+template <class In>
+void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                          Array<const int64_t, 1> offsets, Array<const int32_t, 1> path, Array<double, 1> score) {
+    const Ragged<In> batch(a, emit, edge, offsets);
+    require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N, "wrong shape");
+    nb::gil_scoped_release release;
+    for (int64_t i = 0; i < batch.N; ++i)
+        score.data()[i] = path_score(a, batch[i], path.data() + batch.first(i));
+}
+
+template <class R>
+void bind_for(nb::module_& m, nb::class_<Automaton>& automaton) {
+    m.def("first_bad_score", first_bad_score<R>, nb::arg("array").noconvert());
+    m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"), nb::arg("moves"),
+          nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(), nb::arg("threads"),
+          nb::arg("path").noconvert(), nb::arg("score").noconvert());
+    m.def("dense_sum", dense_sum<R>, nb::arg("emit").noconvert(), nb::arg("offsets"), nb::arg("moves"),
+          nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(), nb::arg("threads"),
+          nb::arg("weight").none(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert(),
+          nb::arg("marginals").noconvert() = nb::none(), nb::arg("pairs").noconvert() = nb::none(),
+          nb::arg("transitions").noconvert() = nb::none(), nb::arg("start_counts").noconvert() = nb::none(),
+          nb::arg("stop_counts").noconvert() = nb::none());
+    automaton
+        .def("scores", automaton_scores<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
+             nb::arg("sum"), nb::arg("forwards"), nb::arg("threads"), nb::arg("out").noconvert())
+        .def("log_partition", automaton_log_partition<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("threads"), nb::arg("log_z").noconvert())
+        .def("sum", automaton_sum<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
+             nb::arg("threads"), nb::arg("weight").none(), nb::arg("log_z").noconvert(),
+             nb::arg("marginals").noconvert() = nb::none(), nb::arg("pairs").noconvert() = nb::none(),
+             nb::arg("moves").noconvert() = nb::none(), nb::arg("start_counts").noconvert() = nb::none(),
+             nb::arg("stop_counts").noconvert() = nb::none())
+        .def("distant_pairs", automaton_distant_pairs<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("distance"), nb::arg("threads"), nb::arg("pairs").noconvert())
+        .def("viterbi", automaton_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("threads"), nb::arg("path").noconvert())
+        .def("nbest", automaton_nbest<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
+             nb::arg("n"), nb::arg("threads"))
+        .def("sample", automaton_sample<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
+             nb::arg("uniform"), nb::arg("threads"), nb::arg("paths").noconvert())
+        .def("entropy", automaton_entropy<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("threads"), nb::arg("out").noconvert())
+        .def("first_dead_position", automaton_first_dead_position<R>, nb::arg("emit").noconvert(),
+             nb::arg("edge").none())
+        .def("path_score", automaton_path_score<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("path"), nb::arg("score").noconvert());
+}
+
+}  // namespace
+
+void bind_trellis(nb::module_& m) {
+    m.def("instruction_sets", instruction_sets, "Names of those this machine can run, narrowest first.");
+    m.def("instruction_set", [] { return kernels().name; }, "The one in use.");
+    m.def("use_instruction_set", use_instruction_set, nb::arg("name"), "False if this machine cannot run it.");
+    nb::class_<Automaton> automaton(m, "Automaton");
+    automaton.def(
+        "__init__",
+        [](Automaton* self, int64_t n_labels, Array<const int32_t, 1> label, Array<const int32_t, 1> src,
+           Array<const int32_t, 1> dst, Array<const double, 1> score, Array<const double, 1> start,
+           Array<const double, 1> stop) {
+            new (self) Automaton(make_automaton(n_labels, label, src, dst, score, start, stop));
+        },
+        nb::arg("n_labels"), nb::arg("label"), nb::arg("src"), nb::arg("dst"), nb::arg("score"),
+        nb::arg("start"), nb::arg("stop"));
+    bind_for<float>(m, automaton);
+    bind_for<double>(m, automaton);
+}
+
 }  // namespace tagloom

@@ -1,0 +1,768 @@
+// The recursions of kernels.hpp, for one instruction set: TL_ISA names it, TL_VECTOR_BYTES is the
+// width of its vectors. No standard library in here; see vectors.hpp for the reason.
+
+#include "core/kernels.hpp"
+
+#include "core/vectors.hpp"
+
+namespace tagloom {
+namespace {
+
+constexpr int NV = 2;  // vectors per row of lanes: a broadcast score then serves two of them
+template <class R>
+constexpr int W = TL_VECTOR_BYTES / sizeof(R);
+template <class R>
+constexpr int L = NV* W<R>;  // lanes
+template <class R>
+constexpr R minus_inf = -__builtin_inf();
+// With the guard on, every reachable forward or backward value stays above this, or the run is
+// given up as not ok. Products of three such values are still normal numbers.
+constexpr double tiny = 1e-100, log_tiny = -230.0;
+constexpr double ln2 = 0.693147180559945309417;
+
+double log(double x) { return __builtin_log(x); }
+
+template <int N>
+struct Size {
+    static constexpr int value = N;
+};
+
+// ---------------------------------------------------------------------------------------------
+// Semirings, as the two operations of a vector-times-matrix step.
+
+struct MaxPlus {
+    template <class R>
+    static constexpr R zero = minus_inf<R>;
+    template <class V, class M>
+    static V step(V sum, V from, M move) {
+        return max<V>(sum, from + move);
+    }
+    template <class V>
+    static V times(V a, V b) {
+        return a + b;
+    }
+};
+
+struct SumTimes {
+    template <class R>
+    static constexpr R zero = 0;
+    template <class V, class M>
+    static V step(V sum, V from, M move) {
+        return sum + from * move;
+    }
+    template <class V>
+    static V times(V a, V b) {
+        return a * b;
+    }
+};
+
+// ---------------------------------------------------------------------------------------------
+// Lanes: every array has lanes as its last axis.
+
+// to[j] = (+)_i from[i] (x) m[i, j], times row[j] if given, for B columns j. Strides in elements.
+template <class Semiring, int B, class R>
+inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
+                      int64_t mj, R* to, int64_t to_stride, const R* row) {
+    using V = Vector<R>;
+    V sum[B][NV];
+    for (int j = 0; j < B; ++j)
+        for (int v = 0; v < NV; ++v) sum[j][v] = V{} + Semiring::template zero<R>;
+    for (int64_t i = 0; i < n; ++i) {
+        V f[NV];
+        for (int v = 0; v < NV; ++v) f[v] = load(from + i * from_stride + v * W<R>);
+        for (int j = 0; j < B; ++j) {
+            V move = V{} + m[i * mi + j * mj];
+            for (int v = 0; v < NV; ++v) sum[j][v] = Semiring::step(sum[j][v], f[v], move);
+        }
+    }
+    for (int j = 0; j < B; ++j)
+        for (int v = 0; v < NV; ++v) {
+            V x = sum[j][v];
+            if (row) x = Semiring::times(x, load(row + j * L<R> + v * W<R>));
+            store(to + j * to_stride + v * W<R>, x);
+        }
+}
+
+// The same for n columns j, in tiles.
+template <class Semiring, class R>
+inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
+                      int64_t mj, R* to, int64_t to_stride, const R* row) {
+    constexpr int B = 5;
+    int64_t j = 0;
+    auto tile = [&](auto width) {
+        lane_tile<Semiring, width.value>(n, from, from_stride, m + j * mj, mi, mj,
+                                         to + j * to_stride, to_stride,
+                                         row ? row + j * L<R> : nullptr);
+        j += width.value;
+    };
+    while (n - j >= B) tile(Size<B>{});
+    switch (n - j) {
+        case 4: tile(Size<4>{}); break;
+        case 3: tile(Size<3>{}); break;
+        case 2: tile(Size<2>{}); break;
+        case 1: tile(Size<1>{}); break;
+    }
+}
+
+// All blocks of one forward step: to[g*Y + c] = (+)_a from[a*G + g] (x) m[g, a, c] (x) row[c].
+template <class Semiring, class R>
+inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, const R* row, R* to) {
+    const int64_t Y = moves.Y, G = moves.G;
+    const R* m = moves.matrix(t);
+    for (int64_t g = 0; g < G; ++g)
+        lane_step<Semiring>(Y, from + g * L<R>, G * L<R>, m + g * Y * moves.stride, moves.stride,
+                            1, to + g * Y * L<R>, L<R>, row);
+}
+
+// All blocks of one backward step: to[a*G + g] = (+)_c m[g, a, c] (x) from[g*Y + c].
+template <class Semiring, class R>
+inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to) {
+    const int64_t Y = moves.Y, G = moves.G;
+    const R* m = moves.matrix(t);
+    for (int64_t g = 0; g < G; ++g)
+        lane_step<Semiring>(Y, from + g * Y * L<R>, L<R>, m + g * Y * moves.stride, 1, moves.stride,
+                            to + g * L<R>, G * L<R>, static_cast<const R*>(nullptr));
+}
+
+// Reads position t of every sequence that is long enough into row[y, lane]; other lanes get 0.
+template <class In, class R>
+inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, int64_t active,
+                   R* row) {
+    for (int64_t l = 0; l < active; ++l) {
+        const In* from = emit + (first[l] + t) * Y;
+        for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = static_cast<R>(from[y]);
+    }
+    for (int64_t l = active; l < L<R>; ++l)
+        for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = 0;
+}
+
+// The largest of n rows, in each lane.
+template <class R>
+inline void lane_max(const R* rows, int64_t n, Vector<R>* m) {
+    for (int v = 0; v < NV; ++v) m[v] = Vector<R>{} + minus_inf<R>;
+    for (int64_t i = 0; i < n; ++i)
+        for (int v = 0; v < NV; ++v) m[v] = max<Vector<R>>(m[v], load(rows + i * L<R> + v * W<R>));
+}
+
+// The state with number i when states are ordered by their last label, then the one before, ...:
+// the order in which ties are broken.
+inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
+    if (S == Y) return i;
+    int64_t s = 0;
+    for (int64_t power = 1; power < S; power *= Y, i /= Y) s = s * Y + i % Y;  // digits reversed
+    return s;
+}
+
+// alpha[t, s] = max over the best paths that end in s, less their maximum at t, so that numbers stay
+// small however long the sequence. The path is found again on the way back, by asking at each
+// position which predecessor gave the maximum: cheaper than to store it for every state.
+template <class In, class R>
+void viterbi_lanes(const LaneViterbi<In, R>& task) {
+    using V = Vector<R>;
+    const Moves<R>& moves = *task.moves;
+    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.length[0];
+    V low[NV], high[NV];  // the most negative alpha and the largest |maximum|, for `sure`
+    for (int v = 0; v < NV; ++v) low[v] = high[v] = V{};
+    int64_t active = task.n;
+    for (int64_t t = 0; t < T; ++t) {
+        while (task.length[active - 1] <= t) --active;
+        gather<In, R>(task.emit, Y, t, task.first, active, task.row);
+        R* alpha = task.alpha + t * S * L<R>;
+        if (t == 0) {
+            for (int64_t s = 0; s < S; ++s)
+                for (int v = 0; v < NV; ++v) {
+                    V x = V{} + minus_inf<R>;
+                    if (s < Y) x = load(task.row + s * L<R> + v * W<R>) + moves.start[s];
+                    store(alpha + s * L<R> + v * W<R>, x);
+                }
+        } else {
+            lane_forward<MaxPlus>(moves, t, alpha - S * L<R>, task.row, alpha);
+        }
+        V m[NV];
+        lane_max(alpha, S, m);
+        for (int v = 0; v < NV; ++v) {
+            m[v] = m[v] == minus_inf<R> ? V{} : m[v];
+            high[v] = max<V>(high[v], max<V>(m[v], -m[v]));
+        }
+        for (int64_t s = 0; s < S; ++s)
+            for (int v = 0; v < NV; ++v) {
+                R* p = alpha + s * L<R> + v * W<R>;
+                V x = load(p) - m[v];
+                store(p, x);
+                if constexpr (sizeof(R) == 4) low[v] = x == minus_inf<R> ? low[v] : -max<V>(-low[v], -x);
+            }
+    }
+
+    // Rounding is at most half a unit for each of four operations on numbers no larger than this, at
+    // every position; two alphas closer than twice the sum may be in the wrong order.
+    R slack[L<R>];
+    if constexpr (sizeof(R) == 4)
+        for (int64_t l = 0; l < task.n; ++l) {
+            double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
+            slack[l] = static_cast<R>(8 * 0x1p-24 * (task.length[l] + 1) * size);
+        }
+
+    int64_t state[L<R>];
+    active = 0;
+    for (int64_t t = T - 1; t >= 0; --t) {
+        const R* alpha = task.alpha + t * S * L<R>;
+        for (int64_t l = 0; l < active; ++l) {  // state[l] is at t + 1; find its predecessor
+            if (state[l] < 0) continue;
+            const int64_t g = state[l] / Y, c = state[l] % Y;
+            const R* m = moves.matrix(t + 1) + g * Y * moves.stride + c;
+            const R* from = alpha + g * L<R> + l;
+            R best = minus_inf<R>, second = minus_inf<R>;
+            int64_t arg = 0;
+            for (int64_t a = 0; a < Y; ++a) {
+                const R x = from[a * G * L<R>] + m[a * moves.stride];
+                if constexpr (sizeof(R) == 4) {
+                    const R smaller = x > best ? best : x;
+                    second = smaller > second ? smaller : second;
+                }
+                arg = x > best ? a : arg;
+                best = x > best ? x : best;
+            }
+            if constexpr (sizeof(R) == 4)
+                if (!(best - second > slack[l]) && second > minus_inf<R>) task.sure[l] = false;
+            state[l] = arg * G + g;
+            task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
+        }
+        for (; active < task.n && task.length[active] == t + 1; ++active) {  // sequences that end here
+            const int64_t l = active;
+            R best = minus_inf<R>, second = minus_inf<R>;
+            int64_t arg = -1;
+            for (int64_t i = 0; i < S; ++i) {
+                const int64_t s = by_last_label(i, Y, S);
+                const R x = alpha[s * L<R> + l] + moves.stop[s % Y];
+                if (x > best) {
+                    second = best;
+                    best = x;
+                    arg = s;
+                } else if (x > second) {
+                    second = x;
+                }
+            }
+            state[l] = arg;
+            task.sure[l] = sizeof(R) == 8 || best - second > slack[l] || !(second > minus_inf<R>);
+            int32_t* path = task.path + task.first[l];
+            if (arg < 0)
+                for (int64_t u = 0; u <= t; ++u) path[u] = -1;
+            else
+                path[t] = static_cast<int32_t>(arg % Y);
+        }
+    }
+}
+
+// acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block of
+// the state space. A and C are the tile's sizes.
+template <int A, int C, class R>
+inline void outer_tile(int64_t t0, int64_t t1, const R* alpha, const R* b, int64_t step,
+                       int64_t alpha_stride, double* acc, int64_t Y, const R* P, int64_t stride) {
+    using V = Vector<R>;
+    constexpr int64_t chunk = 64;  // float sums are handed to double this often
+    double total[A][C] = {};
+    for (int64_t lo = t0; lo < t1; lo += chunk) {
+        V sum[A][C] = {};
+        const int64_t hi = lo + chunk < t1 ? lo + chunk : t1;
+        for (int64_t t = lo; t < hi; ++t)
+            for (int v = 0; v < NV; ++v) {
+                V x[A], y[C];
+                for (int i = 0; i < A; ++i)
+                    x[i] = load(alpha + (t - 1) * step + i * alpha_stride + v * W<R>);
+                for (int j = 0; j < C; ++j) y[j] = load(b + t * step + j * L<R> + v * W<R>);
+                for (int i = 0; i < A; ++i)
+                    for (int j = 0; j < C; ++j) sum[i][j] += x[i] * y[j];
+            }
+        for (int i = 0; i < A; ++i)
+            for (int j = 0; j < C; ++j)
+                for (int w = 0; w < W<R>; ++w) total[i][j] += sum[i][j][w];
+    }
+    for (int i = 0; i < A; ++i)
+        for (int j = 0; j < C; ++j) acc[i * Y + j] += total[i][j] * P[i * stride + j];
+}
+
+template <class R>
+inline void outer(const Moves<R>& moves, int64_t t0, int64_t t1, const R* alpha, const R* b,
+                  double* acc) {
+    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), step = S * L<R>;
+    const R* m = moves.matrix(t0);
+    for (int64_t g = 0; g < G; ++g) {
+        const R* P = m + g * Y * moves.stride;
+        double* out = acc + g * Y * Y;
+        const R* from = alpha + g * L<R>;
+        const R* to = b + g * Y * L<R>;
+        int64_t a = 0;
+        auto rows = [&](auto size) {
+            constexpr int A = size.value;
+            int64_t c = 0;
+            for (; c + 3 <= Y; c += 3)
+                outer_tile<A, 3>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
+                                 out + a * Y + c, Y, P + a * moves.stride + c, moves.stride);
+            for (; c < Y; ++c)
+                outer_tile<A, 1>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
+                                 out + a * Y + c, Y, P + a * moves.stride + c, moves.stride);
+            a += A;
+        };
+        while (a + 4 <= Y) rows(Size<4>{});
+        while (a < Y) rows(Size<1>{});
+    }
+}
+
+// Forward sums of probabilities, rescaled at every position by a power of two (exact, and no
+// logarithm to take); then, if asked, backward sums and the expectations that both give.
+template <class In, class R>
+void sum_lanes(const LaneSum<In, R>& task) {
+    using V = Vector<R>;
+    const Moves<R>& moves = *task.moves;
+    const int64_t Y = moves.Y, S = moves.states(), T = task.length[0];
+    const int64_t n = task.n;
+    double offset[L<R>] = {};   // sum of row maxima
+    Bits<R> exponent[NV] = {};  // sum of the exponents scaled away
+    Bits<R> bad[NV] = {};
+    bool guard = sizeof(R) == 8 && task.guard;
+    auto watch = [&](int v, V x) {  // a reachable value that is too small to be trusted
+        bad[v] |= cast_bits<Bits<R>>((x > R(0)) & (x < R(tiny)));
+    };
+
+    int64_t active = n;
+    for (int64_t t = 0; t < T; ++t) {
+        while (task.length[active - 1] <= t) --active;
+        R* row = task.rows + (task.backward ? t : 0) * Y * L<R>;
+        R* alpha = task.alpha + (task.backward ? t : t % 2) * S * L<R>;
+        gather<In, R>(task.emit, Y, t, task.first, active, row);
+        if (t == 0)
+            for (int64_t y = 0; y < Y; ++y)
+                for (int v = 0; v < NV; ++v) {
+                    R* p = row + y * L<R> + v * W<R>;
+                    store(p, load(p) + moves.start[y]);
+                }
+        V m[NV];
+        lane_max(row, Y, m);
+        for (int v = 0; v < NV; ++v) m[v] = m[v] == minus_inf<R> ? V{} : m[v];
+        for (int64_t l = 0; l < active; ++l) offset[l] += m[l / W<R>][l % W<R>];
+        for (int64_t y = 0; y < Y; ++y)
+            for (int v = 0; v < NV; ++v) {
+                R* p = row + y * L<R> + v * W<R>;
+                V x = load(p) - m[v];
+                if (guard) bad[v] |= cast_bits<Bits<R>>((x > minus_inf<R>)&(x < R(log_tiny)));
+                store(p, exp<R>(x));
+            }
+        if (t == 0) {
+            for (int64_t s = 0; s < S; ++s)
+                for (int v = 0; v < NV; ++v)
+                    store(alpha + s * L<R> + v * W<R>,
+                          s < Y ? load(row + s * L<R> + v * W<R>) : V{});
+        } else {
+            const R* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * S * L<R>;
+            lane_forward<SumTimes>(moves, t, before, row, alpha);
+        }
+        lane_max(alpha, S, m);
+        V scale[NV];
+        for (int v = 0; v < NV; ++v) {
+            Bits<R> e;
+            scale[v] = scale_of<R>(m[v], e);
+            exponent[v] += m[v] > R(0) ? e : Bits<R>{};
+        }
+        for (int64_t s = 0; s < S; ++s)
+            for (int v = 0; v < NV; ++v) {
+                R* p = alpha + s * L<R> + v * W<R>;
+                V x = load(p) * scale[v];
+                store(p, x);
+                if (guard) watch(v, x);
+            }
+        for (int64_t l = active - 1; l >= 0 && task.length[l] == t + 1; --l) {
+            double z = 0;
+            for (int64_t s = 0; s < S; ++s) z += double(alpha[s * L<R> + l]) * moves.stop[s % Y];
+            double log_z = offset[l] + ln2 * exponent[l / W<R>][l % W<R>] + task.offsets.stop + log(z);
+            for (int64_t u = 1; u <= t; ++u) {
+                if (u >= moves.levels) {
+                    log_z += (t - u + 1) * task.offsets.levels[moves.levels - 1];
+                    break;
+                }
+                log_z += task.offsets.levels[u - 1];
+            }
+            task.log_z[l] = log_z;
+            task.ok[l] = z > 0 && !bad[l / W<R>][l % W<R>];
+        }
+    }
+    if (!task.backward) return;
+
+    R* beta = task.alpha + T * S * L<R>;  // [S, lanes], behind the last alpha
+    for (int64_t i = 0; i < S * L<R>; ++i) beta[i] = 0;
+    for (int v = 0; v < NV; ++v) bad[v] = Bits<R>{};
+    active = 0;
+    for (int64_t t = T - 1; t >= 0; --t) {
+        const R* alpha = task.alpha + t * S * L<R>;
+        const int64_t going = active;  // lanes whose sequence reaches t + 1
+        for (; active < n && task.length[active] == t + 1; ++active)
+            for (int64_t s = 0; s < S; ++s) beta[s * L<R> + active] = moves.stop[s % Y];
+
+        // total = sum_s alpha[t, s] beta[t, s]; dividing by it makes marginals that sum to one.
+        V total[NV] = {}, m[NV];
+        for (int64_t s = 0; s < S; ++s)
+            for (int v = 0; v < NV; ++v)
+                total[v] += load(alpha + s * L<R> + v * W<R>) * load(beta + s * L<R> + v * W<R>);
+        V inverse[NV];
+        for (int v = 0; v < NV; ++v)
+            inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};
+        const bool edge_of_sequence = t == 0 || active > going;
+        if (task.expected.marginals || edge_of_sequence) {
+            R* gamma = task.rows + T * Y * L<R>;  // [Y, lanes], behind the last row
+            for (int64_t y = 0; y < Y; ++y)
+                for (int v = 0; v < NV; ++v) {
+                    V sum = {};
+                    for (int64_t s = y; s < S; s += Y)
+                        sum += load(alpha + s * L<R> + v * W<R>) * load(beta + s * L<R> + v * W<R>);
+                    store(gamma + y * L<R> + v * W<R>, sum * inverse[v]);
+                }
+            if (task.expected.marginals)
+                for (int64_t l = 0; l < active; ++l) {
+                    In* out = task.expected.marginals + (task.first[l] + t) * Y;
+                    for (int64_t y = 0; y < Y; ++y) out[y] = static_cast<In>(gamma[y * L<R> + l]);
+                }
+            if (t == 0 && task.expected.start)
+                for (int64_t l = 0; l < n; ++l)
+                    for (int64_t y = 0; y < Y; ++y)
+                        task.expected.start[y] += task.weight[l] * gamma[y * L<R> + l];
+            if (task.expected.stop)
+                for (int64_t l = going; l < active; ++l)
+                    for (int64_t y = 0; y < Y; ++y)
+                        task.expected.stop[y] += task.weight[l] * gamma[y * L<R> + l];
+        }
+        if (task.expected.transitions && t + 1 < T) {
+            // b[t+1] becomes what alpha[t] is multiplied with to give expected moves into t + 1.
+            R factor[L<R>] = {};
+            for (int64_t l = 0; l < going; ++l)
+                factor[l] = static_cast<R>(task.weight[l]) * inverse[l / W<R>][l % W<R>];
+            R* b = task.b + (t + 1) * S * L<R>;
+            for (int64_t s = 0; s < S; ++s)
+                for (int v = 0; v < NV; ++v) {
+                    R* p = b + s * L<R> + v * W<R>;
+                    store(p, load(p) * load(factor + v * W<R>));
+                }
+        }
+        if (t == 0) break;
+
+        // b[t] = row[t] * beta[t], rescaled; beta[t-1] = P b[t].
+        lane_max(beta, S, m);
+        R* b = task.b + t * S * L<R>;
+        const R* row = task.rows + t * Y * L<R>;
+        for (int v = 0; v < NV; ++v) {
+            Bits<R> e;
+            m[v] = scale_of<R>(m[v], e);
+        }
+        for (int64_t s = 0; s < S; ++s)
+            for (int v = 0; v < NV; ++v) {
+                V x = load(beta + s * L<R> + v * W<R>) * m[v];
+                if (guard) watch(v, x);
+                store(b + s * L<R> + v * W<R>, x * load(row + s % Y * L<R> + v * W<R>));
+            }
+        lane_backward<SumTimes>(moves, t, b, beta);
+    }
+    for (int64_t l = 0; l < n; ++l)
+        if (bad[l / W<R>][l % W<R>]) task.ok[l] = false;
+    if (task.expected.transitions) {
+        // Short histories have a matrix each; the last matrix serves all later positions.
+        for (int64_t level = 0; level < moves.levels; ++level) {
+            const int64_t t0 = level + 1;
+            const int64_t t1 = level + 1 < moves.levels ? t0 + 1 : T;
+            if (t0 < T) outer(moves, t0, t1, task.alpha, task.b,
+                              task.expected.transitions + level * moves.G * Y * Y);
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// One sequence: labels across the vector, double throughout.
+
+using D = Vector<double>;
+constexpr int WD = W<double>;
+
+// to[c] = ((+)_a from[a * from_stride] (x) m[a, c]) (x) row[c] for B vectors of columns.
+template <class Semiring, int B>
+inline void one_tile(int64_t n, const double* from, int64_t from_stride, const double* m,
+                     int64_t stride, const double* row, double* to) {
+    D sum[B];
+    for (int j = 0; j < B; ++j) sum[j] = D{} + Semiring::template zero<double>;
+    for (int64_t a = 0; a < n; ++a) {
+        const D f = D{} + from[a * from_stride];
+        for (int j = 0; j < B; ++j)
+            sum[j] = Semiring::step(sum[j], f, load(m + a * stride + j * WD));
+    }
+    for (int j = 0; j < B; ++j) store(to + j * WD, Semiring::times(sum[j], load(row + j * WD)));
+}
+
+// One forward step over all blocks. Writes up to a vector past each block: the next block, or the
+// slack at the end of the row, takes it.
+template <class Semiring>
+inline void one_forward(const Moves<double>& moves, const double* m, const double* from,
+                        const double* row, double* to) {
+    const int64_t Y = moves.Y, G = moves.G, stride = moves.stride;
+    for (int64_t g = 0; g < G; ++g) {
+        const double* block = m + g * Y * stride;
+        double* out = to + g * Y;
+        int64_t c = 0;
+        auto tile = [&](auto width) {
+            one_tile<Semiring, width.value>(Y, from + g, G, block + c, stride, row + c, out + c);
+            c += width.value * WD;
+        };
+        while (c + 5 * WD < Y) tile(Size<6>{});
+        switch ((Y - c + WD - 1) / WD) {
+            case 5: tile(Size<5>{}); break;
+            case 4: tile(Size<4>{}); break;
+            case 3: tile(Size<3>{}); break;
+            case 2: tile(Size<2>{}); break;
+            case 1: tile(Size<1>{}); break;
+        }
+    }
+}
+
+inline double one_max(const double* x, int64_t n) {
+    double m = minus_inf<double>;
+    for (int64_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+// Scores of the moves into t: the shared matrix, plus this position's edge scores where given.
+template <class In>
+inline const double* one_scores(const Moves<double>& moves, const In* edge, int64_t t,
+                                double* scratch) {
+    const double* m = moves.matrix(t);
+    if (!edge) return m;
+    const int64_t Y = moves.Y;
+    for (int64_t a = 0; a < Y; ++a)
+        for (int64_t c = 0; c < Y; ++c)
+            scratch[a * moves.stride + c] = m[a * moves.stride + c] + edge[(t * Y + a) * Y + c];
+    return scratch;
+}
+
+template <class In>
+void viterbi_one(const OneViterbi<In>& task) {
+    const Moves<double>& moves = *task.moves;
+    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.T, width = S + 8;
+    // alpha[t] for t in [block start, end), continued from its first row.
+    auto advance = [&](int64_t t, const double* from, double* alpha) {
+        const In* emit = task.emit + t * Y;
+        for (int64_t y = 0; y < Y; ++y) task.row[y] = emit[y];
+        if (t == 0) {
+            for (int64_t s = 0; s < S; ++s)
+                alpha[s] = s < Y ? moves.start[s] + task.row[s] : minus_inf<double>;
+        } else {
+            one_forward<MaxPlus>(moves, one_scores(moves, task.edge, t, task.matrix), from, task.row,
+                                 alpha);
+        }
+        const double m = one_max(alpha, S);
+        if (m > minus_inf<double>)
+            for (int64_t s = 0; s < S; ++s) alpha[s] -= m;
+    };
+    auto row_of = [&](int64_t t) { return task.alpha + t % task.block * width; };
+    for (int64_t t = 0; t < T; ++t) {
+        // The first row of a block is written where the last block's first row was; `before` is
+        // still there unless a block has one row only, which the driver never asks for.
+        advance(t, row_of(t + task.block - 1), row_of(t));
+        if (t % task.block == 0)
+            __builtin_memcpy(task.checkpoints + t / task.block * width, row_of(t), S * sizeof(double));
+    }
+
+    const double* last = row_of(T - 1);
+    double best = minus_inf<double>;
+    int64_t state = -1;
+    for (int64_t i = 0; i < S; ++i) {
+        const int64_t s = by_last_label(i, Y, S);
+        if (last[s] + moves.stop[s % Y] > best) best = last[s] + moves.stop[s % Y], state = s;
+    }
+    if (state < 0) {
+        for (int64_t t = 0; t < T; ++t) task.path[t] = -1;
+        return;
+    }
+    for (int64_t t = T - 1;; --t) {
+        task.path[t] = static_cast<int32_t>(state % Y);
+        if (t == 0) break;
+        if (t % task.block == 0) {  // the row before lies in an earlier block: compute that again
+            int64_t u = t - task.block;
+            __builtin_memcpy(row_of(u), task.checkpoints + u / task.block * width, S * sizeof(double));
+            for (++u; u < t; ++u) advance(u, row_of(u - 1), row_of(u));
+        }
+        const double* from = row_of(t - 1);
+        const int64_t g = state / Y, c = state % Y;
+        const double* m = moves.matrix(t) + g * Y * moves.stride + c;
+        const In* edge = task.edge ? task.edge + t * Y * Y + c : nullptr;
+        double top = minus_inf<double>;
+        int64_t arg = 0;
+        for (int64_t a = 0; a < Y; ++a) {
+            double move = m[a * moves.stride];
+            if (edge) move += edge[a * Y];
+            const double x = from[a * G + g] + move;
+            arg = x > top ? a : arg;
+            top = x > top ? x : top;
+        }
+        state = arg * G + g;
+    }
+}
+
+// exp(x - its maximum) in place for n values in a buffer of whole vectors; returns the maximum.
+inline double one_exp(double* x, int64_t n, bool guard, bool& bad) {
+    double m = one_max(x, n);
+    if (m == minus_inf<double>) m = 0;
+    for (int64_t i = n; i % WD; ++i) x[i] = minus_inf<double>;
+    for (int64_t i = 0; i < n; i += WD) {
+        const D v = load(x + i) - m;
+        store(x + i, exp<double>(v));
+        if (guard)
+            for (int w = 0; w < WD; ++w) bad |= v[w] > minus_inf<double> && v[w] < log_tiny;
+    }
+    return m;
+}
+
+// Rescales by a power of two so that the largest is in [1, 2); returns the exponent.
+inline double one_rescale(double* x, int64_t n, bool guard, bool& bad) {
+    const double m = one_max(x, n);
+    if (!(m > 0)) return 0;
+    Bits<double> e;
+    const double scale = scale_of<double>(D{} + m, e)[0];
+    for (int64_t i = 0; i < n; ++i) x[i] *= scale;
+    if (guard)
+        for (int64_t i = 0; i < n; ++i) bad |= x[i] > 0 && x[i] < tiny;
+    return static_cast<double>(e[0]);
+}
+
+template <class In>
+void sum_one(const OneSum<In>& task) {
+    const Moves<double>& moves = *task.moves;
+    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.T, width = S + 8;
+    const int64_t stride = moves.stride;
+    bool bad = false;
+    double log_z = task.offsets.stop;
+    auto fill_row = [&](int64_t t) {
+        for (int64_t y = 0; y < Y; ++y)
+            task.row[y] = double(task.emit[t * Y + y]) + (t == 0 ? moves.start[y] : 0);
+        return one_exp(task.row, Y, task.guard, bad);
+    };
+    // Probabilities of the moves into t and the offset they lack.
+    auto fill_matrix = [&](int64_t t, double& offset) -> const double* {
+        if (!task.edge) {
+            offset = task.offsets.levels[(t < moves.levels ? t : moves.levels) - 1];
+            return moves.matrix(t);
+        }
+        one_scores(moves, task.edge, t, task.matrix);
+        for (int64_t a = 0; a < Y; ++a)
+            for (int64_t c = Y; c < stride; ++c) task.matrix[a * stride + c] = minus_inf<double>;
+        offset = one_exp(task.matrix, Y * stride, task.guard, bad);
+        return task.matrix;
+    };
+
+    for (int64_t t = 0; t < T; ++t) {
+        double* alpha = task.alpha + (task.backward ? t : t % 2) * width;
+        log_z += fill_row(t);
+        if (t == 0) {
+            for (int64_t s = 0; s < S; ++s) alpha[s] = s < Y ? task.row[s] : 0;
+        } else {
+            double offset;
+            const double* P = fill_matrix(t, offset);
+            log_z += offset;
+            const double* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * width;
+            one_forward<SumTimes>(moves, P, before, task.row, alpha);
+        }
+        log_z += ln2 * one_rescale(alpha, S, task.guard, bad);
+    }
+    const double* last = task.alpha + (task.backward ? T - 1 : (T - 1) % 2) * width;
+    double z = 0;
+    for (int64_t s = 0; s < S; ++s) z += last[s] * moves.stop[s % Y];
+    *task.log_z = log_z + log(z);
+    *task.ok = z > 0 && !bad;
+    if (!task.backward || !*task.ok) return;
+
+    double* beta = task.beta;
+    for (int64_t s = 0; s < S; ++s) beta[s] = moves.stop[s % Y];
+    const Expected<In>& expected = task.expected;
+    for (int64_t t = T - 1; t >= 0; --t) {
+        const double* alpha = task.alpha + t * width;
+        double total = 0;
+        for (int64_t s = 0; s < S; ++s) total += alpha[s] * beta[s];
+        if (!(total > 0)) bad = true;
+        const double inverse = 1 / total;
+        // Marginals of the labels at t.
+        if (expected.marginals || t == 0 || t == T - 1) {
+            In* out = expected.marginals ? expected.marginals + (task.token + t) * Y : nullptr;
+            for (int64_t y = 0; y < Y; ++y) {
+                double gamma = 0;
+                for (int64_t s = y; s < S; s += Y) gamma += alpha[s] * beta[s];
+                gamma *= inverse;
+                if (out) out[y] = static_cast<In>(gamma);
+                if (t == 0 && expected.start) expected.start[y] += task.weight * gamma;
+                if (t == T - 1 && expected.stop) expected.stop[y] += task.weight * gamma;
+            }
+        }
+        if (t == 0) break;
+
+        one_rescale(beta, S, task.guard, bad);
+        fill_row(t);
+        double offset;
+        const double* P = fill_matrix(t, offset);
+        for (int64_t s = 0; s < S; ++s) task.b[s] = task.row[s % Y] * beta[s];
+        const double* before = alpha - width;
+        // beta[a*G + g] = sum_c P[g, a, c] b[g*Y + c]; rows of P are dotted with b.
+        double norm = 0;
+        for (int64_t g = 0; g < G; ++g) {
+            for (int64_t a = 0; a < Y; ++a) {
+                const double* p = P + (g * Y + a) * stride;
+                const double* b = task.b + g * Y;
+                D sum = {};
+                int64_t c = 0;
+                for (; c + WD <= Y; c += WD) sum += load(p + c) * load(b + c);
+                double x = 0;
+                for (int w = 0; w < WD; ++w) x += sum[w];
+                for (; c < Y; ++c) x += p[c] * b[c];
+                beta[a * G + g] = x;
+                norm += before[a * G + g] * x;
+            }
+        }
+        if (expected.transitions || expected.pairs) {
+            const double scale = norm > 0 ? 1 / norm : 0;
+            const int64_t level = (t < moves.levels ? t : moves.levels) - 1;
+            for (int64_t g = 0; g < G; ++g)
+                for (int64_t a = 0; a < Y; ++a) {
+                    const double* p = P + (g * Y + a) * stride;
+                    const double* b = task.b + g * Y;
+                    const double f = before[a * G + g] * scale;
+                    if (expected.pairs) {
+                        In* out = expected.pairs + ((task.token + t) * Y + a) * Y;
+                        for (int64_t c = 0; c < Y; ++c) out[c] = static_cast<In>(f * p[c] * b[c]);
+                    }
+                    if (expected.transitions) {
+                        double* out = expected.transitions + ((level * G + g) * Y + a) * Y;
+                        const double wf = f * task.weight;
+                        for (int64_t c = 0; c < Y; ++c) out[c] += wf * p[c] * b[c];
+                    }
+                }
+        }
+    }
+    if (bad) *task.ok = false;
+}
+
+}  // namespace
+
+#define TL_QUOTE_(x) #x
+#define TL_QUOTE(x) TL_QUOTE_(x)
+#define TL_JOIN_(a, b) a##b
+#define TL_JOIN(a, b) TL_JOIN_(a, b)
+
+const Kernels& TL_JOIN(kernels_, TL_ISA)() {
+    static constexpr Kernels table = {
+        TL_QUOTE(TL_ISA),
+        L<float>,
+        L<double>,
+        viterbi_lanes<float, float>,
+        viterbi_lanes<double, double>,
+        sum_lanes<float, float>,
+        sum_lanes<float, double>,
+        sum_lanes<double, double>,
+        viterbi_one<float>,
+        viterbi_one<double>,
+        sum_one<float>,
+        sum_one<double>,
+    };
+    return table;
+}
+
+}  // namespace tagloom

@@ -1,0 +1,91 @@
+// Vectors of TL_VECTOR_BYTES bytes and the few operations that the kernels need, written with the
+// vector extensions that GCC and clang share. Included by kernels.cpp alone, inside a namespace of
+// its instruction set, and free of the standard library: an inline function of `std::` compiled for
+// a wide instruction set could otherwise be the copy that the linker keeps for old machines.
+#pragma once
+
+namespace {
+
+template <class R>
+struct Types;
+template <>
+struct Types<float> {
+    using Vector = float __attribute__((vector_size(TL_VECTOR_BYTES)));
+    using Bits = int __attribute__((vector_size(TL_VECTOR_BYTES)));
+    using Int = int;
+    static constexpr int mantissa = 23, bias = 127;
+    static constexpr float magic = 0x1.8p23f;  // adding it rounds to an integer, kept in the low bits
+    static constexpr float lowest = -86.5f;    // below this, exp is a true zero
+    static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
+    static constexpr int degree = 7;  // of the Taylor series of exp on [-ln2/2, ln2/2]: error 5e-9
+};
+template <>
+struct Types<double> {
+    using Vector = double __attribute__((vector_size(TL_VECTOR_BYTES)));
+    using Bits = long long __attribute__((vector_size(TL_VECTOR_BYTES)));
+    using Int = long long;
+    static constexpr int mantissa = 52, bias = 1023;
+    static constexpr double magic = 0x1.8p52;
+    static constexpr double lowest = -708.0;
+    static constexpr double ln2_high = 0x1.62e42fee00000p-1, ln2_low = 0x1.a39ef35793c76p-33;
+    static constexpr int degree = 12;  // error 2e-16
+};
+
+template <class R>
+using Vector = typename Types<R>::Vector;
+template <class R>
+using Bits = typename Types<R>::Bits;
+
+// Loads and stores need no alignment: the arrays may be the caller's.
+template <class R>
+inline Vector<R> load(const R* p) {
+    Vector<R> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class R>
+inline void store(R* p, Vector<R> v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+template <class V>
+inline V max(V a, V b) {
+    return a > b ? a : b;
+}
+template <class To, class From>
+inline To cast_bits(From v) {
+    To out;
+    static_assert(sizeof out == sizeof v);
+    __builtin_memcpy(&out, &v, sizeof v);
+    return out;
+}
+
+// exp(x) for x <= 0, to about one unit in the last place. Values below Types::lowest, -inf among
+// them, give a true zero, so that a forbidden move never leaks probability.
+template <class R>
+inline Vector<R> exp(Vector<R> x) {
+    using K = Types<R>;
+    Vector<R> shifted = x * R(1.44269504088896340736) + K::magic;
+    Vector<R> n = shifted - K::magic;
+    Vector<R> r = x - n * K::ln2_high - n * K::ln2_low;
+    R factorial = 1;
+    for (int k = 2; k <= K::degree; ++k) factorial *= R(k);
+    Vector<R> p = r * 0 + R(1) / factorial;
+    for (int k = K::degree; k > 0; --k) {
+        factorial /= R(k);
+        p = p * r + R(1) / factorial;
+    }
+    Bits<R> scaled = cast_bits<Bits<R>>(p) + (cast_bits<Bits<R>>(shifted) << K::mantissa);
+    return x < K::lowest ? Vector<R>{} : cast_bits<Vector<R>>(scaled);
+}
+
+// The powers of two that bring positive, normal v into [1, 2): v * power = m, with log2(power) = -e.
+template <class R>
+inline Vector<R> scale_of(Vector<R> v, Bits<R>& e) {
+    using K = Types<R>;
+    Bits<R> exponent = (cast_bits<Bits<R>>(v) >> K::mantissa);
+    e = exponent - K::bias;
+    Bits<R> inverse = 2 * K::bias - exponent;
+    return cast_bits<Vector<R>>(inverse << K::mantissa);
+}
+
+}  // namespace
