@@ -1,0 +1,329 @@
+"""The automata behind the constructors of `StateSpace`, as functions from integers to arrays.
+
+Each returns the fields of a state space as a dict: label histories (order k), spans (BIO, BIOES),
+counting, and the product of two automata. Arguments have been checked by the caller, and moves
+may come in any order: ``StateSpace`` sorts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.errors import LabelError
+
+if TYPE_CHECKING:
+    from tagloom.trellis.states import StateSpace
+
+Array = npt.NDArray[Any]
+Fields = dict[str, Any]
+Rows = tuple[Array, Array]  # ragged rows: indptr [n + 1] and the values of all rows
+Names = tuple[str, ...] | None
+
+
+def of_labels(
+    Y: int,
+    names: Names,
+    allowed: Array,
+    initial: npt.ArrayLike = True,
+    final: npt.ArrayLike = True,
+) -> Fields:
+    """Return the automaton whose state y is label y, with the moves ``allowed`` [Y, Y]."""
+    src, dst = np.nonzero(allowed)
+    return {
+        "n_labels": Y,
+        "labels": names,
+        "state_labels": np.arange(Y),
+        "src": src,
+        "dst": dst,
+        "initial": np.broadcast_to(np.asarray(initial, dtype=np.bool_), Y),
+        "final": np.broadcast_to(np.asarray(final, dtype=np.bool_), Y),
+        "tie_indptr": np.zeros(len(src) + 1, dtype=np.int64),
+        "tie_ids": np.zeros(0, dtype=np.int32),
+        "start_tie_indptr": np.zeros(Y + 1, dtype=np.int64),
+        "start_tie_ids": np.zeros(0, dtype=np.int32),
+        "state_names": names or (),
+    }
+
+
+# ---- label histories ------------------------------------------------------------------------
+#
+# The n-grams of each length n are a level. An n-gram is (its first n-1 labels, its last label),
+# so level n is an array of keys  last * len(level n-1) + number of the first n-1 labels,  sorted:
+# this numbers the n-grams by last label first, needs no power of Y, and never overflows.
+
+
+def all_grams(Y: int, n_max: int) -> list[Array]:
+    """Number all label n-grams, for n = 1 to n_max."""
+    return [np.arange(Y**n) for n in range(1, n_max + 1)]
+
+
+def seen_grams(flat: Array, starts: Array, Y: int, n_max: int) -> list[Array]:
+    """Number the label n-grams that occur in paths; ``starts[i]`` is where i's path begins."""
+    levels = [np.arange(Y)]
+    before = np.arange(len(flat)) - starts  # how many labels stand before this one
+    gram = flat  # number of the n-gram that ends at each position
+    for n in range(2, n_max + 1):
+        ends = np.flatnonzero(before >= n - 1)
+        keys = flat[ends] * len(levels[-1]) + gram[ends - 1]
+        level, numbers = np.unique(keys, return_inverse=True)
+        levels.append(level)
+        gram = np.full(len(flat), -1)
+        gram[ends] = numbers
+    return levels
+
+
+def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) -> Fields:
+    """Return the automaton of histories of 1 to k labels; ``levels`` number the kept n-grams.
+
+    A move reads label y after history h. Its target is the longest kept suffix of h·y of at most
+    k labels, and its weights are the kept n-grams of 3 and more among the suffixes of h·y. Both
+    need h and what is known of h without its oldest label, so levels are built from the shortest:
+
+        target[h, y] = h·y                    if that is kept and has at most k labels
+                       target[suffix(h), y]   otherwise
+        ties[h, y]   = ties[suffix(h), y]  and the weight of h·y, if that is kept
+    """
+    label_names = names or tuple(map(str, range(Y)))
+    grams = np.arange(Y)[:, None]  # [U, n] the labels of each history of this level
+    rank = np.arange(Y)  # [U] place of each history in order of its labels from the oldest
+    suffix = np.zeros(Y, dtype=np.int64)  # [U] the history without its oldest label
+    # What is known of the level below; here of the empty history.
+    child = target = np.arange(Y)[None]  # [U, Y] number of h·y, and state after it
+    tie = np.full((1, Y, k - 1), -1)  # [U, Y, k-1] weights, -1 for none
+
+    state_names: list[str] = []
+    last_labels, targets, ties = [], [], []
+    groups: dict[str, tuple[int, ...]] = {}
+    ngrams: dict[str, tuple[tuple[int, ...], ...]] = {}
+    n_states = n_weights = 0
+    for n in range(1, k + 1):
+        U = len(grams)
+        last, h = np.divmod(levels[n], U)  # the (n+1)-grams h·y that are kept
+        by_labels = np.argsort(rank[h] * Y + last)
+        rank = np.empty_like(by_labels)
+        rank[by_labels] = np.arange(len(by_labels))
+        n_states += U
+        target, tie = target[suffix], tie[suffix]
+        if n < k:
+            target[h, last] = n_states + np.arange(len(h))
+        if n > 1:
+            tie[h, last, n - 2] = n_weights + rank
+            groups[f"ngram{n + 1}"] = (len(h),) if pruned else (Y,) * (n + 1)
+            n_weights += len(h)
+        state_names += ["·".join([label_names[y] for y in gram]) for gram in grams.tolist()]
+        last_labels.append(grams[:, -1])
+        targets.append(target)
+        ties.append(tie)
+
+        grams = np.column_stack((grams[h], last))
+        if pruned and n > 1:
+            ngrams[f"ngram{n + 1}"] = tuple(map(tuple, grams[by_labels].tolist()))
+        suffix = child[suffix[h], last]
+        child = np.full((U, Y), -1)
+        child[h, last] = np.arange(len(h))
+
+    tied = np.concatenate(ties).reshape(n_states * Y, k - 1)
+    return {
+        "n_labels": Y,
+        "labels": names,
+        "state_labels": np.concatenate(last_labels),
+        "src": np.repeat(np.arange(n_states), Y),
+        "dst": np.concatenate(targets).ravel(),
+        "initial": np.arange(n_states) < Y,
+        "final": np.ones(n_states, dtype=np.bool_),
+        "tie_indptr": np.concatenate(([0], np.cumsum((tied >= 0).sum(axis=1)))),
+        "tie_ids": tied[tied >= 0],
+        "start_tie_indptr": np.zeros(n_states + 1, dtype=np.int64),
+        "start_tie_ids": np.zeros(0, dtype=np.int32),
+        "weight_groups": groups,
+        "ngrams": ngrams,
+        "state_names": tuple(state_names),
+        "history": None if pruned else k,
+    }
+
+
+# ---- spans ----------------------------------------------------------------------------------
+
+# letter: (goes on with the span before it, may be followed by more of its span)
+BIO = {"O": (False, False), "B": (False, True), "I": (True, True)}
+BIOES = BIO | {"E": (True, False), "L": (True, False), "S": (False, False), "U": (False, False)}
+
+
+def spans(names: tuple[str, ...], letters: Mapping[str, tuple[bool, bool]], scheme: str) -> Fields:
+    """Return the automaton of label sequences that are legal in BIO or BIOES."""
+    parts = [name.partition("-") for name in names]  # letter, "-", type
+    for name, (letter, dash, kind) in zip(names, parts, strict=True):
+        if letter not in letters or bool(dash) != bool(kind) or (dash and letter == "O"):
+            raise LabelError(
+                f"{name!r} is not a {scheme.upper()} label: expected 'O', or one of "
+                f"{', '.join(sorted(set(letters) - {'O'}))} followed by '-' and a type. "
+                "Use first_order for labels without a scheme."
+            )
+    goes_on, may_go_on = np.array([letters[letter] for letter, _, _ in parts]).T  # [Y], [Y]
+    kinds = np.array([kind for _, _, kind in parts])
+    must_go_on = may_go_on & (scheme == "bioes")  # a BIO span may end anywhere
+    allowed = np.where(
+        goes_on,  # of the label that we move to
+        may_go_on[:, None] & (kinds[:, None] == kinds),
+        ~must_go_on[:, None],
+    )
+    return of_labels(len(names), names, allowed, ~goes_on, ~must_go_on)
+
+
+# ---- counting -------------------------------------------------------------------------------
+
+
+def counting(Y: int, names: Names, x: int, n: int, group: str, *, resets: bool) -> Fields:
+    """Return the automaton of states (y, c): c labels x so far, or, if it resets, in a row."""
+    states = [
+        (y, c)
+        for y in range(Y)
+        for c in range(n + 1)
+        if (c > 0 if y == x else c == 0 or not resets)
+    ]
+    number = np.full((Y, n + 1), -1)  # [Y, n+1] of state (y, c)
+    for s, (y, c) in enumerate(states):
+        number[y, c] = s
+    S = len(states)
+    src, y_next = np.divmod(np.arange(S * Y), Y)
+    c_src = np.array([c for _, c in states])[src]
+    c_dst = np.where(y_next == x, np.minimum(c_src + 1, n), 0 if resets else c_src)
+    is_first = np.array([c == (y == x) for y, c in states])
+    label_names = names or tuple(map(str, range(Y)))
+    mark = "×" if resets else "#"
+    return {
+        "n_labels": Y,
+        "labels": names,
+        "state_labels": np.array([y for y, _ in states]),
+        "src": src,
+        "dst": number[y_next, c_dst],
+        "initial": is_first,
+        "final": np.ones(S, dtype=np.bool_),
+        "tie_indptr": np.arange(S * Y + 1),
+        "tie_ids": c_src * Y + y_next,
+        "start_tie_indptr": np.concatenate(([0], np.cumsum(is_first))),
+        "start_tie_ids": np.arange(Y),
+        "weight_groups": {group: (n + 1, Y)},
+        "state_names": tuple(
+            label_names[y] + (f"{mark}{c}" if y == x or not resets else "") for y, c in states
+        ),
+    }
+
+
+# ---- the product of two automata ------------------------------------------------------------
+
+
+def product(a: StateSpace, b: StateSpace, names: Names) -> Fields:
+    """Return the pairs of states that some path from start to end visits together."""
+    keys = _reachable_pairs(a, b)
+    state_a, state_b = np.divmod(keys, b.n_states)
+    next_a, next_b = a.next_state[state_a], b.next_state[state_b]  # [S, Y]
+    src, y = np.nonzero((next_a >= 0) & (next_b >= 0))
+    dst = np.searchsorted(keys, next_a[src, y].astype(np.int64) * b.n_states + next_b[src, y])
+    final = a.final[state_a] & b.final[state_b]
+
+    keep = _reaching(final, src, dst)
+    kept_move = keep[src] & keep[dst]
+    renumber = np.cumsum(keep) - 1
+    src, dst, y = renumber[src[kept_move]], renumber[dst[kept_move]], y[kept_move]
+    state_a, state_b, final = state_a[keep], state_b[keep], final[keep]
+
+    groups, ngrams = dict(a.weight_groups), dict(a.ngrams)
+    for name, shape in b.weight_groups.items():
+        unique, i = name, 2
+        while unique in groups:
+            unique, i = f"{name}_{i}", i + 1
+        groups[unique] = shape
+        if name in b.ngrams:
+            ngrams[unique] = b.ngrams[name]
+    if not keep.any():  # no path at all: every label, and no way in
+        nothing = np.zeros((a.n_labels, a.n_labels), dtype=np.bool_)
+        empty = of_labels(a.n_labels, names, nothing, initial=False, final=False)
+        return empty | {"weight_groups": groups, "ngrams": ngrams}
+
+    move_a, move_b = _move_numbers(a)[state_a[src], y], _move_numbers(b)[state_b[src], y]
+    after_a = np.int32(a.n_weights)  # where the weights of b begin
+    ties = join_rows(
+        take_rows(a.tie_indptr, a.tie_ids, move_a),
+        take_rows(b.tie_indptr, b.tie_ids + after_a, move_b),
+    )
+    start_ties = join_rows(
+        take_rows(a.start_tie_indptr, a.start_tie_ids, state_a),
+        take_rows(b.start_tie_indptr, b.start_tie_ids + after_a, state_b),
+    )
+    names_a = [a.state_names[s] for s in state_a.tolist()]
+    names_b = [b.state_names[s] for s in state_b.tolist()]
+    if a.kind == "labels":
+        state_names = names_b
+    elif b.kind == "labels":
+        state_names = names_a
+    else:
+        state_names = [f"{one} & {two}" for one, two in zip(names_a, names_b, strict=True)]
+    return {
+        "n_labels": a.n_labels,
+        "labels": names,
+        "state_labels": a.state_labels[state_a],
+        "src": src,
+        "dst": dst,
+        "initial": a.initial[state_a] & b.initial[state_b],
+        "final": final,
+        "tie_indptr": ties[0],
+        "tie_ids": ties[1],
+        "start_tie_indptr": start_ties[0],
+        "start_tie_ids": start_ties[1],
+        "weight_groups": groups,
+        "ngrams": ngrams,
+        "state_names": tuple(state_names),
+    }
+
+
+def _reachable_pairs(a: StateSpace, b: StateSpace) -> Array:
+    """Return the pairs (s_a, s_b), as sorted numbers s_a * S_b + s_b, that a common path visits."""
+    first_a, first_b = a.first_state.astype(np.int64), b.first_state
+    new = np.unique((first_a * b.n_states + first_b)[(first_a >= 0) & (first_b >= 0)])
+    pairs = new
+    while len(new):
+        state_a, state_b = np.divmod(new, b.n_states)
+        next_a, next_b = a.next_state[state_a].astype(np.int64), b.next_state[state_b]
+        reached = np.unique((next_a * b.n_states + next_b)[(next_a >= 0) & (next_b >= 0)])
+        new = np.setdiff1d(reached, pairs, assume_unique=True)
+        pairs = np.union1d(pairs, new)
+    return pairs
+
+
+def _reaching(final: Array, src: Array, dst: Array) -> Array:
+    """Return which states can still reach a final one."""
+    reaches = final.copy()
+    while True:
+        new = src[reaches[dst] & ~reaches[src]]
+        if len(new) == 0:
+            return reaches
+        reaches[new] = True
+
+
+def _move_numbers(space: StateSpace) -> Array:
+    """Return the number of the move that reads label y in state s, as an array [S, Y]."""
+    numbers = np.full((space.n_states, space.n_labels), -1, dtype=np.int64)
+    numbers[space.src, space.state_labels[space.dst]] = np.arange(space.n_moves)
+    return numbers
+
+
+# ---- ragged rows (indptr, ids) --------------------------------------------------------------
+
+
+def take_rows(indptr: Array, ids: Array, rows: Array) -> Rows:
+    """Return the given rows, in that order."""
+    starts, lengths = indptr[rows], indptr[rows + 1] - indptr[rows]
+    taken = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=taken[1:])
+    return taken, ids[np.arange(taken[-1]) + np.repeat(starts - taken[:-1], lengths)]
+
+
+def join_rows(one: Rows, two: Rows) -> Rows:
+    """Append to each row of ``one`` the same row of ``two``."""
+    row = np.concatenate([np.repeat(np.arange(len(p) - 1), np.diff(p)) for p, _ in (one, two)])
+    return one[0] + two[0], np.concatenate((one[1], two[1]))[np.argsort(row, kind="stable")]
