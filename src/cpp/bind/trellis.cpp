@@ -36,6 +36,14 @@ auto data_or_null(const std::optional<A>& array) -> decltype(array->data()) {
     return array ? array->data() : nullptr;
 }
 
+// A NumPy array that owns the vector's memory.
+template <class T>
+nb::object to_numpy(std::vector<T>&& values, std::initializer_list<size_t> shape) {
+    auto* own = new std::vector<T>(std::move(values));
+    nb::capsule owner(own, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T>(own->data(), shape, owner));
+}
+
 void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
     const int64_t n = offsets.shape(0);
     require(n >= 1 && offsets(0) == 0 && offsets(n - 1) == tokens,
@@ -287,22 +295,25 @@ void automaton_viterbi(const Automaton& a, Array<const In, 2> emit, Maybe<const 
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { viterbi(a, x, path.data() + batch.first(i)); });
 }
 
+// A list with (paths [k, T], scores [k]) for each sequence, k <= n.
 template <class In>
-std::vector<nb::object> automaton_nbest(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
-                                        Array<const int64_t, 1> offsets, int64_t n, int64_t threads) {
+nb::list automaton_nbest(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                         Array<const int64_t, 1> offsets, int64_t n, int64_t threads) {
     const Ragged<In> batch(a, emit, edge, offsets);
     std::vector<std::vector<int32_t>> paths(batch.N);
-    std::vector<size_t> found(batch.N, 1);  // an empty sequence has one empty path
+    std::vector<std::vector<double>> scores(batch.N, std::vector<double>(1, 0.0));  // the empty path
     {
         nb::gil_scoped_release release;
-        batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { found[i] = nbest(a, x, n, paths[i]); });
+        batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
+            scores[i].resize(nbest(a, x, n, paths[i]));
+            for (size_t k = 0; k < scores[i].size(); ++k)
+                scores[i][k] = path_score(a, x, paths[i].data() + k * x.T);
+        });
     }
-    std::vector<nb::object> out;
+    nb::list out;
     for (int64_t i = 0; i < batch.N; ++i) {
-        auto* own = new std::vector<int32_t>(std::move(paths[i]));
-        nb::capsule owner(own, [](void* p) noexcept { delete static_cast<std::vector<int32_t>*>(p); });
-        const size_t T = offsets(i + 1) - offsets(i);
-        out.push_back(nb::cast(nb::ndarray<nb::numpy, int32_t, nb::ndim<2>>(own->data(), {found[i], T}, owner)));
+        const size_t k = scores[i].size(), T = offsets(i + 1) - offsets(i);
+        out.append(nb::make_tuple(to_numpy(std::move(paths[i]), {k, T}), to_numpy(std::move(scores[i]), {k})));
     }
     return out;
 }

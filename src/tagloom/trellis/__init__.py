@@ -1,1 +1,19 @@
+"""Scores in, answers about the paths out: knows arrays, and nothing of words."""
 
+from tagloom.trellis.gradients import log_partition_grad
+from tagloom.trellis.machine import instruction_set, instruction_sets, use_instruction_set
+from tagloom.trellis.states import StateSpace
+from tagloom.trellis.trellis import Best, Counts, NBest, Posterior, Trellis
+
+__all__ = [
+    "Best",
+    "Counts",
+    "NBest",
+    "Posterior",
+    "StateSpace",
+    "Trellis",
+    "instruction_set",
+    "instruction_sets",
+    "log_partition_grad",
+    "use_instruction_set",
+]

@@ -309,10 +309,10 @@ def reduce_moves(
     if T == 0:
         return semiring.one
     y_src, y_dst = states.state_labels[states.src], states.state_labels[states.dst]  # [M]
-    first = start[states.state_labels] + _row_sums(  # [S] but for emit
+    first = start[states.state_labels] + row_sums(  # [S] but for emit
         weights, states.start_tie_indptr, states.start_tie_ids
     )
-    fixed = trans[y_src, y_dst] + _row_sums(weights, states.tie_indptr, states.tie_ids)  # [M]
+    fixed = trans[y_src, y_dst] + row_sums(weights, states.tie_indptr, states.tie_ids)  # [M]
     moves = list(zip(states.src.tolist(), states.dst.tolist(), strict=True))
 
     v: dict[int, V] = {}  # state -> value of all paths that end there, if there are any
@@ -338,7 +338,7 @@ def reduce_moves(
     return total
 
 
-def _row_sums(weights: Array, indptr: Array, ids: Array) -> Array:
+def row_sums(weights: Array, indptr: Array, ids: Array) -> Array:
     """Return the sum of the weights that each row is tied to, in float64."""
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return np.bincount(rows, weights=weights[ids], minlength=len(indptr) - 1)

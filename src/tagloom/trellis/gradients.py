@@ -1,0 +1,123 @@
+"""The one primitive that learning needs: log-partition and its gradient, into given buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.errors import ShapeError
+from tagloom.trellis.trellis import Float64, Floats, Trellis
+
+
+def log_partition_grad(
+    offsets: npt.ArrayLike,
+    emit: npt.ArrayLike,
+    trans: npt.ArrayLike | None = None,
+    start: npt.ArrayLike | None = None,
+    stop: npt.ArrayLike | None = None,
+    edge: npt.ArrayLike | None = None,
+    weight: npt.ArrayLike | None = None,
+    *,
+    grad_emit: Floats | None = None,
+    grad_trans: Floats | None = None,
+    grad_start: Floats | None = None,
+    grad_stop: Floats | None = None,
+    grad_edge: Floats | None = None,
+    n_threads: int | None = None,
+) -> Float64:
+    r"""Compute log_z of each sequence, and write the gradient of Σ_i weight[i]·log_z[i].
+
+    ∂/∂emit[t, y] = weight · Pr(y_t = y), ∂/∂trans[y_prev, y] = Σ_t weight · Pr(y_prev, y), and so
+    on: expected counts. A sequence without a path has log_z −inf and adds nothing.
+
+    Parameters
+    ----------
+    offsets : array of int, shape (N + 1,)
+    emit, trans, start, stop, edge : array
+        As for `Trellis`.
+    weight : array, shape (N,), optional
+        Of each sequence; 1 by default.
+    grad_emit : ndarray, shape (T, Y), optional
+    grad_trans : ndarray, shape (Y, Y), optional
+    grad_start, grad_stop : ndarray, shape (Y,), optional
+    grad_edge : ndarray, shape (T, Y, Y), optional
+        Buffers that are overwritten; those left out are not computed.
+    n_threads : int, optional
+        All cores by default; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        log_z.
+
+    Examples
+    --------
+    >>> grad = np.empty((3, 2))
+    >>> log_z = log_partition_grad([0, 3], np.zeros((3, 2)), grad_emit=grad)
+    >>> grad[0]
+    array([0.5, 0.5])
+    """
+    trellis = Trellis(
+        emit, trans, start, stop, edge=edge, offsets=offsets, n_threads=n_threads
+    )
+    T, Y = trellis.emit.shape
+    n = len(trellis)
+    weights = None
+    if weight is not None:
+        weights = np.ascontiguousarray(weight, dtype=np.float64)
+        if weights.shape != (n,):
+            raise ShapeError(f"weight must have shape (N,) = ({n},); got {weights.shape}.")
+    _check_buffer(grad_emit, "grad_emit", (T, Y))
+    _check_buffer(grad_trans, "grad_trans", (Y, Y))
+    _check_buffer(grad_start, "grad_start", (Y,))
+    _check_buffer(grad_stop, "grad_stop", (Y,))
+    _check_buffer(grad_edge, "grad_edge", (T, Y, Y))
+
+    counting = any(buffer is not None for buffer in (grad_trans, grad_start, grad_stop))
+    marginals = _writable(grad_emit, trellis)
+    pairs = _writable(grad_edge, trellis)
+    log_z, counts = trellis._sum(
+        marginals=marginals,
+        pairs=pairs,
+        counts=trellis._no_counts() if counting else None,
+        weight=weights,
+    )
+    if weights is not None:
+        by_token = np.repeat(weights, trellis.lengths).astype(trellis.dtype)  # [T]
+        if marginals is not None:
+            marginals *= by_token[:, None]
+        if pairs is not None:
+            pairs *= by_token[:, None, None]
+    if grad_emit is not None and marginals is not grad_emit:
+        grad_emit[...] = marginals
+    if grad_edge is not None and pairs is not grad_edge:
+        grad_edge[...] = pairs
+    if counts is not None:
+        for buffer, value in (
+            (grad_trans, counts.transitions),
+            (grad_start, counts.start),
+            (grad_stop, counts.stop),
+        ):
+            if buffer is not None:
+                buffer[...] = value
+    return log_z
+
+
+def _check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
+    if buffer is None:
+        return
+    if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
+        found = getattr(buffer, "shape", type(buffer).__name__)
+        raise ShapeError(f"{name} must be an ndarray of shape {shape}; got {found}.")
+
+
+def _writable(buffer: Floats | None, trellis: Trellis) -> Floats | None:
+    """Return the buffer itself, zeroed, where the core can write into it; otherwise another."""
+    if buffer is None:
+        return None
+    if buffer.dtype == trellis.dtype and buffer.flags.c_contiguous and buffer.flags.writeable:
+        buffer[...] = 0
+        return buffer
+    return np.zeros(buffer.shape, dtype=trellis.dtype)

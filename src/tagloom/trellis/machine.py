@@ -1,0 +1,44 @@
+"""Which vector instructions the native core uses; the widest that the machine has, by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tagloom import _native
+from tagloom.errors import ShapeError
+
+
+def instruction_sets() -> list[str]:
+    """Return the instruction sets that this machine can run, narrowest first.
+
+    Examples
+    --------
+    >>> instruction_sets()[0]
+    'baseline'
+    """
+    return _native.instruction_sets()
+
+
+def instruction_set() -> str:
+    """Return the instruction set in use."""
+    return _native.instruction_set()
+
+
+@contextmanager
+def use_instruction_set(name: str) -> Iterator[None]:
+    """Force an instruction set, for the whole process, while the context is open.
+
+    Examples
+    --------
+    >>> with use_instruction_set("baseline"):
+    ...     instruction_set()
+    'baseline'
+    """
+    before = instruction_set()
+    if not _native.use_instruction_set(name):
+        raise ShapeError(f"This machine cannot run {name!r}; it has {instruction_sets()}.")
+    try:
+        yield
+    finally:
+        _native.use_instruction_set(before)

@@ -1,0 +1,1100 @@
+"""The trellis: scores in, every question about the paths through them answered.
+
+One class, `Trellis`, for one sequence and for a ragged batch alike. It checks what it is given,
+picks the layout that the native core should run, and asks it. Two layouts exist:
+
+    dense      states are labels, or label histories of order k: kernels on scaled probabilities
+    automaton  any state space: log space
+
+Where scaled probabilities could lose precision the dense kernels say so, sequence by sequence, and
+the automaton answers instead: results are exact whatever the scores.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.errors import InfeasibleError, LabelError, ScoreError, ShapeError
+from tagloom.trellis import semirings
+from tagloom.trellis.states import Label, StateSpace
+
+Floats = npt.NDArray[np.floating[Any]]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+OnInfeasible = Literal["raise", "none"]
+LabelSet = Label | Iterable[Label]
+
+NO_EDGE = None
+
+
+class Best(NamedTuple):
+    """The best path and its score."""
+
+    path: Int32  #: label ids [T], flat for a batch; −1 where a sequence has no path
+    score: Any  #: float, or float64 [N] for a batch; −inf where there is no path
+
+
+class NBest(NamedTuple):
+    """The k ≤ n best paths of one sequence, the best first."""
+
+    paths: Int32  #: label ids [k, T]
+    scores: Float64  #: [k]
+    probs: Float64  #: [k] probability of each path: exp(score − log_partition)
+
+
+class Posterior(NamedTuple):
+    """The most probable label at each position, by itself."""
+
+    path: Int32  #: label ids [T], flat for a batch
+    confidence: Floats  #: [T] its marginal probability
+
+
+class Counts(NamedTuple):
+    """Expected numbers of events, summed over the sequences of a batch."""
+
+    labels: Float64  #: [Y] positions with label y
+    transitions: Float64  #: [Y, Y] neighbours y_prev, y
+    start: Float64  #: [Y] sequences that begin with y
+    stop: Float64  #: [Y] sequences that end with y
+    weights: Float64  #: [K] uses of each weight that the state space ties to its moves
+
+
+def _available_threads() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_ALL_THREADS = _available_threads()
+
+
+class Trellis:
+    r"""All label paths of a sequence, or of a batch of sequences, with their scores.
+
+    The score of a move into position t, from a state with label y_prev to a state with label y, is
+
+        s_t = emit[t, y] + edge[t, y_prev, y] + trans[y_prev, y] + Σ weights tied to the move
+
+    A path adds ``start[y]`` before its first label and ``stop[y]`` after its last. −inf forbids.
+    An empty sequence has one empty path, with score 0.
+
+    Parameters
+    ----------
+    emit : array, shape (T, Y)
+        Score of label y at position t. float32 is kept, everything else becomes float64; the
+        other arrays follow. For a batch, the positions of all sequences one after another.
+    trans : array, shape (Y, Y), optional
+        Score of y_prev → y, from → to. Missing arrays are zero.
+    start, stop : array, shape (Y,), optional
+    edge : array, shape (T, Y, Y), optional
+        Score of y_prev → y that depends on the position; the row of a sequence's first position is
+        not used.
+    offsets : array of int, shape (N + 1,), optional
+        Makes it a batch: sequence i is ``emit[offsets[i]:offsets[i + 1]]``.
+    states : StateSpace, optional
+        Which paths there are and which weights their moves are tied to; by default all.
+    weights : array, shape (states.n_weights,), optional
+        The tied weights, see `StateSpace.pack`.
+    labels : sequence of str, optional
+        Names of the labels, for drawings and messages, and so that paths and constraints can be
+        given by name. By default those of ``states``.
+    n_threads : int, optional
+        For batches; by default all cores that the process may use.
+
+    Raises
+    ------
+    ShapeError
+        If the arrays do not fit each other.
+    ScoreError
+        If a score is NaN or +inf.
+
+    Notes
+    -----
+    Results of a batch: per-position results are flat and aligned with ``emit`` (`split` cuts them),
+    per-sequence results have shape (N,). Indexing and iterating give single trellises.
+
+    Ties go to the lowest label at the last position, then at each position before it.
+
+    Memory beyond the inputs: `viterbi` and `log_partition` need O(Y·√T) or less for a first-order
+    trellis of any length; `marginals` and what is built on them O(T·S).
+
+    Examples
+    --------
+    The scores of "they can fish" (Eisenstein, Introduction to NLP, table 7.1):
+
+    >>> import numpy as np
+    >>> import tagloom as tl
+    >>> trellis = tl.Trellis(
+    ...     emit=[[-2, -10], [-3, -1], [-3, -3]],
+    ...     trans=[[-3, -1], [-1, -3]],
+    ...     start=[-1, -2],
+    ...     stop=[-1, -1],
+    ...     labels=["N", "V"],
+    ... )
+    >>> trellis.viterbi()
+    Best(path=array([0, 1, 0], dtype=int32), score=-10.0)
+    >>> round(trellis.log_partition(), 6)
+    -9.854889
+    >>> trellis.constrain(forced={2: "V"}).viterbi().path
+    array([0, 1, 1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        emit: npt.ArrayLike,
+        trans: npt.ArrayLike | None = None,
+        start: npt.ArrayLike | None = None,
+        stop: npt.ArrayLike | None = None,
+        *,
+        edge: npt.ArrayLike | None = None,
+        offsets: npt.ArrayLike | None = None,
+        states: StateSpace | None = None,
+        weights: npt.ArrayLike | None = None,
+        labels: Sequence[str] | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.emit = _scores(emit, "emit")
+        if self.emit.ndim != 2 or self.emit.shape[1] == 0:
+            raise ShapeError(
+                f"emit must have shape (T, Y) with at least one label; got {self.emit.shape}."
+            )
+        tokens, Y = self.emit.shape
+        dtype = self.emit.dtype
+        self.trans = self._checked(trans, "trans", "(Y, Y)", (Y, Y), dtype)
+        self.start = self._checked(start, "start", "(Y,)", (Y,), dtype)
+        self.stop = self._checked(stop, "stop", "(Y,)", (Y,), dtype)
+        self.edge = self._checked(edge, "edge", "(T, Y, Y)", (tokens, Y, Y), dtype)
+        self.is_batch = offsets is not None
+        self.offsets = (
+            np.array([0, tokens], dtype=np.int64) if offsets is None else _offsets(offsets, tokens)
+        )
+        if states is not None and states.n_labels != Y:
+            raise ShapeError(
+                f"states has {states.n_labels} labels, but emit {self.emit.shape} has {Y}."
+            )
+        self._states = states
+        n_weights = 0 if states is None else states.n_weights
+        self.weights = self._checked(weights, "weights", "(K,)", (n_weights,), dtype)
+        if labels is None and states is not None:
+            labels = states.labels
+        if labels is not None and len(labels) != Y:
+            raise ShapeError(f"labels must name the {Y} labels of emit; got {len(labels)} names.")
+        self.labels = None if labels is None else tuple(labels)
+        if n_threads is not None and n_threads < 1:
+            raise ShapeError(f"n_threads must be at least 1; got {n_threads}.")
+        self.n_threads = n_threads
+
+    def _checked(
+        self, array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], dtype: Any
+    ) -> Floats | None:
+        if array is None:
+            return None
+        checked = _scores(array, name, dtype)
+        if checked.shape != shape:
+            raise ShapeError(
+                f"{name} must have shape {form} = {shape} to match emit {self.emit.shape}; "
+                f"got {checked.shape}."
+            )
+        return checked
+
+    @classmethod
+    def stack(
+        cls,
+        emits: Sequence[npt.ArrayLike],
+        trans: npt.ArrayLike | None = None,
+        start: npt.ArrayLike | None = None,
+        stop: npt.ArrayLike | None = None,
+        *,
+        edge: Sequence[npt.ArrayLike] | None = None,
+        **options: Any,
+    ) -> Trellis:
+        """Build a batch from one array of scores per sequence.
+
+        Parameters
+        ----------
+        emits : sequence of array, each of shape (T_i, Y)
+        trans, start, stop : array, optional
+            Shared by all sequences.
+        edge : sequence of array, each of shape (T_i, Y, Y), optional
+        **options
+            As for `Trellis`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> batch = Trellis.stack([np.zeros((2, 3)), np.zeros((4, 3))])
+        >>> len(batch), batch.lengths
+        (2, array([2, 4]))
+        """
+        arrays = [np.asarray(emit) for emit in emits]
+        for i, array in enumerate(arrays):
+            if array.ndim != 2 or array.shape[1:] != arrays[0].shape[1:]:
+                raise ShapeError(
+                    f"emits[{i}] must have shape (T, Y) with the Y of emits[0] "
+                    f"{arrays[0].shape}; got {array.shape}."
+                )
+        if not arrays:
+            raise ShapeError(
+                "stack needs at least one sequence to know the labels. For an empty batch: "
+                "Trellis(np.empty((0, Y)), ..., offsets=[0])."
+            )
+        offsets = np.cumsum([0] + [len(array) for array in arrays])
+        flat_edge = None if edge is None else np.concatenate([np.asarray(e) for e in edge])
+        return cls(
+            np.concatenate(arrays), trans, start, stop, edge=flat_edge, offsets=offsets, **options
+        )
+
+    # ---- what it is -------------------------------------------------------------------------
+
+    @property
+    def n_labels(self) -> int:
+        """Y, the number of labels."""
+        return int(self.emit.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: the type of the scores and of the marginals."""
+        return self.emit.dtype
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of positions of each sequence [N]."""
+        return np.diff(self.offsets)
+
+    @property
+    def states(self) -> StateSpace:
+        """The state space; first order unless another was given."""
+        if self._states is None:
+            self._states = StateSpace.first_order(self.labels or self.n_labels)
+        return self._states
+
+    def __len__(self) -> int:
+        if not self.is_batch:
+            raise TypeError(
+                "A single trellis has no len(); its number of positions is trellis.emit.shape[0]."
+            )
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> Trellis:
+        if not self.is_batch:
+            raise TypeError("A single trellis cannot be indexed; only a batch can.")
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"sequence {i} of a batch of {n}")
+        i %= n
+        return self._slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+    def __iter__(self) -> Iterator[Trellis]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        size = f"{len(self)} sequences, {len(self.emit)}" if self.is_batch else f"{len(self.emit)}"
+        space = "" if self._states is None else f", {self._states!r}"
+        return f"<Trellis: {size} positions, {self.n_labels} labels, {self.dtype}{space}>"
+
+    def split(self, flat: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """Cut a flat per-position result of a batch into one view per sequence.
+
+        Examples
+        --------
+        >>> batch = Trellis.stack([np.zeros((2, 3)), np.zeros((1, 3))])
+        >>> batch.split(batch.viterbi().path)
+        [array([0, 0], dtype=int32), array([0], dtype=int32)]
+        """
+        if len(flat) != len(self.emit):
+            raise ShapeError(f"Expected {len(self.emit)} rows, one a position; got {len(flat)}.")
+        return np.split(flat, self.offsets[1:-1]) if len(self.offsets) > 1 else []
+
+    def _slice(self, lo: int, hi: int) -> Trellis:
+        return self._like(
+            emit=self.emit[lo:hi],
+            edge=None if self.edge is None else self.edge[lo:hi],
+            offsets=np.array([0, hi - lo], dtype=np.int64),
+            is_batch=False,
+        )
+
+    def _subset(self, sequences: npt.NDArray[np.int64]) -> tuple[Trellis, npt.NDArray[np.int64]]:
+        """Return some sequences as a batch, and their positions in this one."""
+        lengths = self.lengths[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        positions = np.repeat(self.offsets[sequences], lengths) + within
+        subset = self._like(
+            emit=self.emit[positions],
+            edge=None if self.edge is None else self.edge[positions],
+            offsets=offsets,
+            is_batch=True,
+        )
+        return subset, positions
+
+    def _like(self, **changes: Any) -> Trellis:
+        """Return a copy with some attributes changed, which are known to be right."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        if "trans" in changes:  # what depends on the moves alone is kept otherwise
+            for cached in ("_dense_moves", "_automaton"):
+                other.__dict__.pop(cached, None)
+        other.__dict__.update(changes)
+        return other
+
+    # ---- what the native core is given --------------------------------------------------------
+
+    @cached_property
+    def _dense_moves(self) -> tuple[Float64, Float64, Float64] | None:
+        """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y] for the dense kernels, if they apply."""
+        Y, space = self.n_labels, self._states
+        trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(np.float64)
+        start = np.zeros(Y) if self.start is None else self.start.astype(np.float64)
+        stop = np.zeros(Y) if self.stop is None else self.stop.astype(np.float64)
+        if space is None:
+            return trans.reshape(1, 1, Y, Y), start, stop
+        if space.kind == "labels":
+            trans = np.where(space.moves_allowed, trans, -np.inf)
+            start = np.where(space.initial, start, -np.inf)
+            stop = np.where(space.final, stop, -np.inf)
+            return trans.reshape(1, 1, Y, Y), start, stop
+        if space.kind != "order" or self.edge is not None or space.history is None:
+            return None
+        k = space.history
+        groups = {} if self.weights is None else space.unpack(self.weights)
+        level = np.broadcast_to(trans, (Y,) * (k + 1))  # [h_1 .. h_k, y]
+        levels = [level]
+        for n in range(3, k + 2):  # the move into position n-2 has a history of n-1 labels
+            level = level + groups.get(f"ngram{n}", np.zeros(()))
+            levels.append(level)
+        by_suffix = np.moveaxis(np.stack(levels), 1, k)  # [k, h_2 .. h_k, h_1, y]
+        return np.ascontiguousarray(by_suffix).reshape(k, Y ** (k - 1), Y, Y), start, stop
+
+    @cached_property
+    def _automaton(self) -> _native.Automaton:
+        """The moves one by one, with their scores, for log space."""
+        Y, space = self.n_labels, self.states
+        y_src, y_dst = space.state_labels[space.src], space.state_labels[space.dst]  # [M]
+        score = np.zeros(space.n_moves)
+        start, stop = np.zeros(space.n_states), np.zeros(space.n_states)
+        if self.trans is not None:
+            score += self.trans[y_src, y_dst]
+        if self.start is not None:
+            start += self.start[space.state_labels]
+        if self.stop is not None:
+            stop += self.stop[space.state_labels]
+        if self.weights is not None:
+            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
+            start += semirings.row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
+        start[~space.initial] = -np.inf
+        stop[~space.final] = -np.inf
+        return _native.Automaton(Y, space.state_labels, space.src, space.dst, score, start, stop)
+
+    @property
+    def _threads(self) -> int:
+        return self.n_threads or _ALL_THREADS
+
+    def _answer(self, values: npt.NDArray[Any]) -> Any:
+        """Return per-sequence results [N] of a batch, or the one result of a single trellis."""
+        return values if self.is_batch else values[0].item()
+
+    def _check_feasible(self, log_z: Float64, on_infeasible: OnInfeasible) -> None:
+        """Raise InfeasibleError for the first sequence without a path, unless told not to."""
+        if on_infeasible not in ("raise", "none"):
+            raise ShapeError(f'on_infeasible must be "raise" or "none"; got {on_infeasible!r}.')
+        if on_infeasible == "none" or not np.isneginf(log_z).any():
+            return
+        i = int(np.flatnonzero(np.isneginf(log_z))[0])
+        one = self[i] if self.is_batch else self
+        t = one._automaton.first_dead_position(one.emit, one.edge)
+        where = f"sequence {i}, " if self.is_batch else ""
+        T = len(one.emit)
+        what = (
+            f"every position can be reached, but no path may stop after position {T - 1}"
+            if t == T
+            else f"no label is allowed at position {t} after what comes before"
+        )
+        raise InfeasibleError(
+            f"{where}position {t}: {what}. Loosen the constraints, or pass on_infeasible='none'.",
+            sequence=i,
+            position=t,
+        )
+
+    # ---- best paths -----------------------------------------------------------------------------
+
+    def viterbi(self, *, on_infeasible: OnInfeasible = "raise") -> Best:
+        r"""Find the best path.
+
+        v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), and back-pointers. float32 scores
+        are decoded in float32 only where rounding cannot change the path, so the path is that of
+        float64 arithmetic on the same scores.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+            What to do with a sequence that has no path: raise, or give it the path −1, −1, ...
+            and the score −inf.
+
+        Returns
+        -------
+        Best
+            ``path`` [T] of label ids, flat for a batch; ``score`` float, or [N].
+
+        Raises
+        ------
+        InfeasibleError
+            If a sequence has no path.
+        """
+        path = np.empty(len(self.emit), dtype=np.int32)
+        score = np.empty(len(self.offsets) - 1)
+        dense = self._dense_moves
+        if dense is not None:
+            _native.dense_viterbi(
+                self.emit, self.offsets, *dense, self.edge, self._threads, path, score
+            )
+        else:
+            self._automaton.viterbi(self.emit, self.edge, self.offsets, self._threads, path)
+            self._automaton.path_score(self.emit, self.edge, self.offsets, path, score)
+        self._check_feasible(score, on_infeasible)
+        return Best(path, self._answer(score))
+
+    def nbest(self, n: int, *, on_infeasible: OnInfeasible = "none") -> Any:
+        """Find the n best paths, all different, the best first.
+
+        Parameters
+        ----------
+        n : int
+            At least 1. There may be fewer paths than n.
+        on_infeasible : {"none", "raise"}
+            Whether a sequence without a path has an empty list, or is an error.
+
+        Returns
+        -------
+        NBest, or a list of NBest for a batch
+            ``paths`` [k, T], ``scores`` [k], ``probs`` [k], k ≤ n.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
+        >>> trellis.nbest(2).paths
+        array([[1, 1],
+               [0, 1]], dtype=int32)
+        """
+        if n < 1:
+            raise ShapeError(f"nbest needs n of at least 1; got {n}.")
+        log_z = self._log_partition()
+        self._check_feasible(log_z, on_infeasible)
+        found = self._automaton.nbest(self.emit, self.edge, self.offsets, n, self._threads)
+        results = [
+            NBest(paths, scores, np.exp(np.minimum(scores - z, 0.0)))
+            for (paths, scores), z in zip(found, log_z, strict=True)
+        ]
+        return results if self.is_batch else results[0]
+
+    def posterior_decode(self, *, on_infeasible: OnInfeasible = "raise") -> Posterior:
+        """Choose at each position the label with the largest marginal probability.
+
+        This maximises the expected number of right labels, where `viterbi` maximises the
+        probability that all are right. The labels together need not form an allowed path.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+            With "none", a sequence without a path gets the labels −1 and confidence 0.
+
+        Returns
+        -------
+        Posterior
+            ``path`` [T] and ``confidence`` [T]; flat for a batch.
+        """
+        marginals = self.marginals(on_infeasible=on_infeasible)
+        path = marginals.argmax(axis=1).astype(np.int32)
+        confidence = marginals.max(axis=1)
+        path[confidence == 0] = -1
+        return Posterior(path, confidence)
+
+    # ---- sums over paths --------------------------------------------------------------------------
+
+    def log_partition(self) -> Any:
+        """Return log Σ_paths exp(score): float64, −inf if and only if there is no path.
+
+        Returns
+        -------
+        float, or ndarray of float64, shape (N,)
+        """
+        return self._answer(self._log_partition())
+
+    def _log_partition(self) -> Float64:
+        log_z, _ = self._sum()
+        return log_z
+
+    def _sum(
+        self,
+        *,
+        marginals: Floats | None = None,
+        pairs: Floats | None = None,
+        counts: Counts | None = None,
+        weight: Float64 | None = None,
+    ) -> tuple[Float64, Counts | None]:
+        """Return log_z [N] and fill or add to the arrays that are given.
+
+        The dense kernels answer first; sequences that they are not sure of, and state spaces that
+        they do not know, go to the automaton.
+        """
+        log_z = np.empty(len(self.offsets) - 1)
+        dense = self._dense_moves
+        if dense is None or (pairs is not None and dense[0].shape[0] > 1):
+            self._automaton_sum(log_z, marginals, pairs, counts, weight)
+            return log_z, counts
+        ok = np.empty(len(log_z), dtype=np.bool_)
+        wanted: dict[str, Any] = {"marginals": marginals, "pairs": pairs}
+        if counts is not None:
+            wanted |= {
+                "transitions": np.zeros_like(dense[0]),
+                "start_counts": counts.start,
+                "stop_counts": counts.stop,
+            }
+        _native.dense_sum(
+            self.emit, self.offsets, *dense, self.edge, self._threads, weight, log_z, ok, **wanted
+        )
+        if counts is not None:
+            self._add_dense_counts(counts, wanted["transitions"])
+        if not ok.all():
+            rest = np.flatnonzero(~ok)
+            subset, positions = self._subset(rest)
+            sub_log_z = np.empty(len(rest))
+            sub_marginals = None if marginals is None else np.empty_like(subset.emit)
+            sub_pairs = (
+                None if pairs is None else np.empty((len(positions), *pairs.shape[1:]), pairs.dtype)
+            )
+            sub_weight = None if weight is None else weight[rest]
+            subset._automaton_sum(sub_log_z, sub_marginals, sub_pairs, counts, sub_weight)
+            log_z[rest] = sub_log_z
+            if marginals is not None:
+                marginals[positions] = sub_marginals
+            if pairs is not None:
+                pairs[positions] = sub_pairs
+        return log_z, counts
+
+    def _automaton_sum(
+        self,
+        log_z: Float64,
+        marginals: Floats | None,
+        pairs: Floats | None,
+        counts: Counts | None,
+        weight: Float64 | None,
+    ) -> None:
+        automaton, space = self._automaton, self.states
+        if marginals is None and pairs is None and counts is None:
+            automaton.log_partition(self.emit, self.edge, self.offsets, self._threads, log_z)
+            return
+        wanted: dict[str, Any] = {"marginals": marginals, "pairs": pairs}
+        if counts is not None:
+            wanted |= {
+                "moves": np.zeros(space.n_moves),
+                "start_counts": np.zeros(space.n_states),
+                "stop_counts": np.zeros(space.n_states),
+            }
+        automaton.sum(
+            self.emit, self.edge, self.offsets, self._threads, weight, log_z, **wanted
+        )
+        if counts is None:
+            return
+        moves, first, last = wanted["moves"], wanted["start_counts"], wanted["stop_counts"]
+        label = space.state_labels
+        np.add.at(counts.transitions, (label[space.src], label[space.dst]), moves)
+        np.add.at(counts.start, label, first)
+        np.add.at(counts.stop, label, last)
+        np.add.at(counts.weights, space.tie_ids, np.repeat(moves, np.diff(space.tie_indptr)))
+        np.add.at(
+            counts.weights, space.start_tie_ids, np.repeat(first, np.diff(space.start_tie_indptr))
+        )
+
+    def _add_dense_counts(self, counts: Counts, moves: Float64) -> None:
+        """Add expected moves [k, Y^(k-1), Y, Y] to the transitions and n-gram weights they use."""
+        Y, k = self.n_labels, len(moves)
+        if k == 1:
+            counts.transitions[...] += moves[0, 0]
+            return
+        histories = moves.reshape((k,) + (Y,) * (k + 1))  # [k, h_2 .. h_k, h_1, y]
+        histories = np.moveaxis(histories, k, 1)  # [k, h_1 .. h_k, y]
+        counts.transitions[...] += histories.sum(axis=tuple(range(k)))
+        groups = self.states.unpack(counts.weights)
+        for n in range(3, k + 2):
+            used = histories[n - 2 :].sum(axis=0)  # where the history has at least n-1 labels
+            groups[f"ngram{n}"][...] += used.sum(axis=tuple(range(k + 1 - n)))
+
+    def forward(self, semiring: str = "log-plus") -> Float64:
+        r"""Sum, for each position and state, the scores of all paths that end there.
+
+        alpha[t, s] = emit[t, y] ⊗ ⊕_p alpha[t-1, p] ⊗ (score of p → s), alpha[0, s] = start + emit.
+        In log space.
+
+        Parameters
+        ----------
+        semiring : {"log-plus", "max-plus"}
+            Whether ⊕ is log-sum-exp or max (the Viterbi variables).
+
+        Returns
+        -------
+        ndarray of float64, shape (T, S)
+            S states; the labels, in a first-order trellis. Flat for a batch.
+        """
+        return self._state_scores(semiring, forwards=True)
+
+    def backward(self, semiring: str = "log-plus") -> Float64:
+        r"""Sum, for each position and state, the scores of all ways to go on from there.
+
+        beta[t, s] = ⊕_r (score of s → r) ⊗ emit[t+1] ⊗ beta[t+1, r], beta[T-1, s] = stop. In log
+        space; forward plus backward, log-summed over the states, is the log-partition at every t.
+
+        Parameters
+        ----------
+        semiring : {"log-plus", "max-plus"}
+
+        Returns
+        -------
+        ndarray of float64, shape (T, S)
+        """
+        return self._state_scores(semiring, forwards=False)
+
+    def _state_scores(self, semiring: str, forwards: bool) -> Float64:
+        if semiring not in ("log-plus", "max-plus"):
+            raise ShapeError(f'semiring must be "log-plus" or "max-plus"; got {semiring!r}.')
+        out = np.empty((len(self.emit), self.states.n_states))
+        self._automaton.scores(
+            self.emit, self.edge, self.offsets, semiring == "log-plus", forwards, self._threads, out
+        )
+        return out
+
+    def marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Floats:
+        """Return the probability of each label at each position.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+            With "none", the rows of a sequence without a path are 0.
+
+        Returns
+        -------
+        ndarray, shape (T, Y)
+            Of the type of the scores; flat for a batch.
+        """
+        marginals = np.zeros_like(self.emit)
+        log_z, _ = self._sum(marginals=marginals)
+        self._check_feasible(log_z, on_infeasible)
+        return marginals
+
+    def pair_marginals(
+        self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise"
+    ) -> Floats:
+        """Return the probability of each pair of labels a fixed distance apart.
+
+        Parameters
+        ----------
+        distance : int
+            1 for neighbours.
+        on_infeasible : {"raise", "none"}
+
+        Returns
+        -------
+        ndarray, shape (T, Y, Y)
+            Row t is Pr(y_{t-distance}, y_t), aligned with ``edge``; the first ``distance`` rows of
+            a sequence are 0.
+        """
+        if distance < 1:
+            raise ShapeError(f"distance must be at least 1; got {distance}.")
+        Y = self.n_labels
+        pairs = np.zeros((len(self.emit), Y, Y), dtype=self.dtype)
+        if distance == 1:
+            log_z, _ = self._sum(pairs=pairs)
+        else:
+            log_z = self._log_partition()
+            self._automaton.distant_pairs(
+                self.emit, self.edge, self.offsets, distance, self._threads, pairs
+            )
+        self._check_feasible(log_z, on_infeasible)
+        return pairs
+
+    def expected_counts(self, *, on_infeasible: OnInfeasible = "raise") -> Counts:
+        """Return how often each label, transition and tied weight is to be expected.
+
+        These are the gradients of the log-partition with respect to a label's bias, ``trans``,
+        ``start``, ``stop`` and ``weights``; a batch is summed over its sequences.
+
+        Returns
+        -------
+        Counts
+            Arrays of float64.
+        """
+        log_z, counts = self._sum(counts=self._no_counts())
+        self._check_feasible(log_z, on_infeasible)
+        assert counts is not None
+        counts.labels[...] = counts.start + counts.transitions.sum(axis=0)
+        return counts
+
+    def _no_counts(self) -> Counts:
+        Y, K = self.n_labels, 0 if self._states is None else self._states.n_weights
+        return Counts(np.zeros(Y), np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y), np.zeros(K))
+
+    # ---- given paths ----------------------------------------------------------------------------
+
+    def path_score(self, path: Any) -> Any:
+        """Return the score of a path, in float64; −inf if it is not allowed.
+
+        Parameters
+        ----------
+        path : sequence of int or str, length T
+            Label ids or names. For a batch: a flat array, or one path per sequence.
+
+        Returns
+        -------
+        float, or ndarray of float64, shape (N,)
+
+        Raises
+        ------
+        LabelError
+            If a label does not exist.
+        ShapeError
+            If the length is wrong.
+        """
+        return self._answer(self._path_score(path))
+
+    def _path_score(self, path: Any) -> Float64:
+        score = np.empty(len(self.offsets) - 1)
+        ids = self._path_ids(path)
+        self._automaton.path_score(self.emit, self.edge, self.offsets, ids, score)
+        return score
+
+    def log_prob(self, path: Any) -> Any:
+        """Return the log probability of a path: its score less the log-partition.
+
+        Parameters and errors as for `path_score`; `InfeasibleError` if no path exists at all.
+        """
+        score = self._path_score(path)
+        log_z = self._log_partition()
+        self._check_feasible(log_z, "raise")
+        return self._answer(np.minimum(score - log_z, 0.0))
+
+    def log_prob_of(self, allowed: npt.ArrayLike) -> Any:
+        """Return the log probability that every label is one of those allowed at its position.
+
+        The probability of any partial labelling, of a span, or of "not this label": the share of
+        the partition function that the allowed paths have.
+
+        Parameters
+        ----------
+        allowed : array of bool, shape (T, Y)
+
+        Returns
+        -------
+        float, or ndarray of float64, shape (N,)
+            −inf if no path is allowed.
+        """
+        log_z = self._log_partition()
+        self._check_feasible(log_z, "raise")
+        part = self.constrain(_mask(allowed, "allowed", self.emit.shape))._log_partition()
+        return self._answer(np.minimum(part - log_z, 0.0))
+
+    def _path_ids(self, path: Any) -> Int32:
+        """Return label ids, flat, from ids or names, flat or one path per sequence."""
+        if isinstance(path, str):
+            raise ShapeError(f"A path is a sequence of labels; got the string {path!r}.")
+        if self.is_batch and not isinstance(path, np.ndarray):
+            path = list(path)
+            if path and not isinstance(path[0], (int, np.integer, str)):
+                lengths = [len(one) for one in path]
+                if lengths != self.lengths.tolist():
+                    raise ShapeError(
+                        f"paths must have lengths {self.lengths.tolist()}; got {lengths}."
+                    )
+                path = [label for one in path for label in one]
+        array = np.asarray(path)
+        if array.ndim != 1 or len(array) != len(self.emit):
+            raise ShapeError(
+                f"path must have one label for each of {len(self.emit)} positions; "
+                f"got shape {array.shape}."
+            )
+        if array.dtype.kind not in "iu":
+            return np.array(
+                [self._label_id(y, f"path[{t}]") for t, y in enumerate(array.tolist())],
+                dtype=np.int32,
+            )
+        wrong = np.flatnonzero((array < 0) | (array >= self.n_labels))
+        if len(wrong):
+            self._label_id(int(array[wrong[0]]), f"path[{wrong[0]}]")
+        return array.astype(np.int32)
+
+    def _label_id(self, label: Any, where: str) -> int:
+        if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
+            if 0 <= label < self.n_labels:
+                return int(label)
+            raise LabelError(f"{where}: label {label} is not in 0 to {self.n_labels - 1}.")
+        if self.labels is None:
+            raise LabelError(
+                f"{where}: {label!r} is not a label id, and this trellis has no label names. "
+                "Pass labels= to Trellis."
+            )
+        if label not in self.labels:
+            raise LabelError(f"{where}: unknown label {label!r}; labels are {list(self.labels)}.")
+        return self.labels.index(label)
+
+    # ---- randomness -----------------------------------------------------------------------------
+
+    def sample(
+        self, n: int, random_state: int | np.random.Generator | np.random.RandomState | None = None
+    ) -> Int32:
+        """Draw paths with exactly their probabilities: forward sums, backward draws.
+
+        Parameters
+        ----------
+        n : int
+            How many paths of each sequence.
+        random_state : int, Generator, RandomState or None
+            A seed gives the same paths for any number of threads.
+
+        Returns
+        -------
+        ndarray of int32, shape (n, T)
+            Flat along the second axis for a batch.
+        """
+        if n < 0:
+            raise ShapeError(f"sample needs n of at least 0; got {n}.")
+        self._check_feasible(self._log_partition(), "raise")
+        size = (n, len(self.emit))
+        if isinstance(random_state, np.random.RandomState):
+            uniform = random_state.random_sample(size)
+        else:
+            uniform = np.random.default_rng(random_state).random(size)
+        paths = np.empty(size, dtype=np.int32)
+        self._automaton.sample(self.emit, self.edge, self.offsets, uniform, self._threads, paths)
+        return paths
+
+    def entropy(self) -> Any:
+        """Return −Σ_paths Pr(path) log Pr(path), in nats: how undecided the trellis is.
+
+        Returns
+        -------
+        float, or ndarray of float64, shape (N,)
+        """
+        self._check_feasible(self._log_partition(), "raise")
+        entropy = np.empty(len(self.offsets) - 1)
+        self._automaton.entropy(self.emit, self.edge, self.offsets, self._threads, entropy)
+        return self._answer(entropy)
+
+    # ---- any semiring -----------------------------------------------------------------------------
+
+    def is_feasible(self) -> Any:
+        """Return whether any path is allowed; an array of bool for a batch."""
+        return self._answer(~np.isneginf(self._log_partition()))
+
+    def count_paths(self) -> Any:
+        """Return how many paths are allowed: an exact int, or a list of them for a batch."""
+        return self.reduce(semirings.COUNTING)
+
+    def reduce(self, semiring: Any) -> Any:
+        """Sum over all paths the product of their moves, in any semiring.
+
+        Parameters
+        ----------
+        semiring : a semiring of `tagloom.semirings`, or any object like one
+            With ``zero``, ``one``, ``plus(a, b)``, ``times(a, b)`` and
+            ``lift(score, t, y_prev, y)``. The native core answers for those it knows.
+
+        Returns
+        -------
+        value, or a list of values for a batch
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tl.Trellis([[0.0, 1.0], [0.0, 2.0]]).reduce(tl.semirings.COUNTING)
+        4
+        """
+        if semiring is semirings.LOG_PLUS:
+            values = self._log_partition().tolist()
+        elif semiring is semirings.BOOLEAN:
+            values = (~np.isneginf(self._log_partition())).tolist()
+        elif semiring is semirings.MAX_PLUS:
+            values = self._best_scores()
+        elif semiring is semirings.SUM_TIMES:
+            values = [_exp(z) for z in self._log_partition().tolist()]
+        elif semiring is semirings.MAX_TIMES:
+            values = [_exp(score) for score in self._best_scores()]
+        elif isinstance(semiring, semirings.KBest):
+            results = self.nbest(semiring.k)
+            values = [
+                tuple(zip(best.scores.tolist(), map(tuple, best.paths.tolist()), strict=True))
+                for best in (results if self.is_batch else [results])
+            ]
+        else:
+            values = [self._reduce_one(one, semiring) for one in (self if self.is_batch else [self])]
+        return values if self.is_batch else values[0]
+
+    def _best_scores(self) -> list[float]:
+        scores: list[float] = np.atleast_1d(self.viterbi(on_infeasible="none").score).tolist()
+        return scores
+
+    @staticmethod
+    def _reduce_one(one: Trellis, semiring: Any) -> Any:
+        Y, space = one.n_labels, one.states
+        return semirings.reduce_moves(
+            semiring,
+            space,
+            one.emit.astype(np.float64),
+            np.zeros((Y, Y)) if one.trans is None else one.trans.astype(np.float64),
+            np.zeros(Y) if one.start is None else one.start.astype(np.float64),
+            np.zeros(Y) if one.stop is None else one.stop.astype(np.float64),
+            None if one.edge is None else one.edge.astype(np.float64),
+            np.zeros(space.n_weights) if one.weights is None else one.weights.astype(np.float64),
+        )
+
+    # ---- constraints ------------------------------------------------------------------------------
+
+    def constrain(
+        self,
+        allowed: npt.ArrayLike | Mapping[Any, LabelSet] | None = None,
+        *,
+        forced: Mapping[Any, Label] | None = None,
+        forbidden: Mapping[Any, LabelSet] | None = None,
+        forbidden_moves: npt.ArrayLike | Iterable[tuple[Label, Label]] | None = None,
+    ) -> Trellis:
+        """Return a trellis with fewer paths; this one is left as it is.
+
+        Never raises because nothing is left: `is_feasible` tells. Labels may be ids or names.
+
+        Parameters
+        ----------
+        allowed : array of bool, shape (T, Y), or mapping of position to label or labels
+            What remains allowed. A mapping leaves positions that it does not name free.
+        forced : mapping of position to label
+        forbidden : mapping of position to label or labels
+        forbidden_moves : array of bool, shape (Y, Y), or iterable of (from, to)
+            Moves between labels that no path may make, at any position.
+
+        In a batch a position is a pair (sequence, position), and a mask is flat.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]], labels=["N", "V"])
+        >>> trellis.constrain(forced={0: "N"}, forbidden_moves=[("N", "V")]).viterbi().path
+        array([0, 0], dtype=int32)
+        """
+        changes: dict[str, Any] = {}
+        mask = np.ones(self.emit.shape, dtype=np.bool_)  # [T, Y]
+        if isinstance(allowed, Mapping):
+            for position, labels in allowed.items():
+                t = self._position(position, "allowed")
+                keep = np.zeros(self.n_labels, dtype=np.bool_)
+                keep[self._label_ids(labels, f"allowed[{position!r}]")] = True
+                mask[t] &= keep
+        elif allowed is not None:
+            mask &= _mask(allowed, "allowed", self.emit.shape)
+        for position, label in (forced or {}).items():
+            t, y = self._position(position, "forced"), self._label_id(label, f"forced[{position!r}]")
+            mask[t] &= np.arange(self.n_labels) == y
+        for position, labels in (forbidden or {}).items():
+            t = self._position(position, "forbidden")
+            mask[t, self._label_ids(labels, f"forbidden[{position!r}]")] = False
+        if not mask.all():
+            changes["emit"] = np.where(mask, self.emit, self.dtype.type(-np.inf))
+        if forbidden_moves is not None:
+            Y = self.n_labels
+            if isinstance(forbidden_moves, np.ndarray) and forbidden_moves.dtype == np.bool_:
+                banned = _mask(forbidden_moves, "forbidden_moves", (Y, Y))
+            else:
+                banned = np.zeros((Y, Y), dtype=np.bool_)
+                for move in forbidden_moves:  # type: ignore[union-attr]
+                    y_prev, y = move  # type: ignore[misc]
+                    banned[
+                        self._label_id(y_prev, "forbidden_moves"), self._label_id(y, "forbidden_moves")
+                    ] = True
+            trans = np.zeros((Y, Y), dtype=self.dtype) if self.trans is None else self.trans
+            changes["trans"] = np.where(banned, self.dtype.type(-np.inf), trans)
+        return self._like(**changes)
+
+    def _position(self, position: Any, name: str) -> int:
+        """Return the flat position that a user's position, or (sequence, position), means."""
+        if not self.is_batch:
+            i, t = 0, position
+        else:
+            try:
+                i, t = position
+            except TypeError:
+                raise ShapeError(
+                    f"{name}: in a batch a position is (sequence, position); got {position!r}."
+                ) from None
+        if not 0 <= i < len(self.offsets) - 1:
+            raise ShapeError(f"{name}: sequence {i} of a batch of {len(self.offsets) - 1}.")
+        T = int(self.offsets[i + 1] - self.offsets[i])
+        if not isinstance(t, (int, np.integer)) or not 0 <= t < T:
+            raise ShapeError(f"{name}: position {t!r} is not in 0 to {T - 1}.")
+        return int(self.offsets[i] + t)
+
+    def _label_ids(self, labels: Any, where: str) -> list[int]:
+        if isinstance(labels, (int, np.integer, str)):
+            labels = [labels]
+        return [self._label_id(y, where) for y in labels]
+
+
+# ---- checks ----------------------------------------------------------------------------------------
+
+
+def _scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
+    """Return a C-contiguous float array; NaN and +inf are errors that name the element."""
+    scores = np.asarray(array, dtype=dtype)
+    if scores.dtype != np.float32 and scores.dtype != np.float64:
+        if scores.dtype.kind not in "fiub":
+            raise ShapeError(f"{name} must be an array of numbers; got dtype {scores.dtype}.")
+        scores = scores.astype(np.float64)
+    if not scores.flags.c_contiguous:
+        scores = np.ascontiguousarray(scores)
+    bad = _native.first_bad_score(scores)
+    if bad >= 0:
+        at = ", ".join(str(i) for i in np.unravel_index(bad, scores.shape))
+        raise ScoreError(
+            f"{name}[{at}] is {scores.flat[bad]}; scores must be finite, or -inf for forbidden."
+        )
+    return scores
+
+
+def _offsets(offsets: npt.ArrayLike, tokens: int) -> npt.NDArray[np.int64]:
+    array = np.asarray(offsets)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
+        raise ShapeError(
+            f"offsets must be a list of N + 1 integers; got shape {array.shape}, {array.dtype}."
+        )
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if array[0] != 0 or array[-1] != tokens:
+        raise ShapeError(
+            f"offsets must run from 0 to the {tokens} rows of emit; got {array[0]} to {array[-1]}."
+        )
+    falls = np.flatnonzero(np.diff(array) < 0)
+    if len(falls):
+        i = int(falls[0])
+        raise ShapeError(
+            f"offsets must not decrease; offsets[{i}] = {array[i]}, offsets[{i + 1}] = {array[i + 1]}."
+        )
+    return array
+
+
+def _mask(mask: npt.ArrayLike, name: str, shape: tuple[int, ...]) -> Bool:
+    array = np.asarray(mask)
+    if array.dtype != np.bool_ or array.shape != shape:
+        raise ShapeError(
+            f"{name} must be an array of bool with shape {shape}; got {array.dtype}, {array.shape}."
+        )
+    return array
+
+
+def _exp(score: float) -> float:
+    try:
+        return math.exp(score)
+    except OverflowError:
+        raise ScoreError(
+            f"exp({score}) is too large for a float. Use LOG_PLUS or MAX_PLUS instead."
+        ) from None
