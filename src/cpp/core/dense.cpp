@@ -143,6 +143,24 @@ void viterbi_single(const DenseBatch<In>& batch, const Moves<double>& moves, int
         kernels().one_viterbi_f64(task);
 }
 
+// The score of sequence i's path, in double; -inf if the path is -1.
+template <class In>
+double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
+    const int64_t Y = batch.Y, G = batch.G, first = batch.offsets[i], T = batch.offsets[i + 1] - first;
+    int64_t state = path[first];
+    if (state < 0) return kMinusInf;
+    double sum = batch.start[state] + batch.emit[first * Y + state];
+    for (int64_t t = 1; t < T; ++t) {
+        const int64_t c = path[first + t], a = state / G, g = state % G;
+        const int64_t level = std::min(t, batch.levels) - 1;
+        sum += batch.emit[(first + t) * Y + c];
+        sum += batch.moves[((level * G + g) * Y + a) * Y + c];
+        if (batch.edge) sum += batch.edge[((first + t) * Y + a) * Y + c];
+        state = g * Y + c;
+    }
+    return sum + batch.stop[state % Y];
+}
+
 double largest_finite(const double* x, int64_t n) {
     double m = 0;
     for (int64_t i = 0; i < n; ++i)
@@ -156,21 +174,26 @@ template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     const Kernels& k = kernels();
     const int64_t Y = batch.Y, S = batch.G * Y;
-    const int64_t lanes = batch.edge ? 1 : sizeof(In) == 4 ? k.lanes32 : k.lanes64;
+    const int64_t lanes = batch.edge || getenv("TL_ONE") ? 1 : sizeof(In) == 4 ? k.lanes32 : k.lanes64;
     const int64_t longest = kLaneBytes / static_cast<int64_t>(sizeof(In)) / (S * lanes);
     const Plan plan = make_plan(batch, lanes, longest);
+    std::fill_n(score, batch.N, 0.0);  // of empty sequences
 
     const int64_t n_moves = batch.levels * S * Y;
     OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
     OwnedMoves<In> many(batch, batch.moves, batch.stop, Y, kMinusInf);
+    std::vector<In> transposed(plan.singles ? n_moves : 0);
+    for (int64_t j = 0; j < static_cast<int64_t>(transposed.size()); ++j)
+        transposed[j / (Y * Y) * (Y * Y) + j % Y * Y + j / Y % Y] = many.matrices[j];
     const double largest = std::max(largest_finite(batch.moves, n_moves),
                                     largest_finite(batch.stop, Y));
     std::vector<Scratch<double>> single_scratch(plan.threads);
     std::vector<Scratch<In>> lane_scratch(plan.threads);
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t worker) {
         if (item >= plan.singles) {
-            viterbi_single(batch, one.view, plan.order[plan.groups[item]], single_scratch[worker],
-                           path);
+            const int64_t i = plan.order[plan.groups[item]];
+            viterbi_single(batch, one.view, i, single_scratch[worker], path);
+            score[i] = score_of(batch, i, path);
             return;
         }
         const Group<In> group(batch, plan, item);
@@ -180,6 +203,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         bool sure[64];
         LaneViterbi<In, In> task{};
         task.moves = &many.view;
+        task.transposed = transposed.data();
         task.emit = batch.emit;
         task.first = group.first.data();
         task.length = group.length.data();
@@ -194,38 +218,12 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         else
             k.viterbi_f64(task);
         // Float lanes say where rounding could have decided; those are decoded again in double.
-        for (int64_t l = 0; l < group.n; ++l)
-            if (!sure[l])
-                viterbi_single(batch, one.view, group.sequence[l], single_scratch[worker], path);
+        for (int64_t l = 0; l < group.n; ++l) {
+            const int64_t i = group.sequence[l];
+            if (!sure[l]) viterbi_single(batch, one.view, i, single_scratch[worker], path);
+            score[i] = score_of(batch, i, path);
+        }
     });
-    path_score(batch, path, score);
-}
-
-template <class In>
-void path_score(const DenseBatch<In>& batch, const int32_t* path, double* score) {
-    const int64_t Y = batch.Y, G = batch.G;
-    for (int64_t i = 0; i < batch.N; ++i) {
-        const int64_t first = batch.offsets[i], T = batch.offsets[i + 1] - first;
-        if (T == 0) {
-            score[i] = 0;
-            continue;
-        }
-        if (path[first] < 0) {
-            score[i] = kMinusInf;
-            continue;
-        }
-        int64_t state = path[first];
-        double sum = batch.start[state] + batch.emit[first * Y + state];
-        for (int64_t t = 1; t < T; ++t) {
-            const int64_t c = path[first + t], a = state / G, g = state % G;
-            const int64_t level = std::min(t, batch.levels) - 1;
-            sum += batch.emit[(first + t) * Y + c];
-            sum += batch.moves[((level * G + g) * Y + a) * Y + c];
-            if (batch.edge) sum += batch.edge[((first + t) * Y + a) * Y + c];
-            state = g * Y + c;
-        }
-        score[i] = sum + batch.stop[state % Y];
-    }
 }
 
 namespace {
@@ -419,7 +417,7 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
         for (int64_t i = 0; i < batch.N; ++i) ok[i] = batch.offsets[i] == batch.offsets[i + 1];
         return;
     }
-    const int64_t lanes = batch.edge || expected.pairs ? 1 : narrow ? k.lanes32 : k.lanes64;
+    const int64_t lanes = batch.edge || getenv("TL_ONE") || expected.pairs ? 1 : narrow ? k.lanes32 : k.lanes64;
     const int64_t longest =
         kLaneBytes / (narrow ? 4 : 8) / ((backward ? 3 : 1) * S * std::max<int64_t>(lanes, 1));
     const Plan plan = make_plan(batch, lanes, longest);
@@ -476,7 +474,6 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
 
 #define TL_INSTANTIATE(In)                                                                  \
     template void viterbi<In>(const DenseBatch<In>&, int32_t*, double*);                    \
-    template void path_score<In>(const DenseBatch<In>&, const int32_t*, double*);           \
     template void sum<In>(const DenseBatch<In>&, const double*, const Expected<In>&, double*, bool*);
 TL_INSTANTIATE(float)
 TL_INSTANTIATE(double)

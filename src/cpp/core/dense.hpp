@@ -26,10 +26,6 @@ struct DenseBatch {
 template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score);
 
-// score [N] of given paths (labels in range, or -1 throughout for none: -inf).
-template <class In>
-void path_score(const DenseBatch<In>& batch, const int32_t* path, double* score);
-
 // log_z [N] and what `expected` asks for, each sequence counted weight[i] times (null: once).
 // ok [N] is false where scaled probabilities are not to be trusted, and nothing of that sequence is in
 // the sums: log space must answer. Marginals of such a sequence are left as they were.

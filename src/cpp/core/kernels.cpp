@@ -66,12 +66,12 @@ inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m,
     using V = Vector<R>;
     V sum[B][NV];
     for (int j = 0; j < B; ++j)
-        for (int v = 0; v < NV; ++v) sum[j][v] = V{} + Semiring::template zero<R>;
+        for (int v = 0; v < NV; ++v) sum[j][v] = broadcast<R>(Semiring::template zero<R>);
     for (int64_t i = 0; i < n; ++i) {
         V f[NV];
         for (int v = 0; v < NV; ++v) f[v] = load(from + i * from_stride + v * W<R>);
         for (int j = 0; j < B; ++j) {
-            V move = V{} + m[i * mi + j * mj];
+            const V move = broadcast<R>(m[i * mi + j * mj]);
             for (int v = 0; v < NV; ++v) sum[j][v] = Semiring::step(sum[j][v], f[v], move);
         }
     }
@@ -139,7 +139,7 @@ inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, i
 // The largest of n rows, in each lane.
 template <class R>
 inline void lane_max(const R* rows, int64_t n, Vector<R>* m) {
-    for (int v = 0; v < NV; ++v) m[v] = Vector<R>{} + minus_inf<R>;
+    for (int v = 0; v < NV; ++v) m[v] = broadcast<R>(minus_inf<R>);
     for (int64_t i = 0; i < n; ++i)
         for (int v = 0; v < NV; ++v) m[v] = max<Vector<R>>(m[v], load(rows + i * L<R> + v * W<R>));
 }
@@ -151,6 +151,33 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
     int64_t s = 0;
     for (int64_t power = 1; power < S; power *= Y, i /= Y) s = s * Y + i % Y;  // digits reversed
     return s;
+}
+
+// The first of the largest of x[0 .. n). In float, `sure` turns false if another is within `slack`
+// of it. x has room up to the next whole vector.
+template <class R>
+inline int64_t first_max(R* x, int64_t n, R slack, bool& sure) {
+    using V = Vector<R>;
+    V top = broadcast<R>(minus_inf<R>), place;
+    for (int w = 0; w < W<R>; ++w) place[w] = R(w);
+    for (int64_t i = n; i % W<R>; ++i) x[i] = minus_inf<R>;
+    for (int64_t i = 0; i < n; i += W<R>) top = max<V>(top, load(x + i));
+    R best = top[0];
+    for (int w = 1; w < W<R>; ++w) best = top[w] > best ? top[w] : best;
+    V first = broadcast<R>(R(n)), close = V{};
+    for (int64_t i = 0; i < n; i += W<R>) {
+        const V v = load(x + i);
+        const V at = v == best ? place + R(i) : broadcast<R>(R(n));
+        first = first < at ? first : at;
+        if constexpr (sizeof(R) == 4) close += v >= best - slack ? broadcast<R>(1) : V{};
+    }
+    R arg = first[0], count = close[0];
+    for (int w = 1; w < W<R>; ++w) {
+        arg = first[w] < arg ? first[w] : arg;
+        count += close[w];
+    }
+    if constexpr (sizeof(R) == 4) sure = !(count > 1);
+    return static_cast<int64_t>(arg);
 }
 
 // alpha[t, s] = max over the best paths that end in s, less their maximum at t, so that numbers stay
@@ -171,7 +198,7 @@ void viterbi_lanes(const LaneViterbi<In, R>& task) {
         if (t == 0) {
             for (int64_t s = 0; s < S; ++s)
                 for (int v = 0; v < NV; ++v) {
-                    V x = V{} + minus_inf<R>;
+                    V x = broadcast<R>(minus_inf<R>);
                     if (s < Y) x = load(task.row + s * L<R> + v * W<R>) + moves.start[s];
                     store(alpha + s * L<R> + v * W<R>, x);
                 }
@@ -195,7 +222,7 @@ void viterbi_lanes(const LaneViterbi<In, R>& task) {
 
     // Rounding is at most half a unit for each of four operations on numbers no larger than this, at
     // every position; two alphas closer than twice the sum may be in the wrong order.
-    R slack[L<R>];
+    R slack[L<R>] = {};
     if constexpr (sizeof(R) == 4)
         for (int64_t l = 0; l < task.n; ++l) {
             double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
@@ -203,28 +230,20 @@ void viterbi_lanes(const LaneViterbi<In, R>& task) {
         }
 
     int64_t state[L<R>];
+    R* candidates = task.row;  // [Y] with room for whole vectors
     active = 0;
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
         for (int64_t l = 0; l < active; ++l) {  // state[l] is at t + 1; find its predecessor
             if (state[l] < 0) continue;
             const int64_t g = state[l] / Y, c = state[l] % Y;
-            const R* m = moves.matrix(t + 1) + g * Y * moves.stride + c;
+            const R* m = task.transposed + (moves.matrix(t + 1) - moves.matrices) + (g * Y + c) * Y;
             const R* from = alpha + g * L<R> + l;
-            R best = minus_inf<R>, second = minus_inf<R>;
-            int64_t arg = 0;
-            for (int64_t a = 0; a < Y; ++a) {
-                const R x = from[a * G * L<R>] + m[a * moves.stride];
-                if constexpr (sizeof(R) == 4) {
-                    const R smaller = x > best ? best : x;
-                    second = smaller > second ? smaller : second;
-                }
-                arg = x > best ? a : arg;
-                best = x > best ? x : best;
-            }
-            if constexpr (sizeof(R) == 4)
-                if (!(best - second > slack[l]) && second > minus_inf<R>) task.sure[l] = false;
-            state[l] = arg * G + g;
+            for (int64_t a = 0; a < Y; ++a) candidates[a] = from[a * G * L<R>] + m[a];
+            bool sure = true;
+            const int64_t a = first_max(candidates, Y, slack[l], sure);
+            if (!sure) task.sure[l] = false;
+            state[l] = a * G + g;
             task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
         }
         for (; active < task.n && task.length[active] == t + 1; ++active) {  // sequences that end here
@@ -483,9 +502,9 @@ template <class Semiring, int B>
 inline void one_tile(int64_t n, const double* from, int64_t from_stride, const double* m,
                      int64_t stride, const double* row, double* to) {
     D sum[B];
-    for (int j = 0; j < B; ++j) sum[j] = D{} + Semiring::template zero<double>;
+    for (int j = 0; j < B; ++j) sum[j] = broadcast<double>(Semiring::template zero<double>);
     for (int64_t a = 0; a < n; ++a) {
-        const D f = D{} + from[a * from_stride];
+        const D f = broadcast<double>(from[a * from_stride]);
         for (int j = 0; j < B; ++j)
             sum[j] = Semiring::step(sum[j], f, load(m + a * stride + j * WD));
     }
@@ -619,7 +638,7 @@ inline double one_rescale(double* x, int64_t n, bool guard, bool& bad) {
     const double m = one_max(x, n);
     if (!(m > 0)) return 0;
     Bits<double> e;
-    const double scale = scale_of<double>(D{} + m, e)[0];
+    const double scale = scale_of<double>(broadcast<double>(m), e)[0];
     for (int64_t i = 0; i < n; ++i) x[i] *= scale;
     if (guard)
         for (int64_t i = 0; i < n; ++i) bad |= x[i] > 0 && x[i] < tiny;

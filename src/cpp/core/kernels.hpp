@@ -54,6 +54,7 @@ struct Expected {
 template <class In, class R>
 struct LaneViterbi {
     const Moves<R>* moves;
+    const R* transposed;    // [levels, G, Y, Y] the same matrices, to -> from
     const In* emit;         // [tokens, Y], whole batch
     const int64_t* first;   // [n] first token of the sequence in each lane
     const int64_t* length;  // [n] positive, descending

@@ -47,6 +47,11 @@ template <class R>
 inline void store(R* p, Vector<R> v) {
     __builtin_memcpy(p, &v, sizeof v);
 }
+// x in every lane. Written so that no addition is left: x - 0 is x, while 0 + x is not for x = -0.
+template <class R>
+inline Vector<R> broadcast(R x) {
+    return x - Vector<R>{};
+}
 template <class V>
 inline V max(V a, V b) {
     return a > b ? a : b;
@@ -69,7 +74,7 @@ inline Vector<R> exp(Vector<R> x) {
     Vector<R> r = x - n * K::ln2_high - n * K::ln2_low;
     R factorial = 1;
     for (int k = 2; k <= K::degree; ++k) factorial *= R(k);
-    Vector<R> p = r * 0 + R(1) / factorial;
+    Vector<R> p = broadcast<R>(R(1) / factorial);
     for (int k = K::degree; k > 0; --k) {
         factorial /= R(k);
         p = p * r + R(1) / factorial;
