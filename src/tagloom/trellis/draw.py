@@ -12,8 +12,8 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape  # light; xml.sax would pull in urllib
 from typing import Any, Literal
-from xml.sax.saxutils import escape
 
 import numpy as np
 import numpy.typing as npt
@@ -550,4 +550,4 @@ def _text(x: float, y: float, text: str, css: str, anchor: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    return '"' + escape(text, {'"': "&quot;"}) + '"'
+    return f'"{escape(text)}"'
