@@ -336,9 +336,13 @@ def test_intersect_numbers_groups_that_share_a_name():
 
 def test_intersect_drops_states_that_lead_nowhere():
     only_b = StateSpace.from_edges(2, [1], [(0, 0)], initial=[0])
-    one_a = StateSpace.from_edges(2, [0, 1], [(0, 1), (1, 1)], initial=[0, 1], final=[1])
-    both = StateSpace.total_count(2, 0, 5) & only_b & one_a
+    both = StateSpace.total_count(2, 0, 5) & only_b
     assert (both.n_states, both.n_moves) == (1, 1)
+    # label 0 can be entered, but a path cannot stop there nor leave it
+    trap = StateSpace.from_edges(2, [0, 1], [(1, 0), (1, 1)], initial=[0, 1], final=[1])
+    both = StateSpace.order(2, 2) & trap
+    assert both.state_names == ("1", "1·1")
+    assert both.n_moves == 2
 
 
 def test_intersect_to_nothing_accepts_only_the_empty_path():
