@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 constexpr int64_t kBlock = 1024;              // rows of alpha that Viterbi keeps of a long sequence
+constexpr int64_t kLongestInFloat = 256;      // beyond, rounding makes too many paths unsure
 constexpr int64_t kLaneBytes = 4 << 20;       // scratch per thread above which lanes are not used
 constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
 constexpr int64_t kShards = 16;               // partial sums, whatever the number of threads
@@ -174,21 +175,21 @@ template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     const Kernels& k = kernels();
     const int64_t Y = batch.Y, S = batch.G * Y;
-    const int64_t lanes = batch.edge || getenv("TL_ONE") ? 1 : sizeof(In) == 4 ? k.lanes32 : k.lanes64;
-    const int64_t longest = kLaneBytes / static_cast<int64_t>(sizeof(In)) / (S * lanes);
+    const int64_t lanes = batch.edge ? 1 : k.lanes32;
+    const int64_t longest = std::min(kLaneBytes / 4 / (S * lanes), kLongestInFloat);
     const Plan plan = make_plan(batch, lanes, longest);
     std::fill_n(score, batch.N, 0.0);  // of empty sequences
 
     const int64_t n_moves = batch.levels * S * Y;
     OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
-    OwnedMoves<In> many(batch, batch.moves, batch.stop, Y, kMinusInf);
-    std::vector<In> transposed(plan.singles ? n_moves : 0);
+    OwnedMoves<float> many(batch, batch.moves, batch.stop, Y, kMinusInf);
+    std::vector<float> transposed(plan.singles ? n_moves : 0);
     for (int64_t j = 0; j < static_cast<int64_t>(transposed.size()); ++j)
         transposed[j / (Y * Y) * (Y * Y) + j % Y * Y + j / Y % Y] = many.matrices[j];
     const double largest = std::max(largest_finite(batch.moves, n_moves),
                                     largest_finite(batch.stop, Y));
     std::vector<Scratch<double>> single_scratch(plan.threads);
-    std::vector<Scratch<In>> lane_scratch(plan.threads);
+    std::vector<Scratch<float>> lane_scratch(plan.threads);
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t worker) {
         if (item >= plan.singles) {
             const int64_t i = plan.order[plan.groups[item]];
@@ -197,11 +198,11 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
             return;
         }
         const Group<In> group(batch, plan, item);
-        Scratch<In>& scratch = lane_scratch[worker];
+        Scratch<float>& scratch = lane_scratch[worker];
         const int64_t alpha = group.length[0] * S * lanes;
-        scratch.reserve(alpha + Y * lanes);
+        scratch.reserve(alpha + S * lanes);
         bool sure[64];
-        LaneViterbi<In, In> task{};
+        LaneViterbi<In> task{};
         task.moves = &many.view;
         task.transposed = transposed.data();
         task.emit = batch.emit;
@@ -210,14 +211,14 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         task.n = group.n;
         task.largest_move = largest;
         task.alpha = scratch.take(alpha);
-        task.row = scratch.take(Y * lanes);
+        task.row = scratch.take(S * lanes);
         task.path = path;
         task.sure = sure;
         if constexpr (sizeof(In) == 4)
             k.viterbi_f32(task);
         else
             k.viterbi_f64(task);
-        // Float lanes say where rounding could have decided; those are decoded again in double.
+        // Lanes say where rounding could have decided; those are decoded again in double.
         for (int64_t l = 0; l < group.n; ++l) {
             const int64_t i = group.sequence[l];
             if (!sure[l]) viterbi_single(batch, one.view, i, single_scratch[worker], path);
@@ -417,7 +418,7 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
         for (int64_t i = 0; i < batch.N; ++i) ok[i] = batch.offsets[i] == batch.offsets[i + 1];
         return;
     }
-    const int64_t lanes = batch.edge || getenv("TL_ONE") || expected.pairs ? 1 : narrow ? k.lanes32 : k.lanes64;
+    const int64_t lanes = batch.edge || expected.pairs ? 1 : narrow ? k.lanes32 : k.lanes64;
     const int64_t longest =
         kLaneBytes / (narrow ? 4 : 8) / ((backward ? 3 : 1) * S * std::max<int64_t>(lanes, 1));
     const Plan plan = make_plan(batch, lanes, longest);

@@ -59,10 +59,11 @@ struct SumTimes {
 // ---------------------------------------------------------------------------------------------
 // Lanes: every array has lanes as its last axis.
 
-// to[j] = (+)_i from[i] (x) m[i, j], times row[j] if given, for B columns j. Strides in elements.
-template <class Semiring, int B, class R>
+// to[j] = finish(j, (+)_i from[i] (x) m[i, j]) for B columns j, starting at j0. Strides in elements;
+// finish(j, v, x) sees vector v of column j and says what to store.
+template <class Semiring, int B, class R, class Finish>
 inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
-                      int64_t mj, R* to, int64_t to_stride, const R* row) {
+                      int64_t mj, R* to, int64_t to_stride, int64_t j0, Finish&& finish) {
     using V = Vector<R>;
     V sum[B][NV];
     for (int j = 0; j < B; ++j)
@@ -71,28 +72,23 @@ inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m,
         V f[NV];
         for (int v = 0; v < NV; ++v) f[v] = load(from + i * from_stride + v * W<R>);
         for (int j = 0; j < B; ++j) {
-            const V move = broadcast<R>(m[i * mi + j * mj]);
+            const V move = broadcast<R>(m[i * mi + (j0 + j) * mj]);
             for (int v = 0; v < NV; ++v) sum[j][v] = Semiring::step(sum[j][v], f[v], move);
         }
     }
     for (int j = 0; j < B; ++j)
-        for (int v = 0; v < NV; ++v) {
-            V x = sum[j][v];
-            if (row) x = Semiring::times(x, load(row + j * L<R> + v * W<R>));
-            store(to + j * to_stride + v * W<R>, x);
-        }
+        for (int v = 0; v < NV; ++v)
+            store(to + (j0 + j) * to_stride + v * W<R>, finish(j0 + j, v, sum[j][v]));
 }
 
 // The same for n columns j, in tiles.
-template <class Semiring, class R>
+template <class Semiring, class R, class Finish>
 inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
-                      int64_t mj, R* to, int64_t to_stride, const R* row) {
+                      int64_t mj, R* to, int64_t to_stride, Finish&& finish) {
     constexpr int B = 5;
     int64_t j = 0;
     auto tile = [&](auto width) {
-        lane_tile<Semiring, width.value>(n, from, from_stride, m + j * mj, mi, mj,
-                                         to + j * to_stride, to_stride,
-                                         row ? row + j * L<R> : nullptr);
+        lane_tile<Semiring, width.value>(n, from, from_stride, m, mi, mj, to, to_stride, j, finish);
         j += width.value;
     };
     while (n - j >= B) tile(Size<B>{});
@@ -104,24 +100,33 @@ inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m,
     }
 }
 
-// All blocks of one forward step: to[g*Y + c] = (+)_a from[a*G + g] (x) m[g, a, c] (x) row[c].
-template <class Semiring, class R>
-inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, const R* row, R* to) {
+// All blocks of one forward step: to[g*Y + c] = finish(c, (+)_a from[a*G + g] (x) m[g, a, c]).
+template <class Semiring, class R, class Finish>
+inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, R* to, Finish&& finish) {
     const int64_t Y = moves.Y, G = moves.G;
     const R* m = moves.matrix(t);
     for (int64_t g = 0; g < G; ++g)
-        lane_step<Semiring>(Y, from + g * L<R>, G * L<R>, m + g * Y * moves.stride, moves.stride,
-                            1, to + g * Y * L<R>, L<R>, row);
+        lane_step<Semiring>(Y, from + g * L<R>, G * L<R>, m + g * Y * moves.stride, moves.stride, 1,
+                            to + g * Y * L<R>, L<R>, finish);
 }
 
-// All blocks of one backward step: to[a*G + g] = (+)_c m[g, a, c] (x) from[g*Y + c].
-template <class Semiring, class R>
-inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to) {
+// All blocks of one backward step: to[a*G + g] = finish(a, (+)_c m[g, a, c] (x) from[g*Y + c]).
+template <class Semiring, class R, class Finish>
+inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to, Finish&& finish) {
     const int64_t Y = moves.Y, G = moves.G;
     const R* m = moves.matrix(t);
     for (int64_t g = 0; g < G; ++g)
         lane_step<Semiring>(Y, from + g * Y * L<R>, L<R>, m + g * Y * moves.stride, 1, moves.stride,
-                            to + g * L<R>, G * L<R>, static_cast<const R*>(nullptr));
+                            to + g * L<R>, G * L<R>, finish);
+}
+
+// Asks for the n elements at p to be brought into the cache. The lanes walk through many places of
+// memory at once, more than the hardware foresees; asking also past an array's end is harmless.
+template <int write, class R>
+inline void prefetch(const R* p, int64_t n) {
+    const char* end = reinterpret_cast<const char*>(p + n);
+    for (const char* line = reinterpret_cast<const char*>(p); line < end; line += 64)
+        __builtin_prefetch(line, write);
 }
 
 // Reads position t of every sequence that is long enough into row[y, lane]; other lanes get 0.
@@ -130,6 +135,7 @@ inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, i
                    R* row) {
     for (int64_t l = 0; l < active; ++l) {
         const In* from = emit + (first[l] + t) * Y;
+        prefetch<0>(from + 2 * Y, Y);
         for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = static_cast<R>(from[y]);
     }
     for (int64_t l = active; l < L<R>; ++l)
@@ -153,8 +159,8 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
     return s;
 }
 
-// The first of the largest of x[0 .. n). In float, `sure` turns false if another is within `slack`
-// of it. x has room up to the next whole vector.
+// The first of the largest of x[0 .. n); `sure` turns false if another is within `slack` of it. x has
+// room up to the next whole vector.
 template <class R>
 inline int64_t first_max(R* x, int64_t n, R slack, bool& sure) {
     using V = Vector<R>;
@@ -169,105 +175,99 @@ inline int64_t first_max(R* x, int64_t n, R slack, bool& sure) {
         const V v = load(x + i);
         const V at = v == best ? place + R(i) : broadcast<R>(R(n));
         first = first < at ? first : at;
-        if constexpr (sizeof(R) == 4) close += v >= best - slack ? broadcast<R>(1) : V{};
+        close += v >= best - slack ? broadcast<R>(1) : V{};
     }
     R arg = first[0], count = close[0];
     for (int w = 1; w < W<R>; ++w) {
         arg = first[w] < arg ? first[w] : arg;
         count += close[w];
     }
-    if constexpr (sizeof(R) == 4) sure = !(count > 1);
+    sure = sure && count <= 1;
     return static_cast<int64_t>(arg);
 }
 
-// alpha[t, s] = max over the best paths that end in s, less their maximum at t, so that numbers stay
-// small however long the sequence. The path is found again on the way back, by asking at each
+// alpha[t, s] = score of the best path that ends in s, less the best of all at t - 1, so that numbers
+// stay small however long the sequence. The path is found on the way back, by asking at each
 // position which predecessor gave the maximum: cheaper than to store it for every state.
-template <class In, class R>
-void viterbi_lanes(const LaneViterbi<In, R>& task) {
+//
+// Lanes always compute in float, at twice the speed of double, and tell whether rounding, of the
+// scores or in the sums, could have changed the path; the driver decodes those few again in double.
+template <class In>
+void viterbi_lanes(const LaneViterbi<In>& task) {
+    using R = float;
     using V = Vector<R>;
     const Moves<R>& moves = *task.moves;
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.length[0];
-    V low[NV], high[NV];  // the most negative alpha and the largest |maximum|, for `sure`
-    for (int v = 0; v < NV; ++v) low[v] = high[v] = V{};
+    V low[NV] = {}, high[NV] = {};  // the most negative alpha, the largest |maximum|
+    V peak[NV] = {};                // the maximum at the position before
     int64_t active = task.n;
     for (int64_t t = 0; t < T; ++t) {
         while (task.length[active - 1] <= t) --active;
         gather<In, R>(task.emit, Y, t, task.first, active, task.row);
         R* alpha = task.alpha + t * S * L<R>;
+        V shift[NV];
+        for (int v = 0; v < NV; ++v) {
+            shift[v] = peak[v];
+            peak[v] = broadcast<R>(minus_inf<R>);
+        }
+        auto finish = [&](int64_t c, int v, V x) {
+            x += load(task.row + c * L<R> + v * W<R>) - shift[v];
+            peak[v] = max<V>(peak[v], x);
+            const V finite = x == minus_inf<R> ? V{} : x;
+            low[v] = low[v] < finite ? low[v] : finite;
+            return x;
+        };
         if (t == 0) {
             for (int64_t s = 0; s < S; ++s)
-                for (int v = 0; v < NV; ++v) {
-                    V x = broadcast<R>(minus_inf<R>);
-                    if (s < Y) x = load(task.row + s * L<R> + v * W<R>) + moves.start[s];
-                    store(alpha + s * L<R> + v * W<R>, x);
-                }
+                for (int v = 0; v < NV; ++v)
+                    store(alpha + s * L<R> + v * W<R>,
+                          s < Y ? finish(s, v, broadcast<R>(moves.start[s])) : broadcast<R>(minus_inf<R>));
         } else {
-            lane_forward<MaxPlus>(moves, t, alpha - S * L<R>, task.row, alpha);
+            lane_forward<MaxPlus>(moves, t, alpha - S * L<R>, alpha, finish);
         }
-        V m[NV];
-        lane_max(alpha, S, m);
         for (int v = 0; v < NV; ++v) {
-            m[v] = m[v] == minus_inf<R> ? V{} : m[v];
-            high[v] = max<V>(high[v], max<V>(m[v], -m[v]));
+            peak[v] = peak[v] == minus_inf<R> ? V{} : peak[v];
+            high[v] = max<V>(high[v], max<V>(peak[v], -peak[v]));
         }
-        for (int64_t s = 0; s < S; ++s)
-            for (int v = 0; v < NV; ++v) {
-                R* p = alpha + s * L<R> + v * W<R>;
-                V x = load(p) - m[v];
-                store(p, x);
-                if constexpr (sizeof(R) == 4) low[v] = x == minus_inf<R> ? low[v] : -max<V>(-low[v], -x);
-            }
     }
 
-    // Rounding is at most half a unit for each of four operations on numbers no larger than this, at
-    // every position; two alphas closer than twice the sum may be in the wrong order.
-    R slack[L<R>] = {};
-    if constexpr (sizeof(R) == 4)
-        for (int64_t l = 0; l < task.n; ++l) {
-            double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
-            slack[l] = static_cast<R>(8 * 0x1p-24 * (task.length[l] + 1) * size);
-        }
+    // At every position at most seven roundings enter an alpha (two of scores, five of sums), each at
+    // most 2^-24 of numbers no larger than 2 `size`; two alphas may be that far off, each its way.
+    R slack[L<R>];
+    for (int64_t l = 0; l < task.n; ++l) {
+        const double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
+        slack[l] = static_cast<R>(28 * 0x1p-24 * (task.length[l] + 1) * size);
+        task.sure[l] = slack[l] < 1e30f;  // false for infinity and NaN: scores too large for float
+    }
 
     int64_t state[L<R>];
-    R* candidates = task.row;  // [Y] with room for whole vectors
+    R* candidates = task.row;  // [S] with room for whole vectors
     active = 0;
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
         for (int64_t l = 0; l < active; ++l) {  // state[l] is at t + 1; find its predecessor
-            if (state[l] < 0) continue;
+            if (!task.sure[l] || state[l] < 0) continue;
             const int64_t g = state[l] / Y, c = state[l] % Y;
             const R* m = task.transposed + (moves.matrix(t + 1) - moves.matrices) + (g * Y + c) * Y;
             const R* from = alpha + g * L<R> + l;
             for (int64_t a = 0; a < Y; ++a) candidates[a] = from[a * G * L<R>] + m[a];
-            bool sure = true;
-            const int64_t a = first_max(candidates, Y, slack[l], sure);
-            if (!sure) task.sure[l] = false;
-            state[l] = a * G + g;
+            state[l] = first_max(candidates, Y, slack[l], task.sure[l]) * G + g;
             task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
         }
         for (; active < task.n && task.length[active] == t + 1; ++active) {  // sequences that end here
             const int64_t l = active;
-            R best = minus_inf<R>, second = minus_inf<R>;
-            int64_t arg = -1;
-            for (int64_t i = 0; i < S; ++i) {
-                const int64_t s = by_last_label(i, Y, S);
-                const R x = alpha[s * L<R> + l] + moves.stop[s % Y];
-                if (x > best) {
-                    second = best;
-                    best = x;
-                    arg = s;
-                } else if (x > second) {
-                    second = x;
-                }
+            if (!task.sure[l]) continue;
+            bool reached = false;
+            for (int64_t s = 0; s < S; ++s) {
+                candidates[s] = alpha[s * L<R> + l] + moves.stop[s % Y];
+                reached |= candidates[s] > minus_inf<R>;
             }
-            state[l] = arg;
-            task.sure[l] = sizeof(R) == 8 || best - second > slack[l] || !(second > minus_inf<R>);
+            state[l] = reached ? first_max(candidates, S, slack[l], task.sure[l]) : -1;
             int32_t* path = task.path + task.first[l];
-            if (arg < 0)
-                for (int64_t u = 0; u <= t; ++u) path[u] = -1;
+            if (reached)
+                path[t] = static_cast<int32_t>(state[l] % Y);
             else
-                path[t] = static_cast<int32_t>(arg % Y);
+                for (int64_t u = 0; u <= t; ++u) path[u] = -1;
         }
     }
 }
@@ -338,9 +338,22 @@ void sum_lanes(const LaneSum<In, R>& task) {
     double offset[L<R>] = {};   // sum of row maxima
     Bits<R> exponent[NV] = {};  // sum of the exponents scaled away
     Bits<R> bad[NV] = {};
-    bool guard = sizeof(R) == 8 && task.guard;
-    auto watch = [&](int v, V x) {  // a reachable value that is too small to be trusted
-        bad[v] |= cast_bits<Bits<R>>((x > R(0)) & (x < R(tiny)));
+    const bool guard = sizeof(R) == 8 && task.guard;
+    V scale[NV], peak[NV];  // power of two that undoes the growth so far; largest value at t
+    for (int v = 0; v < NV; ++v) scale[v] = broadcast<R>(1);
+    auto watch = [&](const R* x) {  // values that are reachable but too small to be trusted
+        for (int64_t s = 0; s < S; ++s)
+            for (int v = 0; v < NV; ++v) {
+                const V value = load(x + s * L<R> + v * W<R>) * scale[v];
+                bad[v] |= cast_bits<Bits<R>>((value > R(0)) & (value < R(tiny)));
+            }
+    };
+    auto rescale = [&](bool count) {
+        for (int v = 0; v < NV; ++v) {
+            Bits<R> e;
+            scale[v] = scale_of<R>(peak[v], e);
+            if (count) exponent[v] += peak[v] > R(0) ? e : Bits<R>{};
+        }
     };
 
     int64_t active = n;
@@ -357,38 +370,35 @@ void sum_lanes(const LaneSum<In, R>& task) {
                 }
         V m[NV];
         lane_max(row, Y, m);
-        for (int v = 0; v < NV; ++v) m[v] = m[v] == minus_inf<R> ? V{} : m[v];
+        for (int v = 0; v < NV; ++v) {
+            m[v] = m[v] == minus_inf<R> ? V{} : m[v];
+            peak[v] = V{};
+        }
         for (int64_t l = 0; l < active; ++l) offset[l] += m[l / W<R>][l % W<R>];
         for (int64_t y = 0; y < Y; ++y)
             for (int v = 0; v < NV; ++v) {
                 R* p = row + y * L<R> + v * W<R>;
-                V x = load(p) - m[v];
+                const V x = load(p) - m[v];
                 if (guard) bad[v] |= cast_bits<Bits<R>>((x > minus_inf<R>)&(x < R(log_tiny)));
-                store(p, exp<R>(x));
+                store(p, exp<R>(x) * scale[v]);
             }
         if (t == 0) {
             for (int64_t s = 0; s < S; ++s)
-                for (int v = 0; v < NV; ++v)
-                    store(alpha + s * L<R> + v * W<R>,
-                          s < Y ? load(row + s * L<R> + v * W<R>) : V{});
+                for (int v = 0; v < NV; ++v) {
+                    const V x = s < Y ? load(row + s * L<R> + v * W<R>) : V{};
+                    peak[v] = max<V>(peak[v], x);
+                    store(alpha + s * L<R> + v * W<R>, x);
+                }
         } else {
             const R* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * S * L<R>;
-            lane_forward<SumTimes>(moves, t, before, row, alpha);
+            lane_forward<SumTimes>(moves, t, before, alpha, [&](int64_t c, int v, V x) {
+                x *= load(row + c * L<R> + v * W<R>);
+                peak[v] = max<V>(peak[v], x);
+                return x;
+            });
         }
-        lane_max(alpha, S, m);
-        V scale[NV];
-        for (int v = 0; v < NV; ++v) {
-            Bits<R> e;
-            scale[v] = scale_of<R>(m[v], e);
-            exponent[v] += m[v] > R(0) ? e : Bits<R>{};
-        }
-        for (int64_t s = 0; s < S; ++s)
-            for (int v = 0; v < NV; ++v) {
-                R* p = alpha + s * L<R> + v * W<R>;
-                V x = load(p) * scale[v];
-                store(p, x);
-                if (guard) watch(v, x);
-            }
+        rescale(false);
+        if (guard) watch(alpha);
         for (int64_t l = active - 1; l >= 0 && task.length[l] == t + 1; --l) {
             double z = 0;
             for (int64_t s = 0; s < S; ++s) z += double(alpha[s * L<R> + l]) * moves.stop[s % Y];
@@ -403,51 +413,53 @@ void sum_lanes(const LaneSum<In, R>& task) {
             task.log_z[l] = log_z;
             task.ok[l] = z > 0 && !bad[l / W<R>][l % W<R>];
         }
+        rescale(true);  // into the rows of t + 1
     }
     if (!task.backward) return;
 
     R* beta = task.alpha + T * S * L<R>;  // [S, lanes], behind the last alpha
+    R* gamma = task.rows + T * Y * L<R>;  // [Y, lanes], behind the last row
     for (int64_t i = 0; i < S * L<R>; ++i) beta[i] = 0;
-    for (int v = 0; v < NV; ++v) bad[v] = Bits<R>{};
+    for (int v = 0; v < NV; ++v) {
+        bad[v] = Bits<R>{};
+        peak[v] = V{};
+    }
     active = 0;
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
         const int64_t going = active;  // lanes whose sequence reaches t + 1
         for (; active < n && task.length[active] == t + 1; ++active)
-            for (int64_t s = 0; s < S; ++s) beta[s * L<R> + active] = moves.stop[s % Y];
+            for (int64_t s = 0; s < S; ++s) {
+                beta[s * L<R> + active] = moves.stop[s % Y];
+                R largest = peak[active / W<R>][active % W<R>];
+                if (moves.stop[s % Y] > largest) peak[active / W<R>][active % W<R>] = moves.stop[s % Y];
+            }
 
-        // total = sum_s alpha[t, s] beta[t, s]; dividing by it makes marginals that sum to one.
-        V total[NV] = {}, m[NV];
-        for (int64_t s = 0; s < S; ++s)
-            for (int v = 0; v < NV; ++v)
-                total[v] += load(alpha + s * L<R> + v * W<R>) * load(beta + s * L<R> + v * W<R>);
-        V inverse[NV];
-        for (int v = 0; v < NV; ++v)
-            inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};
-        const bool edge_of_sequence = t == 0 || active > going;
-        if (task.expected.marginals || edge_of_sequence) {
-            R* gamma = task.rows + T * Y * L<R>;  // [Y, lanes], behind the last row
-            for (int64_t y = 0; y < Y; ++y)
-                for (int v = 0; v < NV; ++v) {
-                    V sum = {};
-                    for (int64_t s = y; s < S; s += Y)
-                        sum += load(alpha + s * L<R> + v * W<R>) * load(beta + s * L<R> + v * W<R>);
-                    store(gamma + y * L<R> + v * W<R>, sum * inverse[v]);
-                }
-            if (task.expected.marginals)
-                for (int64_t l = 0; l < active; ++l) {
-                    In* out = task.expected.marginals + (task.first[l] + t) * Y;
-                    for (int64_t y = 0; y < Y; ++y) out[y] = static_cast<In>(gamma[y * L<R> + l]);
-                }
-            if (t == 0 && task.expected.start)
-                for (int64_t l = 0; l < n; ++l)
-                    for (int64_t y = 0; y < Y; ++y)
-                        task.expected.start[y] += task.weight[l] * gamma[y * L<R> + l];
-            if (task.expected.stop)
-                for (int64_t l = going; l < active; ++l)
-                    for (int64_t y = 0; y < Y; ++y)
-                        task.expected.stop[y] += task.weight[l] * gamma[y * L<R> + l];
-        }
+        // gamma[y] = sum over the states of label y of alpha beta; divided by their total, these are
+        // marginals that sum to one.
+        V total[NV] = {}, inverse[NV];
+        for (int64_t y = 0; y < Y; ++y)
+            for (int v = 0; v < NV; ++v) {
+                V sum = {};
+                for (int64_t s = y; s < S; s += Y)
+                    sum += load(alpha + s * L<R> + v * W<R>) * load(beta + s * L<R> + v * W<R>);
+                store(gamma + y * L<R> + v * W<R>, sum);
+                total[v] += sum;
+            }
+        for (int v = 0; v < NV; ++v) inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};
+        if (task.expected.marginals)
+            for (int64_t l = 0; l < active; ++l) {
+                In* out = task.expected.marginals + (task.first[l] + t) * Y;
+                prefetch<1>(out - (t > 1 ? 2 * Y : 0), Y);
+                const R factor = inverse[l / W<R>][l % W<R>];
+                for (int64_t y = 0; y < Y; ++y) out[y] = static_cast<In>(gamma[y * L<R> + l] * factor);
+            }
+        auto add_marginals = [&](int64_t l, double* to) {
+            const double factor = task.weight[l] * inverse[l / W<R>][l % W<R>];
+            for (int64_t y = 0; to && y < Y; ++y) to[y] += factor * gamma[y * L<R> + l];
+        };
+        for (int64_t l = 0; t == 0 && l < n; ++l) add_marginals(l, task.expected.start);
+        for (int64_t l = going; l < active; ++l) add_marginals(l, task.expected.stop);
         if (task.expected.transitions && t + 1 < T) {
             // b[t+1] becomes what alpha[t] is multiplied with to give expected moves into t + 1.
             R factor[L<R>] = {};
@@ -463,20 +475,19 @@ void sum_lanes(const LaneSum<In, R>& task) {
         if (t == 0) break;
 
         // b[t] = row[t] * beta[t], rescaled; beta[t-1] = P b[t].
-        lane_max(beta, S, m);
+        rescale(false);
+        if (guard) watch(beta);
         R* b = task.b + t * S * L<R>;
         const R* row = task.rows + t * Y * L<R>;
-        for (int v = 0; v < NV; ++v) {
-            Bits<R> e;
-            m[v] = scale_of<R>(m[v], e);
-        }
         for (int64_t s = 0; s < S; ++s)
-            for (int v = 0; v < NV; ++v) {
-                V x = load(beta + s * L<R> + v * W<R>) * m[v];
-                if (guard) watch(v, x);
-                store(b + s * L<R> + v * W<R>, x * load(row + s % Y * L<R> + v * W<R>));
-            }
-        lane_backward<SumTimes>(moves, t, b, beta);
+            for (int v = 0; v < NV; ++v)
+                store(b + s * L<R> + v * W<R>, load(beta + s * L<R> + v * W<R>) * scale[v] *
+                                                   load(row + s % Y * L<R> + v * W<R>));
+        for (int v = 0; v < NV; ++v) peak[v] = V{};
+        lane_backward<SumTimes>(moves, t, b, beta, [&](int64_t, int v, V x) {
+            peak[v] = max<V>(peak[v], x);
+            return x;
+        });
     }
     for (int64_t l = 0; l < n; ++l)
         if (bad[l / W<R>][l % W<R>]) task.ok[l] = false;
@@ -771,8 +782,8 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         TL_QUOTE(TL_ISA),
         L<float>,
         L<double>,
-        viterbi_lanes<float, float>,
-        viterbi_lanes<double, double>,
+        viterbi_lanes<float>,
+        viterbi_lanes<double>,
         sum_lanes<float, float>,
         sum_lanes<float, double>,
         sum_lanes<double, double>,

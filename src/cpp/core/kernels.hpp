@@ -2,7 +2,7 @@
 // through one table. Two layouts of the same recursion:
 //
 //   lanes   many sequences at once, one in each lane of a few vectors: no latency to wait for, best
-//           for batches of short sequences;
+//           for batches of short sequences; in float where that is provably enough;
 //   one     one sequence, labels across the vector, always in double: for few or long sequences.
 //
 // Order k > 1 runs in blocks. A state is a history of k labels, (h_1 .. h_k), numbered in base Y.
@@ -51,19 +51,19 @@ struct Expected {
     double* stop = nullptr;         // [Y] +=
 };
 
-template <class In, class R>
+template <class In>
 struct LaneViterbi {
-    const Moves<R>* moves;
-    const R* transposed;    // [levels, G, Y, Y] the same matrices, to -> from
-    const In* emit;         // [tokens, Y], whole batch
-    const int64_t* first;   // [n] first token of the sequence in each lane
-    const int64_t* length;  // [n] positive, descending
-    int64_t n;              // lanes in use
-    double largest_move;    // largest |finite score| in the matrices and in stop
-    R* alpha;               // [length[0], S, lanes] scratch
-    R* row;                 // [Y, lanes] scratch
-    int32_t* path;          // [tokens], whole batch; -1 throughout a sequence without a path
-    bool* sure;             // [n] false where rounding could have changed the path (float only)
+    const Moves<float>* moves;
+    const float* transposed;  // [levels, G, Y, Y] the same matrices, to -> from
+    const In* emit;           // [tokens, Y], whole batch
+    const int64_t* first;     // [n] first token of the sequence in each lane
+    const int64_t* length;    // [n] positive, descending
+    int64_t n;                // lanes in use
+    double largest_move;      // largest |finite score| in the matrices and in stop
+    float* alpha;             // [length[0], S, lanes] scratch
+    float* row;               // [S, lanes] scratch
+    int32_t* path;            // [tokens], whole batch; -1 throughout a sequence without a path
+    bool* sure;               // [n] false where rounding could have changed the path
 };
 
 template <class In, class R>
@@ -123,8 +123,8 @@ struct OneSum {
 struct Kernels {
     const char* name;
     int64_t lanes32, lanes64;  // sequences per group, for float and double arithmetic
-    void (*viterbi_f32)(const LaneViterbi<float, float>&);
-    void (*viterbi_f64)(const LaneViterbi<double, double>&);
+    void (*viterbi_f32)(const LaneViterbi<float>&);
+    void (*viterbi_f64)(const LaneViterbi<double>&);
     void (*sum_f32)(const LaneSum<float, float>&);
     void (*sum_f32_in_f64)(const LaneSum<float, double>&);
     void (*sum_f64)(const LaneSum<double, double>&);

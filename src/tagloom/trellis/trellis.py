@@ -684,7 +684,7 @@ class Trellis:
         ndarray, shape (T, Y)
             Of the type of the scores; flat for a batch.
         """
-        marginals = np.zeros_like(self.emit)
+        marginals = np.empty_like(self.emit)  # every row is written
         log_z, _ = self._sum(marginals=marginals)
         self._check_feasible(log_z, on_infeasible)
         return marginals
