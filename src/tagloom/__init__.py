@@ -1,7 +1,8 @@
 """Sequence labelling on one fast native trellis."""
 
 from tagloom import errors
+from tagloom.sequences import Corpus, Sentence
 
 __version__ = "0.1.0"
 
-__all__ = ["errors"]
+__all__ = ["Corpus", "Sentence", "errors"]

@@ -7,6 +7,8 @@
     ├── ScoreError          (ValueError)    NaN or +inf where a score is expected
     ├── LabelError          (ValueError)    a label that the label set does not have
     ├── InfeasibleError     (ValueError)    the constraints leave no path
+    ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
+    ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
     └── MissingExtraError   (ImportError)   an optional package is not installed
 """
 
@@ -48,6 +50,37 @@ class InfeasibleError(TagloomError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (str(self), self.sequence, self.position))
+
+
+class SentenceError(TagloomError, TypeError):
+    """Something that is not a sentence where one is expected, such as a str."""
+
+
+class FormatError(TagloomError, ValueError):
+    """A file that its format cannot read or hold; says where.
+
+    Attributes
+    ----------
+    path : str or None
+        The file, as the caller named it.
+    line : int or None
+        The line, counted from 1.
+    """
+
+    def __init__(self, message: str, path: str | None = None, line: int | None = None) -> None:
+        place = ":".join(str(part) for part in (path, line) if part is not None)
+        super().__init__(f"{place}: {message}" if place else message)
+        self.path = path
+        self.line = line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_format_error, (str(self), self.path, self.line))
+
+
+def _rebuild_format_error(message: str, path: str | None, line: int | None) -> FormatError:
+    error = FormatError(message)
+    error.path, error.line = path, line
+    return error
 
 
 class MissingExtraError(TagloomError, ImportError):
