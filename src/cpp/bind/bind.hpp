@@ -4,5 +4,6 @@
 #include <nanobind/nanobind.h>
 
 namespace tagloom {
+void bind_sequences(nanobind::module_& m);
 void bind_trellis(nanobind::module_& m);
 }  // namespace tagloom

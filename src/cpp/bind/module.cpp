@@ -6,5 +6,6 @@
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of tagloom.";
+    tagloom::bind_sequences(m);
     tagloom::bind_trellis(m);
 }

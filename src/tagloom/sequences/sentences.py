@@ -21,7 +21,9 @@ Label: TypeAlias = str | frozenset[str] | None
 class Layout(Protocol):
     """How one file's bytes hold sentences; shared by all sentences of the file."""
 
-    format: str
+    @property
+    def format(self) -> str:
+        """Name of the format."""
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
         """Split the bytes of one sentence into named columns."""
@@ -364,10 +366,7 @@ class Corpus(Sequence[Sentence]):
         self.label = label
         self.notice = notice
         self.problems = list(problems)
-        # Bytes around the sentences that belong to none: a byte order mark, a header row,
-        # comments after the last sentence.
-        self._head = b""
-        self._tail = b""
+        self._tail = b""  # bytes of the file after its last sentence
 
     @property
     def tokens(self) -> list[list[str]]:
@@ -428,15 +427,13 @@ class Corpus(Sequence[Sentence]):
     def __getitem__(self, index: SupportsIndex | slice) -> Sentence | Corpus:
         if not isinstance(index, slice):
             return self._sentences[index]
-        part = Corpus(
+        return Corpus(
             self._sentences[index],
             format=self.format,
             path=self.path,
             label=self.label,
             notice=self.notice,
         )
-        part._head = self._head
-        return part
 
     def __iter__(self) -> Iterator[Sentence]:
         return iter(self._sentences)
