@@ -1,8 +1,8 @@
 """Sequence labelling on one fast native trellis."""
 
-from tagloom import errors
+from tagloom import errors, labels
 from tagloom.sequences import Corpus, Sentence, read, stream, write
 
 __version__ = "0.1.0"
 
-__all__ = ["Corpus", "Sentence", "errors", "read", "stream", "write"]
+__all__ = ["Corpus", "Sentence", "errors", "labels", "read", "stream", "write"]

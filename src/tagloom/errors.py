@@ -6,6 +6,7 @@
     ├── ShapeError          (ValueError)    arrays that do not fit each other
     ├── ScoreError          (ValueError)    NaN or +inf where a score is expected
     ├── LabelError          (ValueError)    a label that the label set does not have
+    │   └── SchemeError                     labels that a scheme does not allow, or no such scheme
     ├── InfeasibleError     (ValueError)    the constraints leave no path
     ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
     ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
@@ -29,6 +30,10 @@ class ScoreError(TagloomError, ValueError):
 
 class LabelError(TagloomError, ValueError):
     """A label that is not in the label set."""
+
+
+class SchemeError(LabelError):
+    """Labels that do not fit a scheme (BIO, BIOES, ...), or a scheme that nobody knows."""
 
 
 class InfeasibleError(TagloomError, ValueError):
