@@ -6,7 +6,7 @@ Legality is a matter of two neighbours, so each distinct move of a corpus is jud
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -178,6 +178,11 @@ def detect(sentences: Iterable[Any]) -> Detection:
     moves: Counter[Move] = Counter()
     for row in label_rows(sentences):
         moves.update(pairwise([None, *row, None]))
+    return detect_moves(moves)
+
+
+def detect_moves(moves: Mapping[Move, int]) -> Detection:
+    """Find the schemes in which every move is legal; see :func:`detect`."""
     bare = next((a for a, _ in moves if a is not None and parse_label(a) is None), None)
     fits, misfits = [], {}
     for scheme in SCHEMES.values():

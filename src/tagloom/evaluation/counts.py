@@ -1,0 +1,332 @@
+"""Gold and predicted labels in, counts out: the inputs are checked here and counted natively.
+
+Labels become integers once (``align``); tokens, spans and moves are then counted on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom import _native
+from tagloom.errors import SchemeError, ShapeError
+from tagloom.labels.rows import label_rows, place
+from tagloom.labels.schemes import CONLLEVAL, Scheme, parse_label
+from tagloom.labels.spans import unreadable
+from tagloom.labels.validity import Move, is_legal
+
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Labels of the same N sentences from several hands, T tokens in all.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Whose labels: ``gold`` first.
+    ids : list of ndarray, each of shape (T,)
+        Index into ``labels`` for each token.
+    offsets : ndarray, shape (N + 1,)
+        Where each sentence begins and ends.
+    labels : list of str
+        The Y labels that occur, in order of first occurrence.
+    rows : list of list of list of str
+        The labels as given.
+    tokens : list of sequences of str, or None
+        The words, if they are known.
+    path : str or None
+        The file of the gold labels, if known.
+    """
+
+    names: Sequence[str]
+    ids: list[Ids]
+    offsets: NDArray[np.int64]
+    labels: list[str]
+    rows: list[list[list[str]]]
+    tokens: list[Sequence[str]] | None
+    path: str | None
+
+    @property
+    def n_sentences(self) -> int:
+        """N, the number of sentences."""
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each sentence, shape (N,)."""
+        return np.diff(self.offsets)
+
+    def where(self, token: int) -> str:
+        """Name sentence and position of a token of the flat array."""
+        sentence = int(np.searchsorted(self.offsets, token, side="right")) - 1
+        return place(None, sentence, token - int(self.offsets[sentence]), self.path)
+
+
+def align(
+    hands: Mapping[str, Iterable[Any]], tokens: Iterable[Sequence[str]] | None = None
+) -> Aligned:
+    """Number the labels of several hands and make sure that they label the same sentences.
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of sentences, tokens or labels differ, or the words do.
+    LabelError
+        If a label is missing or partial.
+    """
+    table: dict[str, int] = {}
+    names = list(hands)
+    sources = {name: _collect(hand, name) for name, hand in hands.items()}
+    rows, ids, offsets = [], [], []
+    for name, source in sources.items():
+        given = [_labels(sentence) for sentence in source]
+        numbered = _native.intern(given, table)
+        if numbered is None:  # something is not a list of str: convert it, or say what is wrong
+            given = list(label_rows(source, name))
+            numbered = _native.intern(given, table)
+            assert numbered is not None  # rows of label_rows are lists of str
+        rows.append(given)
+        ids.append(numbered[0])
+        offsets.append(numbered[1])
+        _check_lengths(names[0], offsets[0], name, offsets[-1], sources[names[0]])
+    words = _words(sources, tokens, offsets[0])
+    path = getattr(sources[names[0]], "path", None)
+    return Aligned(names, ids, offsets[0], list(table), rows, words, path)
+
+
+def _collect(hand: Iterable[Any], name: str) -> Sequence[Any]:
+    if isinstance(hand, str | bytes):
+        raise ShapeError(
+            f"{name} is the string {hand!r}; expected a list of sentences. To evaluate files, read "
+            "them first: tagloom.read(path, label=...)."
+        )
+    return hand if isinstance(hand, Sequence) else list(hand)
+
+
+def _labels(sentence: Any) -> Any:
+    return sentence if type(sentence) is list else getattr(sentence, "labels", sentence)
+
+
+def _check_lengths(
+    first: str,
+    offsets: NDArray[np.int64],
+    name: str,
+    others: NDArray[np.int64],
+    source: Sequence[Any],
+) -> None:
+    if len(offsets) != len(others):
+        raise ShapeError(
+            f"{first} has {len(offsets) - 1:,} sentences, {name} has {len(others) - 1:,}; "
+            "expected the same sentences in the same order."
+        )
+    wrong = np.flatnonzero(offsets != others)
+    if len(wrong):
+        n = int(wrong[0]) - 1
+        lengths = [int(o[n + 1] - o[n]) for o in (offsets, others)]
+        where = place(source[n], n, path=getattr(source, "path", None))
+        raise ShapeError(
+            f"{where} has {lengths[0]} labels in {first}, {lengths[1]} in {name}; expected one "
+            "label per token in both."
+        )
+
+
+def _words(
+    sources: Mapping[str, Sequence[Any]],
+    tokens: Iterable[Sequence[str]] | None,
+    offsets: NDArray[np.int64],
+) -> list[Sequence[str]] | None:
+    """Find the words of the sentences; all hands that know them must agree."""
+    known: dict[str, list[Sequence[str]]] = {}
+    if tokens is not None:
+        known["tokens"] = list(tokens)
+    for name, source in sources.items():
+        if len(source) and all(hasattr(sentence, "tokens") for sentence in source):
+            known[name] = [sentence.tokens for sentence in source]
+    if not known:
+        return None
+    (first, words), *others = known.items()
+    lengths = [len(sentence) for sentence in words]
+    if lengths != np.diff(offsets).tolist():
+        raise ShapeError(
+            f"{first} has {len(words):,} sentences, {sum(lengths):,} tokens; the labels have "
+            f"{len(offsets) - 1:,} sentences, {int(offsets[-1]):,} tokens, or differ in some "
+            "sentence; expected one token per label."
+        )
+    for name, hand in others:
+        for n, (a, b) in enumerate(zip(words, hand, strict=True)):
+            if a != b and list(a) != list(b):
+                t = next(t for t in range(len(a)) if a[t] != b[t])
+                raise ShapeError(
+                    f"sentence {n}, token {t} is {a[t]!r} in {first} but {b[t]!r} in {name}; "
+                    "expected the same text in the same order."
+                )
+    return words
+
+
+def count_moves(aligned: Aligned, hand: int) -> dict[Move, int]:
+    """Count which label follows which; None stands for the edges of a sentence."""
+    ids, offsets, Y = aligned.ids[hand], aligned.offsets, len(aligned.labels)
+    filled = np.flatnonzero(aligned.lengths)  # sentences that have a first and a last token
+    before = np.empty(len(ids), dtype=np.int64)  # [T] the label before, Y at the start
+    before[1:] = ids[:-1]
+    before[offsets[filled]] = Y
+    last = ids[offsets[filled + 1] - 1].astype(np.int64)
+    keys = np.concatenate([before * (Y + 1) + ids, last * (Y + 1) + Y])
+    if Y < 1000:
+        counts = np.bincount(keys, minlength=(Y + 1) ** 2)
+        found = np.flatnonzero(counts)
+        counts = counts[found]
+    else:
+        found, counts = np.unique(keys, return_counts=True)
+    names: list[str | None] = [*aligned.labels, None]
+    return {
+        (names[key // (Y + 1)], names[key % (Y + 1)]): n
+        for key, n in zip(found.tolist(), counts.tolist(), strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Letters and types of the labels.
+
+    Attributes
+    ----------
+    letter : ndarray of uint8, shape (Y,)
+    type : ndarray of int32, shape (Y,)
+        Index into ``types``; that of O is the empty type.
+    types : list of str
+    """
+
+    letter: NDArray[np.uint8]
+    type: NDArray[np.int32]
+    types: list[str]
+
+
+def is_span_label(label: str) -> bool:
+    """Tell whether a label is O or has the letter of some scheme."""
+    return parse_label(label) is not None
+
+
+def tabulate(aligned: Aligned, scheme: Scheme | None) -> LabelTable:
+    """Split every label into letter and type.
+
+    Raises
+    ------
+    SchemeError
+        If a label has no letter, or one that ``scheme`` lacks; says where it first occurs.
+    """
+    types: dict[str, int] = {"": 0}
+    letter, type = [], []
+    for y, label in enumerate(aligned.labels):
+        split = parse_label(label) if scheme is None else scheme.parse(label)
+        if split is None:
+            raise _foreign(aligned, y, scheme)
+        letter.append(split[0])
+        type.append(types.setdefault(split[1], len(types)))
+    return LabelTable(np.array(letter, np.uint8), np.array(type, np.int32), list(types))
+
+
+def _foreign(aligned: Aligned, y: int, scheme: Scheme | None) -> SchemeError:
+    for name, ids in zip(aligned.names, aligned.ids, strict=True):
+        found = np.flatnonzero(ids == y)
+        if len(found):
+            where = f"{name}, {aligned.where(int(found[0]))}"
+            return unreadable(aligned.labels[y], where, scheme)
+    raise AssertionError("every label occurs somewhere")
+
+
+def count_spans(
+    aligned: Aligned,
+    table: LabelTable,
+    hands: tuple[int, int],
+    readings: tuple[Scheme, Scheme],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Count the spans of two hands, each in its reading, and those that are the same.
+
+    Returns
+    -------
+    by_type : ndarray, shape (K, 3)
+        Spans of the first hand, of the second, and in both.
+    by_sentence : ndarray, shape (N, 3)
+    """
+    (first, second), (a, b) = hands, readings
+    by_type, by_sentence = _native.count_spans(
+        aligned.ids[first],
+        aligned.ids[second],
+        aligned.offsets,
+        table.letter,
+        table.type,
+        len(table.types),
+        a.actions,
+        a.closing,
+        b.actions,
+        b.closing,
+    )
+    return by_type, by_sentence
+
+
+@dataclass(frozen=True)
+class ReadingDifference:
+    """How far conlleval and a strict reading disagree about one hand's spans, and why.
+
+    Attributes
+    ----------
+    name : str
+        Whose labels.
+    scheme : str
+        Of the strict reading.
+    only_conlleval, only_strict, both : int
+        Numbers of spans.
+    reasons : dict of str to int
+        The illegal moves and how often each occurs, commonest first.
+    """
+
+    name: str
+    scheme: str
+    only_conlleval: int
+    only_strict: int
+    both: int
+    reasons: dict[str, int]
+
+    def __str__(self) -> str:
+        shown = [
+            f"{n:,} time{'s' * (n > 1)} {reason}" for reason, n in list(self.reasons.items())[:3]
+        ]
+        more = len(self.reasons) - len(shown)
+        tail = f", and {more} further illegal move{'s' * (more > 1)}" if more else ""
+        return (
+            f"The two readings differ in {self.name}: {self.only_conlleval:,} spans are counted by "
+            f"conlleval only, {self.only_strict:,} by strict {self.scheme} only, {self.both:,} by "
+            f"both. Why: {', '.join(shown)}{tail}."
+        )
+
+
+def compare_readings(
+    aligned: Aligned, table: LabelTable, hand: int, scheme: Scheme, moves: Mapping[Move, int]
+) -> ReadingDifference | None:
+    """Count the spans that conlleval and the strict reading do not share; None if none."""
+    illegal = {move: n for move, n in moves.items() if not is_legal(*move, scheme)}
+    if not illegal:
+        return None
+    by_type, _ = count_spans(aligned, table, (hand, hand), (CONLLEVAL, scheme))
+    lenient, strict, both = by_type.sum(axis=0).tolist()
+    if lenient == strict == both:
+        return None
+    reasons = {_reason(*move): n for move, n in sorted(illegal.items(), key=lambda item: -item[1])}
+    return ReadingDifference(
+        aligned.names[hand], scheme.name, lenient - both, strict - both, both, reasons
+    )
+
+
+def _reason(previous: str | None, label: str | None) -> str:
+    if label is None:
+        return f"{previous!r} at the end of a sentence"
+    if previous is None:
+        return f"{label!r} at the start of a sentence"
+    return f"{label!r} after {previous!r}"
