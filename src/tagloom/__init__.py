@@ -6,4 +6,14 @@ from tagloom.sequences import Corpus, Sentence, read, stream, write
 
 __version__ = "0.1.0"
 
-__all__ = ["Corpus", "Sentence", "compare", "errors", "evaluate", "labels", "read", "stream", "write"]
+__all__ = [
+    "Corpus",
+    "Sentence",
+    "compare",
+    "errors",
+    "evaluate",
+    "labels",
+    "read",
+    "stream",
+    "write",
+]

@@ -148,7 +148,7 @@ def test_lengths_and_labels_that_do_not_fit():
 
 def test_other_words_mean_other_texts():
     class Corpus(list):
-        path = "gold.conll"
+        path = "a.conll"
 
     def corpus(*words):
         sentence = SimpleNamespace(labels=["O"] * len(words), tokens=list(words))
@@ -158,7 +158,7 @@ def test_other_words_mean_other_texts():
         ShapeError, match="token 1 is 'b' in gold but 'c' in predicted; expected the"
     ):
         tl.evaluate(corpus("a", "b"), corpus("a", "c"))
-    with pytest.raises(ShapeError, match=r"gold\.conll: sentence 0 has 1 labels in gold, 2 in"):
+    with pytest.raises(ShapeError, match=r"a\.conll: sentence 0 has 1 labels in gold, 2 in"):
         tl.evaluate(corpus("a"), corpus("a", "b"))
 
 

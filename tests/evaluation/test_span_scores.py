@@ -1,5 +1,6 @@
 """Span scores against outside judges: conlleval's published rules, and seqeval in both modes."""
 
+import itertools
 import warnings
 from collections import Counter
 
@@ -18,16 +19,16 @@ TYPES = ["PER", "LOC", "GPE-LOC"]
 def random_rows(letters, count, seed, types=TYPES, longest=9):
     """Random labels, most sequences illegal in any scheme; sentences of 0 to 9 tokens."""
     random = np.random.default_rng(seed)
-    alphabet = ["O"] + [f"{letter}-{type}" for letter in letters for type in types]
-    weights = np.array([2.0] + [1.0] * (len(alphabet) - 1))
-    lengths = random.integers(0, longest + 1, size=count)
-    gold = [list(random.choice(alphabet, n, p=weights / weights.sum())) for n in lengths]
-    gold = [[str(y) for y in row] for row in gold]
-    # Half the predicted labels are right, so that many spans match.
-    predicted = [
-        [y if random.random() < 0.7 else str(random.choice(alphabet)) for y in row] for row in gold
-    ]
-    return gold, predicted
+    alphabet = np.array(["O", "O"] + [f"{y}-{type}" for y in letters for type in types])
+    offsets = np.append(0, random.integers(0, longest + 1, size=count).cumsum())
+    gold = random.integers(len(alphabet), size=offsets[-1])
+    # Most predicted labels are right, so that many spans match.
+    other = random.integers(len(alphabet), size=offsets[-1])
+    predicted = np.where(random.random(offsets[-1]) < 0.7, gold, other)
+    return tuple(
+        [alphabet[ids[i:j]].tolist() for i, j in itertools.pairwise(offsets)]
+        for ids in (gold, predicted)
+    )
 
 
 def conlleval(gold, predicted):
@@ -200,13 +201,13 @@ def test_the_scheme_is_never_chosen_in_silence():
 
 def test_labels_that_do_not_fit_are_named():
     with pytest.raises(
-        SchemeError, match=r"predicted, sentence 1, token 0: 'E-x' is not a label of"
+        SchemeError, match=r"predicted: sentence 1, token 0: 'E-x' is not a label of"
     ):
         tl.evaluate([["O"], ["B-x"]], [["O"], ["E-x"]], strict=True, scheme="bio")
-    with pytest.raises(SchemeError, match=r"predicted, sentence 0, token 1: '<unk>' has no letter"):
+    with pytest.raises(SchemeError, match=r"predicted: sentence 0, token 1: '<unk>' has no letter"):
         tl.evaluate([["B-x", "O"]], [["B-x", "<unk>"]])
     with pytest.raises(
-        SchemeError, match=r"gold, sentence 0, token 0: 'NOUN' is not a label of bio"
+        SchemeError, match=r"gold: sentence 0, token 0: 'NOUN' is not a label of bio"
     ):
         tl.evaluate([["NOUN"]], [["NOUN"]], scheme="bio")
     with pytest.raises(SchemeError, match="with spans=False leave them out"):

@@ -16,6 +16,8 @@ from tagloom.errors import TagloomError
 # name -> (module, one-line help). A command's module is imported only when it runs, so that
 # start-up stays cheap.
 COMMANDS = {
+    "eval": ("tagloom.cli.eval", "Score predicted labels against gold ones."),
+    "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
     "demo": ("tagloom.cli.demo", "Show the worked example as a trellis."),
 }
 

@@ -40,8 +40,10 @@ class Aligned:
         The labels as given.
     tokens : list of sequences of str, or None
         The words, if they are known.
-    path : str or None
-        The file of the gold labels, if known.
+    sentences : dict of str to sequence
+        The sentences of each hand, as given.
+    paths : dict of str to str or None
+        The file of each hand's labels, if known.
     """
 
     names: Sequence[str]
@@ -50,7 +52,8 @@ class Aligned:
     labels: list[str]
     rows: list[list[list[str]]]
     tokens: list[Sequence[str]] | None
-    path: str | None
+    sentences: Mapping[str, Sequence[Any]]
+    paths: Mapping[str, str | None]
 
     @property
     def n_sentences(self) -> int:
@@ -62,10 +65,12 @@ class Aligned:
         """The number of tokens of each sentence, shape (N,)."""
         return np.diff(self.offsets)
 
-    def where(self, token: int) -> str:
-        """Name sentence and position of a token of the flat array."""
+    def where(self, name: str, token: int) -> str:
+        """Name hand, sentence and position of a token of the flat array."""
         sentence = int(np.searchsorted(self.offsets, token, side="right")) - 1
-        return place(None, sentence, token - int(self.offsets[sentence]), self.path)
+        t = token - int(self.offsets[sentence])
+        given, path = self.sentences[name][sentence], self.paths[name]
+        return place(given, sentence, t, path) if path else f"{name}: {place(given, sentence, t)}"
 
 
 def align(
@@ -83,21 +88,21 @@ def align(
     table: dict[str, int] = {}
     names = list(hands)
     sources = {name: _collect(hand, name) for name, hand in hands.items()}
+    paths = {name: getattr(hand, "path", None) for name, hand in hands.items()}
     rows, ids, offsets = [], [], []
     for name, source in sources.items():
         given = [_labels(sentence) for sentence in source]
         numbered = _native.intern(given, table)
         if numbered is None:  # something is not a list of str: convert it, or say what is wrong
-            given = list(label_rows(source, name))
+            given = list(label_rows(source, name, paths[name]))
             numbered = _native.intern(given, table)
             assert numbered is not None  # rows of label_rows are lists of str
         rows.append(given)
         ids.append(numbered[0])
         offsets.append(numbered[1])
-        _check_lengths(names[0], offsets[0], name, offsets[-1], sources[names[0]])
+        _check_lengths(names[0], offsets[0], name, offsets[-1], source, paths[name])
     words = _words(sources, tokens, offsets[0])
-    path = getattr(sources[names[0]], "path", None)
-    return Aligned(names, ids, offsets[0], list(table), rows, words, path)
+    return Aligned(names, ids, offsets[0], list(table), rows, words, sources, paths)
 
 
 def _collect(hand: Iterable[Any], name: str) -> Sequence[Any]:
@@ -119,6 +124,7 @@ def _check_lengths(
     name: str,
     others: NDArray[np.int64],
     source: Sequence[Any],
+    path: str | None,
 ) -> None:
     if len(offsets) != len(others):
         raise ShapeError(
@@ -129,7 +135,7 @@ def _check_lengths(
     if len(wrong):
         n = int(wrong[0]) - 1
         lengths = [int(o[n + 1] - o[n]) for o in (offsets, others)]
-        where = place(source[n], n, path=getattr(source, "path", None))
+        where = place(source[n], n, path=path)
         raise ShapeError(
             f"{where} has {lengths[0]} labels in {first}, {lengths[1]} in {name}; expected one "
             "label per token in both."
@@ -236,8 +242,7 @@ def _foreign(aligned: Aligned, y: int, scheme: Scheme | None) -> SchemeError:
     for name, ids in zip(aligned.names, aligned.ids, strict=True):
         found = np.flatnonzero(ids == y)
         if len(found):
-            where = f"{name}, {aligned.where(int(found[0]))}"
-            return unreadable(aligned.labels[y], where, scheme)
+            return unreadable(aligned.labels[y], aligned.where(name, int(found[0])), scheme)
     raise AssertionError("every label occurs somewhere")
 
 

@@ -12,7 +12,9 @@ from typing import Any
 from tagloom.errors import LabelError, ShapeError
 
 
-def label_rows(sentences: Iterable[Any], what: str = "sentences") -> Iterator[list[str]]:
+def label_rows(
+    sentences: Iterable[Any], what: str = "sentences", path: str | None = None
+) -> Iterator[list[str]]:
     """Yield the labels of each sentence as a list of str.
 
     Raises
@@ -24,7 +26,7 @@ def label_rows(sentences: Iterable[Any], what: str = "sentences") -> Iterator[li
     """
     if isinstance(sentences, str | bytes):
         raise ShapeError(f"{what} must be a list of sentences; got the string {sentences!r}.")
-    path = getattr(sentences, "path", None)
+    path = getattr(sentences, "path", path)
     for number, sentence in enumerate(sentences):
         yield labels_of(sentence, number, path, what)
 
