@@ -7,6 +7,7 @@
     ├── ScoreError          (ValueError)    NaN or +inf where a score is expected
     ├── LabelError          (ValueError)    a label that the label set does not have
     │   └── SchemeError                     labels that a scheme does not allow, or no such scheme
+    ├── ParameterError      (ValueError)    an argument outside its range
     ├── InfeasibleError     (ValueError)    the constraints leave no path
     ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
     ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
@@ -34,6 +35,10 @@ class LabelError(TagloomError, ValueError):
 
 class SchemeError(LabelError):
     """Labels that do not fit a scheme (BIO, BIOES, ...), or a scheme that nobody knows."""
+
+
+class ParameterError(TagloomError, ValueError):
+    """An argument that is outside its range."""
 
 
 class InfeasibleError(TagloomError, ValueError):

@@ -11,7 +11,7 @@ import sklearn.metrics
 
 import tagloom as tl
 from tagloom import _native
-from tagloom.errors import LabelError, ShapeError
+from tagloom.errors import LabelError, ParameterError, ShapeError
 from tagloom.evaluation import comparisons, counts, evaluations, scores, tables
 
 
@@ -134,7 +134,7 @@ def test_lengths_and_labels_that_do_not_fit():
         tl.evaluate([["O"], ["O"]], [["O"]])
     with pytest.raises(ShapeError, match="sentence 1 has 2 labels in gold, 3 in predicted"):
         tl.evaluate([["O"], ["O", "O"], []], [["O"], ["O"] * 3, []])
-    with pytest.raises(ShapeError, match="sentence 0 has 1 labels in gold, 2 in b"):
+    with pytest.raises(ShapeError, match="sentence 0 has 1 label in gold, 2 in b"):
         tl.compare([["O"]], [["O"]], [["O", "O"]])
     with pytest.raises(LabelError, match=r"sentence 0, token 1: the label is unknown \(None\)"):
         tl.evaluate([["O", None]], [["O", "O"]])
@@ -142,8 +142,33 @@ def test_lengths_and_labels_that_do_not_fit():
         tl.evaluate([["O"]], ["O"])
     with pytest.raises(ShapeError, match=r"gold is the string 'a\.conll'; expected a list"):
         tl.evaluate("a.conll", "b.conll")
-    with pytest.raises(ShapeError, match="tokens has 1 sentences, 2 tokens; the labels have"):
+    with pytest.raises(
+        ShapeError, match="tokens has 1 sentence, 2 tokens; there are labels for 1 and 1"
+    ):
         tl.evaluate([["O"]], [["O"]], tokens=[["a", "b"]])
+
+
+def test_repetitions_and_seeds_are_checked_at_once():
+    with pytest.raises(ParameterError, match="n_bootstrap is -1; expected an integer from 0"):
+        tl.evaluate([["O"]], [["O"]], n_bootstrap=-1)
+    with pytest.raises(ParameterError, match="random_state is None; expected an integer"):
+        tl.evaluate([["O"]], [["O"]], random_state=None)
+    with pytest.raises(ParameterError, match=r"n_trials is 0\.5"):
+        tl.compare([["O"]], [["O"]], [["O"]], n_trials=0.5)
+    assert tl.compare([["O"]], [["O"]], [["O"]], n_trials=0).p_value == 1.0
+
+
+def test_corpora_from_files(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"tokens": ["a", "b"], "labels": ["B-x", null]}\n')
+    corpus = tl.read(path)
+    with pytest.raises(LabelError, match=r"a\.jsonl:1: sentence 0, token 1: the label is unknown"):
+        tl.evaluate(corpus, corpus)
+    corpus = tl.Corpus([["a", "b"], ["c"]], [["B-x", "I-x"], ["O"]])
+    result = tl.evaluate(corpus, [["B-x", "I-x"], ["B-x"]], train=corpus[:1])
+    assert (result.precision, result.recall, result.n_known) == (0.5, 1.0, 2)
+    with pytest.raises(LabelError, match="sentence 0: the sentence has no labels"):
+        tl.evaluate(corpus, tl.Corpus([["a", "b"], ["c"]]))
 
 
 def test_other_words_mean_other_texts():
@@ -158,7 +183,7 @@ def test_other_words_mean_other_texts():
         ShapeError, match="token 1 is 'b' in gold but 'c' in predicted; expected the"
     ):
         tl.evaluate(corpus("a", "b"), corpus("a", "c"))
-    with pytest.raises(ShapeError, match=r"a\.conll: sentence 0 has 1 labels in gold, 2 in"):
+    with pytest.raises(ShapeError, match=r"a\.conll: sentence 0 has 1 label in gold, 2 in"):
         tl.evaluate(corpus("a"), corpus("a", "b"))
 
 
@@ -265,9 +290,7 @@ def test_compare_lists_the_sentences_that_differ():
     assert (first.tokens, first.gold, first.a, first.b) == (["p", "q"], gold[0], a[0], b[0])
     assert (first.correct_a, first.correct_b) == (2, 0)
     text = str(result)
-    assert (
-        "3 sentences are labelled differently: more tokens right in a 1, in b 1, as many 1." in text
-    )
+    assert "Labelled differently: 3 sentences. More tokens are right in a in 1, in b in 1" in text
     assert "token 1 'q': gold O, a O, b B-x" in text
     assert result.a.f1 == tl.evaluate(gold, a).f1
     assert result.b.f1 == tl.evaluate(gold, b).f1
@@ -293,6 +316,12 @@ def test_results_print_and_export():
     header = next(line for line in lines if line.startswith("type"))
     assert header.split() == ["type", "precision", "recall", "f1", "gold", "predicted", "correct"]
     assert comparison.to_dict()["p_value"] == comparison.p_value
+
+
+def test_repr_is_short():
+    result = tl.evaluate([["N", "V"]], [["N", "N"]])
+    assert repr(result) == "Evaluation(tokens: accuracy=0.5000, sentence_accuracy=0.0000)"
+    assert repr(tl.compare([["N"]], [["N"]], [["N"]])).endswith("p_value=1.0000)")
 
 
 def test_confusions_are_the_commonest_mistakes():

@@ -163,24 +163,24 @@ def test_the_two_readings_and_why_they_differ():
     strict = tl.evaluate(gold, predicted, strict=True, scheme="bio")
     assert lenient.micro[3:] == (2, 3, 2)
     assert strict.micro[3:] == (2, 1, 1)
-    (difference,) = lenient.differences
-    assert strict.differences == [difference]
+    (difference,) = lenient.reading_differences
+    assert strict.reading_differences == [difference]
     assert (difference.name, difference.scheme) == ("predicted", "bio")
     assert (difference.only_conlleval, difference.only_strict, difference.both) == (2, 0, 1)
     assert difference.reasons == {"'I-LOC' after 'O'": 1, "'I-PER' after 'I-LOC'": 1}
     assert (
-        "The two readings differ in predicted: 2 spans are counted by conlleval only, 0 by strict "
-        "bio only, 1 by both. Why: 1 time 'I-LOC' after 'O', 1 time 'I-PER' after 'I-LOC'."
+        "The two readings differ in predicted. Counted by conlleval only: 2 spans; by strict bio "
+        "only: 0; by both: 1. Why: 1 time 'I-LOC' after 'O', 1 time 'I-PER' after 'I-LOC'."
     ) in str(lenient)
 
 
 def test_readings_are_compared_for_gold_too_and_only_where_spans_change():
     illegal = [["B-x", "I-x", "O"], ["O", "I-x", "O"]]
     result = tl.evaluate(illegal, illegal, scheme="bio")
-    assert [d.name for d in result.differences] == ["gold", "predicted"]
+    assert [d.name for d in result.reading_differences] == ["gold", "predicted"]
     result = tl.evaluate([["S-x", "O"]], [["B-x", "E-x"]])
-    assert (result.scheme, result.differences) == ("bioes", [])
-    assert tl.evaluate([["B-x", "O"]], [["B-x", "B-x"]]).differences == []
+    assert (result.scheme, result.reading_differences) == ("bioes", [])
+    assert tl.evaluate([["B-x", "O"]], [["B-x", "B-x"]]).reading_differences == []
 
 
 def test_the_scheme_is_never_chosen_in_silence():

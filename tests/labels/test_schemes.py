@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seqeval import scheme as seqeval_schemes
 
+import tagloom as tl
 from tagloom import labels
 from tagloom.errors import LabelError, SchemeError, ShapeError
 from tagloom.labels import Span, rows, schemes, spans, validity
@@ -81,6 +82,15 @@ def test_both_readings_agree_on_legal_labels(name):
     for sequence in sequences(name, 4):
         if labels.validate([sequence], name).is_valid:
             assert labels.to_spans(sequence) == labels.to_spans(sequence, name), sequence
+
+
+def test_strict_iob1_equals_seqeval_on_legal_labels():
+    legal = [y for y in sequences("iob1", 5) if labels.validate([y], "iob1").is_valid]
+    assert len(legal) > 500
+    for sequence in legal:
+        tokens = seqeval_schemes.Tokens(list(sequence), seqeval_schemes.IOB1)
+        expected = [(e.tag, e.start, e.end) for e in tokens.entities]
+        assert labels.to_spans(sequence, "iob1") == expected, sequence
 
 
 def test_strict_iob1_drops_a_b_that_nothing_touches():
@@ -156,6 +166,16 @@ def test_problems_name_file_line_neighbours_and_what_is_expected():
         "expected 'I-y', 'E-y'.",
     ]
     assert report.to_dict()["problems"][0]["expected"] == "'O', 'B-…', 'S-…'"
+
+
+def test_a_corpus_from_a_file_names_its_lines(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("a O\n\nb O\nc I-x\n")
+    (problem,) = labels.validate(tl.read(path), "bio")
+    assert (problem.path, problem.line) == (str(path), 4)
+    assert str(problem).startswith(f"{path}:4: sentence 1, token 1: 'I-x' cannot follow 'O' in bio")
+    with pytest.raises(SchemeError, match=r"a\.conll:4: sentence 1, token 1: 'I-x' cannot follow"):
+        labels.convert(tl.read(path), "bio", "bioes")
 
 
 def test_a_foreign_label_is_one_problem():

@@ -35,16 +35,16 @@ def command(
     """
     from tagloom.evaluation import compare
 
+    files = [read_labels(path, label, format) for path in (gold, a, b)]
+    words = read_train(train)
     result = compare(
-        read_labels(gold, label, format),
-        read_labels(a, label, format),
-        read_labels(b, label, format),
+        *files,
         strict=strict,
         scheme=scheme,
         spans=spans,
-        train=read_train(train),
+        train=words,
         n_trials=n_trials,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
     )
-    show(result, as_json)
+    show(result, [*files, words], as_json)

@@ -33,14 +33,18 @@ def command(
     """
     from tagloom.evaluation import evaluate
 
-    result = evaluate(
+    files = (
         read_labels(gold, label, format),
         read_labels(predicted, predicted_label or label, format),
+    )
+    words = read_train(train)
+    result = evaluate(
+        *files,
         strict=strict,
         scheme=scheme,
         spans=spans,
-        train=read_train(train),
+        train=words,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
     )
-    show(result, as_json)
+    show(result, [*files, words], as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -34,14 +34,11 @@ def scoring_options(command: Command) -> Command:
 
 
 def read_labels(path: str, label: str | None, format: str | None) -> Corpus:
-    """Read a labelled file; what was guessed about it goes to stderr."""
+    """Read a labelled file."""
     from tagloom.sequences import read
 
     number = label is not None and label.lstrip("-").isdigit()
-    corpus = read(path, format, label=int(label) if label is not None and number else label)
-    if corpus.notice:
-        click.echo(corpus.notice, err=True)
-    return corpus
+    return read(path, format, label=int(label) if label is not None and number else label)
 
 
 def read_train(path: str | None) -> Corpus | None:
@@ -49,6 +46,12 @@ def read_train(path: str | None) -> Corpus | None:
     return None if path is None else read_labels(path, None, None)
 
 
-def show(result: Any, as_json: bool) -> None:
-    """Print a result for people or for machines."""
+def show(result: Any, files: Sequence[Corpus | None], as_json: bool) -> None:
+    """Print a result for people or for machines, and on stderr what was guessed about the files.
+
+    The guesses come last so that a mistake, which ends the command earlier, is one line.
+    """
+    for file in files:
+        if file is not None and file.notice:
+            click.echo(file.notice, err=True)
     click.echo(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else str(result))

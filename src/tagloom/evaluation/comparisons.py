@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from tagloom.evaluation.counts import align
-from tagloom.evaluation.evaluations import Evaluation, choose, evaluate_hand, known_words
+from tagloom.evaluation.evaluations import (
+    Evaluation,
+    check_repetitions,
+    choose,
+    evaluate_hand,
+    known_words,
+)
 from tagloom.evaluation.scores import CORRECT, randomisation
 from tagloom.evaluation.tables import Cell, Table, html_page, page
+from tagloom.labels.rows import plural
 from tagloom.labels.schemes import Scheme
 
 
@@ -47,7 +54,7 @@ class Disagreement:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """What :func:`compare` found. It prints as tables.
 
@@ -98,19 +105,23 @@ class Comparison:
         worse = sum(item.correct_a < item.correct_b for item in self.disagreements)
         count = len(self.disagreements)
         parts: list[str | Table] = [
-            f"{self.a.n_sentences:,} sentences, {self.a.n_tokens:,} tokens. {self.a.note}",
+            f"{plural(self.a.n_sentences, 'sentence')}, {plural(self.a.n_tokens, 'token')}. "
+            f"{self.a.note}",
             Table(["", "a", "b", "b - a", "p"], rows),
             f"p by approximate randomisation over sentences, {self.n_trials:,} trials.",
         ]
         for name, evaluation in (("a", self.a), ("b", self.b)):
-            parts += [f"{name}: {d}" for d in evaluation.differences if d.name != "gold"]
-        parts += [str(d) for d in self.a.differences if d.name == "gold"]
+            parts += [f"{name}: {d}" for d in evaluation.reading_differences if d.name != "gold"]
+        parts += [str(d) for d in self.a.reading_differences if d.name == "gold"]
         parts.append(
-            f"{count:,} sentences are labelled differently: more tokens right in a {better:,}, in "
-            f"b {worse:,}, as many {count - better - worse:,}."
+            f"Labelled differently: {plural(count, 'sentence')}. More tokens are right in a in "
+            f"{better:,}, in b in {worse:,}, as many in {count - better - worse:,}."
         )
         parts += map(str, self.disagreements[:shown])
         return [*parts, f"... and {count - shown:,} more."] if count > shown else parts
+
+    def __repr__(self) -> str:
+        return f"Comparison(a={self.a!r}, b={self.b!r}, p_value={self.p_value:.4f})"
 
     def __str__(self) -> str:
         return page(self._parts())
@@ -143,7 +154,7 @@ def compare(
     ----------
     gold, a, b : list of lists of str, or Corpus
         Labels of the same sentences.
-    strict, scheme, spans, train, tokens, n_bootstrap
+    strict, scheme, spans, train, tokens, n_bootstrap : optional
         As in :func:`evaluate`.
     n_trials : int, default=10000
     random_state : int, default=0
@@ -161,6 +172,8 @@ def compare(
         If a label is None or a set.
     SchemeError
         If spans are asked for and a label does not fit, or the scheme is not known.
+    ParameterError
+        If a number of repetitions or the seed is not an integer from 0.
 
     Examples
     --------
@@ -171,6 +184,7 @@ def compare(
     >>> len(result.disagreements)
     8
     """
+    check_repetitions(random_state, n_bootstrap=n_bootstrap, n_trials=n_trials)
     aligned = align({"gold": gold, "a": a, "b": b}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
     known = known_words(aligned, train)

@@ -6,7 +6,7 @@ Labels become integers once (``align``); tokens, spans and moves are then counte
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tagloom import _native
 from tagloom.errors import SchemeError, ShapeError
-from tagloom.labels.rows import label_rows, place
+from tagloom.labels.rows import label_rows, place, plural
 from tagloom.labels.schemes import CONLLEVAL, Scheme, parse_label
 from tagloom.labels.spans import unreadable
 from tagloom.labels.validity import Move, is_legal
@@ -44,6 +44,8 @@ class Aligned:
         The sentences of each hand, as given.
     paths : dict of str to str or None
         The file of each hand's labels, if known.
+    moves : dict of int to dict
+        What :func:`count_moves` found, by hand.
     """
 
     names: Sequence[str]
@@ -54,6 +56,7 @@ class Aligned:
     tokens: list[Sequence[str]] | None
     sentences: Mapping[str, Sequence[Any]]
     paths: Mapping[str, str | None]
+    moves: dict[int, dict[Move, int]] = field(default_factory=dict)
 
     @property
     def n_sentences(self) -> int:
@@ -128,7 +131,7 @@ def _check_lengths(
 ) -> None:
     if len(offsets) != len(others):
         raise ShapeError(
-            f"{first} has {len(offsets) - 1:,} sentences, {name} has {len(others) - 1:,}; "
+            f"{first} has {plural(len(offsets) - 1, 'sentence')}, {name} has {len(others) - 1:,}; "
             "expected the same sentences in the same order."
         )
     wrong = np.flatnonzero(offsets != others)
@@ -137,8 +140,8 @@ def _check_lengths(
         lengths = [int(o[n + 1] - o[n]) for o in (offsets, others)]
         where = place(source[n], n, path=path)
         raise ShapeError(
-            f"{where} has {lengths[0]} labels in {first}, {lengths[1]} in {name}; expected one "
-            "label per token in both."
+            f"{where} has {plural(lengths[0], 'label')} in {first}, {lengths[1]} in {name}; "
+            "expected one label per token in both."
         )
 
 
@@ -160,9 +163,9 @@ def _words(
     lengths = [len(sentence) for sentence in words]
     if lengths != np.diff(offsets).tolist():
         raise ShapeError(
-            f"{first} has {len(words):,} sentences, {sum(lengths):,} tokens; the labels have "
-            f"{len(offsets) - 1:,} sentences, {int(offsets[-1]):,} tokens, or differ in some "
-            "sentence; expected one token per label."
+            f"{first} has {plural(len(words), 'sentence')}, {plural(sum(lengths), 'token')}; there "
+            f"are labels for {len(offsets) - 1:,} and {int(offsets[-1]):,}. Expected one label per "
+            "token in every sentence."
         )
     for name, hand in others:
         for n, (a, b) in enumerate(zip(words, hand, strict=True)):
@@ -176,7 +179,13 @@ def _words(
 
 
 def count_moves(aligned: Aligned, hand: int) -> dict[Move, int]:
-    """Count which label follows which; None stands for the edges of a sentence."""
+    """Count which label follows which, once; None stands for the edges of a sentence."""
+    if hand not in aligned.moves:
+        aligned.moves[hand] = _count_moves(aligned, hand)
+    return aligned.moves[hand]
+
+
+def _count_moves(aligned: Aligned, hand: int) -> dict[Move, int]:
     ids, offsets, Y = aligned.ids[hand], aligned.offsets, len(aligned.labels)
     filled = np.flatnonzero(aligned.lengths)  # sentences that have a first and a last token
     before = np.empty(len(ids), dtype=np.int64)  # [T] the label before, Y at the start
@@ -300,15 +309,14 @@ class ReadingDifference:
     reasons: dict[str, int]
 
     def __str__(self) -> str:
-        shown = [
-            f"{n:,} time{'s' * (n > 1)} {reason}" for reason, n in list(self.reasons.items())[:3]
-        ]
+        commonest = list(self.reasons.items())[:3]
+        shown = [f"{plural(n, 'time')} {reason}" for reason, n in commonest]
         more = len(self.reasons) - len(shown)
-        tail = f", and {more} further illegal move{'s' * (more > 1)}" if more else ""
+        tail = f", and {plural(more, 'further illegal move')}" if more else ""
         return (
-            f"The two readings differ in {self.name}: {self.only_conlleval:,} spans are counted by "
-            f"conlleval only, {self.only_strict:,} by strict {self.scheme} only, {self.both:,} by "
-            f"both. Why: {', '.join(shown)}{tail}."
+            f"The two readings differ in {self.name}. Counted by conlleval only: "
+            f"{plural(self.only_conlleval, 'span')}; by strict {self.scheme} only: "
+            f"{self.only_strict:,}; by both: {self.both:,}. Why: {', '.join(shown)}{tail}."
         )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tagloom import _native
-from tagloom.errors import SchemeError, ShapeError
+from tagloom.errors import ParameterError, SchemeError, ShapeError
 from tagloom.evaluation.counts import (
     Aligned,
     LabelTable,
@@ -25,11 +26,12 @@ from tagloom.evaluation.counts import (
 )
 from tagloom.evaluation.scores import EXACT, Interval, Score, average, intervals, make_score
 from tagloom.evaluation.tables import Cell, Table, html_page, page
+from tagloom.labels.rows import plural
 from tagloom.labels.schemes import CONLLEVAL, Scheme, get_scheme
 from tagloom.labels.validity import detect_moves
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What :func:`evaluate` found. It prints as tables.
 
@@ -66,7 +68,7 @@ class Evaluation:
     precision, recall, f1 : float
         Those of ``micro``. Without spans all three equal ``accuracy``, since each token has one
         gold and one predicted label; the average over labels is ``macro.f1``.
-    differences : list of ReadingDifference
+    reading_differences : list of ReadingDifference
         Where conlleval and the strict reading of ``scheme`` count different spans.
     intervals : dict of str to (float, float)
         95 % bootstrap intervals over sentences; computed when first asked for or printed.
@@ -81,7 +83,7 @@ class Evaluation:
     reading: str
     scheme: str | None
     note: str
-    differences: list[ReadingDifference]
+    reading_differences: list[ReadingDifference]
     n_known: int | None
     accuracy_known: float | None
     accuracy_unknown: float | None
@@ -212,13 +214,15 @@ class Evaluation:
             "macro": self.macro._asdict(),
             "per_type": {type: score._asdict() for type, score in self.per_type.items()},
             "per_label": {label: score._asdict() for label, score in self.per_label.items()},
-            "differences": [vars(difference).copy() for difference in self.differences],
+            "reading_differences": [
+                vars(difference).copy() for difference in self.reading_differences
+            ],
             "labels": self.labels,
             "confusion": self.confusion.tolist(),
         }
 
     def _parts(self) -> list[str | Table]:
-        size = f"{self.n_sentences:,} sentences, {self.n_tokens:,} tokens. {self.note}"
+        sizes = f"{plural(self.n_sentences, 'sentence')}, {plural(self.n_tokens, 'token')}."
         summary: list[list[Cell]] = []
         for name, value in self.summary().items():
             low, high = self.intervals.get(name, (None, None))
@@ -228,7 +232,10 @@ class Evaluation:
                 summary.append([known, self.accuracy_known, None, None])
                 summary.append([f"  unknown words ({self.n_unknown:,})", self.accuracy_unknown])
                 summary[-1] += [None, None]
-        parts: list[str | Table] = [size, Table(["", "score", "95 % from", "to"], summary)]
+        parts: list[str | Table] = [
+            f"{sizes} {self.note}",
+            Table(["", "score", "95 % from", "to"], summary),
+        ]
         scores: list[tuple[str, Score]] = [
             (type or "(no type)", s) for type, s in self.per_type.items()
         ]
@@ -236,10 +243,14 @@ class Evaluation:
         scores += [("macro", self.macro)]
         header = ["type" if self.is_spans else "label", *Score._fields]
         parts.append(Table(header, [[name, *score] for name, score in scores]))
-        parts += map(str, self.differences)
+        parts += map(str, self.reading_differences)
         if mistakes := self.confusions():
             parts.append(Table(["gold", "predicted", "tokens"], mistakes))
         return parts
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name}={value:.4f}" for name, value in self.summary().items())
+        return f"Evaluation({self.reading}: {scores})"
 
     def __str__(self) -> str:
         return page(self._parts())
@@ -275,7 +286,8 @@ def choose(
     aligned: Aligned, strict: bool, scheme: str | Scheme | None, spans: bool | None
 ) -> Protocol:
     """Decide whether and how spans are read, and say so in words."""
-    gold_labels = [aligned.labels[y] for y in np.unique(aligned.ids[0]).tolist()]
+    occurs = np.bincount(aligned.ids[0], minlength=len(aligned.labels)).tolist()  # [Y]
+    gold_labels = [label for label, n in zip(aligned.labels, occurs, strict=True) if n]
     bare = [label for label in gold_labels if not is_span_label(label)]
     if spans is None:
         spans = strict or scheme is not None or not bare
@@ -306,9 +318,9 @@ def choose(
     try:
         table = tabulate(aligned, chosen if strict or scheme is not None else None)
     except SchemeError as error:
-        if bare and scheme is None and not strict:
-            raise SchemeError(f"{error} Or pass spans=False to score tokens only.") from None
-        raise
+        if strict or scheme is not None:
+            raise
+        raise SchemeError(f"{error} To score tokens only, pass spans=False.") from None
     reading = chosen if strict and chosen is not None else CONLLEVAL
     how = f"strictly as {chosen}" if strict else "as conlleval reads them"
     return Protocol(table, reading, chosen, f"Spans are read {how}. {origin}", strict)
@@ -359,7 +371,7 @@ def evaluate_hand(
         reading=(f"strict {scheme}" if strict else "conlleval") if protocol.reading else "tokens",
         scheme=None if scheme is None else scheme.name,
         note=protocol.note,
-        differences=differences,
+        reading_differences=differences,
         n_known=n_known,
         accuracy_known=accuracy_known,
         accuracy_unknown=accuracy_unknown,
@@ -379,6 +391,13 @@ def _differences(aligned: Aligned, hand: int, protocol: Protocol) -> list[Readin
         compare_readings(aligned, table, h, scheme, count_moves(aligned, h)) for h in (0, hand)
     ]
     return [difference for difference in found if difference is not None]
+
+
+def check_repetitions(random_state: int, **numbers: int) -> None:
+    """Raise a ParameterError unless seed and numbers of repetitions are integers from 0."""
+    for name, value in {"random_state": random_state, **numbers}.items():
+        if not isinstance(value, Integral) or not 0 <= value < 2**63:
+            raise ParameterError(f"{name} is {value!r}; expected an integer from 0.")
 
 
 def training_words(train: Iterable[Any]) -> set[str]:
@@ -461,6 +480,8 @@ def evaluate(
         If a label is None or a set: evaluation needs complete labels.
     SchemeError
         If spans are asked for and a label does not fit, or the scheme is not known.
+    ParameterError
+        If a number of repetitions or the seed is not an integer from 0.
 
     Examples
     --------
@@ -472,6 +493,7 @@ def evaluate(
     >>> result.per_type["PER"].recall
     1.0
     """
+    check_repetitions(random_state, n_bootstrap=n_bootstrap)
     aligned = align({"gold": gold, "predicted": predicted}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
     known = known_words(aligned, train)

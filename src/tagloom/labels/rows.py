@@ -77,3 +77,8 @@ def line_of(sentence: Any, token: int) -> int | None:
         return None
     line: int | None = sentence.line_of(min(token, len(sentence.labels) - 1))
     return line
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun: ``1 token``, ``2,000 tokens``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -50,7 +50,7 @@ class Row(NamedTuple):
     opens: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scheme:
     """One way to write spans as labels.
 

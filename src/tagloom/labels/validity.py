@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagloom.errors import SchemeError
-from tagloom.labels.rows import label_rows, labels_of, line_of
+from tagloom.labels.rows import label_rows, labels_of, line_of, plural
 from tagloom.labels.schemes import CODES, SCHEMES, Scheme, get_scheme, parse_label
 
 Move = tuple[str | None, str | None]  # previous and current label; None beyond an edge
@@ -94,11 +94,10 @@ class ValidityReport(Sequence[Problem]):
         return not self.problems
 
     def __str__(self) -> str:
-        size = f"{self.sentences:,} sentences, {self.tokens:,} tokens"
+        size = f"{plural(self.sentences, 'sentence')}, {plural(self.tokens, 'token')}"
         if self.is_valid:
             return f"{size}: every label is legal in {self.scheme}."
-        count = len(self.problems)
-        head = f"{size}: {count:,} illegal label{'s' * (count > 1)} in {self.scheme}."
+        head = f"{size}: {plural(len(self.problems), 'illegal label')} in {self.scheme}."
         return "\n".join([head, *map(str, self.problems)])
 
     def to_dict(self) -> dict[str, Any]:
