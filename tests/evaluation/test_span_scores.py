@@ -167,11 +167,26 @@ def test_the_two_readings_and_why_they_differ():
     assert strict.reading_differences == [difference]
     assert (difference.name, difference.scheme) == ("predicted", "bio")
     assert (difference.only_conlleval, difference.only_strict, difference.both) == (2, 0, 1)
-    assert difference.reasons == {"'I-LOC' after 'O'": 1, "'I-PER' after 'I-LOC'": 1}
+    assert difference.reasons == {
+        "'I-…' after 'O'": 1,
+        "'I-…' after 'I-…' of another type": 1,
+    }
     assert (
         "The two readings differ in predicted. Counted by conlleval only: 2 spans; by strict bio "
-        "only: 0; by both: 1. Why: 1 time 'I-LOC' after 'O', 1 time 'I-PER' after 'I-LOC'."
+        "only: 0; by both: 1. Why: 1 time 'I-…' after 'O', "
+        "1 time 'I-…' after 'I-…' of another type."
     ) in str(lenient)
+
+
+def test_reasons_at_the_edges_of_a_sentence():
+    result = tl.evaluate([["S-x", "O"]] * 3, [["B-x", "O"], ["E-x", "O"], ["O", "B-x"]])
+    (difference,) = result.reading_differences
+    assert difference.reasons == {
+        "'O' after 'B-…'": 1,
+        "'E-…' at the start of a sentence": 1,
+        "'B-…' at the end of a sentence": 1,
+    }
+    assert (difference.only_conlleval, difference.only_strict, difference.both) == (3, 0, 0)
 
 
 def test_readings_are_compared_for_gold_too_and_only_where_spans_change():

@@ -5,6 +5,7 @@ Labels become integers once (``align``); tokens, spans and moves are then counte
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,6 @@ from tagloom.labels.rows import label_rows, place, plural
 from tagloom.labels.schemes import CONLLEVAL, Scheme, parse_label
 from tagloom.labels.spans import unreadable
 from tagloom.labels.validity import Move, is_legal
-
-Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Aligned:
     """
 
     names: Sequence[str]
-    ids: list[Ids]
+    ids: list[NDArray[np.int32]]
     offsets: NDArray[np.int64]
     labels: list[str]
     rows: list[list[list[str]]]
@@ -298,7 +297,7 @@ class ReadingDifference:
     only_conlleval, only_strict, both : int
         Numbers of spans.
     reasons : dict of str to int
-        The illegal moves and how often each occurs, commonest first.
+        The kinds of illegal moves and how often each occurs, commonest first.
     """
 
     name: str
@@ -312,7 +311,7 @@ class ReadingDifference:
         commonest = list(self.reasons.items())[:3]
         shown = [f"{plural(n, 'time')} {reason}" for reason, n in commonest]
         more = len(self.reasons) - len(shown)
-        tail = f", and {plural(more, 'further illegal move')}" if more else ""
+        tail = f", and {plural(more, 'further kind')}" if more else ""
         return (
             f"The two readings differ in {self.name}. Counted by conlleval only: "
             f"{plural(self.only_conlleval, 'span')}; by strict {self.scheme} only: "
@@ -331,15 +330,31 @@ def compare_readings(
     lenient, strict, both = by_type.sum(axis=0).tolist()
     if lenient == strict == both:
         return None
-    reasons = {_reason(*move): n for move, n in sorted(illegal.items(), key=lambda item: -item[1])}
+    reasons: Counter[str] = Counter()
+    for move, n in illegal.items():
+        reasons[_reason(*move)] += n
     return ReadingDifference(
-        aligned.names[hand], scheme.name, lenient - both, strict - both, both, reasons
+        name=aligned.names[hand],
+        scheme=scheme.name,
+        only_conlleval=lenient - both,
+        only_strict=strict - both,
+        both=both,
+        reasons=dict(reasons.most_common()),
     )
 
 
 def _reason(previous: str | None, label: str | None) -> str:
+    """Say what kind of move it is: the letters, and whether the types are the same."""
     if label is None:
-        return f"{previous!r} at the end of a sentence"
+        return f"{_kind(previous)} at the end of a sentence"
     if previous is None:
-        return f"{label!r} at the start of a sentence"
-    return f"{label!r} after {previous!r}"
+        return f"{_kind(label)} at the start of a sentence"
+    types = [(parse_label(y) or (0, y))[1] for y in (previous, label) if y != "O"]
+    others = " of another type" if len(set(types)) > 1 else ""
+    return f"{_kind(label)} after {_kind(previous)}{others}"
+
+
+def _kind(label: str | None) -> str:
+    """Show the letter of a label and hide its type."""
+    letter, hyphen, _ = (label or "").partition("-")
+    return f"'{letter}-…'" if hyphen else f"'{letter}'"

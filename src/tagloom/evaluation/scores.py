@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from tagloom import _native
 
-Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 # Columns of the counts per sentence that every score is made of; rows without spans end at the
@@ -66,11 +65,11 @@ def average(scores: Iterable[Score]) -> Score:
     return Score(precision, recall, f1, gold, predicted, correct)
 
 
-def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> Array:
+def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.divide(above, below, out=np.zeros(len(above)), where=below != 0)
 
 
-def scores_of(sums: NDArray[np.int64]) -> dict[str, Array]:
+def scores_of(sums: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """Compute every score of R rows of counts, shape (R, 7), or (R, 4) without spans."""
     scores = {
         "accuracy": _ratio(sums[:, CORRECT], sums[:, TOKENS]),

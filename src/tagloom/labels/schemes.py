@@ -27,7 +27,7 @@ lenient reading of the CoNLL shared tasks, ``CONLLEVAL``, is a table like any ot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -205,6 +205,7 @@ def get_scheme(name: str | Scheme) -> Scheme:
     return scheme
 
 
+@lru_cache(maxsize=4096)  # a corpus has few labels and many tokens
 def parse_label(label: str) -> tuple[int, str] | None:
     """Split a label into the code of its letter and its type, whatever the scheme.
 

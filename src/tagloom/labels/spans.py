@@ -194,6 +194,7 @@ def convert(
     read, write = get_scheme(source), get_scheme(target)
     path = getattr(sentences, "path", None)
     known: dict[Move, bool] = {}
+    full: dict[str, str] = {}  # a label of io without a letter gets its I here
     result = []
     for number, sentence in enumerate(sentences):
         row = labels_of(sentence, number, path)
@@ -202,13 +203,14 @@ def convert(
             others = detect([row]).fits
             hint = f" If the labels are {others[0]}, say so." if others else ""
             raise SchemeError(f"{problems[0]}{hint} repair=True reads them as conlleval does.")
-        full = []  # a label of io without a letter gets its I here
         for t, label in enumerate(row):
-            if (split := read.parse(label)) is None:
-                raise unreadable(label, place(sentence, number, t, path), read)
-            full.append(read.join(*split))
+            if label not in full:
+                if (split := read.parse(label)) is None:
+                    raise unreadable(label, place(sentence, number, t, path), read)
+                full[label] = read.join(*split)
         try:
-            result.append(from_spans(to_spans(full), len(row), write, merge=merge))
+            spans = to_spans([full[label] for label in row])
+            result.append(from_spans(spans, len(row), write, merge=merge))
         except SchemeError as error:
             raise SchemeError(f"{place(sentence, number, path=path)}: {error}") from None
     return result
