@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "bind/bind.hpp"
 #include "core/columns.hpp"
@@ -104,6 +106,22 @@ class ColumnScanner {
         return result;
     }
 
+    // All fields of one sentence, column by column.
+    nb::list columns(const nb::bytes& data) {
+        const std::string_view text = view(data);
+        const Scan scan = run(text, true);
+        std::vector<nb::list> columns(static_cast<std::size_t>(rules_.n_columns));
+        std::vector<Range> fields;
+        for (const Row& row : scan.rows) {
+            split_row(text, row.bytes, rules_.sep, fields);
+            for (std::size_t i = 0; i < columns.size(); ++i)
+                columns[i].append(pool_.get(slice(text, fields[i])));
+        }
+        nb::list result;
+        for (const nb::list& column : columns) result.append(column);
+        return result;
+    }
+
   private:
     static std::string_view slice(std::string_view text, Range r) {
         return text.substr(r.begin, r.end - r.begin);
@@ -140,7 +158,9 @@ void bind_sequences(nb::module_& m) {
                      "tuple[list[tuple[bytes, list[str], list[str | frozenset[str] | None] | None, "
                      "int]], int, int, tuple[str, int, int, int, int] | None]"))
         .def("rows", &ColumnScanner::rows, nb::arg("data"),
-             nb::sig("def rows(self, data: bytes) -> list[tuple[int, int, int]]"));
+             nb::sig("def rows(self, data: bytes) -> list[tuple[int, int, int]]"))
+        .def("columns", &ColumnScanner::columns, nb::arg("data"),
+             nb::sig("def columns(self, data: bytes) -> list[list[str]]"));
     m.def(
         "first_bad_byte", [](const nb::bytes& data) { return first_bad_byte(view(data)); },
         nb::arg("data"), "The offset of the first NUL or byte that is not UTF-8, or the length.");

@@ -76,6 +76,11 @@ Id kind_of_id(std::string_view id) {
 
 }  // namespace
 
+void split_row(std::string_view text, Range row, char sep, std::vector<Range>& fields) {
+    fields.clear();
+    split(text, row, sep, [&](int, Range field) { fields.push_back(field); });
+}
+
 std::size_t first_bad_byte(std::string_view text) {
     std::size_t i = 0;
     while (i < text.size()) {

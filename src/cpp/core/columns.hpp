@@ -57,6 +57,9 @@ struct Scan {
 Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
                   bool allow_empty_label);
 
+// Splits one row into its fields, which replace those in `fields`.
+void split_row(std::string_view text, Range row, char sep, std::vector<Range>& fields);
+
 // The offset of the first byte that is NUL or not part of well-formed UTF-8; text.size() if none.
 std::size_t first_bad_byte(std::string_view text);
 

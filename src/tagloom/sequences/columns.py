@@ -105,6 +105,7 @@ class ColumnLayout:
             sentences, consumed, n_lines, fault = self.scanner.scan(data, not more)
             for raw, tokens, labels, block_line in sentences:
                 yield Sentence._from_file(tokens, labels, raw, line + block_line, self)
+            del sentences  # before the next ones are made
             if fault:
                 raise self._error(data, fault, file.name, line, offset)
             data = data[consumed:]
@@ -152,8 +153,7 @@ class ColumnLayout:
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
         """Split the bytes of one sentence into named columns."""
-        rows = [self.split(raw[a:b].decode("utf-8")) for _, a, b in self.scanner.rows(raw)]
-        return {name: [row[i] for row in rows] for i, name in enumerate(self.names)}
+        return dict(zip(self.names, self.scanner.columns(raw), strict=True))
 
     def split(self, row: str) -> list[str]:
         """Split one row into its fields."""

@@ -25,7 +25,7 @@ Source: TypeAlias = str | os.PathLike[str] | IO[Any]
 
 BOM = codecs.BOM_UTF8
 # Large enough to be fast, small enough that a stream's memory is nothing to speak of.
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 
 _COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}

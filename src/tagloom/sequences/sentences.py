@@ -208,10 +208,8 @@ class Sentence:
 
         Examples
         --------
-        >>> import tempfile, os, tagloom
-        >>> path = os.path.join(tempfile.mkdtemp(), "two.conll")
-        >>> _ = open(path, "w").write("a X\nb Y\n\nc X\n")
-        >>> tagloom.read(path)[1].line_of(0)
+        >>> import io, tagloom as tl
+        >>> tl.read(io.StringIO("a X\nb Y\n\nc X\n"), "conll")[1].line_of(0)
         4
         """
         if self._layout is None or self.line is None:
