@@ -18,6 +18,8 @@ from tagloom.errors import TagloomError
 COMMANDS = {
     "eval": ("tagloom.cli.eval", "Score predicted labels against gold ones."),
     "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
+    "convert": ("tagloom.cli.convert", "Convert formats and label schemes."),
+    "check": ("tagloom.cli.check", "Find what is wrong in corpora."),
     "demo": ("tagloom.cli.demo", "Show the worked example as a trellis."),
 }
 

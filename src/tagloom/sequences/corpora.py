@@ -82,6 +82,20 @@ class Stream(Iterator[Sentence]):
             self.close()
             raise
 
+    def read(self) -> Corpus:
+        """Read the sentences that are left into a corpus.
+
+        Returns
+        -------
+        Corpus
+        """
+        corpus = Corpus(
+            self, format=self.format, path=self.path, label=self.label, notice=self.notice
+        )
+        corpus.problems = self.problems
+        corpus._tail = self._layout.tail
+        return corpus
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -241,7 +255,7 @@ def read(
     >>> corpus.notice
     "<file>: read as CoNLL columns; columns kept apart by blanks; labels from column '1'"
     """
-    sentences = stream(
+    corpus = stream(
         path,
         format,
         label=label,
@@ -253,16 +267,7 @@ def read(
         unknown=unknown,
         tokenize=tokenize,
         encoding=encoding,
-    )
-    corpus = Corpus(
-        sentences,
-        format=sentences.format,
-        path=sentences.path,
-        label=sentences.label,
-        notice=sentences.notice,
-        problems=sentences.problems,
-    )
-    corpus._tail = sentences._tail
+    ).read()
     if corpus.problems:
         _log.warning(
             "%s: %d span(s) did not fit the tokens, the first: %s All are in corpus.problems.",

@@ -415,6 +415,38 @@ class Corpus(Sequence[Sentence]):
             counts.update(s.labels or ())
         return counts
 
+    def with_labels(
+        self, labels: Iterable[Iterable[str | set[str] | frozenset[str] | None]]
+    ) -> Corpus:
+        r"""Make a copy with other labels; written, it is the file it came from with those labels.
+
+        Parameters
+        ----------
+        labels : iterable of list
+            One list of labels per sentence.
+
+        Returns
+        -------
+        Corpus
+
+        Raises
+        ------
+        LabelError
+            If they do not fit the sentences.
+
+        Examples
+        --------
+        >>> import io, tagloom as tl
+        >>> corpus = tl.read(io.StringIO("They  PRP\nfish  NN\n"), "conll")
+        >>> tl.write(corpus.with_labels([["PRP", "VBP"]]), "-")
+        They  PRP
+        fish  VBP
+        """
+        new = self[:]
+        new._sentences = _with_labels(self._sentences, labels)
+        new.problems, new._tail = list(self.problems), self._tail
+        return new
+
     def __len__(self) -> int:
         return len(self._sentences)
 
