@@ -232,11 +232,24 @@ def test_an_unknown_label_has_the_sign_that_is_chosen():
     assert written(read(b"a\tX\nb\t\n", "conll", unknown="")) == b"a\tX\nb\t\n"
 
 
-@pytest.mark.parametrize("data", [b"", b"\n\n", b"# only a comment", b"\r\n"])
-def test_a_file_without_sentences(data):
-    corpus = read(data, "conllu")
+@pytest.mark.parametrize(
+    ("data", "format"),
+    [
+        (b"", "conllu"),
+        (b"\n\n", "conllu"),
+        (b"# only a comment", "conllu"),
+        (b"\r\n", "conllu"),
+        (b"\xef\xbb\xbf", "conll"),
+        (b"token\tlabel\n", "conll"),
+        (b"\n", "jsonl"),
+        (b"\n", "slash"),
+    ],
+)
+def test_a_file_without_sentences(data, format):
+    corpus = read(data, format)
     assert (len(corpus), corpus.n_tokens) == (0, 0)
     assert written(corpus) == data
+    assert written(tl.stream(io.BytesIO(data), format)) == data
 
 
 # Each fault is one line: where, what was found, what was expected, what to do next.
@@ -259,6 +272,7 @@ FAULTS = [
     (b"a\tX\n", {"sep": "ab"}, r"sep must be one ASCII character.*got 'ab'"),
     (b"a\tX\n", {"columns": "ab"}, r"columns= takes a list of names, found 'ab'"),
     (b"a\tX\n", {"columns": ["a", "a"]}, r"columns must have different names"),
+    (b"a X\rb Y\r\rc Z\r", {}, r"<file>:1: its lines end in a carriage return alone"),
     (b"a\tX\n", {"tokenize": len}, r"tokenize= has no meaning in reading conll"),
 ]
 
@@ -308,6 +322,82 @@ def test_a_sentence_longer_than_a_chunk():
     assert written(corpus) == data
 
 
+def test_plain_columns_from_other_formats_and_back():
+    corpus = read(CONLLU)
+    corpus[0].labels[3] = "VERB"
+    assert written(corpus, "conll", sep=";", columns=["label", "token", "xpos"]).startswith(
+        b"PRON;I;PRP\nAUX;have;VBP\n"
+    )
+    plain = read(b"# sent_id = 7\na\tp\tX\n\n", "conll", columns=["form", "lemma", "ner"])
+    assert written(plain, "conllu", label="misc") == (
+        b"# sent_id = 7\n1\ta\tp\t_\t_\t_\t_\t_\t_\tX\n\n"
+    )
+    assert written(plain, "conll", sep=" ") == b"# sent_id = 7\na p X\n\n"
+
+
+def test_files_are_joined_with_the_line_ends_they_lack():
+    first, second = read(b"a X\r\nb Y", "conll"), read(b"c Z\n", "conll")
+    assert written([*first, *second], "conll") == b"a X\r\nb Y\r\n\r\nc Z\n"
+    assert written([*second, *first], "conll") == b"c Z\n\na X\r\nb Y"
+    wider = read(b"d\tP\tZ\n", "conll")
+    with pytest.raises(FormatError, match=r"sentence 1 has 3 columns, the first sentence 2"):
+        written([*first, *wider], "conll")
+
+
+def _shorten_labels(s):
+    s.labels = ["X"]
+
+
+def _shorten_column(s):
+    s.columns["0"] = ["a"]
+
+
+def _empty(s):
+    s.tokens, s.labels = [], []
+
+
+def _unlabel(s):
+    s.labels = None
+
+
+def _break_token(s):
+    s.tokens[1] = "b\nc"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_shorten_labels, "sentence 0: 2 tokens but 1 labels; they must agree"),
+        (_shorten_column, "sentence 0: 2 tokens but 1 values in column '0'"),
+        (_empty, "sentence 0 has no tokens, and conll cannot hold that"),
+        (_unlabel, r"sentence 0, token 0: the label is unknown.*unknown=\"_\""),
+        (_break_token, r"sentence 0, token 1: 'b\\nc' cannot stand in a column"),
+    ],
+)
+def test_changes_that_columns_cannot_hold(change, message):
+    corpus = read(b"a X\nb Y\n", "conll")
+    change(corpus[0])
+    with pytest.raises(FormatError, match=message):
+        written(corpus)
+
+
+def test_a_sentence_with_more_tokens_than_it_was_read_with_is_written_anew():
+    corpus = read(CONLLU)
+    corpus[1].tokens, corpus[1].labels = ["New", "York"], ["PROPN", "PROPN"]
+    assert written(corpus).endswith(
+        b"1\tNew\t_\tPROPN\t_\t_\t_\t_\t_\t_\n2\tYork\t_\tPROPN\t_\t_\t_\t_\t_\t_\n\n"
+        b"# trailing comment\n"
+    )
+
+
+def test_there_is_no_such_column_to_write():
+    corpus = tl.Corpus([["a"]], [["X"]])
+    with pytest.raises(FormatError, match=r"there is no column 'ner'. The columns are: id, form"):
+        written(corpus, "conllu", label="ner")
+    with pytest.raises(FormatError, match=r"sentence 0 has no column 'ner'. It has: token, label"):
+        written(corpus, "conll", columns=["token", "ner"])
+
+
 WORDS = st.text(
     st.characters(exclude_characters="\t\r\n\0 ", exclude_categories=["Cs"]), min_size=1
 )
@@ -328,7 +418,7 @@ def test_what_is_written_is_read_again(rows, sep):
 
 @given(st.binary(max_size=200) | st.text("ab\t \n\r#_-.12\0é", max_size=60).map(str.encode))
 def test_any_bytes_are_read_and_given_back_or_are_one_clear_error(data):
-    for format in ("conll", "conllu", "slash", "jsonl", "jsonl-spans"):
+    for format in (None, "conll", "conllu", "slash", "jsonl", "jsonl-spans"):
         try:
             corpus = read(data, format)
         except FormatError as error:

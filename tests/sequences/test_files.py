@@ -192,6 +192,11 @@ def test_a_file_that_is_not_there(tmp_path):
         tl.write([tl.Sentence(["a"], ["X"])], tmp_path / "none" / "a.conll")
 
 
+def test_what_is_not_a_file():
+    with pytest.raises(FormatError, match=r'expected a path, "-" or an open file, found 3'):
+        tl.read(3)
+
+
 def test_a_stream_closes_its_file(tmp_path):
     path = tmp_path / "a.conll"
     path.write_bytes(DATA)

@@ -62,6 +62,11 @@ def test_two_keys_that_may_be_labels_need_a_choice():
     assert read(sentence, label="pos_tags").labels == [["N"]]
 
 
+def test_a_key_that_is_named_must_be_there():
+    with pytest.raises(FormatError, match=r"no key 'ner'. It has: tokens, tags"):
+        read({"tokens": ["a"], "tags": ["X"]}, label="ner")
+
+
 def test_sentences_without_labels():
     corpus = read({"tokens": ["a"], "labels": None}, {"tokens": []})
     assert [s.labels for s in corpus] == [None, None]

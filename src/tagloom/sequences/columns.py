@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,6 +188,7 @@ class ColumnLayout:
                 f"{where} has no tokens, and {self.format} cannot hold that. "
                 "Leave it out, or write jsonl."
             )
+        self._check_lengths(sentence, where)
         own = sentence._layout
         if isinstance(own, ColumnLayout) and self._shares_rows_with(own):
             raw = self._edit(sentence, own, where)
@@ -202,6 +204,19 @@ class ColumnLayout:
         comments = [c for c in sentence.comments if keep and c.startswith(self._comment_starts)]
         return "".join(f"{line}\n" for line in [*comments, *rows, ""]).encode("utf-8")
 
+    def _check_lengths(self, sentence: Sentence, where: str) -> None:
+        n = len(sentence)
+        if sentence.labels is not None and len(sentence.labels) != n:
+            raise FormatError(
+                f"{where}: {n} tokens but {len(sentence.labels)} labels; they must agree."
+            )
+        for name, column in (sentence._columns or {}).items():
+            if len(column) != n and name in self.names:
+                raise FormatError(
+                    f"{where}: {n} tokens but {len(column)} values in column {name!r}; "
+                    "they must agree."
+                )
+
     def _shares_rows_with(self, own: ColumnLayout) -> bool:
         names = ("format", "sep", "names", "token", "label", "label_tail")
         return all(getattr(self, name) == getattr(own, name) for name in names)
@@ -216,7 +231,7 @@ class ColumnLayout:
             raw = own._with_comments(raw, sentence._comments)
         if tokens == sentence.tokens and labels == sentence.labels and sentence._columns is None:
             return raw
-        columns = [sentence.columns[name] for name in own.names]
+        columns = [sentence.columns.get(name) or own.columns(raw)[name] for name in own.names]
         now = sentence.labels or [None] * len(tokens)
         parts, end = [], 0
         for t, (_, a, b) in enumerate(own.scanner.rows(raw)):
@@ -256,8 +271,6 @@ class ColumnLayout:
         """The values of every column of this layout, for a sentence that came from elsewhere."""
         n = len(sentence)
         labels = sentence.labels if sentence.labels is not None else [None] * n
-        if len(labels) != n:
-            raise FormatError(f"{where}: {n} tokens but {len(labels)} labels; they must agree.")
         found: dict[int, list[str]] = {self.token: sentence.tokens}
         if self.id >= 0:
             found[self.id] = [str(t + 1) for t in range(n)]
@@ -265,15 +278,20 @@ class ColumnLayout:
             for t, label in enumerate(labels):
                 for i, value in self._label_fields(label, f"{where}, token {t}"):
                     found.setdefault(i, []).append(value)
+        # Columns of a file whose rows are no longer the sentence's tokens are not its columns. A
+        # copy is asked, so that writing does not make the sentence keep them.
+        columns = {
+            name: column for name, column in copy(sentence).columns.items() if len(column) == n
+        }
         for i, name in enumerate(self.names):
             if i in found:
                 continue
-            if name in sentence.columns:
-                found[i] = sentence.columns[name]
+            if name in columns:
+                found[i] = columns[name]
             elif self.format == "conllu":
                 found[i] = ["_"] * n
             else:
-                known = ", ".join(["token", "label", *sentence.columns])
+                known = ", ".join(["token", "label", *columns])
                 raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
         return [found[i] for i in range(len(self.names))]
 
@@ -328,16 +346,16 @@ def columns_layout(
         layout = ColumnLayout(format, sep, names, 0, -1, id=0, comment="#", head=head)
         lower = [name.lower() for name in names]
         layout.id = lower.index("id") if "id" in lower else -1
-        layout.token = _column(token if token is not None else "form", names, file.name)
+        layout.token = find_column(token if token is not None else "form", names, file.name)
         if label is None and "upos" in lower:
             label = "upos"
             notes.append("labels from column 'upos'")
         if label == "upos+feats":
             layout.label, layout.label_tail = (
-                _column(x, names, file.name) for x in label.split("+")
+                find_column(x, names, file.name) for x in label.split("+")
             )
         elif label is not None:
-            layout.label = _column(label, names, file.name)
+            layout.label = find_column(label, names, file.name)
         # An empty FEATS is a value: the word has no features.
         is_feats = layout.label >= 0 and lower[layout.label] == "feats"
         layout.unknown = unknown if unknown is not None else None if is_feats else UNKNOWN
@@ -368,10 +386,10 @@ def columns_layout(
     if len(set(layout.names)) < len(layout.names):
         raise FormatError(f"columns must have different names; got {layout.names}.", file.name)
     layout.first_row = "" if columns else f" as on line {first_line + 1}"
-    layout.token = _column(token if token is not None else 0, layout.names, file.name)
+    layout.token = find_column(token if token is not None else 0, layout.names, file.name)
     n = len(layout.names)
     if label is not None:
-        layout.label = _column(label, layout.names, file.name)
+        layout.label = find_column(label, layout.names, file.name)
     elif n > 1:
         layout.label = n - 1 if layout.token != n - 1 else 0
         notes.append(f"labels from column {layout.names[layout.label]!r}")
@@ -386,7 +404,7 @@ _HEADER_WORDS = _FORMS | {
 }
 
 
-def _column(which: str | int, names: Sequence[str], path: str) -> int:
+def find_column(which: str | int, names: Sequence[str], path: str | None) -> int:
     """Find a column by name, by name in another case, or by number."""
     if isinstance(which, int) and -len(names) <= which < len(names):
         return which % len(names)

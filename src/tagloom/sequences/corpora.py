@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from tagloom.errors import FormatError
-from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout, columns_layout
+from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout, columns_layout, find_column
 from tagloom.sequences.files import Input, Source, open_output, sample_lines, split_suffix
 from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
@@ -62,6 +62,7 @@ class Stream(Iterator[Sentence]):
         self.notice = notice
         self._file, self._layout = file, layout
         self._sentences = layout.read(file)
+        self._is_empty = True
 
     @property
     def problems(self) -> list[str]:
@@ -70,14 +71,17 @@ class Stream(Iterator[Sentence]):
 
     @property
     def _tail(self) -> bytes:
-        return self._layout.tail
+        """What to write after the last sentence; with no sentence, all that the file holds."""
+        return (self._layout.head if self._is_empty else b"") + self._layout.tail
 
     def __iter__(self) -> Stream:
         return self
 
     def __next__(self) -> Sentence:
         try:
-            return next(self._sentences)
+            sentence = next(self._sentences)
+            self._is_empty = False
+            return sentence
         except BaseException:  # at the end, and on an error, the file is done with
             self.close()
             raise
@@ -93,7 +97,7 @@ class Stream(Iterator[Sentence]):
             self, format=self.format, path=self.path, label=self.label, notice=self.notice
         )
         corpus.problems = self.problems
-        corpus._tail = self._layout.tail
+        corpus._tail = self._tail
         return corpus
 
     def close(self) -> None:
@@ -166,8 +170,16 @@ def stream(
     file = Input(path, encoding)
     try:
         why = None
+        lines = sample_lines(file)
+        if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
+            raise FormatError(
+                "its lines end in a carriage return alone, as on old Macintoshes. "
+                "Convert it first: tr '\\r' '\\n'.",
+                file.name,
+                1,
+            )
         if format is None:
-            format, why = guess_format(file.name, sample_lines(file))
+            format, why = guess_format(file.name, lines)
         _check_format(format)
         make, takes = _READERS[format]
         options = _only(given, takes, format, "reading")
@@ -400,7 +412,7 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
         if mine and options.keys() <= {"unknown"}:
             return replace(mine, unknown=unknown if unknown is not None else mine.unknown)
         if format == "conllu":
-            label = CONLLU.index(options.get("label", "upos"))
+            label = find_column(options.get("label", "upos"), CONLLU, None)
             return ColumnLayout(
                 "conllu",
                 "\t",

@@ -62,6 +62,8 @@ class Input:
         self._owned = False
         file: IO[Any]
         if not isinstance(source, str | os.PathLike):
+            if not hasattr(source, "read"):
+                raise FormatError(f'expected a path, "-" or an open file, found {source!r:.60}.')
             self.name, file = str(getattr(source, "name", "<file>")), source
         elif os.fspath(source) == "-":
             self.name, file = "<stdin>", getattr(sys.stdin, "buffer", sys.stdin)

@@ -392,6 +392,10 @@ def object_layout(
             )
         label = found[0] if found else "spans" if has_spans else "labels"
         notes.append(f"labels under {label!r}")
+    elif first and label not in first:
+        raise FormatError(
+            f"the first object has no key {label!r}. It has: {', '.join(first)}.", file.name
+        )
     layout = ObjectLayout(
         format, text_key, label, tokenize or word_offsets, head=BOM if file.has_bom else b""
     )
