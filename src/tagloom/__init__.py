@@ -1,8 +1,25 @@
 """Sequence labelling on one fast native trellis."""
 
-from tagloom import errors, trellis
+from tagloom import datasets, errors, labels, trellis
+from tagloom.evaluation import compare, evaluate
+from tagloom.sequences import Corpus, Sentence, read, stream, write
 from tagloom.trellis import StateSpace, Trellis, semirings
 
 __version__ = "0.1.0"
 
-__all__ = ["StateSpace", "Trellis", "errors", "semirings", "trellis"]
+__all__ = [
+    "Corpus",
+    "Sentence",
+    "StateSpace",
+    "Trellis",
+    "compare",
+    "datasets",
+    "errors",
+    "evaluate",
+    "labels",
+    "read",
+    "semirings",
+    "stream",
+    "trellis",
+    "write",
+]

@@ -6,7 +6,11 @@
     ├── ShapeError          (ValueError)    arrays that do not fit each other
     ├── ScoreError          (ValueError)    NaN or +inf where a score is expected
     ├── LabelError          (ValueError)    a label that the label set does not have
+    │   └── SchemeError                     labels that a scheme does not allow, or no such scheme
+    ├── ParameterError      (ValueError)    an argument outside its range
     ├── InfeasibleError     (ValueError)    the constraints leave no path
+    ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
+    ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
     └── MissingExtraError   (ImportError)   an optional package is not installed
 """
 
@@ -29,6 +33,14 @@ class LabelError(TagloomError, ValueError):
     """A label that is not in the label set."""
 
 
+class SchemeError(LabelError):
+    """Labels that do not fit a scheme (BIO, BIOES, ...), or a scheme that nobody knows."""
+
+
+class ParameterError(TagloomError, ValueError):
+    """An argument that is outside its range."""
+
+
 class InfeasibleError(TagloomError, ValueError):
     """The scores and constraints leave no path; says which sequence and position.
 
@@ -48,6 +60,37 @@ class InfeasibleError(TagloomError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (str(self), self.sequence, self.position))
+
+
+class SentenceError(TagloomError, TypeError):
+    """Something that is not a sentence where one is expected, such as a str."""
+
+
+class FormatError(TagloomError, ValueError):
+    """A file that its format cannot read or hold; says where.
+
+    Attributes
+    ----------
+    path : str or None
+        The file, as the caller named it.
+    line : int or None
+        The line, counted from 1.
+    """
+
+    def __init__(self, message: str, path: str | None = None, line: int | None = None) -> None:
+        place = ":".join(str(part) for part in (path, line) if part is not None)
+        super().__init__(f"{place}: {message}" if place else message)
+        self.path = path
+        self.line = line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild_format_error, (str(self), self.path, self.line))
+
+
+def _rebuild_format_error(message: str, path: str | None, line: int | None) -> FormatError:
+    error = FormatError(message)
+    error.path, error.line = path, line
+    return error
 
 
 class MissingExtraError(TagloomError, ImportError):

@@ -4,5 +4,7 @@
 #include <nanobind/nanobind.h>
 
 namespace tagloom {
+void bind_evaluation(nanobind::module_& m);
+void bind_sequences(nanobind::module_& m);
 void bind_trellis(nanobind::module_& m);
 }  // namespace tagloom

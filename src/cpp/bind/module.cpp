@@ -6,5 +6,7 @@
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of tagloom.";
+    tagloom::bind_evaluation(m);
+    tagloom::bind_sequences(m);
     tagloom::bind_trellis(m);
 }

@@ -16,6 +16,10 @@ from tagloom.errors import TagloomError
 # name -> (module, one-line help). A command's module is imported only when it runs, so that
 # start-up stays cheap.
 COMMANDS = {
+    "eval": ("tagloom.cli.eval", "Score predicted labels against gold ones."),
+    "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
+    "convert": ("tagloom.cli.convert", "Convert formats and label schemes."),
+    "check": ("tagloom.cli.check", "Find what is wrong in corpora."),
     "demo": ("tagloom.cli.demo", "Show the worked example as a trellis."),
 }
 

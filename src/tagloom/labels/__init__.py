@@ -1,1 +1,34 @@
+"""Label schemes as tables: labels to spans and back, conversion, detection and validity.
 
+``schemes`` holds the tables, ``spans`` reads and writes with them, ``validity`` says what is legal,
+``rows`` checks what users pass in.
+"""
+
+from tagloom.labels.schemes import SCHEMES, Scheme, get_scheme
+from tagloom.labels.spans import Span, convert, from_spans, to_spans
+from tagloom.labels.validity import (
+    Detection,
+    LegalMoves,
+    Problem,
+    ValidityReport,
+    detect,
+    legal_moves,
+    validate,
+)
+
+__all__ = [
+    "SCHEMES",
+    "Detection",
+    "LegalMoves",
+    "Problem",
+    "Scheme",
+    "Span",
+    "ValidityReport",
+    "convert",
+    "detect",
+    "from_spans",
+    "get_scheme",
+    "legal_moves",
+    "to_spans",
+    "validate",
+]

@@ -1,0 +1,171 @@
+// The column scanner for Python: ranges of bytes become lists of str, equal strings one object.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bind/bind.hpp"
+#include "core/columns.hpp"
+
+namespace nb = nanobind;
+
+namespace tagloom {
+namespace {
+
+struct ViewHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+};
+
+// Words and labels recur, so most lookups save making a str. Bounded, so that streaming a file of
+// any size needs constant memory.
+class StringPool {
+  public:
+    nb::object get(std::string_view s) {
+        if (const auto hit = pool_.find(s); hit != pool_.end()) return hit->second;
+        if (pool_.size() >= limit) pool_.clear();
+        PyObject* made = PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), nullptr);
+        if (!made) throw nb::python_error();
+        nb::object value = nb::steal(made);
+        if (s.size() <= longest) pool_.emplace(std::string(s), value);
+        return value;
+    }
+
+  private:
+    static constexpr std::size_t limit = 1 << 17, longest = 64;
+    std::unordered_map<std::string, nb::object, ViewHash, std::equal_to<>> pool_;
+};
+
+const char* name(Fault fault) {
+    switch (fault) {
+        case Fault::bytes:
+            return "bytes";
+        case Fault::columns:
+            return "columns";
+        case Fault::comment:
+            return "comment";
+        case Fault::id:
+            return "id";
+        case Fault::token:
+            return "token";
+        case Fault::label:
+            return "label";
+        case Fault::none:
+            break;
+    }
+    return "none";
+}
+
+std::string_view view(const nb::bytes& data) { return {data.c_str(), data.size()}; }
+
+class ColumnScanner {
+  public:
+    ColumnScanner(const std::string& sep, int n_columns, int token, int label, int label_tail,
+                  int id, const std::string& comment, bool guess_comments,
+                  std::optional<std::string> unknown)
+        : rules_{sep.at(0), n_columns, token, label, label_tail, id, comment, guess_comments},
+          unknown_(std::move(unknown)) {}
+
+    // -> ([(raw, tokens, labels or None, line), ...], consumed, lines, fault or None)
+    nb::tuple scan(const nb::bytes& data, bool final) {
+        const std::string_view text = view(data);
+        const Scan scan = run(text, final);
+        nb::list sentences;
+        for (const Block& block : scan.blocks) {
+            nb::list tokens, labels;
+            for (std::size_t r = block.first; r < block.last; ++r) {
+                const Row& row = scan.rows[r];
+                tokens.append(pool_.get(slice(text, row.token)));
+                if (rules_.label < 0) continue;
+                labels.append(label(text, row));
+            }
+            const std::string_view raw = slice(text, block.bytes);
+            sentences.append(nb::make_tuple(nb::bytes(raw.data(), raw.size()), tokens,
+                                            rules_.label < 0 ? nb::object(nb::none()) : labels,
+                                            block.line));
+        }
+        nb::object fault = nb::none();
+        if (scan.fault != Fault::none)
+            fault = nb::make_tuple(name(scan.fault), scan.line, scan.where.begin, scan.where.end,
+                                   scan.detail);
+        return nb::make_tuple(sentences, scan.consumed, scan.lines, fault);
+    }
+
+    // The token rows of one sentence -> [(line, begin, end), ...]
+    nb::list rows(const nb::bytes& data) {
+        const Scan scan = run(view(data), true);
+        nb::list result;
+        for (const Row& row : scan.rows)
+            result.append(nb::make_tuple(row.line, row.bytes.begin, row.bytes.end));
+        return result;
+    }
+
+    // All fields of one sentence, column by column.
+    nb::list columns(const nb::bytes& data) {
+        const std::string_view text = view(data);
+        const Scan scan = run(text, true);
+        std::vector<nb::list> columns(static_cast<std::size_t>(rules_.n_columns));
+        std::vector<Range> fields;
+        for (const Row& row : scan.rows) {
+            split_row(text, row.bytes, rules_.sep, fields);
+            for (std::size_t i = 0; i < columns.size(); ++i)
+                columns[i].append(pool_.get(slice(text, fields[i])));
+        }
+        nb::list result;
+        for (const nb::list& column : columns) result.append(column);
+        return result;
+    }
+
+  private:
+    static std::string_view slice(std::string_view text, Range r) {
+        return text.substr(r.begin, r.end - r.begin);
+    }
+
+    nb::object label(std::string_view text, const Row& row) {
+        const std::string_view head = slice(text, row.label), tail = slice(text, row.label_tail);
+        if (unknown_ && head == *unknown_) return nb::none();
+        if (rules_.label_tail < 0 || tail == "_") return pool_.get(head);
+        return pool_.get(std::string(head).append("|").append(tail));
+    }
+
+    Scan run(std::string_view text, bool final) const {
+        nb::gil_scoped_release release;
+        return scan_columns(text, rules_, final, unknown_ && unknown_->empty());
+    }
+
+    ColumnRules rules_;
+    std::optional<std::string> unknown_;
+    StringPool pool_;
+};
+
+}  // namespace
+
+void bind_sequences(nb::module_& m) {
+    nb::class_<ColumnScanner>(m, "ColumnScanner", "Finds sentences in the bytes of a column file.")
+        .def(nb::init<const std::string&, int, int, int, int, int, const std::string&, bool,
+                      std::optional<std::string>>(),
+             nb::arg("sep"), nb::arg("n_columns"), nb::arg("token"), nb::arg("label"),
+             nb::arg("label_tail"), nb::arg("id"), nb::arg("comment"), nb::arg("guess_comments"),
+             nb::arg("unknown").none())
+        .def("scan", &ColumnScanner::scan, nb::arg("data"), nb::arg("final"),
+             nb::sig("def scan(self, data: bytes, final: bool) -> "
+                     "tuple[list[tuple[bytes, list[str], list[str | frozenset[str] | None] | None, "
+                     "int]], int, int, tuple[str, int, int, int, int] | None]"))
+        .def("rows", &ColumnScanner::rows, nb::arg("data"),
+             nb::sig("def rows(self, data: bytes) -> list[tuple[int, int, int]]"))
+        .def("columns", &ColumnScanner::columns, nb::arg("data"),
+             nb::sig("def columns(self, data: bytes) -> list[list[str]]"));
+    m.def(
+        "first_bad_byte", [](const nb::bytes& data) { return first_bad_byte(view(data)); },
+        nb::arg("data"), "The offset of the first NUL or byte that is not UTF-8, or the length.");
+}
+
+}  // namespace tagloom

@@ -1,0 +1,329 @@
+"""``tagloom check``: what is wrong in corpora, before a model learns it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import click
+
+from tagloom._native import first_bad_byte
+from tagloom.errors import FormatError
+from tagloom.sequences import FORMATS, Corpus, Sentence, stream
+from tagloom.sequences.files import Input
+
+# kind -> what it means; --ignore takes the kinds
+KINDS = {
+    "bytes": "bytes that are not UTF-8, or NUL",
+    "format": "a line that the format cannot hold; the rest of the file is not checked",
+    "span": "a character span that does not fit the tokens",
+    "illegal": "a label that its scheme does not allow",
+    "mixed": "sentences or files in different schemes",
+    "empty": "a sentence without tokens, or a blank line where one is expected",
+    "duplicate": "a sentence that occurs twice in one file",
+    "overlap": "sentences that occur in two files",
+    "rare": "labels that occur only a few times",
+    "control": "control characters",
+}
+# Tab and line ends have their meaning; a return that ends no line, and a mark of byte order
+# within the text, do not.
+_CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u2028\u2029]|\r(?!\n|$)")
+SHOWN = 5  # problems of one kind that people see; --json has all
+
+
+@dataclass
+class Problem:
+    """One thing that is wrong, and where."""
+
+    kind: str
+    path: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.message}"
+
+
+@dataclass
+class Report:
+    """What was seen in one file."""
+
+    path: str
+    format: str = ""
+    notice: str | None = None
+    label: str | None = None
+    sentences: int = 0
+    tokens: int = 0
+    labels: dict[str, int] = field(default_factory=dict)
+    schemes: list[str] = field(default_factory=list)  # those that fit; none: these are no spans
+    problems: list[Problem] = field(default_factory=list)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True)
+@click.option("--format", type=click.Choice(list(FORMATS)), help="Guessed and told if not given.")
+@click.option("--label", help="Column or key of the labels.")
+@click.option("--scheme", help="The scheme that the labels must follow; detected if not given.")
+@click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files.")
+@click.option(
+    "--rare", default=3, show_default=True, help="A label is rare if it occurs less often."
+)
+@click.option("--ignore", multiple=True, type=click.Choice(list(KINDS)), help="Leave out a kind.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    files: tuple[str, ...],
+    format: str | None,
+    label: str | None,
+    scheme: str | None,
+    encoding: str,
+    rare: int,
+    ignore: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check FILES, and what they share; - is stdin.
+
+    The exit code is 0 if nothing is wrong, 1 if something is, 2 if the command cannot run.
+    """
+    number = label is not None and label.lstrip("-").isdigit()
+    column = int(label) if label is not None and number else label
+    reports, corpora = [], []
+    for path in files:
+        report, corpus = read_report(path, format, column, encoding)
+        report.problems += check_corpus(corpus, report, scheme, rare)
+        reports.append(report)
+        corpora.append(corpus)
+    reports[0].problems += check_schemes(reports)
+    for i, corpus in enumerate(corpora):
+        for j in range(i):
+            reports[i].problems += check_overlap(corpora[j], corpus)
+    for report in reports:
+        report.problems = [p for p in report.problems if p.kind not in ignore]
+    total = sum(len(report.problems) for report in reports)
+    if as_json:
+        value = {"files": [asdict(report) for report in reports], "problems": total}
+        click.echo(json.dumps(value, ensure_ascii=False))
+    else:
+        for report in reports:
+            show(report)
+    if total:
+        click.get_current_context().exit(1)
+
+
+def read_report(
+    path: str, format: str | None, label: str | int | None, encoding: str
+) -> tuple[Report, Corpus]:
+    """Read as much of a file as can be read; what cannot is a problem."""
+    file = Input(path, encoding)
+    try:
+        data = b"".join(iter(file.read, b""))
+    finally:
+        file.close()
+    problems = [*find_bad_bytes(data, file.name, file.start)]
+    if problems:
+        data = data.decode("utf-8", "replace").replace("\0", "\ufffd").encode("utf-8")
+    report, read = Report(file.name, problems=problems), []
+    try:
+        sentences = stream(_Named(data, file.name), format, label=label)
+        report.format, report.notice = sentences.format, sentences.notice
+        report.label = sentences.label
+        for sentence in sentences:
+            read.append(sentence)  # those before a fault count
+        problems += [_span_problem(problem, file.name) for problem in sentences.problems]
+    except FormatError as error:
+        if error.line is None:  # not the file's fault: the format cannot be told, say
+            raise
+        message = str(error).removeprefix(f"{error.path}:{error.line}: ")
+        message += " The rest of the file was not checked."
+        problems.append(Problem("format", file.name, error.line, message))
+    return report, Corpus(read, format=report.format, path=file.name, label=report.label)
+
+
+class _Named(io.BytesIO):
+    """Bytes with the name of the file they come from."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
+
+
+def _span_problem(problem: str, path: str) -> Problem:
+    line, _, message = problem.removeprefix(f"{path}:").partition(": ")
+    return Problem("span", path, int(line), message)
+
+
+def find_bad_bytes(data: bytes, path: str, start: int) -> Iterator[Problem]:
+    """Find every line with a byte that is NUL or not UTF-8; the first such byte of each."""
+    if first_bad_byte(data) == len(data):
+        return
+    offset = start
+    for line, text in enumerate(data.split(b"\n"), 1):
+        bad = first_bad_byte(text)
+        if bad < len(text):
+            what = "NUL" if text[bad] == 0 else "not UTF-8"
+            message = f"byte 0x{text[bad]:02X} at offset {offset + bad} is {what}."
+            yield Problem("bytes", path, line, message)
+        offset += len(text) + 1
+
+
+def check_corpus(
+    corpus: Corpus, report: Report, scheme: str | None, rare: int
+) -> Iterator[Problem]:
+    """Fill in what a corpus holds, and find what is wrong in it."""
+    report.sentences, report.tokens = len(corpus), corpus.n_tokens
+    counts = Counter(y for s in corpus for y in s.labels or () if isinstance(y, str))
+    report.labels = dict(counts.most_common())
+    yield from check_labels(corpus, report, scheme)
+    path = report.path
+    seen: dict[tuple[str, ...], int] = {}
+    for i, sentence in enumerate(corpus):
+        if not sentence.tokens:
+            yield Problem("empty", path, _line(sentence), f"sentence {i} has no tokens.")
+            continue
+        if corpus.format in ("conll", "conllu", "slash") and _starts_blank(sentence):
+            yield Problem("empty", path, sentence.line, f"a blank line before sentence {i}.")
+        first = seen.setdefault(tuple(sentence.tokens), i)
+        if first != i:
+            how = "" if corpus[first].labels == sentence.labels else ", with other labels"
+            where = f"sentence {first} (line {_line(corpus[first])}){how}"
+            yield Problem("duplicate", path, _line(sentence), f"sentence {i} repeats {where}.")
+        yield from check_characters(sentence, i, path)
+    few = [(n, label) for label, n in counts.items() if n < rare]
+    if few:
+        shown = ", ".join(f"{label} ({n})" for n, label in sorted(few)[:10])
+        more = f", and {len(few) - 10} more" if len(few) > 10 else ""
+        message = f"{len(few)} label(s) occur fewer than {rare} times: {shown}{more}."
+        yield Problem("rare", path, None, message)
+
+
+def _starts_blank(sentence: Sentence) -> bool:
+    return not (sentence.source or "x").split("\n", 1)[0].strip()
+
+
+def _line(sentence: Sentence) -> int | None:
+    return sentence.line_of(0) if sentence.tokens else sentence.line
+
+
+def check_characters(sentence: Sentence, i: int, path: str) -> Iterator[Problem]:
+    """Find control characters: in the text as it stands, and in words that JSON has escaped."""
+    lines = (sentence.source or "").split("\n")
+    found = [(n, hit[0]) for n, line in enumerate(lines) if (hit := _CONTROL.search(line))]
+    if not found:
+        words = [*sentence.tokens, *(y for y in sentence.labels or () if isinstance(y, str))]
+        found = [(0, hit[0]) for word in words if (hit := _CONTROL.search(word))][:1]
+    for n, character in found:
+        line = None if sentence.line is None else sentence.line + n
+        yield Problem("control", path, line, f"sentence {i} has U+{ord(character):04X} in it.")
+
+
+def check_labels(corpus: Corpus, report: Report, scheme: str | None) -> Iterator[Problem]:
+    """Find illegal labels, or that a file mixes schemes; sentences with unknown labels pass."""
+    from tagloom.labels import detect, get_scheme, validate
+    from tagloom.labels.schemes import parse_label
+
+    # Sentences that are not fully labelled count as empty, so that the others keep their number.
+    rows: list[Any] = [
+        s if s.labels is not None and all(isinstance(y, str) for y in s.labels) else []
+        for s in corpus
+    ]
+    if scheme is None:
+        # Labels such as B-PER are spans; NOUN or even a lone B are not.
+        typed = [y for y in report.labels if y != "O"]
+        if sum(y[1:2] == "-" and parse_label(y) is not None for y in typed) * 2 <= len(typed):
+            return
+        detection = detect(rows)
+        report.schemes = list(detection.fits)
+        if detection.fits:
+            return
+        scheme, mixed = _best_scheme(rows, report.path)
+        if mixed:
+            yield mixed
+            return
+    else:
+        scheme = get_scheme(scheme).name
+    problems = validate(rows, scheme)
+    report.schemes = [scheme]
+    for p in problems:
+        text = str(p)
+        text = text[text.index("sentence ") :]
+        yield Problem("illegal", report.path, p.line, text)
+
+
+def _best_scheme(rows: list[Any], path: str) -> tuple[str, Problem | None]:
+    """Choose the scheme that most sentences fit; if many fit only others, schemes are mixed."""
+    from tagloom.labels import SCHEMES, detect
+
+    fits: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the labels of a sentence
+    spans: list[tuple[tuple[str, ...], Any]] = []  # the sentences that have any
+    counts: Counter[str] = Counter()
+    for row in rows:
+        key = tuple(getattr(row, "labels", ()))
+        if set(key) <= {"O"}:
+            continue
+        if key not in fits:
+            fits[key] = detect([list(key)]).fits
+        counts.update(fits[key])
+        spans.append((key, row))
+    best = max(SCHEMES, key=lambda name: counts[name])
+    others = [(key, row) for key, row in spans if best not in fits[key]]
+    rest = Counter(name for key, _ in others for name in fits[key])
+    other, n = max(rest.items(), key=lambda item: item[1], default=("", 0))
+    # A few sentences that fit another scheme are mistakes; three, and a tenth of all, are a habit.
+    if counts[best] == 0 or n < max(3, len(spans) / 10):
+        return best, None
+    line = _line(next(row for key, row in others if other in fits[key]))
+    message = (
+        f"the file mixes schemes: {counts[best]} sentence(s) fit {best}, but {n} fit {other} "
+        f"and not {best}, the first of them here."
+    )
+    return best, Problem("mixed", path, line, message)
+
+
+def check_schemes(reports: list[Report]) -> Iterator[Problem]:
+    """Find that the files, each in itself consistent, do not share a scheme."""
+    spans = [report for report in reports if report.schemes]
+    if spans and not set.intersection(*(set(report.schemes) for report in spans)):
+        seen = "; ".join(f"{report.path}: {' or '.join(report.schemes)}" for report in spans)
+        yield Problem("mixed", spans[0].path, None, f"the files have different schemes: {seen}.")
+
+
+def check_overlap(first: Corpus, second: Corpus) -> Iterator[Problem]:
+    """Find sentences of one file that occur in another."""
+    known = {tuple(s.tokens) for s in first}
+    shared = [s for s in second if s.tokens and tuple(s.tokens) in known]
+    if shared:
+        share = len(shared) / len(second)
+        words = " ".join(shared[0].tokens)
+        message = (
+            f"{len(shared)} of {len(second)} sentences ({share:.1%}) occur in {first.path} too, "
+            f"the first: {words if len(words) <= 60 else words[:60] + '…'!r}."
+        )
+        yield Problem("overlap", str(second.path), _line(shared[0]), message)
+
+
+def show(report: Report) -> None:
+    """Print a report for people."""
+    scheme = f", scheme {' or '.join(report.schemes)}" if report.schemes else ""
+    click.echo(
+        f"{report.path}: {FORMATS.get(report.format, 'unreadable')}, "
+        f"{report.sentences:,} sentences, "
+        f"{report.tokens:,} tokens, {len(report.labels):,} labels{scheme}"
+    )
+    if report.notice:
+        click.echo("  " + report.notice.removeprefix(f"{report.path}: "))
+    for kind, meaning in KINDS.items():
+        found = [problem for problem in report.problems if problem.kind == kind]
+        if not found:
+            continue
+        click.echo(f"  {kind} ({len(found):,}): {meaning}")
+        for problem in found[:SHOWN]:
+            click.echo(f"    {problem}")
+        if len(found) > SHOWN:
+            click.echo(f"    … and {len(found) - SHOWN:,} more; --json has all")
+    if not report.problems:
+        click.echo("  nothing wrong")

@@ -1,0 +1,50 @@
+"""``tagloom compare``: test whether two systems differ."""
+
+from __future__ import annotations
+
+import click
+
+from tagloom.cli.scoring import read_labels, read_train, scoring_options, show
+
+
+@click.command()
+@click.argument("gold")
+@click.argument("a")
+@click.argument("b")
+@click.option("--n-trials", default=10_000, show_default=True, help="Trials of the paired test.")
+@scoring_options
+def command(
+    gold: str,
+    a: str,
+    b: str,
+    n_trials: int,
+    label: str | None,
+    format: str | None,
+    strict: bool,
+    scheme: str | None,
+    spans: bool | None,
+    train: str | None,
+    n_bootstrap: int,
+    random_state: int,
+    as_json: bool,
+) -> None:
+    """Test whether the labels of A and B, both for GOLD, differ in quality.
+
+    The test is approximate randomisation over sentences; p is the chance of a difference at least
+    this large between two systems that are alike.
+    """
+    from tagloom.evaluation import compare
+
+    files = [read_labels(path, label, format) for path in (gold, a, b)]
+    words = read_train(train)
+    result = compare(
+        *files,
+        strict=strict,
+        scheme=scheme,
+        spans=spans,
+        train=words,
+        n_trials=n_trials,
+        n_bootstrap=n_bootstrap,
+        random_state=random_state,
+    )
+    show(result, [*files, words], as_json)

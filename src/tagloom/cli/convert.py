@@ -1,0 +1,114 @@
+"""``tagloom convert``: from one format or label scheme to another."""
+
+from __future__ import annotations
+
+import click
+
+from tagloom.errors import SchemeError
+from tagloom.sequences import FORMATS, Corpus, stream, write
+
+_formats = click.Choice(list(FORMATS))
+
+
+@click.command()
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@click.option("--from", "from_", type=_formats, help="Format of IN; guessed and told if not given.")
+@click.option("--label", help="Column or key of the labels, such as upos or upos+feats.")
+@click.option("--token", help="Column or key of the tokens.")
+@click.option("--columns", help="Names of IN's columns, such as form,pos,chunk.")
+@click.option(
+    "--header/--no-header", default=None, help="Whether IN's first row names its columns."
+)
+@click.option("--sep", help=r"What keeps IN's columns apart; \t for a tab.")
+@click.option("--unknown", help="What stands for an unknown label in IN.")
+@click.option("--encoding", default="utf-8", show_default=True, help="Encoding of IN.")
+@click.option("--to", type=_formats, help="Format of OUT; by its name, or as IN, if not given.")
+@click.option("--to-label", help="Column or key for the labels in OUT.")
+@click.option("--to-columns", help="Columns to write, such as token,xpos,label.")
+@click.option("--to-sep", help=r"What keeps OUT's columns apart; \t for a tab.")
+@click.option("--to-unknown", help="What to write for an unknown label.")
+@click.option("--to-encoding", default="utf-8", show_default=True, help="Encoding of OUT.")
+@click.option("--scheme-from", help="Label scheme of IN; detected if not given.")
+@click.option("--scheme-to", help="Label scheme of OUT: bio, iob1, io, bioes or bilou.")
+@click.option("--repair", is_flag=True, help="Read illegal labels as conlleval does.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not tell what was guessed.")
+def command(
+    source: str,
+    target: str,
+    from_: str | None,
+    label: str | None,
+    token: str | None,
+    columns: str | None,
+    header: bool | None,
+    sep: str | None,
+    unknown: str | None,
+    encoding: str,
+    to: str | None,
+    to_label: str | None,
+    to_columns: str | None,
+    to_sep: str | None,
+    to_unknown: str | None,
+    to_encoding: str,
+    scheme_from: str | None,
+    scheme_to: str | None,
+    repair: bool,
+    quiet: bool,
+) -> None:
+    """Convert IN to OUT; - is stdin or stdout, and .gz, .xz and .zst are compressed.
+
+    What both formats can hold is kept; within one format everything is, byte for byte. Formats are
+    converted in constant memory; a change of label scheme needs the whole corpus.
+    """
+    if (scheme_from or repair) and not scheme_to:
+        raise click.UsageError("--scheme-from and --repair need --scheme-to.")
+    sentences = stream(
+        source,
+        from_,
+        label=_as_column(label),
+        token=_as_column(token),
+        columns=columns.split(",") if columns else None,
+        header=header,
+        sep=_as_sep(sep),
+        unknown=unknown,
+        encoding=encoding,
+    )
+    if sentences.notice and not quiet:
+        click.echo(sentences.notice, err=True)
+    if scheme_to:
+        corpus = _convert_scheme(sentences.read(), scheme_from, scheme_to, repair)
+    write(
+        corpus if scheme_to else sentences,
+        target,
+        to,
+        label=to_label,
+        columns=to_columns.split(",") if to_columns else None,
+        sep=_as_sep(to_sep),
+        unknown=to_unknown,
+        encoding=to_encoding,
+    )
+    for problem in sentences.problems:
+        click.echo(problem, err=True)
+
+
+def _as_column(name: str | None) -> str | int | None:
+    """Read a column that is given by its number as one."""
+    return int(name) if name is not None and name.lstrip("-").isdigit() else name
+
+
+def _as_sep(sep: str | None) -> str | None:
+    return "\t" if sep == r"\t" else sep
+
+
+def _convert_scheme(corpus: Corpus, source: str | None, target: str, repair: bool) -> Corpus:
+    from tagloom.labels import convert, detect
+
+    if source is None:
+        detection = detect(corpus)
+        if len(detection.fits) != 1:
+            raise SchemeError(f"{detection}. Say which one is meant with --scheme-from.")
+        source = detection.scheme
+    try:
+        return corpus.with_labels(convert(corpus, source, target, repair=repair))
+    except SchemeError as error:
+        raise SchemeError(str(error).replace("repair=True reads", "--repair reads")) from None

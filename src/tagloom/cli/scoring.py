@@ -1,0 +1,57 @@
+"""What ``eval`` and ``compare`` share: their options, and how they read files and print results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from tagloom.sequences import Corpus
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = [
+    click.option("--label", help="Column of the labels, by name or number, in every file."),
+    click.option("--format", help="Format of the files; guessed from name and content otherwise."),
+    click.option("--strict", is_flag=True, help="Count only spans written as the scheme wants."),
+    click.option("--scheme", help="bio, iob1, io, bioes or bilou; otherwise found in GOLD."),
+    click.option("--spans/--no-spans", default=None, help="Score spans, or only tokens."),
+    click.option("--train", metavar="FILE", help="Training file: score known and unknown words."),
+    click.option("--n-bootstrap", default=1000, show_default=True, help="Resamples for intervals."),
+    click.option("--random-state", default=0, show_default=True, help="Seed."),
+    click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
+]
+
+
+def scoring_options(command: Command) -> Command:
+    """Add the options that both commands have."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_labels(path: str, label: str | None, format: str | None) -> Corpus:
+    """Read a labelled file."""
+    from tagloom.sequences import read
+
+    number = label is not None and label.lstrip("-").isdigit()
+    return read(path, format, label=int(label) if label is not None and number else label)
+
+
+def read_train(path: str | None) -> Corpus | None:
+    """Read the training file, whose words are all that matters."""
+    return None if path is None else read_labels(path, None, None)
+
+
+def show(result: Any, files: Sequence[Corpus | None], as_json: bool) -> None:
+    """Print a result for people or for machines, and on stderr what was guessed about the files.
+
+    The guesses come last so that a mistake, which ends the command earlier, is one line.
+    """
+    for file in files:
+        if file is not None and file.notice:
+            click.echo(file.notice, err=True)
+    click.echo(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else str(result))

@@ -1,0 +1,500 @@
+"""How good predicted labels are: counts of tokens and spans, and the scores made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom import _native
+from tagloom.errors import ParameterError, SchemeError, ShapeError
+from tagloom.evaluation.counts import (
+    Aligned,
+    LabelTable,
+    ReadingDifference,
+    align,
+    compare_readings,
+    count_moves,
+    count_spans,
+    is_span_label,
+    tabulate,
+)
+from tagloom.evaluation.scores import EXACT, Interval, Score, average, intervals, make_score
+from tagloom.evaluation.tables import Cell, Table, html_page, page
+from tagloom.labels.rows import plural
+from tagloom.labels.schemes import CONLLEVAL, Scheme, get_scheme
+from tagloom.labels.validity import detect_moves
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """What :func:`evaluate` found. It prints as tables.
+
+    Attributes
+    ----------
+    n_sentences, n_tokens : int
+    accuracy : float
+        Share of tokens whose label is right.
+    sentence_accuracy : float
+        Share of sentences whose labels are all right.
+    n_known, n_unknown : int or None
+        Tokens whose word does, or does not, occur in the training data; None without ``train``.
+    accuracy_known, accuracy_unknown : float or None
+        Accuracy on those; None without ``train``, or if there are no such tokens.
+    labels : list of str
+        The Y labels that occur, sorted by code point.
+    confusion : ndarray of int64, shape (Y, Y)
+        ``[gold, predicted]`` numbers of tokens.
+    per_label : dict of str to Score
+        Precision, recall and F1 of each label, over tokens.
+    is_spans : bool
+        Whether spans were counted. If not, the labels are taken as classes of tokens.
+    reading : str
+        How spans were read: ``"conlleval"``, ``"strict bio"``, ... or ``"tokens"``.
+    scheme : str or None
+        The scheme that was asked for, or else the only one that the gold labels fit.
+    note : str
+        Where the scheme comes from, in words.
+    per_type : dict of str to Score
+        Precision, recall and F1 of each type, over spans; without spans the same as ``per_label``.
+    micro, macro : Score
+        Over all spans, and averaged over the types; without spans over all tokens, and averaged
+        over the labels.
+    precision, recall, f1 : float
+        Those of ``micro``. Without spans all three equal ``accuracy``, since each token has one
+        gold and one predicted label; the average over labels is ``macro.f1``.
+    reading_differences : list of ReadingDifference
+        Where conlleval and the strict reading of ``scheme`` count different spans.
+    intervals : dict of str to (float, float)
+        95 % bootstrap intervals over sentences; computed when first asked for or printed.
+    sentence_counts : ndarray of int32
+        The counts per sentence that the intervals are made of.
+    """
+
+    n_sentences: int
+    n_tokens: int
+    labels: list[str]
+    confusion: NDArray[np.int64]
+    reading: str
+    scheme: str | None
+    note: str
+    reading_differences: list[ReadingDifference]
+    n_known: int | None
+    accuracy_known: float | None
+    accuracy_unknown: float | None
+    n_bootstrap: int
+    random_state: int
+    sentence_counts: NDArray[np.int32] = field(repr=False)
+    span_counts: dict[str, tuple[int, int, int]] | None = field(repr=False)
+
+    @property
+    def is_spans(self) -> bool:
+        """Whether spans were counted."""
+        return self.span_counts is not None
+
+    @property
+    def n_unknown(self) -> int | None:
+        """Tokens whose word does not occur in the training data."""
+        return None if self.n_known is None else self.n_tokens - self.n_known
+
+    @cached_property
+    def accuracy(self) -> float:
+        """Share of tokens whose label is right."""
+        return int(np.trace(self.confusion)) / self.n_tokens if self.n_tokens else 0.0
+
+    @cached_property
+    def sentence_accuracy(self) -> float:
+        """Share of sentences whose labels are all right."""
+        exact = int(self.sentence_counts[:, EXACT].sum())
+        return exact / self.n_sentences if self.n_sentences else 0.0
+
+    @cached_property
+    def per_label(self) -> dict[str, Score]:
+        """Precision, recall and F1 of each label, over tokens."""
+        gold, predicted = self.confusion.sum(axis=1), self.confusion.sum(axis=0)
+        counts = np.stack([gold, predicted, np.diag(self.confusion)], axis=1).tolist()  # [Y, 3]
+        return {label: make_score(*row) for label, row in zip(self.labels, counts, strict=True)}
+
+    @cached_property
+    def per_type(self) -> dict[str, Score]:
+        """Precision, recall and F1 of each type of span, or of each label."""
+        if self.span_counts is None:
+            return self.per_label
+        return {type: make_score(*counts) for type, counts in self.span_counts.items()}
+
+    @cached_property
+    def micro(self) -> Score:
+        """Precision, recall and F1 over all spans, or all tokens."""
+        scores = self.per_type.values()
+        return make_score(
+            sum(score.gold for score in scores),
+            sum(score.predicted for score in scores),
+            sum(score.correct for score in scores),
+        )
+
+    @cached_property
+    def macro(self) -> Score:
+        """Precision, recall and F1 averaged over types, or labels."""
+        return average(self.per_type.values())
+
+    @property
+    def precision(self) -> float:
+        """Precision of ``micro``."""
+        return self.micro.precision
+
+    @property
+    def recall(self) -> float:
+        """Recall of ``micro``."""
+        return self.micro.recall
+
+    @property
+    def f1(self) -> float:
+        """F1 of ``micro``: over spans, or without spans the accuracy."""
+        return self.micro.f1
+
+    @cached_property
+    def intervals(self) -> dict[str, Interval]:
+        """95 % bootstrap intervals of accuracy, sentence accuracy, precision, recall and F1."""
+        if not self.n_bootstrap or not self.n_sentences:
+            return {}
+        return intervals(self.sentence_counts, self.n_bootstrap, self.random_state)
+
+    def summary(self) -> dict[str, float]:
+        """Return the scores that have intervals, by name."""
+        names = ["accuracy", "sentence_accuracy"]
+        names += ["precision", "recall", "f1"] if self.is_spans else []
+        return {name: getattr(self, name) for name in names}
+
+    def confusions(self, n: int = 10) -> list[tuple[str, str, int]]:
+        """List the commonest mistakes.
+
+        Parameters
+        ----------
+        n : int, default=10
+
+        Returns
+        -------
+        list of (gold, predicted, tokens)
+
+        Examples
+        --------
+        >>> evaluate([["A", "B", "B"]], [["A", "A", "B"]]).confusions()
+        [('B', 'A', 1)]
+        """
+        wrong = self.confusion.copy()
+        np.fill_diagonal(wrong, 0)
+        order = np.argsort(-wrong, axis=None, kind="stable")[:n]
+        pairs = [divmod(int(i), len(self.labels)) for i in order]
+        return [(self.labels[g], self.labels[p], int(wrong[g, p])) for g, p in pairs if wrong[g, p]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        return {
+            "n_sentences": self.n_sentences,
+            "n_tokens": self.n_tokens,
+            "accuracy": self.accuracy,
+            "n_known": self.n_known,
+            "n_unknown": self.n_unknown,
+            "accuracy_known": self.accuracy_known,
+            "accuracy_unknown": self.accuracy_unknown,
+            "sentence_accuracy": self.sentence_accuracy,
+            "reading": self.reading,
+            "scheme": self.scheme,
+            "note": self.note,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "intervals": {name: list(interval) for name, interval in self.intervals.items()},
+            "micro": self.micro._asdict(),
+            "macro": self.macro._asdict(),
+            "per_type": {type: score._asdict() for type, score in self.per_type.items()},
+            "per_label": {label: score._asdict() for label, score in self.per_label.items()},
+            "reading_differences": [
+                vars(difference).copy() for difference in self.reading_differences
+            ],
+            "labels": self.labels,
+            "confusion": self.confusion.tolist(),
+        }
+
+    def _parts(self) -> list[str | Table]:
+        sizes = f"{plural(self.n_sentences, 'sentence')}, {plural(self.n_tokens, 'token')}."
+        summary: list[list[Cell]] = []
+        for name, value in self.summary().items():
+            low, high = self.intervals.get(name, (None, None))
+            summary.append([name.replace("_", " "), value, low, high])
+            if name == "accuracy" and self.n_known is not None:
+                known = f"  known words ({self.n_known:,})"
+                summary.append([known, self.accuracy_known, None, None])
+                summary.append([f"  unknown words ({self.n_unknown:,})", self.accuracy_unknown])
+                summary[-1] += [None, None]
+        parts: list[str | Table] = [
+            f"{sizes} {self.note}",
+            Table(["", "score", "95 % from", "to"], summary),
+        ]
+        scores: list[tuple[str, Score]] = [
+            (type or "(no type)", s) for type, s in self.per_type.items()
+        ]
+        scores += [("micro", self.micro)] if self.is_spans else []
+        scores += [("macro", self.macro)]
+        header = ["type" if self.is_spans else "label", *Score._fields]
+        parts.append(Table(header, [[name, *score] for name, score in scores]))
+        parts += map(str, self.reading_differences)
+        if mistakes := self.confusions():
+            parts.append(Table(["gold", "predicted", "tokens"], mistakes))
+        return parts
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{name}={value:.4f}" for name, value in self.summary().items())
+        return f"Evaluation({self.reading}: {scores})"
+
+    def __str__(self) -> str:
+        return page(self._parts())
+
+    def _repr_html_(self) -> str:
+        return html_page(self._parts())
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How labels are to be evaluated: the choices, made once for all hands.
+
+    Attributes
+    ----------
+    table : LabelTable or None
+        Letters and types; None if spans are not counted.
+    reading : Scheme or None
+        The table by which spans are read.
+    scheme : Scheme or None
+        What the strict reading is that conlleval's is compared with.
+    note : str
+    is_strict : bool
+    """
+
+    table: LabelTable | None
+    reading: Scheme | None
+    scheme: Scheme | None
+    note: str
+    is_strict: bool
+
+
+def choose(
+    aligned: Aligned, strict: bool, scheme: str | Scheme | None, spans: bool | None
+) -> Protocol:
+    """Decide whether and how spans are read, and say so in words."""
+    occurs = np.bincount(aligned.ids[0], minlength=len(aligned.labels)).tolist()  # [Y]
+    gold_labels = [label for label, n in zip(aligned.labels, occurs, strict=True) if n]
+    bare = [label for label in gold_labels if not is_span_label(label)]
+    if spans is None:
+        spans = strict or scheme is not None or not bare
+    if not spans:
+        if strict or scheme is not None:
+            raise SchemeError(
+                "strict= and scheme= are about spans; with spans=False leave them out."
+            )
+        note = "Labels are scored as classes of tokens; no spans are counted."
+        prefixed = [label for label in gold_labels if "-" in label and is_span_label(label)]
+        if bare and prefixed:
+            note += f" ({prefixed[0]!r} looks like a span label, but {bare[0]!r} does not.)"
+        return Protocol(None, None, None, note, False)
+    if scheme is not None:
+        chosen: Scheme | None = get_scheme(scheme)
+        origin = f"Scheme: {chosen}, as asked for."
+    else:
+        detection = detect_moves(count_moves(aligned, 0))
+        chosen = get_scheme(detection.fits[0]) if len(detection.fits) == 1 else None
+        if strict and chosen is None:
+            raise SchemeError(
+                f"strict=True needs to know the scheme of the gold labels. {detection}. Say which "
+                'one is meant, for example scheme="bio".'
+            )
+        origin = f"Scheme: {chosen}, the only one that the gold labels fit."
+        if chosen is None:
+            origin = f"Scheme: not known. {detection}."
+    try:
+        table = tabulate(aligned, chosen if strict or scheme is not None else None)
+    except SchemeError as error:
+        if strict or scheme is not None:
+            raise
+        raise SchemeError(f"{error} To score tokens only, pass spans=False.") from None
+    reading = chosen if strict and chosen is not None else CONLLEVAL
+    how = f"strictly as {chosen}" if strict else "as conlleval reads them"
+    return Protocol(table, reading, chosen, f"Spans are read {how}. {origin}", strict)
+
+
+def evaluate_hand(
+    aligned: Aligned,
+    hand: int,
+    protocol: Protocol,
+    known: NDArray[np.bool_] | None,
+    n_bootstrap: int,
+    random_state: int,
+) -> Evaluation:
+    """Evaluate one hand of an alignment against its first, the gold one."""
+    gold, predicted = aligned.ids[0], aligned.ids[hand]
+    confusion, correct = _native.count_tokens(gold, predicted, aligned.offsets, len(aligned.labels))
+    used = np.flatnonzero(confusion.any(axis=0) | confusion.any(axis=1)).tolist()
+    used.sort(key=aligned.labels.__getitem__)
+    N = aligned.n_sentences
+    columns = [correct, aligned.lengths, correct == aligned.lengths, np.ones(N)]
+    span_counts = None
+    differences: list[ReadingDifference] = []
+    if protocol.table is not None and protocol.reading is not None:
+        readings = (protocol.reading, protocol.reading)
+        by_type, by_sentence = count_spans(aligned, protocol.table, (0, hand), readings)
+        columns += list(by_sentence.T)
+        counted = {
+            type: (gold, predicted, correct)
+            for type, (gold, predicted, correct) in zip(
+                protocol.table.types, by_type.tolist(), strict=True
+            )
+            if gold or predicted
+        }
+        span_counts = dict(sorted(counted.items()))
+        differences = _differences(aligned, hand, protocol)
+    n_known = accuracy_known = accuracy_unknown = None
+    if known is not None:
+        right = gold == predicted
+        n_known = int(known.sum())
+        accuracy_known = float(right[known].mean()) if n_known else None
+        accuracy_unknown = float(right[~known].mean()) if n_known < len(known) else None
+    scheme, strict = protocol.scheme, protocol.is_strict
+    return Evaluation(
+        n_sentences=N,
+        n_tokens=len(gold),
+        labels=[aligned.labels[y] for y in used],
+        confusion=confusion[np.ix_(used, used)],
+        reading=(f"strict {scheme}" if strict else "conlleval") if protocol.reading else "tokens",
+        scheme=None if scheme is None else scheme.name,
+        note=protocol.note,
+        reading_differences=differences,
+        n_known=n_known,
+        accuracy_known=accuracy_known,
+        accuracy_unknown=accuracy_unknown,
+        n_bootstrap=n_bootstrap,
+        random_state=random_state,
+        sentence_counts=np.stack(columns, axis=1).astype(np.int32),
+        span_counts=span_counts,
+    )
+
+
+def _differences(aligned: Aligned, hand: int, protocol: Protocol) -> list[ReadingDifference]:
+    """Compare the two readings, of gold and predicted labels, where a scheme is known."""
+    scheme, table = protocol.scheme, protocol.table
+    if scheme is None or table is None:
+        return []
+    found = [
+        compare_readings(aligned, table, h, scheme, count_moves(aligned, h)) for h in (0, hand)
+    ]
+    return [difference for difference in found if difference is not None]
+
+
+def check_repetitions(random_state: int, **numbers: int) -> None:
+    """Raise a ParameterError unless seed and numbers of repetitions are integers from 0."""
+    for name, value in {"random_state": random_state, **numbers}.items():
+        if not isinstance(value, Integral) or not 0 <= value < 2**63:
+            raise ParameterError(f"{name} is {value!r}; expected an integer from 0.")
+
+
+def training_words(train: Iterable[Any]) -> set[str]:
+    """Collect the words of a training set: a collection of words, or of sentences.
+
+    Examples
+    --------
+    >>> sorted(training_words([["They", "can"], ["can", "fish"]]))
+    ['They', 'can', 'fish']
+    """
+    words: set[str] = set()
+    for item in train:
+        if isinstance(item, str):
+            words.add(item)
+        else:
+            words.update(getattr(item, "tokens", item))
+    return words
+
+
+def known_words(aligned: Aligned, train: Iterable[Any] | None) -> NDArray[np.bool_] | None:
+    """Tell for each token whether its word occurs in the training data, shape (T,)."""
+    if train is None:
+        return None
+    if aligned.tokens is None:
+        raise ShapeError(
+            "train= needs the words of the evaluated sentences. Pass tokens=, a list of lists of "
+            "str, or gold as a Corpus."
+        )
+    words = training_words(train)
+    flat = (word in words for sentence in aligned.tokens for word in sentence)
+    return np.fromiter(flat, dtype=np.bool_, count=int(aligned.offsets[-1]))
+
+
+def evaluate(
+    gold: Iterable[Any],
+    predicted: Iterable[Any],
+    *,
+    strict: bool = False,
+    scheme: str | Scheme | None = None,
+    spans: bool | None = None,
+    train: Iterable[Any] | None = None,
+    tokens: Iterable[Sequence[str]] | None = None,
+    n_bootstrap: int = 1000,
+    random_state: int = 0,
+) -> Evaluation:
+    """Score predicted labels against gold ones.
+
+    Parameters
+    ----------
+    gold, predicted : list of lists of str, or Corpus
+        Labels of the same sentences; also any collection of objects with ``.labels``.
+    strict : bool, default=False
+        How labels are read as spans. False: as conlleval does, so that ``I-PER`` after ``O`` opens
+        a span. True: a span counts only if it is written as the scheme wants it, as in the strict
+        mode of seqeval. On legal labels both give the same.
+    scheme : str, optional
+        ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``. Without it the scheme is the only one
+        that the gold labels fit; if several fit, or none, ``strict=True`` raises.
+    spans : bool, optional
+        Whether to count spans. Without it they are counted if every gold label is ``O`` or has
+        the letter of a scheme, as ``B-PER`` has.
+    train : collection of str, of lists of str, or Corpus, optional
+        Training words or sentences, for the accuracy on known and unknown words.
+    tokens : list of lists of str, optional
+        The words, if ``gold`` does not have them.
+    n_bootstrap : int, default=1000
+        Number of resamples for the intervals; 0 for none.
+    random_state : int, default=0
+        Seed of the resampling.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ShapeError
+        If gold and predicted differ in the number of sentences or of labels in a sentence.
+    LabelError
+        If a label is None or a set: evaluation needs complete labels.
+    SchemeError
+        If spans are asked for and a label does not fit, or the scheme is not known.
+    ParameterError
+        If a number of repetitions or the seed is not an integer from 0.
+
+    Examples
+    --------
+    >>> gold = [["B-PER", "I-PER", "O"], ["B-LOC", "O"]]
+    >>> predicted = [["B-PER", "I-PER", "O"], ["O", "B-LOC"]]
+    >>> result = evaluate(gold, predicted)
+    >>> result.f1, result.accuracy, result.scheme
+    (0.5, 0.6, 'bio')
+    >>> result.per_type["PER"].recall
+    1.0
+    """
+    check_repetitions(random_state, n_bootstrap=n_bootstrap)
+    aligned = align({"gold": gold, "predicted": predicted}, tokens)
+    protocol = choose(aligned, strict, scheme, spans)
+    known = known_words(aligned, train)
+    return evaluate_hand(aligned, 1, protocol, known, n_bootstrap, random_state)

@@ -1,0 +1,142 @@
+"""Precision, recall and F1 from counts, and how far they might be off.
+
+With gold, predicted and correct the numbers of things (tokens or spans)::
+
+    precision = correct / predicted    recall = correct / gold
+    f1 = 2 precision recall / (precision + recall) = 2 correct / (gold + predicted)
+
+and 0 where the denominator is 0, as in conlleval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom import _native
+
+Interval = tuple[float, float]
+
+# Columns of the counts per sentence that every score is made of; rows without spans end at the
+# fourth. A row stands for one sentence, so SENTENCES is 1 in each.
+CORRECT, TOKENS, EXACT, SENTENCES, GOLD_SPANS, PREDICTED_SPANS, CORRECT_SPANS = range(7)
+
+
+class Score(NamedTuple):
+    """Precision, recall and F1, with the counts that they come from."""
+
+    precision: float
+    recall: float
+    f1: float
+    gold: int
+    predicted: int
+    correct: int
+
+
+def make_score(gold: int, predicted: int, correct: int) -> Score:
+    """Compute precision, recall and F1.
+
+    Examples
+    --------
+    >>> make_score(gold=4, predicted=2, correct=1)
+    Score(precision=0.5, recall=0.25, f1=0.3333333333333333, gold=4, predicted=2, correct=1)
+    """
+    return Score(
+        precision=correct / predicted if predicted else 0.0,
+        recall=correct / gold if gold else 0.0,
+        f1=2 * correct / (gold + predicted) if gold + predicted else 0.0,
+        gold=gold,
+        predicted=predicted,
+        correct=correct,
+    )
+
+
+def average(scores: Iterable[Score]) -> Score:
+    """Average scores, each type counting the same; the counts are summed."""
+    table = list(scores)
+    if not table:
+        return Score(0.0, 0.0, 0.0, 0, 0, 0)
+    columns = list(zip(*table, strict=True))
+    precision, recall, f1 = (sum(column) / len(table) for column in columns[:3])
+    gold, predicted, correct = (int(sum(column)) for column in columns[3:])
+    return Score(precision, recall, f1, gold, predicted, correct)
+
+
+def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.divide(above, below, out=np.zeros(len(above)), where=below != 0)
+
+
+def scores_of(sums: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    """Compute every score of R rows of counts, shape (R, 7), or (R, 4) without spans."""
+    scores = {
+        "accuracy": _ratio(sums[:, CORRECT], sums[:, TOKENS]),
+        "sentence_accuracy": _ratio(sums[:, EXACT], sums[:, SENTENCES]),
+    }
+    if sums.shape[1] > GOLD_SPANS:
+        gold, predicted = sums[:, GOLD_SPANS], sums[:, PREDICTED_SPANS]
+        matched = sums[:, CORRECT_SPANS]
+        scores["precision"] = _ratio(matched, predicted)
+        scores["recall"] = _ratio(matched, gold)
+        scores["f1"] = _ratio(2 * matched, gold + predicted)
+    return scores
+
+
+def intervals(rows: NDArray[np.int32], replicates: int, seed: int) -> dict[str, Interval]:
+    """Compute 95 % bootstrap intervals: sentences are drawn with replacement.
+
+    Parameters
+    ----------
+    rows : ndarray of int32, shape (N, S)
+        Counts per sentence.
+    replicates, seed : int
+
+    Returns
+    -------
+    dict of str to (low, high)
+        The 2.5 and 97.5 percentiles of each score.
+    """
+    sums = _native.resample(rows, replicates, seed)
+    return {
+        name: (float(low), float(high))
+        for name, values in scores_of(sums).items()
+        for low, high in [np.percentile(values, [2.5, 97.5])]
+    }
+
+
+def randomisation(
+    a: NDArray[np.int32], b: NDArray[np.int32], trials: int, seed: int
+) -> dict[str, float]:
+    """Test by approximate randomisation whether two systems differ (Yeh 2000).
+
+    In each trial the outputs for each sentence change hands with probability 1/2. The p-value is
+    the share of trials, the observed one included, whose difference is at least the observed one.
+
+    Parameters
+    ----------
+    a, b : ndarray of int32, shape (N, S)
+        Counts per sentence of the two systems.
+    trials, seed : int
+
+    Returns
+    -------
+    dict of str to float
+        The two-sided p-value of each score.
+    """
+    delta = b - a
+    moved = delta[np.any(delta != 0, axis=1)]  # the other sentences make no difference
+    moved, copies = np.unique(moved, axis=0, return_counts=True)  # equal ones are tossed together
+    swapped = _native.toss(moved, copies, trials, seed)  # [trials, S] what a gains and b loses
+    totals = [rows.sum(axis=0, dtype=np.int64)[None, :] for rows in (a, b)]
+    observed = [scores_of(total) for total in totals]
+    shuffled = [scores_of(totals[0] + swapped), scores_of(totals[1] - swapped)]
+    result = {}
+    for name in observed[0]:
+        here = abs(observed[0][name] - observed[1][name])[0]
+        there = np.abs(shuffled[0][name] - shuffled[1][name])
+        # Equal differences may differ in the last digit.
+        extreme = int(np.count_nonzero(there >= here - 1e-12))
+        result[name] = (extreme + 1) / (trials + 1)
+    return result

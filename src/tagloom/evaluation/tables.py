@@ -1,0 +1,62 @@
+"""Tables of numbers, as plain text and as HTML. Nothing here knows what the numbers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and rows: the first column is text, the others are numbers."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def text(self) -> str:
+        """Lay the table out in columns, two spaces apart."""
+        lines = [list(self.header), *([show(cell) for cell in row] for row in self.rows)]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+
+    def html(self) -> str:
+        """Write the table as HTML."""
+        from html import escape
+
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.header)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(show(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def show(cell: Cell) -> str:
+    """Write a count with thousands marked, a score with four digits, nothing for None."""
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def page(parts: Sequence[str | Table]) -> str:
+    """Join sentences and tables as text."""
+    return "\n\n".join(part.text() if isinstance(part, Table) else part for part in parts)
+
+
+def html_page(parts: Sequence[str | Table]) -> str:
+    """Join sentences and tables as HTML."""
+    from html import escape
+
+    return "".join(
+        part.html() if isinstance(part, Table) else f"<p>{escape(part)}</p>" for part in parts
+    )

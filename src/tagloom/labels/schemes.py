@@ -1,0 +1,225 @@
+"""The label schemes, as tables. All that tagloom knows about BIO and its kin is in this file.
+
+A label is a letter and a type, ``B-PER``, or ``O``. What a letter means is one row of its scheme::
+
+          continues  otherwise        may    is written as          beside a span
+          after      opens            end    first mid last single  of its type
+    bio
+      B   -          anywhere         yes    B     I   I    B       the same
+      I   B I        never            yes
+    iob1
+      B   -          beside its own   yes    I     I   I    I       B     I   I    B
+      I   B I        anywhere         yes
+    io
+      I   I          anywhere         yes    I     I   I    I       cannot be written
+    bioes
+      B   -          anywhere         no     B     I   E    S       the same
+      I   B I        never            no
+      E   B I        never            yes
+      S   -          anywhere         yes
+
+A letter continues a span only after a token of the same type; "beside its own" means right after
+such a token. bilou is bioes with the letters L for E and U for S. From these rows
+follow the spans of a label sequence, which moves are legal and what a validity report expects. The
+lenient reading of the CoNLL shared tasks, ``CONLLEVAL``, is a table like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom.errors import SchemeError
+
+OUTSIDE = "O"
+# Codes of the letters, the same in every scheme: index into these strings. bilou spells the codes
+# 3 and 4 as L and U.
+CODES = "OBIES"
+_CODE_OF = {"B": 1, "I": 2, "E": 3, "S": 4, "L": 3, "U": 4}
+NONE, OPEN, CONTINUE = 0, 1, 2  # what a token does, as the tables for the native code say it
+
+
+class Row(NamedTuple):
+    """What one letter does: one row of the table above."""
+
+    continues: str
+    opens: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """One way to write spans as labels.
+
+    Attributes
+    ----------
+    name : str
+    rows : dict of str to Row
+        What each letter does, by its letter in ``"BIES"``.
+    closes : str
+        The letters that may end a span.
+    writes : str
+        The letters of the first, a middle and the last token of a span, and of a one-token span.
+    beside : str
+        The same for a span that touches an earlier one of its type; empty if the scheme has no way
+        to keep the two apart.
+    letters : str
+        How the scheme spells ``"OBIES"``.
+    """
+
+    name: str
+    rows: dict[str, Row]
+    closes: str
+    writes: str
+    beside: str
+    letters: str = CODES
+
+    def __str__(self) -> str:
+        return self.name
+
+    def parse(self, label: str) -> tuple[int, str] | None:
+        """Split a label into the code of its letter and its type; None if it does not fit.
+
+        A bare letter, ``B``, has the empty type. In ``io`` a label without a letter, ``PER``, is
+        read as ``I-PER``.
+        """
+        split = parse_label(label)
+        if split is not None and (split[0] == 0 or self._spells(label[0])):
+            return split
+        if self.name == "io" and split is None and label:
+            return _CODE_OF["I"], label
+        return None
+
+    def _spells(self, letter: str) -> bool:
+        code = self.letters.find(letter)
+        return code > 0 and CODES[code] in self.rows
+
+    def join(self, code: int, type: str) -> str:
+        """Write the label for a code and a type: the inverse of :meth:`parse`."""
+        if code == 0:
+            return OUTSIDE
+        return f"{self.letters[code]}-{type}" if type else self.letters[code]
+
+    @cached_property
+    def actions(self) -> NDArray[np.uint8]:
+        """What a token does after another one: ``[same, previous, current]``, shape (2, 5, 5).
+
+        0 belongs to no span, 1 opens one, 2 continues one; ``same`` is 1 if both tokens have the
+        same type. The start of a sentence counts as O.
+        """
+        table = np.zeros((2, 5, 5), dtype=np.uint8)  # [same, previous, current]
+        for letter, row in self.rows.items():
+            current = CODES.index(letter)
+            for previous, before in enumerate(CODES):
+                for same in (0, 1):
+                    beside = same == 1 and previous > 0
+                    if beside and before in row.continues:
+                        table[same, previous, current] = CONTINUE
+                    elif row.opens == "anywhere" or (row.opens == "beside" and beside):
+                        table[same, previous, current] = OPEN
+        return table
+
+    @cached_property
+    def closing(self) -> NDArray[np.uint8]:
+        """Which letters may end a span, shape (5,); O counts as such."""
+        return np.array([c == OUTSIDE or c in self.closes for c in CODES], dtype=np.uint8)
+
+    @cached_property
+    def legal(self) -> NDArray[np.bool_]:
+        """The legal moves, ``[same, previous, current]``, shape (2, 5, 5).
+
+        A move is legal if the current token opens a span or is O and the span before it, if any,
+        may end there; or if it continues that span. The edges of a sentence count as O.
+        """
+        action, closing = self.actions, self.closing.astype(bool)
+        used = np.array([c == OUTSIDE or c in self.rows for c in CODES])  # [5] letters it has
+        outside = np.zeros(5, dtype=bool)
+        outside[0] = True
+        table = ((action == OPEN) | outside) & closing[:, None] | (action == CONTINUE)
+        return np.asarray(table & used & used[:, None], dtype=np.bool_)
+
+
+_BIO = {"B": Row("", "anywhere"), "I": Row("BI", "never")}
+_BIOES = _BIO | {"E": Row("BI", "never"), "S": Row("", "anywhere")}
+
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("bio", _BIO, "BI", "BIIB", "BIIB"),
+        Scheme("iob1", {"B": Row("", "beside"), "I": Row("BI", "anywhere")}, "BI", "IIII", "BIIB"),
+        Scheme("io", {"I": Row("I", "anywhere")}, "I", "IIII", ""),
+        Scheme("bioes", _BIOES, "ES", "BIES", "BIES"),
+        Scheme("bilou", _BIOES, "ES", "BIES", "BIES", letters="OBILU"),
+    )
+}
+ALIASES = {"iob2": "bio", "iobes": "bioes"}
+
+# How conlleval reads any labels, legal or not: a span is a longest run that no B or S, no E or S
+# before, and no change of type interrupts. L and U are read as E and S.
+CONLLEVAL = Scheme(
+    "conlleval",
+    {
+        "B": Row("", "anywhere"),
+        "I": Row("BI", "anywhere"),
+        "E": Row("BI", "anywhere"),
+        "S": Row("", "anywhere"),
+    },
+    closes="BIES",
+    writes="BIIB",
+    beside="BIIB",
+)
+
+
+def get_scheme(name: str | Scheme) -> Scheme:
+    """Look up a scheme by name.
+
+    Parameters
+    ----------
+    name : str or Scheme
+        ``bio`` (also ``iob2``), ``iob1``, ``bioes`` (also ``iobes``), ``bilou`` or ``io``, in any
+        case.
+
+    Returns
+    -------
+    Scheme
+
+    Raises
+    ------
+    SchemeError
+        If there is no such scheme.
+
+    Examples
+    --------
+    >>> get_scheme("IOB2").name
+    'bio'
+    """
+    if isinstance(name, Scheme):
+        return name
+    key = str(name).lower()
+    if (scheme := SCHEMES.get(ALIASES.get(key, key))) is None:
+        known = ", ".join([*SCHEMES, *ALIASES])
+        raise SchemeError(f"No scheme is called {name!r}. Choose one of: {known}.")
+    return scheme
+
+
+@lru_cache(maxsize=4096)  # a corpus has few labels and many tokens
+def parse_label(label: str) -> tuple[int, str] | None:
+    """Split a label into the code of its letter and its type, whatever the scheme.
+
+    The type is all that follows the first hyphen, further hyphens included. A bare letter has the
+    empty type. None if the label has no letter that any scheme knows.
+
+    Examples
+    --------
+    >>> parse_label("B-GPE-LOC"), parse_label("O"), parse_label("NOUN")
+    ((1, 'GPE-LOC'), (0, ''), None)
+    """
+    if label == OUTSIDE:
+        return 0, ""
+    code = _CODE_OF.get(label[:1])
+    if code is None or label[1:2] not in ("", "-"):
+        return None
+    return code, label[2:]

@@ -1,0 +1,216 @@
+"""Labels to spans and back, and from one scheme to another by way of spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from tagloom.errors import SchemeError, ShapeError
+from tagloom.labels.rows import labels_of, place
+from tagloom.labels.schemes import (
+    CODES,
+    CONLLEVAL,
+    CONTINUE,
+    OPEN,
+    Scheme,
+    get_scheme,
+    parse_label,
+)
+from tagloom.labels.validity import Move, detect, find_problems
+
+
+class Span(NamedTuple):
+    """A typed stretch of tokens, ``start`` to ``end``, the end not included."""
+
+    type: str
+    start: int
+    end: int
+
+
+def to_spans(labels: Sequence[str], scheme: str | Scheme | None = None) -> list[Span]:
+    """Read the spans of one sentence.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The labels of one sentence.
+    scheme : str or Scheme, optional
+        Without it, labels are read as conlleval reads them: any letters, and what is not legal is
+        still read as a span, so ``["O", "I-PER"]`` has one. With it, a span counts only if it is
+        written as the scheme wants it: in ``bio`` B I I ..., in ``bioes`` S or B I ... E. On legal
+        labels the two readings agree.
+
+    Returns
+    -------
+    list of Span
+        In order.
+
+    Raises
+    ------
+    SchemeError
+        If a label has no letter, or one that the scheme lacks.
+
+    Examples
+    --------
+    >>> to_spans(["B-PER", "I-PER", "O", "I-LOC"])
+    [Span(type='PER', start=0, end=2), Span(type='LOC', start=3, end=4)]
+    >>> to_spans(["B-PER", "I-PER", "O", "I-LOC"], scheme="bio")
+    [Span(type='PER', start=0, end=2)]
+    """
+    table = CONLLEVAL if scheme is None else get_scheme(scheme)
+    row = labels_of(labels)
+    action, closing = table.actions.tolist(), table.closing.tolist()
+    spans: list[Span] = []
+    start = None  # of the span that is open
+    previous, previous_type = 0, ""
+    for t, label in enumerate(row):
+        split = parse_label(label) if scheme is None else table.parse(label)
+        if split is None:
+            raise unreadable(label, f"token {t}", None if scheme is None else table)
+        code, type = split
+        does = action[type == previous_type][previous][code]
+        if start is not None and does != CONTINUE:
+            if closing[previous]:
+                spans.append(Span(previous_type, start, t))
+            start = None
+        if does == OPEN:
+            start = t
+        previous, previous_type = code, type
+    if start is not None and closing[previous]:
+        spans.append(Span(previous_type, start, len(row)))
+    return spans
+
+
+def unreadable(label: str, where: str, scheme: Scheme | None) -> SchemeError:
+    """Make the error for a label whose letter the scheme, or any scheme, does not know."""
+    if scheme is None:
+        return SchemeError(
+            f"{where}: {label!r} has no letter of a span scheme; expected 'O' or a label such as "
+            "'B-PER'. If each label is a type of its own, as in 'PER', pass scheme=\"io\"."
+        )
+    letters = [scheme.letters[CODES.index(c)] for c in CODES if c in scheme.rows]
+    expected = ", ".join(f"'{letter}-…'" for letter in letters)
+    return SchemeError(
+        f"{where}: {label!r} is not a label of {scheme.name}; expected 'O', {expected}. "
+        "tagloom.labels.detect says which schemes fit."
+    )
+
+
+def from_spans(
+    spans: Iterable[tuple[str, int, int]],
+    length: int,
+    scheme: str | Scheme,
+    *,
+    merge: bool = False,
+) -> list[str]:
+    """Write spans as the labels of one sentence.
+
+    Parameters
+    ----------
+    spans : iterable of Span or (type, start, end)
+        In any order, not overlapping.
+    length : int
+        Number of tokens of the sentence.
+    scheme : str or Scheme
+    merge : bool, default=False
+        ``io`` cannot keep two touching spans of one type apart: True makes them one, False raises.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ShapeError
+        If a span is empty, leaves the sentence or overlaps another.
+    SchemeError
+        If the scheme cannot express the spans.
+
+    Examples
+    --------
+    >>> from_spans([("PER", 0, 2), ("LOC", 2, 3)], 4, "bioes")
+    ['B-PER', 'E-PER', 'S-LOC', 'O']
+    """
+    table = get_scheme(scheme)
+    labels = ["O"] * length
+    before = Span("", 0, 0)
+    for span in sorted((Span(*span) for span in spans), key=lambda span: span.start):
+        if not 0 <= span.start < span.end <= length:
+            raise ShapeError(
+                f"{span} does not fit a sentence of {length} tokens; expected "
+                f"0 <= start < end <= {length}."
+            )
+        if span.start < before.end:
+            raise ShapeError(f"{span} overlaps {before}; labels can only express disjoint spans.")
+        touches = before.end > 0 and before.end == span.start and before.type == span.type
+        if touches and not table.beside and not merge:
+            raise SchemeError(
+                f"tokens {before.start} to {span.end - 1}: {table.name} cannot keep two touching "
+                f"{span.type!r} spans apart. Choose another scheme, or pass merge=True."
+            )
+        first, middle, last, single = list((table.beside if touches else "") or table.writes)
+        body = [middle] * (span.end - span.start - 2)
+        letters = [single] if span.end - span.start == 1 else [first, *body, last]
+        for t, letter in enumerate(letters, span.start):
+            labels[t] = table.join(CODES.index(letter), span.type)
+        before = span
+    return labels
+
+
+def convert(
+    sentences: Iterable[Any],
+    source: str | Scheme,
+    target: str | Scheme,
+    *,
+    repair: bool = False,
+    merge: bool = False,
+) -> list[list[str]]:
+    """Rewrite labels from one scheme in another.
+
+    Parameters
+    ----------
+    sentences : iterable of lists of str, or of sentences with ``.labels``
+    source, target : str or Scheme
+    repair : bool, default=False
+        What to do with labels that are illegal in ``source``: False raises at the first one, True
+        reads them as conlleval does.
+    merge : bool, default=False
+        See :func:`from_spans`.
+
+    Returns
+    -------
+    list of lists of str
+
+    Raises
+    ------
+    SchemeError
+        If labels are illegal in ``source``, or ``target`` cannot express their spans.
+
+    Examples
+    --------
+    >>> convert([["I-PER", "I-PER", "B-PER", "O"]], "iob1", "bioes")
+    [['B-PER', 'E-PER', 'S-PER', 'O']]
+    """
+    read, write = get_scheme(source), get_scheme(target)
+    path = getattr(sentences, "path", None)
+    known: dict[Move, bool] = {}
+    full: dict[str, str] = {}  # a label of io without a letter gets its I here
+    result = []
+    for number, sentence in enumerate(sentences):
+        row = labels_of(sentence, number, path)
+        problems = find_problems(row, read, known, sentence, number, path)
+        if problems and not repair:
+            others = detect([row]).fits
+            hint = f" If the labels are {others[0]}, say so." if others else ""
+            raise SchemeError(f"{problems[0]}{hint} repair=True reads them as conlleval does.")
+        for t, label in enumerate(row):
+            if label not in full:
+                if (split := read.parse(label)) is None:
+                    raise unreadable(label, place(sentence, number, t, path), read)
+                full[label] = read.join(*split)
+        try:
+            spans = to_spans([full[label] for label in row])
+            result.append(from_spans(spans, len(row), write, merge=merge))
+        except SchemeError as error:
+            raise SchemeError(f"{place(sentence, number, path=path)}: {error}") from None
+    return result

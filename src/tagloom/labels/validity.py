@@ -1,0 +1,353 @@
+"""Which schemes fit, which labels are illegal, and which moves are legal.
+
+Legality is a matter of two neighbours, so each distinct move of a corpus is judged once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom.errors import SchemeError
+from tagloom.labels.rows import label_rows, labels_of, line_of, plural
+from tagloom.labels.schemes import CODES, SCHEMES, Scheme, get_scheme, parse_label
+
+Move = tuple[str | None, str | None]  # previous and current label; None beyond an edge
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An illegal label: where it is, what was found, what was expected.
+
+    Attributes
+    ----------
+    sentence, token : int
+        Indices from 0. ``token`` is the length of the sentence if it must not end there.
+    previous, label : str or None
+        The two neighbours that do not go together; None is the edge of the sentence.
+    expected : str
+        What may stand in place of ``label``.
+    scheme : str
+    path, line : str, int or None
+        File and line, if the sentence carries them.
+    """
+
+    sentence: int
+    token: int
+    previous: str | None
+    label: str | None
+    expected: str
+    scheme: str
+    path: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        return (
+            f"{where}{': ' if where else ''}sentence {self.sentence}, token {self.token}: "
+            f"{_clash(self.previous, self.label, self.scheme)}; expected {self.expected}."
+        )
+
+
+def _clash(previous: str | None, label: str | None, scheme: str) -> str:
+    if label is None:
+        return f"{previous!r} cannot end a sentence in {scheme}"
+    if get_scheme(scheme).parse(label) is None:
+        return f"{label!r} is not a label of {scheme}"
+    if previous is None:
+        return f"{label!r} cannot start a sentence in {scheme}"
+    return f"{label!r} cannot follow {previous!r} in {scheme}"
+
+
+@dataclass(frozen=True)
+class ValidityReport(Sequence[Problem]):
+    """The problems of a corpus, in order: a sequence of :class:`Problem` that prints as lines.
+
+    Attributes
+    ----------
+    scheme : str
+    problems : list of Problem
+    sentences, tokens : int
+        How much was looked at.
+    """
+
+    scheme: str
+    problems: list[Problem]
+    sentences: int
+    tokens: int
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.problems[index]
+
+    @property
+    def is_valid(self) -> bool:
+        """True if there is no problem."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        size = f"{plural(self.sentences, 'sentence')}, {plural(self.tokens, 'token')}"
+        if self.is_valid:
+            return f"{size}: every label is legal in {self.scheme}."
+        head = f"{size}: {plural(len(self.problems), 'illegal label')} in {self.scheme}."
+        return "\n".join([head, *map(str, self.problems)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        return {
+            "scheme": self.scheme,
+            "sentences": self.sentences,
+            "tokens": self.tokens,
+            "problems": [vars(problem).copy() for problem in self.problems],
+        }
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Which schemes a corpus fits, and why it does not fit the others.
+
+    Attributes
+    ----------
+    fits : tuple of str
+        Every scheme in which all labels are legal: often one; several if the labels do not tell
+        them apart; none if every scheme forbids something.
+    misfits : dict of str to str
+        For the other schemes, how many moves are illegal and an example.
+    """
+
+    fits: tuple[str, ...]
+    misfits: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def scheme(self) -> str:
+        """The one scheme that fits.
+
+        Raises
+        ------
+        SchemeError
+            If none fits or several do.
+        """
+        if len(self.fits) == 1:
+            return self.fits[0]
+        raise SchemeError(f"{self}. Say which one is meant with scheme=.")
+
+    def __str__(self) -> str:
+        if len(self.fits) > 1:
+            return f"The labels fit {' and '.join(self.fits)} alike"
+        if self.fits:
+            return f"The labels fit {self.fits[0]} only"
+        reasons = set(self.misfits.values())
+        if len(reasons) == 1:
+            return f"No scheme fits: {reasons.pop()}"
+        return "No scheme fits: " + "; ".join(
+            f"{name}: {why}" for name, why in self.misfits.items()
+        )
+
+
+def detect(sentences: Iterable[Any]) -> Detection:
+    """Find the schemes in which every label of a corpus is legal.
+
+    Labels without a letter (part-of-speech tags, say) fit no scheme: ``io`` reads them as types,
+    but only if it is asked for by name.
+
+    Parameters
+    ----------
+    sentences : iterable of lists of str, or of sentences with ``.labels``
+
+    Returns
+    -------
+    Detection
+        All schemes that fit; nothing is chosen among them.
+
+    Examples
+    --------
+    >>> detect([["B-PER", "I-PER", "O"], ["O", "B-LOC"]]).fits
+    ('bio',)
+    >>> print(detect([["I-PER", "I-PER", "O"]]))
+    The labels fit iob1 and io alike
+    """
+    moves: Counter[Move] = Counter()
+    for row in label_rows(sentences):
+        moves.update(pairwise([None, *row, None]))
+    return detect_moves(moves)
+
+
+def detect_moves(moves: Mapping[Move, int]) -> Detection:
+    """Find the schemes in which every move is legal; see :func:`detect`."""
+    bare = next((a for a, _ in moves if a is not None and parse_label(a) is None), None)
+    fits, misfits = [], {}
+    for scheme in SCHEMES.values():
+        illegal = {move: n for move, n in moves.items() if not is_legal(*move, scheme)}
+        if bare is not None:
+            misfits[scheme.name] = f"{bare!r} has no letter such as B-"
+        elif illegal:
+            count, example = sum(illegal.values()), next(iter(illegal))
+            misfits[scheme.name] = f"{count:,} illegal, as {_clash(*example, scheme.name)}"
+        else:
+            fits.append(scheme.name)
+    return Detection(tuple(fits), misfits)
+
+
+def validate(sentences: Iterable[Any], scheme: str | Scheme) -> ValidityReport:
+    """Report every label that is illegal in a scheme.
+
+    Parameters
+    ----------
+    sentences : iterable of lists of str, or of sentences with ``.labels``
+        If they come from a file, as in a Corpus, the report names file and line.
+    scheme : str or Scheme
+
+    Returns
+    -------
+    ValidityReport
+
+    Examples
+    --------
+    >>> print(validate([["O", "I-PER"], ["B-LOC", "I-LOC"]], "bio"))
+    2 sentences, 4 tokens: 1 illegal label in bio.
+    sentence 0, token 1: 'I-PER' cannot follow 'O' in bio; expected 'O', 'B-…'.
+    """
+    table = get_scheme(scheme)
+    path = getattr(sentences, "path", None)
+    known: dict[Move, bool] = {}
+    problems: list[Problem] = []
+    tokens = count = 0
+    for number, sentence in enumerate(sentences):
+        row = labels_of(sentence, number, path)
+        tokens += len(row)
+        problems += find_problems(row, table, known, sentence, number, path)
+        count = number + 1
+    return ValidityReport(table.name, problems, count, tokens)
+
+
+def find_problems(
+    row: list[str],
+    scheme: Scheme,
+    known: dict[Move, bool],
+    sentence: Any = None,
+    number: int = 0,
+    path: str | None = None,
+) -> list[Problem]:
+    """List the problems of one sentence; ``known`` remembers the moves that were judged before."""
+    problems = []
+    for t, move in enumerate(pairwise([None, *row, None])):
+        legal = known.get(move)
+        if legal is None:
+            legal = known[move] = is_legal(*move, scheme)
+        if not legal:
+            where = (path, line_of(sentence, t))
+            problems.append(Problem(number, t, *move, expect(move[0], scheme), scheme.name, *where))
+    return problems
+
+
+def is_legal(previous: str | None, label: str | None, scheme: str | Scheme) -> bool:
+    """Tell whether a label may follow another; None stands for the edge of the sentence.
+
+    After a label that is itself not of the scheme every label of the scheme is legal, so that one
+    foreign label is one problem and not two.
+
+    Examples
+    --------
+    >>> is_legal("B-PER", "I-PER", "bio"), is_legal("B-PER", "I-LOC", "bio")
+    (True, False)
+    >>> is_legal("B-PER", None, "bioes")
+    False
+    """
+    table = get_scheme(scheme)
+    current = (0, "") if label is None else table.parse(label)
+    before = (0, "") if previous is None else table.parse(previous)
+    if current is None or before is None:
+        return current is not None
+    return bool(table.legal[int(before[1] == current[1]), before[0], current[0]])
+
+
+def expect(previous: str | None, scheme: str | Scheme) -> str:
+    """Say which labels may follow one, as ``'O', 'B-…', 'I-PER'``.
+
+    Examples
+    --------
+    >>> expect("B-PER", "bioes")
+    "'I-PER', 'E-PER'"
+    """
+    table = get_scheme(scheme)
+    before, type = ((0, "") if previous is None else table.parse(previous)) or (0, "")
+    options = []
+    for current in range(len(CODES)):
+        other, same = table.legal[:, before, current]
+        if current == 0 and other:
+            options.append("O")
+        elif same and before and not other:
+            options.append(table.join(current, type))
+        elif other:
+            options.append(table.join(current, "…"))
+    return ", ".join(f"'{option}'" for option in options)
+
+
+class LegalMoves(NamedTuple):
+    """The legal moves among ``Y`` labels, as masks.
+
+    Attributes
+    ----------
+    start : ndarray of bool, shape (Y,)
+    moves : ndarray of bool, shape (Y, Y)
+        ``[from, to]``.
+    stop : ndarray of bool, shape (Y,)
+    """
+
+    start: NDArray[np.bool_]
+    moves: NDArray[np.bool_]
+    stop: NDArray[np.bool_]
+
+
+def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
+    """Tabulate which label may start, follow and end, for a list of labels.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The label set, ``Y`` labels.
+    scheme : str or Scheme
+
+    Returns
+    -------
+    LegalMoves
+
+    Raises
+    ------
+    SchemeError
+        If a label is not one of the scheme.
+
+    Examples
+    --------
+    >>> start, moves, stop = legal_moves(["O", "B-PER", "I-PER"], "bio")
+    >>> start.tolist()
+    [True, True, False]
+    >>> moves.astype(int).tolist()
+    [[1, 1, 0], [1, 1, 1], [1, 1, 1]]
+    """
+    table = get_scheme(scheme)
+    splits = []
+    for y, label in enumerate(labels):
+        if (split := table.parse(label)) is None:
+            raise SchemeError(
+                f"labels[{y}] is {label!r}, which is not a label of {table.name}. "
+                "tagloom.labels.detect says which schemes fit."
+            )
+        splits.append(split)
+    codes = np.array([code for code, _ in splits], dtype=np.intp)  # [Y]
+    types = np.array([type for _, type in splits], dtype=object)  # [Y]
+    same = (types[:, None] == types[None, :]).astype(np.intp)  # [Y, Y]
+    # The edges of a sentence are like an O of no type; no label is like it but O itself.
+    return LegalMoves(
+        start=table.legal[0, 0, codes],
+        moves=table.legal[same, codes[:, None], codes[None, :]],
+        stop=table.legal[0, codes, 0],
+    )

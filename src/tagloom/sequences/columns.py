@@ -1,0 +1,427 @@
+"""Column files: one token a row, a blank line after each sentence. CoNLL and CoNLL-U.
+
+The native scanner finds sentences, tokens and labels; this file decides which column is which,
+turns a fault into a message, and writes. A sentence that was read is written from its own bytes,
+so comments, multiword tokens, empty nodes, line ends and odd blanks all survive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from tagloom._native import ColumnScanner
+from tagloom.errors import FormatError
+from tagloom.sequences.files import BOM, CHUNK, Input, bad_byte_error, sample_lines
+from tagloom.sequences.sentences import Label, Sentence, show_label
+
+CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+UNKNOWN = "_"  # an unknown label in CoNLL-U
+
+_FIELD = re.compile(r"([^ \t]+)")
+
+
+@dataclass
+class ColumnLayout:
+    """Which columns a file has, and how they are kept apart.
+
+    Parameters
+    ----------
+    format : str
+        "conll" or "conllu".
+    sep : str
+        One character; a blank means any run of blanks and tabs.
+    names : list of str
+        One per column.
+    token, label : int
+        Column of the token and of the label; ``label`` is -1 if there is none.
+    label_tail : int
+        Column that is joined to the label by ``|``, for UPOS+FEATS; otherwise -1.
+    id : int
+        Column of the CoNLL-U ID; -1 for plain columns.
+    comment : str or None
+        What a comment starts with; "" for no comments; None to recognise "# " lines that stand
+        before a sentence and do not have the right number of columns.
+    unknown : str or None
+        What stands for an unknown label.
+    head : bytes
+        A byte order mark, a header row: what stands before the first sentence.
+    """
+
+    format: str
+    sep: str
+    names: list[str]
+    token: int
+    label: int
+    label_tail: int = -1
+    id: int = -1
+    comment: str | None = None
+    unknown: str | None = None
+    head: bytes = b""
+    tail: bytes = b""  # what follows the last sentence, once it is read
+    first_row: str = ""  # where the number of columns was seen, for messages
+    _scanner: ColumnScanner | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def scanner(self) -> ColumnScanner:
+        """The native scanner for this layout."""
+        if self._scanner is None:
+            self._scanner = ColumnScanner(
+                self.sep,
+                len(self.names),
+                self.token,
+                self.label,
+                self.label_tail,
+                self.id,
+                self.comment or "",
+                self.comment is None,
+                self.unknown,
+            )
+        return self._scanner
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_scanner": None}  # native, and made again when needed
+
+    @property
+    def label_name(self) -> str | None:
+        """Name of the label's column, as a user would give it."""
+        if self.label < 0:
+            return None
+        name = self.names[self.label]
+        return name if self.label_tail < 0 else f"{name}+{self.names[self.label_tail]}"
+
+    def read(self, file: Input) -> Iterator[Sentence]:
+        """Yield the sentences of a file; what follows the last one is kept in ``tail``."""
+        data, size = b"", CHUNK
+        line, offset = 1 + self.head.count(b"\n"), len(self.head)
+        skip = len(self.head) - file.start
+        while True:
+            more = file.read(size)
+            data += more
+            if skip:
+                data, skip = data[skip:], 0
+            sentences, consumed, n_lines, fault = self.scanner.scan(data, not more)
+            for raw, tokens, labels, block_line in sentences:
+                yield Sentence._from_file(tokens, labels, raw, line + block_line, self)
+            del sentences  # before the next ones are made
+            if fault:
+                raise self._error(data, fault, file.name, line, offset)
+            data = data[consumed:]
+            if not more:
+                self.tail = data
+                return
+            line, offset = line + n_lines, offset + consumed
+            # A sentence longer than a chunk: double, so that scanning it anew stays linear.
+            size = max(CHUNK, len(data))
+
+    def _error(self, data: bytes, fault: Any, name: str, line: int, offset: int) -> FormatError:
+        kind, fault_line, begin, end, detail = fault
+        line += fault_line
+        if kind == "bytes":
+            return bad_byte_error(data[detail], name, line, offset + detail)
+        row = data[begin:end].decode("utf-8")
+        shown = repr(row if len(row) <= 60 else row[:60] + "…")
+        if kind == "columns":
+            n = len(self.names)
+            hint = "Wrong separator? Try " + ('sep=" ".' if self.sep == "\t" else r'sep="\t".')
+            if row.startswith("#"):
+                hint = 'If this is a comment, pass comment="#".'
+            elif self.format == "conllu":
+                hint = 'CoNLL-U columns are kept apart by tabs. Plain columns? format="conll".'
+            return FormatError(
+                f"expected {n} column{'s' * (n != 1)}{self.first_row}, found {detail} in {shown}. "
+                f"{hint}",
+                name,
+                line,
+            )
+        if kind == "comment":
+            return FormatError(
+                f"cannot tell whether {shown} is a comment or a token in "
+                f"{len(self.names)} columns. "
+                'Pass comment="#" if it is one, comment="" if the file has none.',
+                name,
+                line,
+            )
+        if kind == "id":
+            return FormatError(
+                f"expected an ID such as 3, 3-4 or 3.1 in column 1, found {shown}. "
+                'If this is not CoNLL-U, pass format="conll".',
+                name,
+                line,
+            )
+        if kind == "token":
+            return FormatError(
+                f"the token is empty in {shown}. Remove or fill the row.", name, line
+            )
+        return FormatError(
+            f'the label is empty in {shown}. If that means unknown, pass unknown="".', name, line
+        )
+
+    def columns(self, raw: bytes) -> dict[str, list[str]]:
+        """Split the bytes of one sentence into named columns."""
+        return dict(zip(self.names, self.scanner.columns(raw), strict=True))
+
+    def split(self, row: str) -> list[str]:
+        """Split one row into its fields."""
+        return _FIELD.findall(row) if self.sep == " " else row.split(self.sep)
+
+    def comments(self, raw: bytes) -> list[str]:
+        """Find the comment lines among the bytes of one sentence."""
+        rows = {line for line, _, _ in self.scanner.rows(raw)}
+        lines = raw.decode("utf-8").split("\n")
+        return [
+            text.rstrip("\r")
+            for line, text in enumerate(lines)
+            if line not in rows and text.startswith(self._comment_starts)
+        ]
+
+    @property
+    def _comment_starts(self) -> tuple[str, ...]:
+        return (self.comment or "#", "-DOCSTART-")
+
+    def line_of(self, raw: bytes, token: int) -> int:
+        """Say on which line of ``raw``, counted from 0, a token stands."""
+        line: int = self.scanner.rows(raw)[token][0]
+        return line
+
+    # Writing. `where` names the sentence in messages.
+
+    def render(self, sentence: Sentence, where: str) -> bytes:
+        """Write one sentence: from its own bytes if it was read with such columns."""
+        if not sentence.tokens:
+            raise FormatError(
+                f"{where} has no tokens, and {self.format} cannot hold that. "
+                "Leave it out, or write jsonl."
+            )
+        self._check_lengths(sentence, where)
+        own = sentence._layout
+        if isinstance(own, ColumnLayout) and self._shares_rows_with(own):
+            raw = self._edit(sentence, own, where)
+            if raw is not None:
+                return raw
+        fields = self._fields(sentence, where)
+        rows = [
+            self.sep.join(self._checked(column[t], f"{where}, token {t}") for column in fields)
+            for t in range(len(sentence))
+        ]
+        # Plain columns have no comments that all programs know: those of other formats stay out.
+        keep = self.format == "conllu" or own is None or own.format == self.format
+        comments = [c for c in sentence.comments if keep and c.startswith(self._comment_starts)]
+        return "".join(f"{line}\n" for line in [*comments, *rows, ""]).encode("utf-8")
+
+    def _check_lengths(self, sentence: Sentence, where: str) -> None:
+        n = len(sentence)
+        if sentence.labels is not None and len(sentence.labels) != n:
+            raise FormatError(
+                f"{where}: {n} tokens but {len(sentence.labels)} labels; they must agree."
+            )
+        for name, column in (sentence._columns or {}).items():
+            if len(column) != n and name in self.names:
+                raise FormatError(
+                    f"{where}: {n} tokens but {len(column)} values in column {name!r}; "
+                    "they must agree."
+                )
+
+    def _shares_rows_with(self, own: ColumnLayout) -> bool:
+        names = ("format", "sep", "names", "token", "label", "label_tail")
+        return all(getattr(self, name) == getattr(own, name) for name in names)
+
+    def _edit(self, sentence: Sentence, own: ColumnLayout, where: str) -> bytes | None:
+        """Change what the user changed in the sentence's bytes; None if it has other rows now."""
+        raw = sentence._raw
+        ((_, tokens, labels, _),) = own.scanner.scan(raw, True)[0]
+        if len(tokens) != len(sentence):
+            return None
+        if sentence._comments is not None and sentence._comments != own.comments(raw):
+            raw = own._with_comments(raw, sentence._comments)
+        if tokens == sentence.tokens and labels == sentence.labels and sentence._columns is None:
+            return raw
+        columns = [sentence.columns.get(name) or own.columns(raw)[name] for name in own.names]
+        now = sentence.labels or [None] * len(tokens)
+        parts, end = [], 0
+        for t, (_, a, b) in enumerate(own.scanner.rows(raw)):
+            before = own.split(raw[a:b].decode("utf-8"))
+            after = [column[t] for column in columns]
+            if sentence.tokens[t] != tokens[t]:
+                after[self.token] = sentence.tokens[t]
+            if labels is not None and now[t] != labels[t]:
+                for i, value in self._label_fields(now[t], f"{where}, token {t}"):
+                    after[i] = value
+            if before != after:
+                row = self._rejoin(raw[a:b].decode("utf-8"), after, f"{where}, token {t}")
+                parts += [raw[end:a], row.encode("utf-8")]
+                end = b
+        return b"".join([*parts, raw[end:]])
+
+    def _rejoin(self, row: str, fields: list[str], where: str) -> str:
+        fields = [self._checked(value, where) for value in fields]
+        if self.sep != " ":
+            return self.sep.join(fields)
+        pieces = _FIELD.split(row)  # blanks at even places, fields at odd ones
+        pieces[1::2] = fields
+        return "".join(pieces)
+
+    def _with_comments(self, raw: bytes, comments: list[str]) -> bytes:
+        rows = {line for line, _, _ in self.scanner.rows(raw)}
+        lines = raw.decode("utf-8").split("\n")
+        end = "\r" if lines[0].endswith("\r") else ""
+        kept = [
+            text
+            for line, text in enumerate(lines)
+            if line in rows or not text.startswith(self._comment_starts)
+        ]
+        return "\n".join([comment + end for comment in comments] + kept).encode("utf-8")
+
+    def _fields(self, sentence: Sentence, where: str) -> list[list[str]]:
+        """The values of every column of this layout, for a sentence that came from elsewhere."""
+        n = len(sentence)
+        labels = sentence.labels if sentence.labels is not None else [None] * n
+        found: dict[int, list[str]] = {self.token: sentence.tokens}
+        if self.id >= 0:
+            found[self.id] = [str(t + 1) for t in range(n)]
+        if self.label >= 0:
+            for t, label in enumerate(labels):
+                for i, value in self._label_fields(label, f"{where}, token {t}"):
+                    found.setdefault(i, []).append(value)
+        # Columns of a file whose rows are no longer the sentence's tokens are not its columns. A
+        # copy is asked, so that writing does not make the sentence keep them.
+        columns = {
+            name: column for name, column in copy(sentence).columns.items() if len(column) == n
+        }
+        for i, name in enumerate(self.names):
+            if i in found:
+                continue
+            if name in columns:
+                found[i] = columns[name]
+            elif self.format == "conllu":
+                found[i] = ["_"] * n
+            else:
+                known = ", ".join(["token", "label", *columns])
+                raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+        return [found[i] for i in range(len(self.names))]
+
+    def _label_fields(self, label: Label, where: str) -> list[tuple[int, str]]:
+        if isinstance(label, frozenset):
+            raise FormatError(
+                f"{where}: the label is one of {show_label(label)}, and {self.format} holds one. "
+                "Write jsonl, or choose."
+            )
+        if label is None and self.unknown is None:
+            raise FormatError(
+                f"{where}: the label is unknown, and {self.format} has no sign for that. "
+                'Choose one, such as unknown="_", or write jsonl.'
+            )
+        if self.label_tail < 0:
+            return [(self.label, self.unknown or "" if label is None else label)]
+        head, _, tail = ("_", "", "_") if label is None else label.partition("|")
+        return [(self.label, head), (self.label_tail, tail or "_")]
+
+    def _checked(self, value: str, where: str) -> str:
+        bad = " \t\r\n" if self.sep == " " else self.sep + "\r\n"
+        if (not value and value != self.unknown) or any(c in value for c in bad):
+            hint = r'Try sep="\t".' if self.sep == " " and " " in value else "Write jsonl."
+            raise FormatError(
+                f"{where}: {value!r} cannot stand in a column that {self.sep!r} ends. {hint}"
+            )
+        return value
+
+
+def columns_layout(
+    file: Input,
+    format: str,
+    *,
+    label: str | int | None = None,
+    token: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    sep: str | None = None,
+    comment: str | None = None,
+    unknown: str | None = None,
+) -> tuple[ColumnLayout, str]:
+    """Find out which columns a file has; returns the layout and what was guessed."""
+    lines = sample_lines(file)
+    head = BOM if file.has_bom else b""
+    notes = []
+    if format == "conllu":
+        names, sep = list(columns or CONLLU), sep or "\t"
+        first = lines[0] if lines else ""
+        if columns is None and (match := _GLOBAL_COLUMNS.match(first)):
+            names, head = match[1].split(), head + file.peek(1)[0].split(b"\n", 1)[0] + b"\n"
+            notes.append("columns named by # global.columns")
+        layout = ColumnLayout(format, sep, names, 0, -1, id=0, comment="#", head=head)
+        lower = [name.lower() for name in names]
+        layout.id = lower.index("id") if "id" in lower else -1
+        layout.token = find_column(token if token is not None else "form", names, file.name)
+        if label is None and "upos" in lower:
+            label = "upos"
+            notes.append("labels from column 'upos'")
+        if label == "upos+feats":
+            layout.label, layout.label_tail = (
+                find_column(x, names, file.name) for x in label.split("+")
+            )
+        elif label is not None:
+            layout.label = find_column(label, names, file.name)
+        # An empty FEATS is a value: the word has no features.
+        is_feats = layout.label >= 0 and lower[layout.label] == "feats"
+        layout.unknown = unknown if unknown is not None else None if is_feats else UNKNOWN
+        return layout, "; ".join(notes)
+
+    skipped = ("# " if comment is None else comment) or "\0"  # a NUL starts no line
+    first_line = next(
+        (i for i, x in enumerate(lines) if x.strip() and not x.startswith(skipped)), 0
+    )
+    first = lines[first_line] if lines else ""
+    if sep is None:
+        # Blanks beside a tab would end up in the words, so both are then taken as blanks.
+        is_tab = "\t" in first and " \t" not in first and "\t " not in first
+        sep = "\t" if is_tab else " "
+        notes.append("columns kept apart by " + ("tabs" if sep == "\t" else "blanks"))
+    if len(sep) != 1 or not sep.isascii() or sep in "\r\n":
+        raise FormatError(f'sep must be one ASCII character, such as "\\t" or " "; got {sep!r}.')
+    layout = ColumnLayout(format, sep, [], 0, -1, comment=comment, unknown=unknown, head=head)
+    fields = layout.split(first.rstrip("\r"))
+    if header is None and columns is None and len(fields) > 1:
+        header = all(x.lower() in _HEADER_WORDS for x in fields) and fields[0].lower() in _FORMS
+        notes += ["first row read as a header"] if header else []
+    if not fields or not first.strip():  # nothing to read, so nothing to choose
+        layout.names = list(columns or ["0"])
+        return layout, ""
+    if header:
+        raw = b"\n".join(file.peek(1)[0].split(b"\n", first_line + 1)[: first_line + 1]) + b"\n"
+        layout.head += raw
+    layout.names = list(columns or (fields if header else map(str, range(len(fields)))))
+    if len(set(layout.names)) < len(layout.names):
+        raise FormatError(f"columns must have different names; got {layout.names}.", file.name)
+    layout.first_row = "" if columns else f" as on line {first_line + 1}"
+    layout.token = find_column(token if token is not None else 0, layout.names, file.name)
+    n = len(layout.names)
+    if label is not None:
+        layout.label = find_column(label, layout.names, file.name)
+    elif n > 1:
+        layout.label = n - 1 if layout.token != n - 1 else 0
+        notes.append(f"labels from column {layout.names[layout.label]!r}")
+    return layout, "; ".join(notes)
+
+
+_GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
+_FORMS = {"token", "tokens", "word", "words", "form"}
+_HEADER_WORDS = _FORMS | {
+    *("lemma", "pos", "upos", "xpos", "tag", "tags", "label", "labels", "ner", "chunk", "feats"),
+    *("iob", "bio", "entity", "entities", "ner_tag", "pos_tag", "ner_tags", "pos_tags", "id"),
+}
+
+
+def find_column(which: str | int, names: Sequence[str], path: str | None) -> int:
+    """Find a column by name, by name in another case, or by number."""
+    if isinstance(which, int) and -len(names) <= which < len(names):
+        return which % len(names)
+    if isinstance(which, str):
+        if which in names:
+            return list(names).index(which)
+        lower = [name.lower() for name in names]
+        if lower.count(which.lower()) == 1:
+            return lower.index(which.lower())
+    raise FormatError(f"there is no column {which!r}. The columns are: {', '.join(names)}.", path)

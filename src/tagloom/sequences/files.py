@@ -1,0 +1,383 @@
+"""Bytes in and bytes out: plain or compressed, a path, ``-`` or an open file.
+
+Everything above this file sees UTF-8 without a byte order mark, whatever the file holds.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from tagloom._native import first_bad_byte
+from tagloom.errors import FormatError, MissingExtraError
+
+Source: TypeAlias = str | os.PathLike[str] | IO[Any]
+
+BOM = codecs.BOM_UTF8
+# Large enough to be fast, small enough that a stream's memory is nothing to speak of.
+CHUNK = 1 << 17
+
+_COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+# First bytes of text that is not UTF-8, and the encoding to ask for; the longer mark first.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def split_suffix(path: str) -> tuple[str, str | None]:
+    """Split ``train.conllu.gz`` into ``.conllu`` and the name of the compression."""
+    stem, suffix = os.path.splitext(path)
+    compression = _COMPRESSIONS.get(suffix.lower())
+    if compression:
+        suffix = os.path.splitext(stem)[1]
+    return suffix.lower(), compression
+
+
+class Input:
+    """A file being read, as UTF-8 bytes.
+
+    Parameters
+    ----------
+    source : path, "-" for stdin, or an open file
+        Compression is recognised by the first bytes, not by the name.
+    encoding : str
+        What the file is written in.
+    """
+
+    def __init__(self, source: Source, encoding: str = "utf-8") -> None:
+        self._owned = False
+        file: IO[Any]
+        if not isinstance(source, str | os.PathLike):
+            if not hasattr(source, "read"):
+                raise FormatError(f'expected a path, "-" or an open file, found {source!r:.60}.')
+            self.name, file = str(getattr(source, "name", "<file>")), source
+        elif os.fspath(source) == "-":
+            self.name, file = "<stdin>", getattr(sys.stdin, "buffer", sys.stdin)
+        else:
+            self.name = os.fspath(source)
+            file, self._owned = open(source, "rb"), True  # noqa: SIM115 closed by close()
+        self._file = file
+        is_text = isinstance(file, io.TextIOBase)
+        self._ahead = b""
+        try:
+            self.encoding = "utf-8" if is_text else _codec_name(encoding)
+            head = self._raw(6)
+            self._reader = _decompressed(_Prefixed(head, self._raw), head, self.name)
+            self._pending = self._decompress(4)
+            self.has_bom = self._pending.startswith(BOM) and self.encoding == "utf-8"
+            if self.has_bom:
+                self._pending = self._pending[len(BOM) :]
+            elif self.encoding == "utf-8":
+                for mark, actual in _MARKS.items():
+                    if self._pending.startswith(mark):
+                        raise FormatError(
+                            f"starts with the byte order mark of {actual.upper()}. "
+                            f'Pass encoding="{actual}".',
+                            self.name,
+                            1,
+                        )
+        except BaseException:
+            self.close()
+            raise
+        self.start = len(BOM) if self.has_bom else 0  # offset of the first byte that is read
+        self._decoder = (
+            None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
+        )
+        self._decoded = 0  # bytes that the decoder has taken
+
+    def _raw(self, size: int) -> bytes:
+        """Read up to ``size`` bytes, fewer only at the end; a text file gives its UTF-8."""
+        data = self._file.read(size)
+        if isinstance(data, str):
+            return data.encode("utf-8", "surrogatepass")
+        while 0 < len(data) < size:  # a pipe may give less than asked for
+            more = self._file.read(size - len(data))
+            if not more:
+                break
+            data += more
+        return data or b""
+
+    def _decompress(self, size: int) -> bytes:
+        try:
+            data: bytes = self._reader(size)
+            return data
+        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+            raise FormatError(
+                f"the compressed data is damaged or cut short ({error}). Fetch the file again.",
+                self.name,
+            ) from error
+
+    def read(self, size: int = CHUNK) -> bytes:
+        """Read about ``size`` bytes of UTF-8; ``b""`` only at the end."""
+        if self._ahead:
+            data, self._ahead = self._ahead, b""
+            return data
+        while True:
+            data, self._pending = self._pending or self._decompress(size), b""
+            if self._decoder is None:
+                return data
+            try:
+                text = self._decoder.decode(data, not data)
+            except UnicodeError as error:
+                raise FormatError(
+                    f"not {self.encoding}, after byte {self._decoded} ({error}). "
+                    "Pass the encoding that the file is written in.",
+                    self.name,
+                ) from None
+            self._decoded += len(data)
+            if text or not data:
+                return text.encode("utf-8", "surrogatepass")
+
+    def peek(self, size: int) -> tuple[bytes, bool]:
+        """Look at the next ``size`` bytes or more, without taking them.
+
+        Returns
+        -------
+        data : bytes
+        is_all : bool
+            Whether this is all there is.
+        """
+        parts = [self._ahead]
+        self._ahead, n, more = b"", len(parts[0]), b"x"
+        while n < size and more:
+            more = self.read(size - n)
+            parts.append(more)
+            n += len(more)
+        self._ahead = b"".join(parts)
+        return self._ahead, not more
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield line numbers, counted from 1, and lines with their line ends."""
+        line, offset, parts = 0, self.start, []
+        while True:
+            data = self.read()
+            if data and b"\n" not in data:  # do not search a very long line again and again
+                parts.append(data)
+                continue
+            text = b"".join([*parts, data])
+            end = text.rfind(b"\n") + 1 if data else len(text)
+            begin = 0
+            while begin < end:
+                stop = text.find(b"\n", begin) + 1 or end
+                line += 1
+                check_bytes(text[begin:stop], self.name, line, offset + begin)
+                yield line, text[begin:stop]
+                begin = stop
+            if not data:
+                return
+            offset += end
+            parts = [text[end:]]
+
+    def close(self) -> None:
+        """Close the file if it was opened here."""
+        if self._owned:
+            self._file.close()
+
+
+def sample_lines(file: Input, size: int = 1 << 16) -> list[str]:
+    """The first lines of a file, whole ones, with at least one row of data if there is any."""
+    while True:
+        data, is_all = file.peek(size)
+        whole = data if is_all else data[: data.rfind(b"\n") + 1]
+        lines = whole.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        if is_all or any(x.strip() and not x.startswith("# ") for x in lines):
+            return lines if whole else []
+        size *= 2
+
+
+def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:
+    """Raise FormatError, with its place, at the first byte that is NUL or not UTF-8."""
+    bad = first_bad_byte(raw)
+    if bad < len(raw):
+        raise bad_byte_error(raw[bad], name, line, offset + bad)
+
+
+def bad_byte_error(byte: int, name: str, line: int, offset: int) -> FormatError:
+    """Make the error for a byte that cannot stand in a text file."""
+    if byte == 0:
+        return FormatError(
+            f"NUL byte at offset {offset}. This is not a text file, or it is UTF-16: "
+            'then pass encoding="utf-16".',
+            name,
+            line,
+        )
+    return FormatError(
+        f"byte 0x{byte:02X} at offset {offset} is not UTF-8. "
+        'If the file is in another encoding, name it: encoding="latin-1".',
+        name,
+        line,
+    )
+
+
+def _codec_name(encoding: str) -> str:
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError:
+        raise FormatError(
+            f'there is no encoding {encoding!r}. Try "utf-8", "latin-1" or "utf-16".'
+        ) from None
+    return "utf-8" if name == "utf-8-sig" else name
+
+
+class _Prefixed(io.RawIOBase):
+    """Bytes already read, then the rest of the file: what the decompressors read from."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)] or self._rest(len(buffer))
+        self._head = self._head[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _decompressed(file: _Prefixed, head: bytes, name: str) -> Any:
+    """Choose by the first bytes what reads the file; returns ``read(size)``."""
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    buffered = io.BufferedReader(file, CHUNK)
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=buffered).read
+    if kind == "xz":
+        return lzma.LZMAFile(buffered).read
+    if kind == "zstd":
+        return _ZstdReader(buffered, name).read
+    return buffered.read
+
+
+class _ZstdReader:
+    """Frames of zstd one after another; unlike the package's own reader it notices a cut file."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._zstd = _import_zstandard(name)
+        self._file, self._left = file, b""
+        self._frame: Any = None
+
+    def read(self, size: int) -> bytes:
+        while True:
+            data = self._left or self._file.read(min(size, CHUNK))
+            self._left = b""
+            if not data:
+                if self._frame is not None:
+                    raise EOFError("the last zstd frame is not complete")
+                return b""
+            if self._frame is None:
+                self._frame = self._zstd.ZstdDecompressor().decompressobj()
+            try:
+                out: bytes = self._frame.decompress(data)
+            except self._zstd.ZstdError as error:
+                raise EOFError(str(error)) from error
+            if self._frame.eof:
+                self._left, self._frame = self._frame.unused_data, None
+            if out:
+                return out
+
+
+def _import_zstandard(name: str) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError(
+            f"{name}: zstd files need the package zstandard. "
+            "Install it with: pip install 'tagloom[zstd]'"
+        ) from None
+    return zstandard
+
+
+class Output:
+    """A file being written, from UTF-8 bytes."""
+
+    def __init__(self, file: Any, encoding: str, name: str) -> None:
+        self.name = name
+        self._file = file
+        self._encoding = _codec_name(encoding)
+        self._encoder = codecs.getincrementalencoder(self._encoding)()
+
+    def write(self, data: bytes) -> None:
+        """Write UTF-8 bytes in the encoding of the file."""
+        if self._encoding != "utf-8":
+            text = data.decode("utf-8").removeprefix("\ufeff")
+            try:
+                data = self._encoder.encode(text)
+            except UnicodeEncodeError as error:
+                raise FormatError(
+                    f"{self._encoding} has no {error.object[error.start]!r}. "
+                    'Write with encoding="utf-8".',
+                    self.name,
+                ) from None
+        self._file.write(data)
+
+
+@contextlib.contextmanager
+def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
+    """Open a file for writing; it takes its name only once it is complete.
+
+    A path is written beside itself and renamed at the end, so that an error leaves the old file,
+    and a file may be read as a stream and written at once.
+    """
+    if not isinstance(target, str | os.PathLike):
+        name = str(getattr(target, "name", "<file>"))
+        yield Output(_Text(target) if isinstance(target, io.TextIOBase) else target, encoding, name)
+        return
+    if os.fspath(target) == "-":
+        stdout = getattr(sys.stdout, "buffer", None)
+        yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>")
+        sys.stdout.flush()
+        return
+    path = Path(target)
+    compression = split_suffix(os.fspath(path))[1]
+    if path.exists() and not path.is_file():  # a pipe or a device cannot be renamed to
+        with open(path, "wb") as plain, _compressed(plain, compression, str(path)) as out:
+            yield Output(out, encoding, str(path))
+        return
+    path = path.resolve()  # a symbolic link stays one
+    with contextlib.ExitStack() as undo:
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        undo.callback(lambda: Path(part).unlink(missing_ok=True))
+        with open(handle, "wb") as plain, _compressed(plain, compression, str(path)) as out:
+            yield Output(out, encoding, os.fspath(target))
+        os.chmod(part, path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        os.replace(part, path)
+
+
+def _compressed(file: IO[bytes], compression: str | None, name: str) -> Any:
+    if compression == "gzip":
+        return gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
+    if compression == "xz":
+        return lzma.LZMAFile(file, "wb")
+    if compression == "zstd":
+        return _import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)
+    return contextlib.nullcontext(file)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class _Text:
+    """A text file that takes bytes."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data.decode("utf-8"))

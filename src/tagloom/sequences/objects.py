@@ -1,0 +1,402 @@
+"""JSON lines: one object a sentence, with tokens and labels, or with text and character spans.
+
+Keys that we do not know are kept. A label may be null (unknown) or an array (one of these).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tagloom.errors import FormatError
+from tagloom.sequences.files import BOM, Input, sample_lines
+from tagloom.sequences.sentences import Label, Sentence
+
+Tokenizer: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
+
+TOKEN_KEYS = ("tokens", "words")
+LABEL_KEYS = ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
+SPAN_KEYS = ("spans", "entities", "label", "labels")
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def word_offsets(text: str) -> list[tuple[int, int]]:
+    """Split text into runs of letters and digits, and single signs.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of (int, int)
+        Where each token begins and ends, in characters.
+
+    Examples
+    --------
+    >>> from tagloom.sequences import word_offsets
+    >>> text = "Don't go!"
+    >>> [text[begin:end] for begin, end in word_offsets(text)]
+    ['Don', "'", 't', 'go', '!']
+    """
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+@dataclass
+class ObjectLayout:
+    """Under which keys a file keeps its sentences.
+
+    Parameters
+    ----------
+    format : str
+        "jsonl" (tokens and labels) or "jsonl-spans" (text and character spans).
+    text_key : str
+        Key of the tokens, or of the text.
+    label_key : str or None
+        Key of the labels, or of the spans.
+    tokenize : callable
+        Text to (begin, end) of each token; for spans.
+    extra : list of str
+        Further columns to write.
+    head : bytes
+        A byte order mark.
+    """
+
+    format: str
+    text_key: str
+    label_key: str | None
+    tokenize: Tokenizer = word_offsets
+    extra: list[str] = field(default_factory=list)
+    head: bytes = b""
+    tail: bytes = b""  # what follows the last sentence, once it is read
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def label_name(self) -> str | None:
+        """Key of the labels, as a user would give it."""
+        return self.label_key
+
+    def read(self, file: Input) -> Iterator[Sentence]:
+        """Yield the sentences of a file; what follows the last one is kept in ``tail``."""
+        before, n_before = b"", 0  # blank lines belong to the sentence after them
+        for line, raw in file.lines():
+            if not raw.strip():
+                before, n_before = before + raw, n_before + 1
+                continue
+            try:
+                tokens, labels, text, offsets, problems = self._parse(_load(raw))
+            except FormatError as error:
+                raise FormatError(str(error), file.name, line) from None
+            self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
+            yield Sentence._from_file(
+                tokens, labels, before + raw, line - n_before, self, text, offsets
+            )
+            before, n_before = b"", 0
+        self.tail = before
+
+    def _parse(self, value: dict[str, Any]) -> _Parsed:
+        return (_parse_spans if self.format == "jsonl-spans" else _parse_tokens)(value, self)
+
+    def columns(self, raw: bytes) -> dict[str, list[str]]:
+        """All keys whose value is a list of str, one per token."""
+        value = json.loads(raw)
+        n = len(self._parse(value)[0])
+        return {
+            key: column
+            for key, column in value.items()
+            if isinstance(column, list)
+            and len(column) == n
+            and all(isinstance(x, str) for x in column)
+        }
+
+    def comments(self, raw: bytes) -> list[str]:
+        """There are none."""
+        return []
+
+    def line_of(self, raw: bytes, token: int) -> int:
+        """Say on which line of ``raw`` the object stands; those before it are blank."""
+        return raw.rstrip().count(b"\n")
+
+    def render(self, sentence: Sentence, where: str) -> bytes:
+        """Write one sentence: from its own bytes if it was read from such a file."""
+        labels = sentence.labels
+        if labels is not None and len(labels) != len(sentence):
+            raise FormatError(
+                f"{where}: {len(sentence)} tokens but {len(labels)} labels; they must agree."
+            )
+        own = sentence._layout
+        value: dict[str, Any] = {}
+        layout = self
+        if isinstance(own, ObjectLayout) and own.format == self.format:
+            value, layout = json.loads(sentence._raw), own
+            tokens, labels, text, _, _ = own._parse(value)
+            columns = own.columns(sentence._raw)
+            if not self.extra and (tokens, labels, text, sentence._columns or columns) == (
+                sentence.tokens,
+                sentence.labels,
+                sentence.text,
+                columns,
+            ):
+                return sentence._raw
+            value.update(sentence.columns)
+        try:
+            (_put_spans if self.format == "jsonl-spans" else _put_tokens)(value, sentence, layout)
+        except FormatError as error:
+            raise FormatError(f"{where}: {error}") from None
+        for name in self.extra:
+            if name not in sentence.columns:
+                known = ", ".join(sentence.columns) or "none"
+                raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+            value[name] = sentence.columns[name]
+        return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8")
+
+
+# tokens, labels, text, offsets, problems
+_Parsed: TypeAlias = tuple[
+    list[str], list[Label] | None, str | None, list[tuple[int, int]] | None, list[str]
+]
+
+
+def _load(raw: bytes) -> dict[str, Any]:
+    """Parse one line; any way to fail becomes one message."""
+    text = raw.decode("utf-8").strip()
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(
+            f"not JSON at column {error.colno} ({error.msg}): {text[:60]!r}. "
+            "Each line must be one whole object."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"JSON that cannot be read ({error}): {text[:60]!r}.") from None
+    if not isinstance(value, dict):
+        raise FormatError(
+            f'expected an object such as {{"tokens": […], "labels": […]}}, found {text[:60]!r}.'
+        )
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            raise FormatError("a \\u escape is half of a surrogate pair. Mend the text.") from None
+    return value
+
+
+def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
+    tokens = value.get(layout.text_key)
+    if not isinstance(tokens, list) or not all(isinstance(x, str) for x in tokens):
+        raise FormatError(
+            f"expected a list of strings under {layout.text_key!r}, found {_short(tokens)}. "
+            "Name the key with token=."
+        )
+    found = value.get(layout.label_key) if layout.label_key is not None else None
+    if found is None:
+        return tokens, None, None, None, []
+    if not isinstance(found, list) or len(found) != len(tokens):
+        raise FormatError(
+            f"expected a list of {len(tokens)} labels, one per token, under "
+            f"{layout.label_key!r}, found {_short(found)}."
+        )
+    labels: list[Label] = []
+    for t, label in enumerate(found):
+        if isinstance(label, list) and label and all(isinstance(x, str) for x in label):
+            labels.append(frozenset(label))
+        elif label is None or isinstance(label, str):
+            labels.append(label)
+        else:
+            raise FormatError(
+                f"label {t} is {_short(label)}; a label is a string, null (unknown) or an "
+                "array of strings (one of these). Numbers need their names first."
+            )
+    return tokens, labels, None, None, []
+
+
+def _put_tokens(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
+    value[layout.text_key] = sentence.tokens
+    if sentence.labels is None:
+        value.pop(layout.label_key or "labels", None)
+        return
+    value[layout.label_key or "labels"] = [
+        sorted(label) if isinstance(label, frozenset) else label for label in sentence.labels
+    ]
+
+
+def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
+    text = value.get(layout.text_key)
+    if not isinstance(text, str):
+        raise FormatError(
+            f"expected a string under {layout.text_key!r}, found {_short(text)}. "
+            "Name the key with token=."
+        )
+    offsets = [(int(begin), int(end)) for begin, end in layout.tokenize(text)]
+    last = 0
+    for begin, end in offsets:
+        if not last <= begin < end <= len(text):
+            raise FormatError(
+                f"tokenize gave {begin}:{end} after {last} in a text of {len(text)} characters; "
+                "tokens must follow one another."
+            )
+        last = end
+    tokens = [text[begin:end] for begin, end in offsets]
+    found = value.get(layout.label_key) if layout.label_key is not None else None
+    if found is None:
+        return tokens, None, text, offsets, []
+    if not isinstance(found, list):
+        raise FormatError(
+            f"expected a list of spans under {layout.label_key!r}, found {_short(found)}."
+        )
+    labels, problems = _labels_of_spans(text, offsets, [_span(item) for item in found])
+    return tokens, labels, text, offsets, problems
+
+
+def _span(item: Any) -> tuple[int, int, str]:
+    """Read ``[begin, end, label]`` or ``{"start": …, "end": …, "label": …}``."""
+    parts = item
+    if isinstance(item, dict):
+        parts = [item.get("start"), item.get("end"), item.get("label")]
+    if isinstance(parts, list) and len(parts) == 3:
+        begin, end, label = parts
+        if type(begin) is int and type(end) is int and isinstance(label, str) and label:
+            return begin, end, label
+    raise FormatError(
+        f'expected a span such as [0, 5, "PER"] or {{"start": 0, "end": 5, "label": "PER"}}, '
+        f"found {_short(item)}."
+    )
+
+
+def _labels_of_spans(
+    text: str, offsets: list[tuple[int, int]], spans: list[tuple[int, int, str]]
+) -> tuple[list[Label], list[str]]:
+    """Map character spans to BIO; tokens that a span cuts become unknown, and are reported."""
+    labels: list[Label] = ["O"] * len(offsets)
+    problems = []
+    begins, ends = [begin for begin, _ in offsets], [end for _, end in offsets]
+    for begin, end, label in sorted(spans, key=lambda span: (span[0], -span[1])):
+        shown = f"span {begin}:{end} {label!r}"
+        if not 0 <= begin < end <= len(text):
+            problems.append(f"{shown} is empty or outside the text of {len(text)} characters.")
+            continue
+        shown += f" ({_short(text[begin:end])})"
+        first, last = bisect_right(ends, begin), bisect_left(begins, end)
+        if first == last:
+            problems.append(f"{shown} holds no token.")
+            continue
+        cut = [offsets[t] for t in (first, last - 1) if begins[t] < begin or ends[t] > end]
+        taken = any(y != "O" for y in labels[first:last])
+        if cut or taken:
+            labels[first:last] = [None if y == "O" else y for y in labels[first:last]]
+            why = "overlaps an earlier one"
+            if cut:
+                why = f"cuts the token {text[slice(*cut[0])]!r} ({cut[0][0]}:{cut[0][1]})"
+            problems.append(f"{shown} {why}; the tokens it touches are read as unknown.")
+            continue
+        if (begins[first], ends[last - 1]) != (begin, end):
+            problems.append(f"{shown} is read as {begins[first]}:{ends[last - 1]}, its tokens.")
+        labels[first:last] = [f"B-{label}"] + [f"I-{label}"] * (last - first - 1)
+    return labels, problems
+
+
+def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
+    text, offsets = sentence.text, sentence.offsets
+    if text is None or offsets is None or len(offsets) != len(sentence):
+        text, offsets, end = " ".join(sentence.tokens), [], 0
+        for token in sentence.tokens:
+            offsets.append((end, end + len(token)))
+            end += len(token) + 1
+    value[layout.text_key] = text
+    key = layout.label_key or "spans"
+    if sentence.labels is None:
+        value.pop(key, None)
+        return
+    # Spans that stay keep whatever else the file says of them; so do those over unknown tokens.
+    old = value.get(key) or []
+    known = {_span(item): item for item in old}
+    unknown = [at for at, y in zip(offsets, sentence.labels, strict=True) if y is None]
+    as_dict = not old or isinstance(old[0], dict)
+    spans = _spans_of_labels(sentence.labels, offsets)
+    spans += [
+        span
+        for span in known
+        if span not in spans and any(b < span[1] and e > span[0] for b, e in unknown)
+    ]
+    value[key] = [
+        known.get((b, e, y), {"start": b, "end": e, "label": y} if as_dict else [b, e, y])
+        for b, e, y in sorted(spans)
+    ]
+
+
+def _spans_of_labels(
+    labels: list[Label], offsets: list[tuple[int, int]]
+) -> list[tuple[int, int, str]]:
+    """Read BIO labels as character spans; an I- that continues nothing begins a span."""
+    spans: list[tuple[int, int, str]] = []
+    open_label = None
+    for t, label in enumerate(labels):
+        if label is None or label == "O":
+            open_label = None
+            continue
+        if not isinstance(label, str) or label[:2] not in ("B-", "I-") or len(label) == 2:
+            raise FormatError(
+                f"token {t}: spans need BIO labels, found {label!r}. Convert the scheme first: "
+                "tagloom convert --scheme-to bio."
+            )
+        begin, end = offsets[t]
+        if label[0] == "I" and label[2:] == open_label:
+            spans[-1] = (spans[-1][0], end, label[2:])
+        else:
+            spans.append((begin, end, label[2:]))
+        open_label = label[2:]
+    return spans
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:60] + "…"
+
+
+def object_layout(
+    file: Input,
+    format: str,
+    *,
+    label: str | int | None = None,
+    token: str | int | None = None,
+    tokenize: Tokenizer | None = None,
+) -> tuple[ObjectLayout, str]:
+    """Find the keys of a JSONL file from its first object."""
+    if isinstance(label, int) or isinstance(token, int):
+        raise FormatError("label and token are keys in a JSONL file, not numbers.", file.name)
+    has_spans = format == "jsonl-spans"
+    first: dict[str, Any] = {}
+    for line, text in enumerate(sample_lines(file)):
+        if text.strip():
+            try:
+                first = _load(text.encode("utf-8"))
+            except FormatError as error:
+                raise FormatError(str(error), file.name, line + 1) from None
+            break
+    text_key = token or next(
+        (key for key in (("text",) if has_spans else TOKEN_KEYS) if key in first),
+        "text" if has_spans else "tokens",
+    )
+    notes = [] if token else [f"{'text' if has_spans else 'tokens'} under {text_key!r}"]
+    if label is None:
+        found = [key for key in (SPAN_KEYS if has_spans else LABEL_KEYS) if key in first]
+        if len(found) > 1:
+            raise FormatError(
+                f'labels may be under {" or ".join(map(repr, found))}. Choose: label="{found[0]}".',
+                file.name,
+            )
+        label = found[0] if found else "spans" if has_spans else "labels"
+        notes.append(f"labels under {label!r}")
+    elif first and label not in first:
+        raise FormatError(
+            f"the first object has no key {label!r}. It has: {', '.join(first)}.", file.name
+        )
+    layout = ObjectLayout(
+        format, text_key, label, tokenize or word_offsets, head=BOM if file.has_bom else b""
+    )
+    return layout, "; ".join(notes)

@@ -1,0 +1,517 @@
+"""What every reader makes and every writer takes: a Sentence, and a Corpus of them.
+
+A sentence that was read keeps the bytes it came from. Its further columns and comments are parsed
+from them only when asked for, and a writer of the same format gives the bytes back, changing only
+the fields that the user changed. What those bytes mean is the business of the file's ``Layout``,
+which lives with the format's reader.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
+
+from tagloom.errors import LabelError, SentenceError
+
+#: A label is a name, None where it is unknown, or a frozenset where it is one of several.
+Label: TypeAlias = str | frozenset[str] | None
+
+
+class Layout(Protocol):
+    """How one file's bytes hold sentences; shared by all sentences of the file."""
+
+    @property
+    def format(self) -> str:
+        """Name of the format."""
+
+    def columns(self, raw: bytes) -> dict[str, list[str]]:
+        """Split the bytes of one sentence into named columns."""
+
+    def comments(self, raw: bytes) -> list[str]:
+        """Find the comment lines among the bytes of one sentence."""
+
+    def line_of(self, raw: bytes, token: int) -> int:
+        """Say on which line of ``raw``, counted from 0, a token stands."""
+
+
+class Sentence:
+    """A list of tokens with their labels, further columns and comments.
+
+    It behaves as the list of its tokens: ``len``, indexing and iteration are theirs.
+
+    Parameters
+    ----------
+    tokens : iterable of str
+        The words, or whatever is labelled.
+    labels : iterable of str, None or set of str, optional
+        One per token: a name, None (unknown), or a set (one of these).
+    columns : mapping of str to list of str, optional
+        Further columns, each with one value per token.
+    comments : iterable of str, optional
+        Comment lines that stand before the sentence.
+    text : str, optional
+        The raw text that the tokens come from.
+    offsets : iterable of (int, int), optional
+        Where each token begins and ends in ``text``, in characters.
+
+    Attributes
+    ----------
+    tokens : list of str
+    labels : list of str, None or frozenset, or None
+        None as a whole if the sentence has no labels.
+    text : str or None
+    offsets : list of (int, int), or None
+    line : int or None
+        The line of the file on which the sentence's first line stands, counted from 1.
+
+    Raises
+    ------
+    SentenceError
+        If ``tokens`` is a str, or holds something that is not a str.
+    LabelError
+        If a label is not a str, None or a set, or labels and tokens differ in number.
+
+    Examples
+    --------
+    >>> from tagloom import Sentence
+    >>> sentence = Sentence(["They", "can", "fish"], ["PRON", None, {"VERB", "NOUN"}])
+    >>> len(sentence), sentence[1], sentence.labels[0]
+    (3, 'can', 'PRON')
+    >>> sentence
+    Sentence('They/PRON can/? fish/{NOUN,VERB}')
+    """
+
+    __slots__ = (
+        "_columns",
+        "_comments",
+        "_layout",
+        "_raw",
+        "labels",
+        "line",
+        "offsets",
+        "text",
+        "tokens",
+    )
+
+    tokens: list[str]
+    labels: list[Label] | None
+    text: str | None
+    offsets: list[tuple[int, int]] | None
+    line: int | None
+
+    def __init__(
+        self,
+        tokens: Iterable[str],
+        labels: Iterable[str | set[str] | frozenset[str] | None] | None = None,
+        *,
+        columns: Mapping[str, Iterable[str]] | None = None,
+        comments: Iterable[str] = (),
+        text: str | None = None,
+        offsets: Iterable[tuple[int, int]] | None = None,
+    ) -> None:
+        self.tokens = _as_tokens(tokens)
+        self.labels = None if labels is None else _as_labels(labels, len(self.tokens))
+        self._columns: dict[str, list[str]] | None = {}
+        for name, values in (columns or {}).items():
+            self._columns[name] = list(values)
+            if len(self._columns[name]) != len(self.tokens):
+                raise SentenceError(
+                    f"column {name!r} has {len(self._columns[name])} values for "
+                    f"{len(self.tokens)} tokens; it needs one per token."
+                )
+        self._comments: list[str] | None = list(comments)
+        self.text = text
+        self.offsets = None if offsets is None else list(offsets)
+        self.line = None
+        self._raw = b""
+        self._layout: Layout | None = None
+
+    @classmethod
+    def _from_file(
+        cls,
+        tokens: list[str],
+        labels: list[Label] | None,
+        raw: bytes,
+        line: int,
+        layout: Layout,
+        text: str | None = None,
+        offsets: list[tuple[int, int]] | None = None,
+    ) -> Sentence:
+        """Make what a reader has already checked; columns and comments wait in ``raw``."""
+        self = cls.__new__(cls)
+        self.tokens, self.labels = tokens, labels
+        self.text, self.offsets = text, offsets
+        self.line = line
+        self._raw, self._layout = raw, layout
+        self._columns = self._comments = None
+        return self
+
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """All columns by name; for a file these include those of the tokens and labels."""
+        if self._columns is None:
+            self._columns = self._layout.columns(self._raw) if self._layout else {}
+        return self._columns
+
+    @property
+    def comments(self) -> list[str]:
+        """The comment lines that stand before or between the tokens, without line ends."""
+        if self._comments is None:
+            self._comments = self._layout.comments(self._raw) if self._layout else []
+        return self._comments
+
+    @property
+    def source(self) -> str | None:
+        """The text that the sentence was read from, or None if it was made by hand."""
+        return self._raw.decode("utf-8") if self._layout else None
+
+    def with_labels(
+        self, labels: Iterable[str | set[str] | frozenset[str] | None] | None
+    ) -> Sentence:
+        """Make a copy with other labels, which still knows the file it came from.
+
+        Parameters
+        ----------
+        labels : iterable of str, None or set of str, or None
+            One per token, or None for a sentence without labels.
+
+        Returns
+        -------
+        Sentence
+
+        Examples
+        --------
+        >>> from tagloom import Sentence
+        >>> Sentence(["Fish", "swim"]).with_labels(["NOUN", "VERB"])
+        Sentence('Fish/NOUN swim/VERB')
+        """
+        new = Sentence.__new__(Sentence)
+        for slot in self.__slots__:
+            setattr(new, slot, getattr(self, slot))
+        new.tokens = list(self.tokens)
+        new.labels = None if labels is None else _as_labels(labels, len(self.tokens))
+        return new
+
+    def line_of(self, token: int) -> int | None:
+        r"""Say on which line of its file a token stands.
+
+        Parameters
+        ----------
+        token : int
+            Index of the token.
+
+        Returns
+        -------
+        int or None
+            The line, counted from 1; None for a sentence made by hand.
+
+        Examples
+        --------
+        >>> import io, tagloom as tl
+        >>> tl.read(io.StringIO("a X\nb Y\n\nc X\n"), "conll")[1].line_of(0)
+        4
+        """
+        if self._layout is None or self.line is None:
+            return None
+        return self.line + self._layout.line_of(self._raw, token)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> str | list[str]:
+        return self.tokens[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sentence):
+            return NotImplemented
+        return (
+            self.tokens == other.tokens
+            and self.labels == other.labels
+            and self.columns == other.columns
+            and self.comments == other.comments
+            and (self.text, self.offsets) == (other.text, other.offsets)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # the lists may change
+
+    def __repr__(self) -> str:
+        shown = self.tokens[:12]
+        if self.labels is not None:
+            shown = [f"{w}/{show_label(y)}" for w, y in zip(shown, self.labels, strict=False)]
+        more = ["…"] if len(self.tokens) > 12 else []
+        return f"Sentence({' '.join(shown + more)!r})"
+
+
+def show_label(label: Label) -> str:
+    """Write a label for people: ``?`` for unknown, ``{A,B}`` for one of several."""
+    if label is None:
+        return "?"
+    return label if isinstance(label, str) else "{" + ",".join(sorted(label)) + "}"
+
+
+def _as_tokens(tokens: Iterable[str]) -> list[str]:
+    if isinstance(tokens, str | bytes):
+        raise SentenceError(
+            f"expected a list of tokens, found the {type(tokens).__name__} {_cut(tokens)}. "
+            "Split it first, for instance with text.split()."
+        )
+    tokens = list(tokens)
+    for t, token in enumerate(tokens):
+        if not isinstance(token, str):
+            raise SentenceError(
+                f"token {t} is {_cut(token)}, a {type(token).__name__}; tokens are str."
+            )
+    return tokens
+
+
+def _as_labels(labels: Iterable[Any], n_tokens: int) -> list[Label]:
+    if isinstance(labels, str | bytes):
+        raise LabelError(f"expected a list of labels, found the str {_cut(labels)}.")
+    result: list[Label] = []
+    for t, label in enumerate(labels):
+        if isinstance(label, set | frozenset) and label and all(isinstance(x, str) for x in label):
+            label = frozenset(label)
+        elif label is not None and not isinstance(label, str):
+            raise LabelError(
+                f"label {t} is {_cut(label)}; a label is a str, None (unknown) "
+                "or a set of str (one of these)."
+            )
+        result.append(label)
+    if len(result) != n_tokens:
+        raise LabelError(f"{n_tokens} tokens but {len(result)} labels; they must agree.")
+    return result
+
+
+def _cut(value: object, width: int = 60) -> str:
+    """Show a value in an error message, shortened."""
+    shown = repr(value[:width]) if isinstance(value, str | bytes) else repr(value)
+    return shown if len(shown) <= width + 3 else shown[:width] + "…"
+
+
+class Corpus(Sequence[Sentence]):
+    """A sequence of sentences, and where they came from.
+
+    Parameters
+    ----------
+    sentences : iterable of Sentence or of list of str
+        The sentences; a plain list of tokens becomes a `Sentence`.
+    labels : iterable of list, optional
+        One list of labels per sentence, for sentences given as lists of tokens.
+    format : str, optional
+        Name of the file format the sentences were read from.
+    path : str, optional
+        Name of that file.
+    label : str, optional
+        Name of the column that the labels come from.
+    notice : str, optional
+        What was guessed when reading, and why.
+    problems : iterable of str, optional
+        What the reader could not map, such as spans that cut a token.
+
+    Attributes
+    ----------
+    format, path, label, notice : str or None
+    problems : list of str
+
+    Raises
+    ------
+    SentenceError
+        If a sentence is a str, or the whole is.
+    LabelError
+        If ``labels`` does not fit the sentences.
+
+    Examples
+    --------
+    >>> from tagloom import Corpus
+    >>> corpus = Corpus([["They", "fish"], ["Fish"]], [["PRON", "VERB"], ["NOUN"]])
+    >>> len(corpus), corpus.n_tokens, corpus[0].labels
+    (2, 3, ['PRON', 'VERB'])
+    >>> corpus.label_counts()
+    Counter({'PRON': 1, 'VERB': 1, 'NOUN': 1})
+    >>> corpus[:1]
+    Corpus(1 sentence, 2 tokens, 2 labels)
+    """
+
+    def __init__(
+        self,
+        sentences: Iterable[Sentence | Iterable[str]],
+        labels: Iterable[Iterable[str | set[str] | frozenset[str] | None]] | None = None,
+        *,
+        format: str | None = None,
+        path: str | None = None,
+        label: str | None = None,
+        notice: str | None = None,
+        problems: Iterable[str] = (),
+    ) -> None:
+        if isinstance(sentences, str | bytes):
+            raise SentenceError(
+                f"expected a list of sentences, found the {type(sentences).__name__} "
+                f"{_cut(sentences)}. To read a file use tagloom.read(path)."
+            )
+        self._sentences = [_as_sentence(s, i) for i, s in enumerate(sentences)]
+        if labels is not None:
+            self._sentences = _with_labels(self._sentences, labels)
+        self.format = format
+        self.path = path
+        self.label = label
+        self.notice = notice
+        self.problems = list(problems)
+        self._tail = b""  # bytes of the file after its last sentence
+
+    @property
+    def tokens(self) -> list[list[str]]:
+        """The tokens of every sentence."""
+        return [s.tokens for s in self._sentences]
+
+    @property
+    def labels(self) -> list[list[Label]]:
+        """The labels of every sentence.
+
+        Raises
+        ------
+        LabelError
+            If a sentence has none.
+        """
+        result = []
+        for i, s in enumerate(self._sentences):
+            if s.labels is None:
+                where = f"{self.path}: " if self.path else ""
+                raise LabelError(
+                    f"{where}sentence {i} has no labels. To read them from a file, name the "
+                    "column: tagloom.read(path, label=...)."
+                )
+            result.append(s.labels)
+        return result
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens of all sentences."""
+        return sum(map(len, self._sentences))
+
+    def label_counts(self) -> Counter[Label]:
+        """Count every label; None stands for unknown ones, a frozenset for one of several.
+
+        Returns
+        -------
+        Counter
+            Label to number of tokens; empty if the corpus has no labels.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> Corpus([["a", "b", "c"]], [["X", "Y", "X"]]).label_counts().most_common(1)
+        [('X', 2)]
+        """
+        counts: Counter[Label] = Counter()
+        for s in self._sentences:
+            counts.update(s.labels or ())
+        return counts
+
+    def with_labels(
+        self, labels: Iterable[Iterable[str | set[str] | frozenset[str] | None]]
+    ) -> Corpus:
+        r"""Make a copy with other labels; written, it is the file it came from with those labels.
+
+        Parameters
+        ----------
+        labels : iterable of list
+            One list of labels per sentence.
+
+        Returns
+        -------
+        Corpus
+
+        Raises
+        ------
+        LabelError
+            If they do not fit the sentences.
+
+        Examples
+        --------
+        >>> import io, tagloom as tl
+        >>> corpus = tl.read(io.StringIO("They  PRP\nfish  NN\n"), "conll")
+        >>> tl.write(corpus.with_labels([["PRP", "VBP"]]), "-")
+        They  PRP
+        fish  VBP
+        """
+        new = self[:]
+        new._sentences = _with_labels(self._sentences, labels)
+        new.problems, new._tail = list(self.problems), self._tail
+        return new
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Sentence: ...
+    @overload
+    def __getitem__(self, index: slice) -> Corpus: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Sentence | Corpus:
+        if not isinstance(index, slice):
+            return self._sentences[index]
+        return Corpus(
+            self._sentences[index],
+            format=self.format,
+            path=self.path,
+            label=self.label,
+            notice=self.notice,
+        )
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self._sentences)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Corpus):
+            return NotImplemented
+        return self._sentences == other._sentences
+
+    __hash__ = None  # type: ignore[assignment]  # the sentences may change
+
+    def __repr__(self) -> str:
+        parts = [repr(self.path)] if self.path else []
+        parts += [_count(len(self), "sentence"), _count(self.n_tokens, "token")]
+        counts = self.label_counts()
+        if counts:
+            of = f" of {self.label!r}" if self.label else ""
+            parts.append(_count(sum(isinstance(y, str) for y in counts), "label") + of)
+        if self.format:
+            parts.append(f"format {self.format!r}")
+        if self.problems:
+            parts.append(_count(len(self.problems), "problem"))
+        return f"Corpus({', '.join(parts)})"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _as_sentence(value: Sentence | Iterable[str], i: int) -> Sentence:
+    if isinstance(value, Sentence):
+        return value
+    try:
+        return Sentence(value)
+    except TypeError as error:
+        raise SentenceError(f"sentence {i}: {error}") from None
+
+
+def _with_labels(sentences: list[Sentence], labels: Iterable[Iterable[Any]]) -> list[Sentence]:
+    if isinstance(labels, str | bytes):
+        raise LabelError(f"expected a list of lists of labels, found the str {_cut(labels)}.")
+    rows = list(labels)
+    if len(rows) != len(sentences):
+        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels.")
+    result = []
+    for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
+        try:
+            result.append(sentence.with_labels(row))
+        except LabelError as error:
+            raise LabelError(f"sentence {i}: {error}") from None
+    return result

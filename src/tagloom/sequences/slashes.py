@@ -1,0 +1,125 @@
+"""Lines of ``word/TAG word/TAG``: one sentence a line, the tag after the last slash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tagloom.errors import FormatError
+from tagloom.sequences.files import BOM, Input
+from tagloom.sequences.sentences import Label, Sentence, show_label
+
+_ITEM = re.compile(r"([^ \t\r\n]+)")
+
+
+@dataclass
+class SlashLayout:
+    """How a word and its tag are joined.
+
+    Parameters
+    ----------
+    sep : str
+        What stands between word and tag; the last one in an item counts.
+    unknown : str or None
+        The tag that stands for an unknown label.
+    head : bytes
+        A byte order mark.
+    """
+
+    sep: str = "/"
+    unknown: str | None = None
+    head: bytes = b""
+    tail: bytes = b""  # what follows the last sentence, once it is read
+    format: str = "slash"
+    label_name: str | None = None
+
+    def read(self, file: Input) -> Iterator[Sentence]:
+        """Yield the sentences of a file; what follows the last one is kept in ``tail``."""
+        before, n_before = b"", 0  # blank lines belong to the sentence after them
+        for line, raw in file.lines():
+            if not raw.strip():
+                before, n_before = before + raw, n_before + 1
+                continue
+            tokens: list[str] = []
+            labels: list[Label] = []
+            for item in _ITEM.findall(raw.decode("utf-8")):
+                token, sep, label = item.rpartition(self.sep)
+                if not (token and sep and (label or self.unknown == "")):
+                    raise FormatError(
+                        f"expected word{self.sep}TAG, found {item[:60]!r} as item "
+                        f"{len(tokens) + 1}. If another sign joins word and tag, pass sep=.",
+                        file.name,
+                        line,
+                    )
+                tokens.append(token)
+                labels.append(None if label == self.unknown else label)
+            yield Sentence._from_file(tokens, labels, before + raw, line - n_before, self)
+            before, n_before = b"", 0
+        self.tail = before
+
+    def columns(self, raw: bytes) -> dict[str, list[str]]:
+        """There are none beyond tokens and labels."""
+        return {}
+
+    def comments(self, raw: bytes) -> list[str]:
+        """There are none."""
+        return []
+
+    def line_of(self, raw: bytes, token: int) -> int:
+        """Say on which line of ``raw`` the sentence stands; those before it are blank."""
+        return raw.rstrip().count(b"\n")
+
+    def render(self, sentence: Sentence, where: str) -> bytes:
+        """Write one sentence: from its own bytes if it was read with this layout."""
+        if not sentence.tokens:
+            raise FormatError(
+                f"{where} has no tokens, and slash cannot hold that. Leave it out, or write jsonl."
+            )
+        labels = sentence.labels if sentence.labels is not None else [None] * len(sentence)
+        if len(labels) != len(sentence):
+            raise FormatError(
+                f"{where}: {len(sentence)} tokens but {len(labels)} labels; they must agree."
+            )
+        items = [
+            self._item(token, label, f"{where}, token {t}")
+            for t, (token, label) in enumerate(zip(sentence.tokens, labels, strict=True))
+        ]
+        own = sentence._layout
+        if isinstance(own, SlashLayout) and own.sep == self.sep:
+            pieces = _ITEM.split(sentence._raw.decode("utf-8"))
+            if len(pieces) == 2 * len(items) + 1:
+                pieces[1::2] = items
+                return "".join(pieces).encode("utf-8")
+        return f"{' '.join(items)}\n".encode()
+
+    def _item(self, token: str, label: Label, where: str) -> str:
+        if isinstance(label, frozenset):
+            raise FormatError(
+                f"{where}: the label is one of {show_label(label)}, and slash holds one. "
+                "Write jsonl, or choose."
+            )
+        if label is None:
+            if self.unknown is None:
+                raise FormatError(
+                    f"{where}: the label is unknown, and slash has no sign for that. "
+                    'Choose one, such as unknown="_", or write jsonl.'
+                )
+            label = self.unknown
+        item = f"{token}{self.sep}{label}"
+        is_whole = token and label != "" and self.sep not in label and _ITEM.fullmatch(item)
+        if not is_whole and not (label == self.unknown == "" and _ITEM.fullmatch(token)):
+            raise FormatError(
+                f"{where}: {token!r} with {label!r} cannot be written as word{self.sep}TAG. "
+                "Choose another sep=, or write jsonl."
+            )
+        return item
+
+
+def slash_layout(
+    file: Input, *, sep: str | None = None, unknown: str | None = None
+) -> tuple[SlashLayout, str]:
+    """Make the layout of a word/TAG file."""
+    if sep is not None and (not sep or _ITEM.fullmatch(sep) is None):
+        raise FormatError(f"sep joins word and tag, so it cannot be {sep!r}.", file.name)
+    return SlashLayout(sep or "/", unknown, BOM if file.has_bom else b""), ""

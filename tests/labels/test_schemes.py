@@ -1,0 +1,242 @@
+"""The tables against independent definitions: regular expressions, seqeval, plain enumeration."""
+
+import doctest
+import itertools
+import pathlib
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seqeval import scheme as seqeval_schemes
+
+import tagloom as tl
+from tagloom import labels
+from tagloom.errors import LabelError, SchemeError, ShapeError
+from tagloom.labels import Span, rows, schemes, spans, validity
+
+LETTERS = {"bio": "BI", "iob1": "BI", "io": "I", "bioes": "BIES", "bilou": "BILU"}
+# What is legal, said a second time: labels are written as two characters, O as "O.".
+REGULAR = {
+    "bio": r"(O\.|Bx(Ix)*|By(Iy)*)*",
+    "iob1": r"(O\.|Ix|Iy|(?<=[BI]x)Bx|(?<=[BI]y)By)*",
+    "io": r"(O\.|Ix|Iy)*",
+    "bioes": r"(O\.|Sx|Sy|Bx(Ix)*Ex|By(Iy)*Ey)*",
+    "bilou": r"(O\.|Ux|Uy|Bx(Ix)*Lx|By(Iy)*Ly)*",
+}
+
+
+def alphabet(name):
+    return ["O"] + [f"{letter}-{type}" for letter in LETTERS[name] for type in "xy"]
+
+
+def sequences(name, longest):
+    for length in range(longest + 1):
+        yield from itertools.product(alphabet(name), repeat=length)
+
+
+@pytest.mark.parametrize("module", [schemes, rows, spans, validity])
+def test_examples_run(module):
+    assert doctest.testmod(module).failed == 0
+
+
+def test_the_page_on_schemes_runs():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "schemes.md"
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
+
+
+@pytest.mark.parametrize("name", LETTERS)
+def test_legality_equals_a_regular_expression(name):
+    pattern = re.compile(REGULAR[name])
+    seen = set()
+    start, moves, stop = labels.legal_moves(alphabet(name), name)
+    for sequence in sequences(name, 4):
+        text = "".join("O." if y == "O" else y[0] + y[2] for y in sequence)
+        legal = pattern.fullmatch(text) is not None
+        seen.add(legal)
+        assert labels.validate([sequence], name).is_valid == legal, sequence
+        path = [alphabet(name).index(y) for y in sequence]
+        masked = not path or (
+            start[path[0]]
+            and stop[path[-1]]
+            and all(moves[a, b] for a, b in itertools.pairwise(path))
+        )
+        assert masked == legal, sequence
+    assert seen == ({True} if name == "io" else {True, False})
+
+
+@pytest.mark.parametrize(
+    ("name", "judge"), [("bio", "IOB2"), ("bioes", "IOBES"), ("bilou", "BILOU")]
+)
+def test_strict_spans_equal_seqeval(name, judge):
+    for sequence in sequences(name, 4):
+        tokens = seqeval_schemes.Tokens(list(sequence), getattr(seqeval_schemes, judge))
+        expected = [(e.tag, e.start, e.end) for e in tokens.entities]
+        assert labels.to_spans(sequence, name) == expected, sequence
+
+
+@pytest.mark.parametrize("name", LETTERS)
+def test_both_readings_agree_on_legal_labels(name):
+    for sequence in sequences(name, 4):
+        if labels.validate([sequence], name).is_valid:
+            assert labels.to_spans(sequence) == labels.to_spans(sequence, name), sequence
+
+
+def test_strict_iob1_equals_seqeval_on_legal_labels():
+    legal = [y for y in sequences("iob1", 5) if labels.validate([y], "iob1").is_valid]
+    assert len(legal) > 500
+    for sequence in legal:
+        tokens = seqeval_schemes.Tokens(list(sequence), seqeval_schemes.IOB1)
+        expected = [(e.tag, e.start, e.end) for e in tokens.entities]
+        assert labels.to_spans(sequence, "iob1") == expected, sequence
+
+
+def test_strict_iob1_drops_a_b_that_nothing_touches():
+    assert labels.to_spans(["O", "B-x", "I-x", "O", "I-y"], "iob1") == [("y", 4, 5)]
+    assert labels.to_spans(["I-x", "B-x", "I-x"], "iob1") == [("x", 0, 1), ("x", 1, 3)]
+
+
+@st.composite
+def sentences_of_spans(draw):
+    cuts = draw(st.lists(st.integers(1, 3), max_size=6))
+    types = draw(
+        st.lists(st.sampled_from(["", "x", "y-z"]), min_size=len(cuts), max_size=len(cuts))
+    )
+    result, start = [], 0
+    for length, type in zip(cuts, types, strict=True):
+        if draw(st.booleans()):
+            result.append(Span(type, start, start + length))
+        start += length
+    return result, start
+
+
+@given(sentences_of_spans())
+def test_spans_survive_every_scheme_and_every_conversion(case):
+    expected, length = case
+    for source in ["bio", "iob1", "bioes", "bilou"]:
+        written = labels.from_spans(expected, length, source)
+        assert labels.validate([written], source).is_valid
+        assert labels.to_spans(written, source) == expected
+        assert labels.to_spans(written) == expected
+        for target in ["bio", "iob1", "bioes", "bilou"]:
+            (converted,) = labels.convert([written], source, target)
+            assert converted == labels.from_spans(expected, length, target)
+            assert labels.convert([converted], target, source) == [written]
+
+
+def test_detect_names_every_scheme_that_fits():
+    assert labels.detect([["B-x", "I-x"], ["O"]]).scheme == "bio"
+    assert labels.detect([["I-x", "B-x"]]).scheme == "iob1"
+    assert labels.detect([["S-x"]]).scheme == "bioes"
+    assert labels.detect([["B-x", "L-x"]]).scheme == "bilou"
+    assert labels.detect([["I-x", "I-y"]]).fits == ("iob1", "io")
+    assert labels.detect([["O"]]).fits == tuple(labels.SCHEMES)
+    assert labels.detect([]).fits == tuple(labels.SCHEMES)
+
+
+def test_detect_never_chooses_in_silence():
+    with pytest.raises(SchemeError, match=r"fit iob1 and io alike\. Say which one is meant"):
+        _ = labels.detect([["I-x", "O"]]).scheme
+    with pytest.raises(SchemeError, match="bio: 1 illegal, as 'I-x' cannot follow 'O' in bio"):
+        _ = labels.detect([["O", "I-x", "O", "B-x"]]).scheme
+    with pytest.raises(SchemeError, match="No scheme fits: 'NOUN' has no letter such as B-"):
+        _ = labels.detect([["NOUN", "O"]]).scheme
+
+
+def test_problems_name_file_line_neighbours_and_what_is_expected():
+    class File(list):
+        path = "a.conll"
+
+    sentence = SimpleNamespace(labels=["O", "I-x", "B-y"], line_of=[7, 8, 10].__getitem__)
+    report = labels.validate(File([["O"], sentence]), "bioes")
+    assert [(p.sentence, p.token, p.previous, p.label, p.line) for p in report] == [
+        (1, 1, "O", "I-x", 8),
+        (1, 2, "I-x", "B-y", 10),
+        (1, 3, "B-y", None, 10),
+    ]
+    assert str(report).splitlines() == [
+        "2 sentences, 4 tokens: 3 illegal labels in bioes.",
+        "a.conll:8: sentence 1, token 1: 'I-x' cannot follow 'O' in bioes; "
+        "expected 'O', 'B-…', 'S-…'.",
+        "a.conll:10: sentence 1, token 2: 'B-y' cannot follow 'I-x' in bioes; "
+        "expected 'I-x', 'E-x'.",
+        "a.conll:10: sentence 1, token 3: 'B-y' cannot end a sentence in bioes; "
+        "expected 'I-y', 'E-y'.",
+    ]
+    assert report.to_dict()["problems"][0]["expected"] == "'O', 'B-…', 'S-…'"
+
+
+def test_a_corpus_from_a_file_names_its_lines(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("a O\n\nb O\nc I-x\n")
+    (problem,) = labels.validate(tl.read(path), "bio")
+    assert (problem.path, problem.line) == (str(path), 4)
+    assert str(problem).startswith(f"{path}:4: sentence 1, token 1: 'I-x' cannot follow 'O' in bio")
+    with pytest.raises(SchemeError, match=r"a\.conll:4: sentence 1, token 1: 'I-x' cannot follow"):
+        labels.convert(tl.read(path), "bio", "bioes")
+
+
+def test_a_foreign_label_is_one_problem():
+    (problem,) = labels.validate([["O", "E-x", "O"]], "bio")
+    assert str(problem) == "sentence 0, token 1: 'E-x' is not a label of bio; expected 'O', 'B-…'."
+
+
+def test_hyphens_bare_letters_and_labels_without_letters():
+    assert labels.to_spans(["B-a-b", "I-a-b", "I-a"]) == [("a-b", 0, 2), ("a", 2, 3)]
+    assert labels.to_spans(["B", "I", "O", "B"], "bio") == [("", 0, 2), ("", 3, 4)]
+    assert labels.from_spans([("", 0, 2)], 3, "bioes") == ["B", "E", "O"]
+    assert labels.to_spans(["PER", "PER", "LOC", "O"], "io") == [("PER", 0, 2), ("LOC", 2, 3)]
+    assert labels.convert([["PER", "PER", "O"]], "io", "bio") == [["B-PER", "I-PER", "O"]]
+    with pytest.raises(
+        SchemeError, match="token 1: 'NOUN' has no letter of a span scheme; expected"
+    ):
+        labels.to_spans(["O", "NOUN"])
+
+
+def test_io_says_when_it_would_lose_a_border():
+    touching = [["O"], ["B-x", "B-x", "O"]]
+    with pytest.raises(
+        SchemeError, match="sentence 1: tokens 0 to 1: io cannot keep two touching 'x'"
+    ):
+        labels.convert(touching, "bio", "io")
+    assert labels.convert(touching, "bio", "io", merge=True) == [["O"], ["I-x", "I-x", "O"]]
+
+
+def test_illegal_labels_are_converted_only_on_demand():
+    with pytest.raises(SchemeError, match=r"cannot follow 'O' in bio; .* are iob1, say so\."):
+        labels.convert([["O", "I-x"]], "bio", "bioes")
+    assert labels.convert([["O", "I-x"]], "bio", "bioes", repair=True) == [["O", "S-x"]]
+    with pytest.raises(SchemeError, match="sentence 0, token 1: 'E-x' is not a label of bio"):
+        labels.convert([["O", "E-x"]], "bio", "bioes", repair=True)
+
+
+def test_mistakes_are_named():
+    with pytest.raises(
+        SchemeError, match=r"No scheme is called 'bmeow'\. Choose one of: bio, iob1"
+    ):
+        labels.validate([["O"]], "bmeow")
+    with pytest.raises(LabelError, match=r"sentence 1, token 1: the label is unknown \(None\)"):
+        labels.detect([["O"], ["O", None]])
+    with pytest.raises(LabelError, match=r"token 0: the label is one of \['B-x', 'O'\]"):
+        labels.validate([[{"O", "B-x"}]], "bio")
+    with pytest.raises(LabelError, match="token 0: the label is 3; expected a str"):
+        labels.to_spans([3])
+    with pytest.raises(LabelError, match="sentence 0: the sentence has no labels"):
+        labels.detect([SimpleNamespace(labels=None)])
+    with pytest.raises(ShapeError, match=r"sentences\[0\] is 'O'; expected a list of labels"):
+        labels.detect(["O", "B-x"])
+    with pytest.raises(ShapeError, match="got the string 'O O'"):
+        labels.detect("O O")
+    with pytest.raises(ShapeError, match="does not fit a sentence of 2 tokens"):
+        labels.from_spans([("x", 1, 3)], 2, "bio")
+    with pytest.raises(ShapeError, match="overlaps"):
+        labels.from_spans([("x", 0, 2), ("y", 1, 3)], 3, "bio")
+    with pytest.raises(SchemeError, match=r"labels\[1\] is 'E-x', which is not a label of bio"):
+        labels.legal_moves(["O", "E-x"], "bio")
+
+
+def test_numpy_strings_and_aliases_are_fine():
+    assert labels.to_spans(np.array(["B-x", "I-x"]), "IOB2") == [("x", 0, 2)]
+    assert labels.get_scheme("iobes") is labels.get_scheme("bioes")

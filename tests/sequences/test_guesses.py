@@ -1,0 +1,90 @@
+"""The format is guessed from name and content, told, and never guessed between two that fit."""
+
+import io
+import logging
+
+import pytest
+
+import tagloom as tl
+from tagloom.errors import FormatError
+
+CONLLU_ROW = "1\tFish\tfish\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format", "why"),
+    [
+        ("a.conllu", CONLLU_ROW, "conllu", "by the name .conllu"),
+        ("a.conllu.gz", CONLLU_ROW, "conllu", "by the name .conllu"),
+        ("a.txt", "# sent_id = 1\n" + CONLLU_ROW, "conllu", "ten columns that start with an ID"),
+        ("a.conll", CONLLU_ROW.replace("1\t", "1-2\t") + CONLLU_ROW, "conllu", "ten columns"),
+        ("a.conll", "Fish NN\n", "conll", "by the name .conll"),
+        ("a.tsv", "Fish\tNN\n", "conll", "by the name .tsv"),
+        ("a.txt", "Fish\tNN\n", "conll", "by its tabs"),
+        ("a.txt", "Fish NN\nswim VB\n", "conll", "every row has 2 columns"),
+        ("a.txt", "Fish/NN swim/VB\nThey/PRP do/VB so/RB\n", "slash", "every item has a slash"),
+        ("a.txt", '{"tokens": ["a"]}\n', "jsonl", "its objects have tokens"),
+        ("a.jsonl", '{"text": "a", "spans": []}\n', "jsonl-spans", "have text, and no tokens"),
+        ("a.txt", "# global.columns = ID FORM\n1\ta\n", "conllu", "by its # global.columns"),
+        ("a.txt", "", "conll", "the file is empty"),
+        ("a.jsonl", "", "jsonl", "by the name .jsonl"),
+    ],
+)
+def test_guesses(tmp_path, caplog, name, text, format, why):
+    path = tmp_path / name
+    path.write_text(text)
+    with caplog.at_level(logging.INFO, logger="tagloom"):
+        corpus = tl.read(path)
+    assert corpus.format == format
+    assert why in corpus.notice
+    assert corpus.notice in caplog.text
+    assert f"format {format!r}" in repr(corpus)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Fish swim\n", r"cannot tell the format: the first row is 'Fish swim'. Pass format="),
+        ("Fish\nswim\n", r"cannot tell the format.*'conll', 'conllu', 'slash', 'jsonl'"),
+        ("and/or NN\neither/or NN x\n", "cannot tell the format"),
+        ("a/X b/Y\nc/X d/Y\n", "cannot tell the format"),  # two columns, or word/TAG
+        ('{"tokens": [], "text": "", "spans": []}', r'Pass format="jsonl" or format="jsonl-spans"'),
+        ("[\n", "cannot tell the format"),
+    ],
+)
+def test_what_cannot_be_told_is_an_error_that_says_what_to_pass(text, message):
+    with pytest.raises(FormatError, match=message):
+        tl.read(io.StringIO(text))
+
+
+def test_a_name_that_the_content_belies(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("Fish NN\n")
+    with pytest.raises(FormatError, match=r"a\.jsonl:1: the name says JSONL, but .*'Fish NN'"):
+        tl.read(path)
+
+
+def test_nothing_is_printed_unless_asked_for(capfd):
+    tl.read(io.StringIO("Fish\tNN\n"))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_formats_are_named_right():
+    with pytest.raises(FormatError, match=r"there is no format 'conl'\. Choose one of: conll,"):
+        tl.read(io.StringIO(""), "conl")
+    with pytest.raises(FormatError, match="there is no format 'conl'"):
+        tl.write([], io.BytesIO(), "conl")
+
+
+def test_the_format_to_write_is_that_of_the_name_or_of_the_corpus(tmp_path):
+    corpus = tl.read(io.StringIO("a/X b/Y\n"), "slash")
+    tl.write(corpus, tmp_path / "a.txt")
+    assert (tmp_path / "a.txt").read_text() == "a/X b/Y\n"
+    tl.write(corpus, tmp_path / "a.conll")
+    assert (tmp_path / "a.conll").read_text() == "a\tX\nb\tY\n\n"
+    tl.write(corpus, tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").read_text() == '{"tokens": ["a", "b"], "labels": ["X", "Y"]}\n'
+    tl.write(corpus, tmp_path / "a.conllu")
+    assert tl.read(tmp_path / "a.conllu").labels == [["X", "Y"]]
+    with pytest.raises(FormatError, match=r"cannot tell the format to write.*'b\.txt'"):
+        tl.write(tl.Corpus([["a"]]), "b.txt")

@@ -1,0 +1,221 @@
+"""JSON lines: partial labels, keys that are kept, character spans to BIO and back."""
+
+import io
+import json
+import logging
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tagloom as tl
+from tagloom.errors import FormatError
+from tagloom.sequences import word_offsets
+
+
+def read(*objects, **options):
+    data = "".join(x if isinstance(x, str) else json.dumps(x) + "\n" for x in objects)
+    return tl.read(io.BytesIO(data.encode()), **options)
+
+
+def written(corpus, *args, **options):
+    out = io.BytesIO()
+    tl.write(corpus, out, *args, **options)
+    return out.getvalue().decode()
+
+
+def test_a_label_may_be_null_or_an_array():
+    corpus = read({"tokens": ["a", "b", "c"], "labels": ["X", None, ["Y", "X"]]})
+    assert corpus.format == "jsonl"
+    assert corpus.labels == [["X", None, frozenset({"X", "Y"})]]
+    fresh = tl.Corpus(corpus.tokens, corpus.labels)
+    assert json.loads(written(fresh, "jsonl"))["labels"] == ["X", None, ["X", "Y"]]
+
+
+def test_what_is_not_understood_is_kept():
+    line = '{ "id": 7,"tokens":["a"] , "x": {"y": [1.50, "\\u00fc"]}, "tags": ["X"] }\r\n'
+    corpus = read("\n", line, "\n")
+    assert (corpus.label, corpus[0].line_of(0)) == ("tags", 2)
+    assert written(corpus) == "\n" + line + "\n"
+    corpus[0].labels = ["Z"]
+    assert json.loads(written(corpus)) == {
+        "id": 7,
+        "tokens": ["a"],
+        "x": {"y": [1.5, "ü"]},
+        "tags": ["Z"],
+    }
+
+
+def test_other_lists_are_columns():
+    corpus = read({"words": ["a", "b"], "pos": ["N", "V"], "ner_tags": ["O", "O"], "n": [1, 2]})
+    assert corpus[0].columns == {"words": ["a", "b"], "pos": ["N", "V"], "ner_tags": ["O", "O"]}
+    assert corpus.label == "ner_tags"
+    corpus[0].columns["pos"][0] = "X"
+    assert json.loads(written(corpus))["pos"] == ["X", "V"]
+
+
+def test_two_keys_that_may_be_labels_need_a_choice():
+    sentence = {"tokens": ["a"], "pos_tags": ["N"], "ner_tags": ["O"]}
+    with pytest.raises(FormatError, match=r"'ner_tags' or 'pos_tags'\. Choose: label=\"ner_tags\""):
+        read(sentence)
+    assert read(sentence, label="pos_tags").labels == [["N"]]
+
+
+def test_a_key_that_is_named_must_be_there():
+    with pytest.raises(FormatError, match=r"no key 'ner'. It has: tokens, tags"):
+        read({"tokens": ["a"], "tags": ["X"]}, label="ner")
+
+
+def test_sentences_without_labels():
+    corpus = read({"tokens": ["a"], "labels": None}, {"tokens": []})
+    assert [s.labels for s in corpus] == [None, None]
+    assert corpus.tokens == [["a"], []]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"tokens": ["a"]', r":2: not JSON at column \d+ \(.*\): .*one whole object"),
+        ('{"tokens": "a b"}', r":2: expected a list of strings under 'tokens', found 'a b'"),
+        ('{"tokens": ["a", 3]}', ":2: expected a list of strings"),
+        ('{"text": "a"}', r":2: expected a list of strings under 'tokens', found None.*token="),
+        ('["a"]', ":2: expected an object"),
+        ('{"tokens": ["a"], "labels": []}', ":2: expected a list of 1 labels"),
+        ('{"tokens": ["a"], "labels": [3]}', r":2: label 0 is 3; .*Numbers need their names"),
+        ('{"tokens": ["a"], "labels": [[]]}', r":2: label 0 is \[\]"),
+        ('{"tokens": ["\\ud800"]}', r":2: a \\u escape is half of a surrogate pair"),
+        ("[" * 100_000, ":2: JSON that cannot be read"),
+        ('{"tokens": ["a"], "n": ' + "1" * 5000 + "}", ":2: JSON that cannot be read"),
+        ('{"tokens": ["a\0"]}', ":2: NUL byte"),
+    ],
+)
+def test_faults(line, message):
+    with pytest.raises(FormatError, match=message):
+        read({"tokens": ["ok"], "labels": ["X"]}, line)
+
+
+TEXT = "Ann Lee saw Zoë's Paris-Nord."
+
+
+def test_spans_become_bio_and_offsets_are_kept():
+    spans = [[0, 7, "PER"], {"start": 12, "end": 15, "label": "PER"}, [18, 28, "LOC"]]
+    corpus = read({"text": TEXT, "spans": spans})
+    assert corpus.format == "jsonl-spans"
+    (s,) = corpus
+    assert s.tokens == ["Ann", "Lee", "saw", "Zoë", "'", "s", "Paris", "-", "Nord", "."]
+    assert s.labels == [
+        *("B-PER", "I-PER", "O", "B-PER", "O", "O", "B-LOC", "I-LOC", "I-LOC", "O"),
+    ]
+    assert [s.text[begin:end] for begin, end in s.offsets] == s.tokens
+    assert corpus.problems == []
+
+
+@pytest.mark.parametrize(
+    ("span", "labels", "problem"),
+    [
+        ([0, 2, "X"], [None, "O"], r"<file>:1: span 0:2 'X' \('An'\) cuts the token 'Ann' \(0:3\)"),
+        ([1, 7, "X"], [None, None], "cuts the token 'Ann'"),
+        ([3, 7, "X"], ["O", "B-X"], r"span 3:7 'X' \(' Lee'\) is read as 4:7, its tokens"),
+        ([3, 4, "X"], ["O", "O"], "holds no token"),
+        ([0, 8, "X"], ["O", "O"], "outside the text of 7 characters"),
+        ([3, 3, "X"], ["O", "O"], "empty or outside"),
+        ([-3, 3, "X"], ["O", "O"], "empty or outside"),
+    ],
+)
+def test_spans_that_do_not_fit_are_reported(span, labels, problem, caplog):
+    line = json.dumps({"text": "Ann Lee", "spans": [span]}) + "\n"
+    corpus = read(line)
+    assert corpus.labels == [labels]
+    assert len(corpus.problems) == 1
+    assert repr(corpus).endswith("1 problem)")
+    with pytest.raises(AssertionError, match=problem):
+        raise AssertionError(corpus.problems[0])
+    assert [r.levelno for r in caplog.records] == [logging.WARNING]
+    assert "1 span(s) did not fit" in caplog.text
+    assert written(corpus) == line  # nothing is lost
+
+
+def test_overlapping_spans_are_reported():
+    corpus = read({"text": "a b c d", "spans": [[2, 5, "Y"], [0, 3, "X"]]})
+    assert corpus.labels == [["B-X", "I-X", None, "O"]]
+    assert "span 2:5 'Y' ('b c') overlaps an earlier one" in corpus.problems[0]
+
+
+def test_changed_labels_change_the_spans_and_keep_the_rest():
+    value = {
+        "text": TEXT,
+        "entities": [
+            {"start": 0, "end": 7, "label": "PER", "id": 1},
+            {"start": 13, "end": 15, "label": "CUT", "id": 2},
+        ],
+        "meta": 1,
+    }
+    corpus = read(value)
+    corpus[0].labels[6] = "B-LOC"
+    assert json.loads(written(corpus)) == {
+        **value,
+        "entities": [*value["entities"], {"start": 18, "end": 23, "label": "LOC"}],
+    }
+    corpus = read({"text": TEXT, "label": [[0, 3, "PER"]]})
+    corpus[0].labels[1] = "I-PER"
+    assert json.loads(written(corpus)) == {"text": TEXT, "label": [[0, 7, "PER"]]}
+
+
+def test_tokens_become_text_with_spans():
+    corpus = tl.Corpus([["Ann", "Lee", "saw", "Bo"]], [["B-PER", "I-PER", "O", "I-PER"]])
+    value = json.loads(written(corpus, "jsonl-spans"))
+    assert value["text"] == "Ann Lee saw Bo"
+    assert [(s["start"], s["end"], s["label"]) for s in value["spans"]] == [
+        (0, 7, "PER"),
+        (12, 14, "PER"),
+    ]
+    with pytest.raises(FormatError, match=r"sentence 0: token 0: spans need BIO labels.*'NOUN'"):
+        written(tl.Corpus([["a"]], [["NOUN"]]), "jsonl-spans")
+
+
+def test_a_tokenizer_of_the_users_own():
+    def by_blanks(text):
+        begin = 0
+        for word in text.split(" "):
+            yield begin, begin + len(word)
+            begin += len(word) + 1
+
+    corpus = read({"text": "Ann's hat", "spans": []}, tokenize=by_blanks)
+    assert corpus.tokens == [["Ann's", "hat"]]
+    with pytest.raises(FormatError, match=r":1: tokenize gave 0:1 after 1 in a text of 2"):
+        read({"text": "ab", "spans": []}, tokenize=lambda text: [(0, 1), (0, 1)])
+
+
+@pytest.mark.parametrize(
+    "span", [[0, 1], [0, 1, 3], ["0", 1, "X"], {"start": 0}, 3, [0, True, "X"]]
+)
+def test_what_is_not_a_span(span):
+    with pytest.raises(FormatError, match=r":1: expected a span such as"):
+        read({"text": "ab", "spans": [span]})
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_tokens_are_the_text_without_its_blanks(text):
+    offsets = word_offsets(text)
+    assert "".join(text[b:e] for b, e in offsets) == "".join(text.split())
+    assert all(e <= b for (_, e), (b, _) in pairwise(offsets))
+
+
+@given(st.data())
+def test_aligned_spans_survive_labels(data):
+    words = data.draw(st.lists(st.sampled_from(["Ann", "ü", "-", "x1"]), min_size=1, max_size=8))
+    text = " ".join(words)
+    offsets = word_offsets(text)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(offsets)))))
+    spans = [
+        [offsets[i][0], offsets[j - 1][1], data.draw(st.sampled_from("XY"))]
+        for i, j in pairwise(cuts)
+    ]
+    corpus = read({"text": text, "spans": spans})
+    assert corpus.problems == []
+    fresh = tl.Sentence(
+        corpus[0].tokens, corpus[0].labels, text=corpus[0].text, offsets=corpus[0].offsets
+    )
+    value = json.loads(written([fresh], "jsonl-spans"))
+    assert [[s["start"], s["end"], s["label"]] for s in value["spans"]] == spans
