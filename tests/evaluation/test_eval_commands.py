@@ -41,7 +41,7 @@ def test_eval_prints_what_evaluate_prints(files):
         tl.read(files / name) for name in ("gold.conll", "wrong.conll", "train.conll")
     )
     assert done.stdout == f"{tl.evaluate(gold, wrong, train=train)}\n"
-    assert "unknown words (3)" in done.stdout
+    assert "unknown (3)" in done.stdout
     assert "gold.conll: read as CoNLL columns" in done.stderr
 
 

@@ -96,7 +96,7 @@ def align(
         given = [_labels(sentence) for sentence in source]
         numbered = _native.intern(given, table)
         if numbered is None:  # something is not a list of str: convert it, or say what is wrong
-            given = list(label_rows(source, name, paths[name]))
+            given = list(label_rows(source, name, paths[name] or name))
             numbered = _native.intern(given, table)
             assert numbered is not None  # rows of label_rows are lists of str
         rows.append(given)

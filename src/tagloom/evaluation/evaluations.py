@@ -228,10 +228,9 @@ class Evaluation:
             low, high = self.intervals.get(name, (None, None))
             summary.append([name.replace("_", " "), value, low, high])
             if name == "accuracy" and self.n_known is not None:
-                known = f"  known words ({self.n_known:,})"
-                summary.append([known, self.accuracy_known, None, None])
-                summary.append([f"  unknown words ({self.n_unknown:,})", self.accuracy_unknown])
-                summary[-1] += [None, None]
+                known, unknown = f"known words ({self.n_known:,})", f"unknown ({self.n_unknown:,})"
+                summary.append([f"  {known}", self.accuracy_known, None, None])
+                summary.append([f"  {unknown}", self.accuracy_unknown, None, None])
         parts: list[str | Table] = [
             f"{sizes} {self.note}",
             Table(["", "score", "95 % from", "to"], summary),

@@ -46,7 +46,7 @@ def labels_of(
             f"{what}[{number}] is {labels!r}; expected a list of labels. For one sentence, "
             f"pass a list with that one sentence."
         )
-    row = labels if isinstance(labels, list) else list(labels)
+    row = labels if type(labels) is list else list(labels)
     if not set(map(type, row)) <= {str}:
         row = [_checked(label, place(sentence, number, t, path)) for t, label in enumerate(row)]
     return row
