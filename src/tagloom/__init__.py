@@ -1,6 +1,6 @@
 """Sequence labelling on one fast native trellis."""
 
-from tagloom import errors, labels
+from tagloom import datasets, errors, labels
 from tagloom.evaluation import compare, evaluate
 from tagloom.sequences import Corpus, Sentence, read, stream, write
 
@@ -10,6 +10,7 @@ __all__ = [
     "Corpus",
     "Sentence",
     "compare",
+    "datasets",
     "errors",
     "evaluate",
     "labels",
