@@ -8,6 +8,7 @@ import pytest
 
 from tagloom.datasets import synthetic
 from tagloom.errors import DatasetError
+from tagloom.labels import validate
 
 
 def counts_by_word(corpus):
@@ -147,6 +148,7 @@ def test_bio_spans_are_legal_and_of_every_type(n_labels):
         for before, now in pairwise(["O", *sentence.labels]):
             if now.startswith("I-"):
                 assert before in ("B-" + now[2:], now)
+    assert validate(corpus.labels, "bio").is_valid
     labels = corpus.label_counts()
     assert len(labels) == n_labels
     assert {y[:2] for y in labels} == {"O", "B-", "I-"}
