@@ -8,8 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import tagloom as tl
+from tagloom.cli import group
 from tagloom.datasets import Splits, load
 from tagloom.errors import DatasetError
 
@@ -123,6 +125,15 @@ def test_the_files_are_plain_columns_that_read_understands_alone(tmp_path):
         assert corpus == load("english", name, label="chunk")
         tl.write(corpus, tmp_path / "again.conll")
         assert (tmp_path / "again.conll").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("label", ["upos", "chunk", "entity"])
+def test_tagloom_check_finds_nothing_wrong(label):
+    files = [str(FOLDER / f"{name}.conll") for name in Splits._fields]
+    # In parts this small some labels are rare; that is said in the documentation.
+    result = CliRunner().invoke(group, ["check", *files, "--label", label, "--ignore", "rare"])
+    assert result.exit_code == 0, result.output
+    assert result.output.count("nothing wrong") == 3
 
 
 def test_a_name_that_does_not_exist_is_answered_with_those_that_do():
