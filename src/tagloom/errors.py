@@ -11,6 +11,7 @@
     ├── InfeasibleError     (ValueError)    the constraints leave no path
     ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
     ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
+    ├── DatasetError        (ValueError)    no such data set, or one that cannot be made so
     └── MissingExtraError   (ImportError)   an optional package is not installed
 """
 
@@ -91,6 +92,10 @@ def _rebuild_format_error(message: str, path: str | None, line: int | None) -> F
     error = FormatError(message)
     error.path, error.line = path, line
     return error
+
+
+class DatasetError(TagloomError, ValueError):
+    """A data set, or a part of one, that does not exist or cannot be made as asked."""
 
 
 class MissingExtraError(TagloomError, ImportError):

@@ -1,0 +1,93 @@
+"""Corpora that are shipped with the package as column files, one folder each.
+
+A folder holds ``train.conll``, ``dev.conll`` and ``test.conll`` with the same columns. What the
+English corpus is, and what it must not be used for, is said in ``docs/datasets.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, overload
+
+from tagloom.errors import DatasetError
+from tagloom.sequences import Corpus, read
+
+# name -> the columns that can be the labels
+SHIPPED = {"english": ("upos", "chunk", "entity")}
+
+
+class Splits(NamedTuple):
+    """The three parts of a corpus.
+
+    Attributes
+    ----------
+    train, dev, test : Corpus
+        To learn from, to choose by, and to measure on, once.
+    """
+
+    train: Corpus
+    dev: Corpus
+    test: Corpus
+
+
+@overload
+def load(name: str = ..., split: None = ..., *, label: str = ...) -> Splits: ...
+@overload
+def load(name: str = ..., split: str = ..., *, label: str = ...) -> Corpus: ...
+def load(
+    name: str = "english", split: str | None = None, *, label: str = "upos"
+) -> Splits | Corpus:
+    """Read a corpus that comes with the package.
+
+    Parameters
+    ----------
+    name : {"english"}
+        The corpus. "english" has 699 sentences of eight genres, written for this project.
+    split : {"train", "dev", "test"}, optional
+        One part; by default all three.
+    label : {"upos", "chunk", "entity"}
+        The column that becomes the labels: parts of speech, phrases in BIO, names in BIO. The
+        other columns stay in ``sentence.columns``; the genre is in ``sentence.comments``.
+
+    Returns
+    -------
+    Corpus or Splits
+        One part, or a named tuple of ``train``, ``dev`` and ``test``.
+
+    Raises
+    ------
+    DatasetError
+        If there is no such corpus, split or label.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> train, dev, test = tl.datasets.load("english")
+    >>> len(train), len(dev), len(test)
+    (495, 99, 105)
+    >>> names = tl.datasets.load("english", "dev", label="entity")
+    >>> names[0].columns["upos"][:3]
+    ['NUM', 'ADV', 'PUNCT']
+    """
+    if name not in SHIPPED:
+        raise DatasetError(
+            f"there is no corpus {name!r}. These come with tagloom: {', '.join(SHIPPED)}. "
+            "Worked examples are in classic(); to read a file of your own use tagloom.read(path)."
+        )
+    if label not in SHIPPED[name]:
+        raise DatasetError(
+            f"{name!r} has no labels {label!r}. Choose one of: {', '.join(SHIPPED[name])}."
+        )
+    if split is not None and split not in Splits._fields:
+        raise DatasetError(
+            f"{name!r} has no split {split!r}. Choose one of: {', '.join(Splits._fields)}; "
+            "or leave it out for all three."
+        )
+    if split is None:
+        return Splits(*(_read(name, part, label) for part in Splits._fields))
+    return _read(name, split, label)
+
+
+def _read(name: str, split: str, label: str) -> Corpus:
+    path = Path(__file__).parent / name / f"{split}.conll"
+    return read(path, "conll", label=label, header=True, sep="\t", comment="#")
