@@ -58,7 +58,7 @@ def test_a_batch_is_a_loop_over_its_sequences(case):
             assert_array_equal(one.emit, case.emits[i])
             assert_allclose(one.log_partition(), log_z[i], **case.close)
             assert_array_equal(one.viterbi(on_infeasible="none").path, paths[i])
-            assert_allclose(one.viterbi("none").score, best.score[i], **case.close)
+            assert_allclose(one.viterbi(on_infeasible="none").score, best.score[i], **case.close)
             assert_allclose(one.marginals(on_infeasible="none"), gamma[i], **case.close)
 
 

@@ -185,6 +185,23 @@ def test_no_path_names_sequence_and_position(method):
     assert (again.sequence, again.position, str(again)) == (1, 1, str(caught.value))
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda trellis: trellis.log_prob(np.zeros(6, int)),
+        lambda trellis: trellis.log_prob_of(np.ones((6, 2), bool)),
+        lambda trellis: trellis.entropy(),
+        lambda trellis: trellis.sample(2, random_state=0),
+    ],
+    ids=["log_prob", "log_prob_of", "entropy", "sample"],
+)
+def test_the_advice_can_be_followed(ask):
+    """These take no on_infeasible, so the message must not suggest it."""
+    with pytest.raises(InfeasibleError, match=says("sequence 1", "position 1")) as caught:
+        ask(infeasible())
+    assert "on_infeasible" not in str(caught.value)
+
+
 def automaton_without_end():
     return tl.StateSpace.bioes(["B-X", "I-X", "E-X", "O", "S-X"])
 
@@ -224,7 +241,7 @@ def test_the_first_position_that_no_path_reaches(arrays, position):
 
 @pytest.mark.parametrize("method", ["viterbi", "marginals", "posterior_decode"])
 def test_on_infeasible_is_raise_or_none(method):
-    with pytest.raises(ValueError, match=says("on_infeasible", "'ignore'", "'raise'", "'none'")):
+    with pytest.raises(ValueError, match=says("on_infeasible", "ignore", "raise", "none")):
         getattr(tl.Trellis(EMIT), method)(on_infeasible="ignore")
 
 
@@ -237,13 +254,9 @@ def test_arguments_out_of_range(tagger):
         tagger.pair_marginals(0)
     with pytest.raises(ValueError, match=says("n_threads", "0")):
         tl.Trellis(EMIT, n_threads=0)
-    with pytest.raises(
-        ValueError, match=says("semiring", "'min-plus'", "'log-plus'", "'max-plus'")
-    ):
+    with pytest.raises(ValueError, match=says("semiring", "min-plus", "log-plus", "max-plus")):
         tagger.forward("min-plus")
-    with pytest.raises(
-        ValueError, match=says("semiring", "'min-plus'", "'log-plus'", "'max-plus'")
-    ):
+    with pytest.raises(ValueError, match=says("semiring", "min-plus", "log-plus", "max-plus")):
         tagger.backward("min-plus")
 
 
@@ -256,9 +269,9 @@ def test_indexing_a_batch(batch):
 
 
 def test_a_single_sequence_is_no_batch(tagger):
-    with pytest.raises(TypeError, match="batch"):
+    with pytest.raises(TypeError, match="single"):
         len(tagger)
-    with pytest.raises(TypeError, match="batch"):
+    with pytest.raises(TypeError, match="single"):
         tagger[0]
 
 
@@ -267,6 +280,8 @@ def test_stacked_arrays_must_agree():
         tl.Trellis.stack([np.zeros((2, 3)), np.zeros((2, 4))])
     with pytest.raises(ShapeError, match=says("edge", "2", "1")):
         tl.Trellis.stack([np.zeros((2, 3))] * 2, edge=[np.zeros((2, 3, 3))])
+    with pytest.raises(ShapeError, match=says("edge", "(2, 3, 3)", "(1, 3, 3)")):
+        tl.Trellis.stack([np.zeros((2, 3))] * 2, edge=[np.zeros((T, 3, 3)) for T in (1, 3)])
 
 
 @pytest.mark.parametrize(
@@ -274,8 +289,7 @@ def test_stacked_arrays_must_agree():
     [
         ({"grad_emit": np.zeros((4, 2))}, ShapeError, ["grad_emit", "(4, 3)", "(4, 2)"]),
         ({"grad_trans": np.zeros((2, 3))}, ShapeError, ["grad_trans", "(3, 3)", "(2, 3)"]),
-        ({"grad_start": np.zeros(3, np.float32)}, ShapeError, ["grad_start", "float64", "float32"]),
-        ({"grad_emit": np.zeros((3, 4)).T}, ShapeError, ["grad_emit", "contiguous"]),
+        ({"grad_start": [0.0, 0.0, 0.0]}, ShapeError, ["grad_start", "ndarray", "list"]),
         ({"weight": np.ones(3)}, ShapeError, ["weight", "(2,)", "(3,)"]),
         ({"weight": np.array([1.0, np.nan])}, ScoreError, ["weight[1]", "nan"]),
         ({"offsets": [0, 5, 4]}, ShapeError, ["offsets", "5", "4"]),

@@ -150,6 +150,16 @@ def test_only_the_buffers_that_are_given_are_written(dtype):
     assert_array_equal(log_partition_grad([0, 4, 6], **arrays), log_z)
 
 
+def test_buffers_may_be_strided_or_of_another_dtype():
+    arrays = sample_arrays(np.random.default_rng(1), [4, 2], 3)
+    plain, strided = np.empty((6, 3)), np.full((3, 6), 9.0).T
+    narrow = np.empty((6, 3), np.float32)
+    for buffer in (plain, strided, narrow):
+        log_partition_grad([0, 4, 6], **arrays, grad_emit=buffer)
+    assert_array_equal(strided, plain)
+    assert_allclose(narrow, plain, rtol=1e-6)
+
+
 def test_row_zero_of_the_edge_gradient_is_zero():
     arrays = sample_arrays(np.random.default_rng(1), [3, 2], 2)
     grad = np.full_like(arrays["edge"], 5.0)

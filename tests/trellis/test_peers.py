@@ -84,13 +84,13 @@ def bioes_acceptor():
 
 
 def shortest_paths(fst, n):
-    """The n cheapest label paths and their scores, best first."""
+    """The n cheapest label paths and their scores, best first; label 0 is the empty word."""
     import pynini
 
     found = pynini.shortestpath(fst, nshortest=n, unique=True).paths()
     pairs = []
     while not found.done():
-        pairs.append((-float(found.weight()), [label - 1 for label in found.ilabels()]))
+        pairs.append((-float(found.weight()), [label - 1 for label in found.ilabels() if label]))
         found.next()
     return sorted(pairs, reverse=True)
 
