@@ -104,7 +104,7 @@ def test_the_library_has_a_log_space_reference_of_its_own(arrays):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("method", ["log_partition", "viterbi"])
 def test_memory_beyond_the_inputs_is_bounded(method, dtype):
-    """At most 64 MB beside the arrays, of which 20 MB are back-pointers and 4 MB the path."""
+    """At most 64 MB beside the arrays: no [T, Y] of back-pointers wider than a byte, no copy."""
     program = f"""
         import re
         import numpy as np, tagloom as tl
