@@ -1,0 +1,174 @@
+"""A batch is its sequences, whatever their lengths, order and number of threads."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tagloom as tl
+from strategies import SPACES, Case, cases
+
+anything = st.one_of(cases(), cases(spaces=SPACES))
+
+RESULTS = {
+    "viterbi path": lambda trellis: trellis.viterbi().path,
+    "viterbi score": lambda trellis: trellis.viterbi().score,
+    "log_partition": lambda trellis: trellis.log_partition(),
+    "marginals": lambda trellis: trellis.marginals(),
+    "pair_marginals": lambda trellis: trellis.pair_marginals(),
+    "pair_marginals(2)": lambda trellis: trellis.pair_marginals(2),
+    "posterior path": lambda trellis: trellis.posterior_decode().path,
+    "confidence": lambda trellis: trellis.posterior_decode().confidence,
+    "forward": lambda trellis: trellis.forward(),
+    "backward": lambda trellis: trellis.backward("max-plus"),
+    "entropy": lambda trellis: trellis.entropy(),
+    "nbest paths": lambda trellis: np.concatenate([b.paths.ravel() for b in trellis.nbest(3)]),
+    "nbest probs": lambda trellis: np.concatenate([b.probs for b in trellis.nbest(3)]),
+    "labels": lambda trellis: trellis.expected_counts().labels,
+    "transitions": lambda trellis: trellis.expected_counts().transitions,
+    "start": lambda trellis: trellis.expected_counts().start,
+    "stop": lambda trellis: trellis.expected_counts().stop,
+    "weights": lambda trellis: trellis.expected_counts().weights,
+    "log_prob_of": lambda trellis: trellis.log_prob_of(trellis.emit > -0.5),
+    "path_score": lambda trellis: trellis.path_score(trellis.viterbi().path),
+    "log_prob": lambda trellis: trellis.log_prob(trellis.viterbi().path),
+    "sample": lambda trellis: trellis.sample(3, random_state=3),
+    "count_paths": lambda trellis: trellis.count_paths(),
+    "is_feasible": lambda trellis: trellis.is_feasible(),
+}
+
+
+@given(anything)
+def test_a_batch_is_a_loop_over_its_sequences(case):
+    batch = case.batch()
+    assert batch.is_batch
+    assert len(batch) == len(case.emits)
+    assert_array_equal(batch.lengths, [len(emit) for emit in case.emits])
+    singles = [case.single(i) for i in range(len(case.emits))]
+    log_z = batch.log_partition()
+    best = batch.viterbi(on_infeasible="none")
+    paths = batch.split(best.path)
+    gamma = batch.split(batch.marginals(on_infeasible="none"))
+    for i, (single, item) in enumerate(zip(singles, batch, strict=True)):
+        for one in (single, item, batch[i]):
+            assert not one.is_batch
+            assert_array_equal(one.emit, case.emits[i])
+            assert_allclose(one.log_partition(), log_z[i], **case.close)
+            assert_array_equal(one.viterbi(on_infeasible="none").path, paths[i])
+            assert_allclose(one.viterbi(on_infeasible="none").score, best.score[i], **case.close)
+            assert_allclose(one.marginals(on_infeasible="none"), gamma[i], **case.close)
+
+
+def ragged(space, with_edge, dtype, N=60, Y=5, longest=25):
+    """A batch with empty and long sequences, a feasible path in each."""
+    rng = np.random.default_rng(4)
+    states = {
+        None: lambda: None,
+        "order": lambda: tl.StateSpace.order(Y, 2),
+        "run": lambda: tl.StateSpace.run_length(Y, 1, 3),
+        "bioes": lambda: tl.StateSpace.bioes(["B-X", "E-X", "I-X", "O", "S-X"]),
+    }[space]()
+    lengths = rng.integers(0, longest, N)
+    return {
+        "emit": rng.standard_normal((lengths.sum(), Y)).astype(dtype),
+        "trans": rng.standard_normal((Y, Y)),
+        "start": rng.standard_normal(Y),
+        "stop": rng.standard_normal(Y),
+        "edge": rng.standard_normal((lengths.sum(), Y, Y)) if with_edge else None,
+        "offsets": np.cumsum([0, *lengths]),
+        "states": states,
+        "weights": rng.standard_normal(states.n_weights) if states is not None else None,
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("with_edge", [False, True])
+@pytest.mark.parametrize("space", [None, "order", "run", "bioes"])
+def test_threads_do_not_change_a_single_bit(space, with_edge, dtype):
+    arrays = ragged(space, with_edge, dtype)
+    trellises = [tl.Trellis(**arrays, n_threads=n) for n in (1, 2, 3)]
+    for name, result in RESULTS.items():
+        one, two, three = (result(trellis) for trellis in trellises)
+        assert_array_equal(one, two, err_msg=name)
+        assert_array_equal(one, three, err_msg=name)
+
+
+@pytest.mark.parametrize("space", [None, "order", "run"])
+def test_viterbi_paths_do_not_depend_on_the_batch(space):
+    arrays = ragged(space, False, np.float32)
+    batch = tl.Trellis(**arrays)
+    alone = [trellis.viterbi().path for trellis in batch]
+    assert_array_equal(batch.viterbi().path, np.concatenate(alone))
+
+
+def test_stack_takes_a_list_of_arrays():
+    rng = np.random.default_rng(2)
+    emits = [rng.standard_normal((T, 3)) for T in (2, 0, 4)]
+    edges = [rng.standard_normal((T, 3, 3)) for T in (2, 0, 4)]
+    trans = rng.standard_normal((3, 3))
+    stacked = tl.Trellis.stack(emits, trans, edge=edges)
+    flat = tl.Trellis(
+        np.concatenate(emits), trans, edge=np.concatenate(edges), offsets=[0, 2, 2, 6]
+    )
+    assert_array_equal(stacked.offsets, [0, 2, 2, 6])
+    assert_array_equal(stacked.log_partition(), flat.log_partition())
+    parts = stacked.split(stacked.emit)
+    assert [len(part) for part in parts] == [2, 0, 4]
+    assert all(np.shares_memory(part, stacked.emit) for part in parts if len(part))
+
+
+def test_an_empty_batch_gives_empty_results():
+    trellis = tl.Trellis(np.zeros((0, 3)), offsets=[0])
+    assert len(trellis) == 0
+    assert list(trellis) == []
+    assert trellis.log_partition().shape == (0,)
+    assert trellis.viterbi().path.shape == (0,)
+    assert trellis.viterbi().score.shape == (0,)
+    assert trellis.marginals().shape == (0, 3)
+    assert trellis.nbest(2) == []
+    assert trellis.count_paths() == []
+    assert trellis.is_feasible().shape == (0,)
+    assert trellis.entropy().shape == (0,)
+    assert trellis.sample(5, random_state=0).shape == (5, 0)
+    assert trellis.reduce(tl.semirings.COUNTING) == []
+    assert not trellis.expected_counts().transitions.any()
+
+
+def test_a_batch_of_empty_sequences():
+    trellis = tl.Trellis(np.zeros((0, 3)), offsets=[0, 0, 0])
+    assert_array_equal(trellis.log_partition(), [0.0, 0.0])
+    assert trellis.count_paths() == [1, 1]
+    assert_array_equal(trellis.viterbi().score, [0.0, 0.0])
+    assert_array_equal(trellis.entropy(), [0.0, 0.0])
+
+
+def test_one_infeasible_sequence_does_not_spoil_the_others():
+    good = np.array([[1.0, 0.0], [0.0, 2.0]])
+    bad = np.full((2, 2), -np.inf)
+    trellis = tl.Trellis.stack([good, bad, good])
+    best = trellis.viterbi(on_infeasible="none")
+    assert_array_equal(best.path, [0, 1, -1, -1, 0, 1])
+    assert_array_equal(best.score, [3.0, -math.inf, 3.0])
+    gamma = trellis.marginals(on_infeasible="none")
+    assert_allclose(gamma.sum(axis=1), [1, 1, 0, 0, 1, 1])
+    assert [len(b.scores) for b in trellis.nbest(2)] == [2, 0, 2]
+    posterior = trellis.posterior_decode(on_infeasible="none")
+    assert_array_equal(posterior.path, [0, 1, -1, -1, 0, 1])
+    assert_array_equal(trellis.is_feasible(), [True, False, True])
+
+
+def test_row_zero_of_edge_is_not_used():
+    """Even forbidden there, edge says nothing about a first position."""
+    rng = np.random.default_rng(9)
+    emits = [rng.standard_normal((T, 3)) for T in (3, 1, 2)]
+    edges = [rng.standard_normal((T, 3, 3)) for T in (3, 1, 2)]
+    plain = Case(emits, edges=edges).batch()
+    for edge in edges:
+        edge[0] = -np.inf
+    blocked = Case(emits, edges=edges).batch()
+    assert_array_equal(plain.log_partition(), blocked.log_partition())
+    assert_array_equal(plain.viterbi().path, blocked.viterbi().path)
+    assert_array_equal(plain.marginals(), blocked.marginals())

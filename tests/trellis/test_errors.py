@@ -1,0 +1,314 @@
+"""What a user reads after a mistake: which array, what was found, what was expected."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom.errors import InfeasibleError, LabelError, ScoreError, ShapeError, TagloomError
+from tagloom.trellis import log_partition_grad
+
+
+def says(*parts):
+    """A pattern for a message that contains all the parts, in any order."""
+    return "(?s)" + "".join(f"(?=.*{re.escape(part)})" for part in parts)
+
+
+EMIT = np.zeros((4, 3))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "parts"),
+    [
+        ({"emit": np.zeros(3)}, ["emit", "(3,)", "(T, Y)"]),
+        ({"emit": np.zeros((2, 3, 3))}, ["emit", "(2, 3, 3)", "(T, Y)"]),
+        ({"emit": np.zeros((2, 0))}, ["emit", "(2, 0)"]),
+        ({"trans": np.zeros((3, 2))}, ["trans", "(3, 3)", "(3, 2)"]),
+        ({"trans": np.zeros(9)}, ["trans", "(3, 3)", "(9,)"]),
+        ({"start": np.zeros(2)}, ["start", "(3,)", "(2,)"]),
+        ({"stop": np.zeros((3, 1))}, ["stop", "(3,)", "(3, 1)"]),
+        ({"edge": np.zeros((4, 3, 2))}, ["edge", "(4, 3, 3)", "(4, 3, 2)"]),
+        ({"edge": np.zeros((3, 3, 3))}, ["edge", "(4, 3, 3)", "(3, 3, 3)"]),
+        ({"labels": ["A", "B"]}, ["labels", "3", "2"]),
+        ({"states": tl.StateSpace.first_order(2)}, ["states", "3", "2"]),
+        (
+            {"states": tl.StateSpace.run_length(3, 0, 1), "weights": np.zeros(5)},
+            ["weights", "(6,)", "(5,)"],
+        ),
+        ({"weights": np.zeros(2)}, ["weights", "(0,)", "(2,)"]),
+    ],
+)
+def test_arrays_that_do_not_fit(arrays, parts):
+    with pytest.raises(ShapeError, match=says(*parts)):
+        tl.Trellis(**{"emit": EMIT, **arrays})
+
+
+@pytest.mark.parametrize(
+    ("offsets", "parts"),
+    [
+        ([], ["offsets"]),
+        ([[0, 4]], ["offsets", "(1, 2)"]),
+        ([1, 4], ["offsets", "1", "0"]),
+        ([0, 3], ["offsets", "3", "4"]),
+        ([0, 5], ["offsets", "5", "4"]),
+        ([0, 3, 2, 4], ["offsets", "3", "2"]),
+        ([0.0, 4.5], ["offsets"]),
+    ],
+)
+def test_offsets_that_do_not_fit(offsets, parts):
+    with pytest.raises(ShapeError, match=says(*parts)):
+        tl.Trellis(EMIT, offsets=offsets)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("name", "shape", "index"),
+    [
+        ("emit", (4, 3), (2, 1)),
+        ("trans", (3, 3), (0, 2)),
+        ("start", (3,), (1,)),
+        ("stop", (3,), (2,)),
+        ("edge", (4, 3, 3), (3, 0, 1)),
+        ("weights", (6,), (4,)),
+    ],
+)
+def test_scores_that_are_not_scores(name, shape, index, bad):
+    array = np.zeros(shape)
+    array[index] = bad
+    arrays = {"emit": EMIT, name: array}
+    if name == "weights":
+        arrays["states"] = tl.StateSpace.run_length(3, 0, 1)
+    where = f"{name}[{', '.join(map(str, index))}]"
+    with pytest.raises(ScoreError, match=says(where, "nan" if np.isnan(bad) else "inf")):
+        tl.Trellis(**arrays)
+
+
+def test_scores_of_another_kind_are_refused():
+    with pytest.raises((ShapeError, TypeError), match="emit"):
+        tl.Trellis([["a", "b"]])
+    with pytest.raises((ShapeError, TypeError), match="emit"):
+        tl.Trellis(np.zeros((2, 2), complex))
+
+
+@pytest.fixture
+def tagger():
+    return tl.Trellis(EMIT, labels=["D", "N", "V"])
+
+
+@pytest.fixture
+def batch():
+    return tl.Trellis(np.zeros((5, 3)), offsets=[0, 2, 5], labels=["D", "N", "V"])
+
+
+@pytest.mark.parametrize("method", ["path_score", "log_prob"])
+def test_labels_of_a_path_must_exist(tagger, method):
+    with pytest.raises(LabelError, match=says("'X'", "D", "N", "V")):
+        getattr(tagger, method)(["D", "X", "N", "V"])
+    with pytest.raises(LabelError, match=says("3")):
+        getattr(tagger, method)([0, 1, 3, 0])
+    with pytest.raises(LabelError, match=says("-1")):
+        getattr(tagger, method)([0, 1, -1, 0])
+
+
+def test_names_need_label_names():
+    with pytest.raises(LabelError, match=says("'N'")):
+        tl.Trellis(EMIT).path_score(["N", "N", "N", "N"])
+
+
+@pytest.mark.parametrize("method", ["path_score", "log_prob"])
+def test_paths_must_have_the_length_of_the_sequence(tagger, batch, method):
+    with pytest.raises(ShapeError, match=says("path", "4", "3")):
+        getattr(tagger, method)([0, 1, 2])
+    with pytest.raises(ShapeError, match=says("path", "5", "6")):
+        getattr(batch, method)(np.zeros(6, int))
+    with pytest.raises(ShapeError, match=says("path", "sequence 1", "3", "2")):
+        getattr(batch, method)([[0, 0], [0, 0]])
+    with pytest.raises(ShapeError, match=says("2", "1")):
+        getattr(batch, method)([[0, 0]])
+
+
+@pytest.mark.parametrize("method", ["log_prob_of", "constrain"])
+def test_masks_must_have_the_shape_of_emit(tagger, batch, method):
+    with pytest.raises(ShapeError, match=says("allowed", "(4, 3)", "(3, 4)")):
+        getattr(tagger, method)(np.ones((3, 4), bool))
+    with pytest.raises(ShapeError, match=says("allowed", "(5, 3)", "(2, 3)")):
+        getattr(batch, method)(np.ones((2, 3), bool))
+
+
+def test_masks_must_be_boolean(tagger):
+    with pytest.raises(ShapeError, match=says("allowed", "bool", "float64")):
+        tagger.log_prob_of(np.ones((4, 3)))
+
+
+def test_constraints_that_name_nothing(tagger, batch):
+    with pytest.raises(LabelError, match=says("'X'")):
+        tagger.constrain({0: "X"})
+    with pytest.raises(LabelError, match=says("'X'")):
+        tagger.constrain(forced={0: "X"})
+    with pytest.raises(LabelError, match=says("7")):
+        tagger.constrain(forbidden={0: 7})
+    with pytest.raises(LabelError, match=says("'X'")):
+        tagger.constrain(forbidden_moves=[("D", "X")])
+    with pytest.raises(ShapeError, match=says("4")):
+        tagger.constrain(forced={4: "N"})
+    with pytest.raises(ShapeError, match=says("3")):
+        batch.constrain(forced={(1, 3): "N"})
+    with pytest.raises(ShapeError, match=says("2")):
+        batch.constrain(forced={(2, 0): "N"})
+    with pytest.raises(ShapeError, match=says("forbidden_moves", "(3, 3)", "(2, 2)")):
+        tagger.constrain(forbidden_moves=np.zeros((2, 2), bool))
+
+
+def infeasible():
+    """Three sequences of two; the second dies at its position 1."""
+    emit = np.zeros((6, 2))
+    emit[3] = -np.inf
+    return tl.Trellis(emit, offsets=[0, 2, 4, 6])
+
+
+ASKED = {
+    "viterbi": lambda trellis: trellis.viterbi(),
+    "marginals": lambda trellis: trellis.marginals(),
+    "posterior_decode": lambda trellis: trellis.posterior_decode(),
+    "sample": lambda trellis: trellis.sample(2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_no_path_names_sequence_and_position(method):
+    with pytest.raises(InfeasibleError, match=says("sequence 1", "position 1")) as caught:
+        ASKED[method](infeasible())
+    assert (caught.value.sequence, caught.value.position) == (1, 1)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.sequence, again.position, str(again)) == (1, 1, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda trellis: trellis.log_prob(np.zeros(6, int)),
+        lambda trellis: trellis.log_prob_of(np.ones((6, 2), bool)),
+        lambda trellis: trellis.entropy(),
+        lambda trellis: trellis.sample(2, random_state=0),
+    ],
+    ids=["log_prob", "log_prob_of", "entropy", "sample"],
+)
+def test_the_advice_can_be_followed(ask):
+    """These take no on_infeasible, so the message must not suggest it."""
+    with pytest.raises(InfeasibleError, match=says("sequence 1", "position 1")) as caught:
+        ask(infeasible())
+    assert "on_infeasible" not in str(caught.value)
+
+
+def automaton_without_end():
+    return tl.StateSpace.bioes(["B-X", "I-X", "E-X", "O", "S-X"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "position"),
+    [
+        ({"emit": np.zeros((3, 2)), "start": np.full(2, -np.inf)}, 0),
+        ({"emit": np.zeros((3, 2)), "trans": np.full((2, 2), -np.inf)}, 1),
+        ({"emit": np.zeros((3, 2)), "stop": np.full(2, -np.inf)}, 3),
+        ({"emit": np.array([[0.0, 0], [0, 0], [-np.inf, -np.inf]])}, 2),
+        # B-X is forced at the last position: every position is reached, but it may not end there.
+        (
+            {
+                "emit": np.array([[0.0] * 5, [0] + [-np.inf] * 4]),
+                "states": automaton_without_end(),
+            },
+            2,
+        ),
+        (
+            {
+                "emit": np.zeros((2, 2)),
+                "edge": np.stack([np.zeros((2, 2)), np.full((2, 2), -np.inf)]),
+            },
+            1,
+        ),
+    ],
+)
+def test_the_first_position_that_no_path_reaches(arrays, position):
+    trellis = tl.Trellis(**arrays)
+    assert trellis.is_feasible() is False
+    for method, ask in ASKED.items():
+        with pytest.raises(InfeasibleError, match=says(f"position {position}")) as caught:
+            ask(trellis)
+        assert (caught.value.sequence, caught.value.position) == (0, position), method
+
+
+@pytest.mark.parametrize("method", ["viterbi", "marginals", "posterior_decode"])
+def test_on_infeasible_is_raise_or_none(method):
+    with pytest.raises(ValueError, match=says("on_infeasible", "ignore", "raise", "none")):
+        getattr(tl.Trellis(EMIT), method)(on_infeasible="ignore")
+
+
+def test_arguments_out_of_range(tagger):
+    with pytest.raises(ValueError, match=says("n", "0")):
+        tagger.nbest(0)
+    with pytest.raises(ValueError, match=says("n", "-1")):
+        tagger.sample(-1)
+    with pytest.raises(ValueError, match=says("distance", "0")):
+        tagger.pair_marginals(0)
+    with pytest.raises(ValueError, match=says("n_threads", "0")):
+        tl.Trellis(EMIT, n_threads=0)
+    with pytest.raises(ValueError, match=says("semiring", "min-plus", "log-plus", "max-plus")):
+        tagger.forward("min-plus")
+    with pytest.raises(ValueError, match=says("semiring", "min-plus", "log-plus", "max-plus")):
+        tagger.backward("min-plus")
+
+
+def test_indexing_a_batch(batch):
+    assert batch[-1].lengths.tolist() == [3]
+    with pytest.raises(IndexError, match="2"):
+        batch[2]
+    with pytest.raises(ShapeError, match=says("5", "4")):
+        batch.split(np.zeros(4))
+
+
+def test_a_single_sequence_is_no_batch(tagger):
+    with pytest.raises(TypeError, match="single"):
+        len(tagger)
+    with pytest.raises(TypeError, match="single"):
+        tagger[0]
+
+
+def test_stacked_arrays_must_agree():
+    with pytest.raises(ShapeError, match=says("emit", "1", "(2, 4)", "3")):
+        tl.Trellis.stack([np.zeros((2, 3)), np.zeros((2, 4))])
+    with pytest.raises(ShapeError, match=says("edge", "2", "1")):
+        tl.Trellis.stack([np.zeros((2, 3))] * 2, edge=[np.zeros((2, 3, 3))])
+    with pytest.raises(ShapeError, match=says("edge", "(2, 3, 3)", "(1, 3, 3)")):
+        tl.Trellis.stack([np.zeros((2, 3))] * 2, edge=[np.zeros((T, 3, 3)) for T in (1, 3)])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "parts"),
+    [
+        ({"grad_emit": np.zeros((4, 2))}, ShapeError, ["grad_emit", "(4, 3)", "(4, 2)"]),
+        ({"grad_trans": np.zeros((2, 3))}, ShapeError, ["grad_trans", "(3, 3)", "(2, 3)"]),
+        ({"grad_start": [0.0, 0.0, 0.0]}, ShapeError, ["grad_start", "ndarray", "list"]),
+        ({"weight": np.ones(3)}, ShapeError, ["weight", "(2,)", "(3,)"]),
+        ({"weight": np.array([1.0, np.nan])}, ScoreError, ["weight[1]", "nan"]),
+        ({"offsets": [0, 5, 4]}, ShapeError, ["offsets", "5", "4"]),
+    ],
+)
+def test_gradient_buffers_must_fit(change, error, parts):
+    arguments = {"offsets": [0, 2, 4], "emit": EMIT, "trans": np.zeros((3, 3)), **change}
+    with pytest.raises(error, match=says(*parts)):
+        log_partition_grad(**arguments)
+
+
+def test_gradient_buffers_must_be_writable():
+    grad = np.zeros((4, 3))
+    grad.flags.writeable = False
+    with pytest.raises(ShapeError, match=says("grad_emit", "writ")):
+        log_partition_grad([0, 4], EMIT, grad_emit=grad)
+
+
+def test_every_error_is_also_a_built_in():
+    for error in (ShapeError, ScoreError, LabelError, InfeasibleError):
+        assert issubclass(error, TagloomError)
+        assert issubclass(error, ValueError)

@@ -1,0 +1,63 @@
+"""Equal scores: the lowest label at the last position, then at each one before it."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import tagloom as tl
+from strategies import SPACES, cases
+
+
+@settings(max_examples=150)
+@given(cases(spaces=(None, None, *SPACES), looks=("integers",)), st.integers(1, 12))
+def test_the_tie_rule_orders_nbest_and_viterbi(case, n):
+    for i, chain in enumerate(case.feasible().chains):
+        trellis = case.feasible().single(i)
+        expected = chain.nbest(n)
+        found = trellis.nbest(n)
+        assert [tuple(path) for path in found.paths] == [path for path, _ in expected]
+        assert list(found.scores) == [score for _, score in expected]
+        best = trellis.viterbi()
+        assert (tuple(best.path), best.score) == expected[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("Y", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 64, 65])
+def test_all_equal_gives_label_zero_for_any_number_of_labels(dtype, Y):
+    """Every width of the vector code must break ties alike."""
+    trellis = tl.Trellis(np.zeros((9, Y), dtype), np.zeros((Y, Y)))
+    assert_array_equal(trellis.viterbi().path, np.zeros(9))
+    assert_array_equal(trellis.posterior_decode().path, np.zeros(9))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("Y", [3, 4, 5, 8, 9, 16, 17, 31, 33])
+def test_ties_between_chosen_labels_in_wide_rows(dtype, Y):
+    """Two labels tie at the top of every position: the lower one wins wherever it lies."""
+    for low, high in itertools.combinations({0, 1, Y // 2, Y - 2, Y - 1}, 2):
+        low, high = min(low, high), max(low, high)
+        emit = np.zeros((6, Y), dtype)
+        emit[:, [low, high]] = 1.0
+        assert_array_equal(tl.Trellis(emit).viterbi().path, np.full(6, low))
+        # The tie is decided at the end: once `high` must be last, what precedes is still lowest.
+        stop = np.zeros(Y, dtype)
+        stop[high] = 1.0
+        path = tl.Trellis(emit, stop=stop).viterbi().path
+        assert_array_equal(path, [low] * 5 + [high])
+
+
+def test_ties_are_compared_from_the_end():
+    """Two best paths, 0 1 and 1 0: the second ends in the lower label."""
+    trans = np.array([[-5.0, 0.0], [0.0, -5.0]])
+    trellis = tl.Trellis(np.zeros((2, 2)), trans)
+    assert_array_equal(trellis.viterbi().path, [1, 0])
+    assert_array_equal(trellis.nbest(4).paths, [[1, 0], [0, 1], [0, 0], [1, 1]])
+
+
+def test_forbidden_labels_never_win_a_tie():
+    emit = np.array([[-np.inf, 0.0], [-np.inf, 0.0]])
+    assert_array_equal(tl.Trellis(emit).viterbi().path, [1, 1])
