@@ -21,7 +21,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.tools: $(BIN)/python
-	$(PIP) install 'scikit-build-core>=0.11' 'nanobind>=2.9' 'cmake>=3.20' ninja
+	$(PIP) install 'scikit-build-core>=0.11' 'nanobind>=3.1' 'cmake>=3.20' ninja \
+	  setuptools wheel setuptools_scm  # the last three build seqeval, which has no wheel
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(NATIVE)

@@ -57,7 +57,8 @@ void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
 
 // The flat index of the first NaN or +inf, or -1.
 template <class R>
-int64_t first_bad_score(const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array) {
+int64_t first_bad_score(
+    const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array) {
     const R* x = array.data();
     const int64_t n = array.size();
     nb::gil_scoped_release release;
@@ -87,14 +88,25 @@ DenseBatch<In> dense_batch(const Array<const In, 2>& emit, const Array<const int
     int64_t power = 1;
     for (int64_t k = 1; k < levels; ++k) power *= Y;
     require(Y > 0 && levels > 0 && G == power, "moves must be [k, Y^(k-1), Y, Y]");
-    require(int64_t(moves.shape(2)) == Y && int64_t(moves.shape(3)) == Y, "moves must be [k, Y^(k-1), Y, Y]");
-    require(int64_t(start.shape(0)) == Y && int64_t(stop.shape(0)) == Y, "start and stop must be [Y]");
+    require(int64_t(moves.shape(2)) == Y && int64_t(moves.shape(3)) == Y,
+            "moves must be [k, Y^(k-1), Y, Y]");
+    require(int64_t(start.shape(0)) == Y && int64_t(stop.shape(0)) == Y,
+            "start and stop must be [Y]");
     if (edge)
         require(G == 1 && int64_t(edge->shape(0)) == tokens && int64_t(edge->shape(1)) == Y &&
                     int64_t(edge->shape(2)) == Y,
                 "edge must be [tokens, Y, Y], with first-order moves");
-    return {Y, G, levels, moves.data(), start.data(), stop.data(), emit.data(), data_or_null(edge),
-            offsets.data(), int64_t(offsets.shape(0)) - 1, threads};
+    return {Y,
+            G,
+            levels,
+            moves.data(),
+            start.data(),
+            stop.data(),
+            emit.data(),
+            data_or_null(edge),
+            offsets.data(),
+            int64_t(offsets.shape(0)) - 1,
+            threads};
 }
 
 template <class In>
@@ -103,7 +115,8 @@ void dense_viterbi(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
                    Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
                    Array<int32_t, 1> path, Array<double, 1> score) {
     const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N, "wrong output shape");
+    require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N,
+            "wrong output shape");
     nb::gil_scoped_release release;
     viterbi(batch, path.data(), score.data());
 }
@@ -119,19 +132,22 @@ void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
     const int64_t N = batch.N, Y = batch.Y, tokens = emit.shape(0);
     require(int64_t(log_z.shape(0)) == N && int64_t(ok.shape(0)) == N, "wrong output shape");
     require(!weight || int64_t(weight->shape(0)) == N, "weight must be [N]");
-    require(!marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
-            "marginals must be [tokens, Y]");
+    require(
+        !marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
+        "marginals must be [tokens, Y]");
     require(!pairs || (batch.G == 1 && int64_t(pairs->shape(0)) == tokens &&
                        int64_t(pairs->shape(1)) == Y && int64_t(pairs->shape(2)) == Y),
             "pairs must be [tokens, Y, Y], with first-order moves");
-    require(!transitions || (transitions->shape(0) == moves.shape(0) &&
-                             transitions->shape(1) == moves.shape(1) &&
-                             int64_t(transitions->shape(2)) == Y && int64_t(transitions->shape(3)) == Y),
-            "transitions must have the shape of moves");
+    require(
+        !transitions ||
+            (transitions->shape(0) == moves.shape(0) && transitions->shape(1) == moves.shape(1) &&
+             int64_t(transitions->shape(2)) == Y && int64_t(transitions->shape(3)) == Y),
+        "transitions must have the shape of moves");
     require(!start_counts || int64_t(start_counts->shape(0)) == Y, "start_counts must be [Y]");
     require(!stop_counts || int64_t(stop_counts->shape(0)) == Y, "stop_counts must be [Y]");
-    const Expected<In> expected{data_or_null(marginals), data_or_null(pairs), data_or_null(transitions),
-                                data_or_null(start_counts), data_or_null(stop_counts)};
+    const Expected<In> expected{data_or_null(marginals), data_or_null(pairs),
+                                data_or_null(transitions), data_or_null(start_counts),
+                                data_or_null(stop_counts)};
     const double* weights = data_or_null(weight);
     nb::gil_scoped_release release;
     sum(batch, weights, expected, log_z.data(), ok.data());
@@ -140,12 +156,15 @@ void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
 // ---------------------------------------------------------------------------------------------
 // Automata
 
-Automaton make_automaton(int64_t n_labels, Array<const int32_t, 1> label, Array<const int32_t, 1> src,
-                         Array<const int32_t, 1> dst, Array<const double, 1> score,
-                         Array<const double, 1> start, Array<const double, 1> stop) {
+Automaton make_automaton(int64_t n_labels, Array<const int32_t, 1> label,
+                         Array<const int32_t, 1> src, Array<const int32_t, 1> dst,
+                         Array<const double, 1> score, Array<const double, 1> start,
+                         Array<const double, 1> stop) {
     const int64_t S = label.shape(0), M = src.shape(0);
-    require(int64_t(dst.shape(0)) == M && int64_t(score.shape(0)) == M, "src, dst and score must be [M]");
-    require(int64_t(start.shape(0)) == S && int64_t(stop.shape(0)) == S, "label, start and stop must be [S]");
+    require(int64_t(dst.shape(0)) == M && int64_t(score.shape(0)) == M,
+            "src, dst and score must be [M]");
+    require(int64_t(start.shape(0)) == S && int64_t(stop.shape(0)) == S,
+            "label, start and stop must be [S]");
     for (int64_t s = 0; s < S; ++s)
         require(label(s) >= 0 && label(s) < n_labels, "label out of range");
     for (int64_t m = 0; m < M; ++m) {
@@ -218,24 +237,30 @@ void automaton_scores(const Automaton& a, Array<const In, 2> emit, Maybe<const I
 
 template <class In>
 void automaton_log_partition(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
-                             Array<const int64_t, 1> offsets, int64_t threads, Array<double, 1> log_z) {
+                             Array<const int64_t, 1> offsets, int64_t threads,
+                             Array<double, 1> log_z) {
     const Ragged<In> batch(a, emit, edge, offsets);
     require(int64_t(log_z.shape(0)) == batch.N, "wrong output shape");
     nb::gil_scoped_release release;
     std::fill_n(log_z.data(), batch.N, 0.0);
-    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { log_z.data()[i] = log_partition(a, x); });
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
+        log_z.data()[i] = log_partition(a, x);
+    });
 }
 
 template <class In>
 void automaton_sum(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
                    Array<const int64_t, 1> offsets, int64_t threads, Maybe<const double, 1> weight,
                    Array<double, 1> log_z, Maybe<In, 2> marginals, Maybe<In, 3> pairs,
-                   Maybe<double, 1> moves, Maybe<double, 1> start_counts, Maybe<double, 1> stop_counts) {
+                   Maybe<double, 1> moves, Maybe<double, 1> start_counts,
+                   Maybe<double, 1> stop_counts) {
     const Ragged<In> batch(a, emit, edge, offsets);
     const int64_t Y = a.Y, M = a.moves(), S = a.states(), tokens = emit.shape(0), N = batch.N;
-    require(int64_t(log_z.shape(0)) == N && (!weight || int64_t(weight->shape(0)) == N), "must be [N]");
-    require(!marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
-            "marginals must be [tokens, Y]");
+    require(int64_t(log_z.shape(0)) == N && (!weight || int64_t(weight->shape(0)) == N),
+            "must be [N]");
+    require(
+        !marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
+        "marginals must be [tokens, Y]");
     require(!pairs || (int64_t(pairs->shape(0)) == tokens && int64_t(pairs->shape(1)) == Y &&
                        int64_t(pairs->shape(2)) == Y),
             "pairs must be [tokens, Y, Y]");
@@ -292,16 +317,23 @@ void automaton_viterbi(const Automaton& a, Array<const In, 2> emit, Maybe<const 
     const Ragged<In> batch(a, emit, edge, offsets);
     require(path.shape(0) == emit.shape(0), "wrong output shape");
     nb::gil_scoped_release release;
-    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { viterbi(a, x, path.data() + batch.first(i)); });
+    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
+        viterbi(a, x, path.data() + batch.first(i));
+    });
 }
+
+using PathsAndScores =
+    nb::typed<nb::list, nb::typed<nb::tuple, nb::ndarray<nb::numpy, int32_t, nb::ndim<2>>,
+                                  nb::ndarray<nb::numpy, double, nb::ndim<1>>>>;
 
 // A list with (paths [k, T], scores [k]) for each sequence, k <= n.
 template <class In>
-nb::list automaton_nbest(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
-                         Array<const int64_t, 1> offsets, int64_t n, int64_t threads) {
+PathsAndScores automaton_nbest(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
+                               Array<const int64_t, 1> offsets, int64_t n, int64_t threads) {
     const Ragged<In> batch(a, emit, edge, offsets);
     std::vector<std::vector<int32_t>> paths(batch.N);
-    std::vector<std::vector<double>> scores(batch.N, std::vector<double>(1, 0.0));  // the empty path
+    std::vector<std::vector<double>> scores(batch.N,
+                                            std::vector<double>(1, 0.0));  // the empty path
     {
         nb::gil_scoped_release release;
         batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
@@ -310,21 +342,23 @@ nb::list automaton_nbest(const Automaton& a, Array<const In, 2> emit, Maybe<cons
                 scores[i][k] = path_score(a, x, paths[i].data() + k * x.T);
         });
     }
-    nb::list out;
+    PathsAndScores out;
     for (int64_t i = 0; i < batch.N; ++i) {
         const size_t k = scores[i].size(), T = offsets(i + 1) - offsets(i);
-        out.append(nb::make_tuple(to_numpy(std::move(paths[i]), {k, T}), to_numpy(std::move(scores[i]), {k})));
+        out.append(nb::make_tuple(to_numpy(std::move(paths[i]), {k, T}),
+                                  to_numpy(std::move(scores[i]), {k})));
     }
     return out;
 }
 
 template <class In>
 void automaton_sample(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
-                      Array<const int64_t, 1> offsets, Array<const double, 2> uniform, int64_t threads,
-                      Array<int32_t, 2> paths) {
+                      Array<const int64_t, 1> offsets, Array<const double, 2> uniform,
+                      int64_t threads, Array<int32_t, 2> paths) {
     const Ragged<In> batch(a, emit, edge, offsets);
     const int64_t n = uniform.shape(0), tokens = emit.shape(0);
-    require(int64_t(uniform.shape(1)) == tokens && int64_t(paths.shape(0)) == n && int64_t(paths.shape(1)) == tokens,
+    require(int64_t(uniform.shape(1)) == tokens && int64_t(paths.shape(0)) == n &&
+                int64_t(paths.shape(1)) == tokens,
             "uniform and paths must be [n, tokens]");
     nb::gil_scoped_release release;
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
@@ -339,14 +373,17 @@ void automaton_entropy(const Automaton& a, Array<const In, 2> emit, Maybe<const 
     require(int64_t(out.shape(0)) == batch.N, "wrong output shape");
     nb::gil_scoped_release release;
     std::fill_n(out.data(), batch.N, 0.0);
-    batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) { out.data()[i] = entropy(a, x); });
+    batch.each(threads,
+               [&](int64_t i, const Sequence<In>& x, int64_t) { out.data()[i] = entropy(a, x); });
 }
 
 template <class In>
-int64_t automaton_first_dead_position(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge) {
+int64_t automaton_first_dead_position(const Automaton& a, Array<const In, 2> emit,
+                                      Maybe<const In, 3> edge) {
     const int64_t T = emit.shape(0);
     require(int64_t(emit.shape(1)) == a.Y, "emit must be [T, Y]");
-    require(!edge || (int64_t(edge->shape(0)) == T && int64_t(edge->shape(1)) == a.Y && int64_t(edge->shape(2)) == a.Y),
+    require(!edge || (int64_t(edge->shape(0)) == T && int64_t(edge->shape(1)) == a.Y &&
+                      int64_t(edge->shape(2)) == a.Y),
             "edge must be [T, Y, Y]");
     nb::gil_scoped_release release;
     return first_dead_position(a, Sequence<In>{emit.data(), data_or_null(edge), T});
@@ -354,7 +391,8 @@ int64_t automaton_first_dead_position(const Automaton& a, Array<const In, 2> emi
 
 template <class In>
 void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 3> edge,
-                          Array<const int64_t, 1> offsets, Array<const int32_t, 1> path, Array<double, 1> score) {
+                          Array<const int64_t, 1> offsets, Array<const int32_t, 1> path,
+                          Array<double, 1> score) {
     const Ragged<In> batch(a, emit, edge, offsets);
     require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N, "wrong shape");
     nb::gil_scoped_release release;
@@ -365,53 +403,63 @@ void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<con
 template <class R>
 void bind_for(nb::module_& m, nb::class_<Automaton>& automaton) {
     m.def("first_bad_score", first_bad_score<R>, nb::arg("array").noconvert());
-    m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"), nb::arg("moves"),
-          nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(), nb::arg("threads"),
-          nb::arg("path").noconvert(), nb::arg("score").noconvert());
-    m.def("dense_sum", dense_sum<R>, nb::arg("emit").noconvert(), nb::arg("offsets"), nb::arg("moves"),
-          nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(), nb::arg("threads"),
-          nb::arg("weight").none(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert(),
-          nb::arg("marginals").noconvert() = nb::none(), nb::arg("pairs").noconvert() = nb::none(),
-          nb::arg("transitions").noconvert() = nb::none(), nb::arg("start_counts").noconvert() = nb::none(),
+    m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
+          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
+          nb::arg("threads"), nb::arg("path").noconvert(), nb::arg("score").noconvert());
+    m.def("dense_sum", dense_sum<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
+          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
+          nb::arg("threads"), nb::arg("weight").none(), nb::arg("log_z").noconvert(),
+          nb::arg("ok").noconvert(), nb::arg("marginals").noconvert() = nb::none(),
+          nb::arg("pairs").noconvert() = nb::none(),
+          nb::arg("transitions").noconvert() = nb::none(),
+          nb::arg("start_counts").noconvert() = nb::none(),
           nb::arg("stop_counts").noconvert() = nb::none());
     automaton
-        .def("scores", automaton_scores<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
-             nb::arg("sum"), nb::arg("forwards"), nb::arg("threads"), nb::arg("out").noconvert())
-        .def("log_partition", automaton_log_partition<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
-             nb::arg("offsets"), nb::arg("threads"), nb::arg("log_z").noconvert())
-        .def("sum", automaton_sum<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
-             nb::arg("threads"), nb::arg("weight").none(), nb::arg("log_z").noconvert(),
-             nb::arg("marginals").noconvert() = nb::none(), nb::arg("pairs").noconvert() = nb::none(),
-             nb::arg("moves").noconvert() = nb::none(), nb::arg("start_counts").noconvert() = nb::none(),
+        .def("scores", automaton_scores<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("sum"), nb::arg("forwards"), nb::arg("threads"),
+             nb::arg("out").noconvert())
+        .def("log_partition", automaton_log_partition<R>, nb::arg("emit").noconvert(),
+             nb::arg("edge").none(), nb::arg("offsets"), nb::arg("threads"),
+             nb::arg("log_z").noconvert())
+        .def("sum", automaton_sum<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("threads"), nb::arg("weight").none(),
+             nb::arg("log_z").noconvert(), nb::arg("marginals").noconvert() = nb::none(),
+             nb::arg("pairs").noconvert() = nb::none(), nb::arg("moves").noconvert() = nb::none(),
+             nb::arg("start_counts").noconvert() = nb::none(),
              nb::arg("stop_counts").noconvert() = nb::none())
-        .def("distant_pairs", automaton_distant_pairs<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
-             nb::arg("offsets"), nb::arg("distance"), nb::arg("threads"), nb::arg("pairs").noconvert())
+        .def("distant_pairs", automaton_distant_pairs<R>, nb::arg("emit").noconvert(),
+             nb::arg("edge").none(), nb::arg("offsets"), nb::arg("distance"), nb::arg("threads"),
+             nb::arg("pairs").noconvert())
         .def("viterbi", automaton_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
              nb::arg("offsets"), nb::arg("threads"), nb::arg("path").noconvert())
-        .def("nbest", automaton_nbest<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
-             nb::arg("n"), nb::arg("threads"))
-        .def("sample", automaton_sample<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(), nb::arg("offsets"),
-             nb::arg("uniform"), nb::arg("threads"), nb::arg("paths").noconvert())
+        .def("nbest", automaton_nbest<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("n"), nb::arg("threads"))
+        .def("sample", automaton_sample<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
+             nb::arg("offsets"), nb::arg("uniform"), nb::arg("threads"),
+             nb::arg("paths").noconvert())
         .def("entropy", automaton_entropy<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
              nb::arg("offsets"), nb::arg("threads"), nb::arg("out").noconvert())
         .def("first_dead_position", automaton_first_dead_position<R>, nb::arg("emit").noconvert(),
              nb::arg("edge").none())
-        .def("path_score", automaton_path_score<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
-             nb::arg("offsets"), nb::arg("path"), nb::arg("score").noconvert());
+        .def("path_score", automaton_path_score<R>, nb::arg("emit").noconvert(),
+             nb::arg("edge").none(), nb::arg("offsets"), nb::arg("path"),
+             nb::arg("score").noconvert());
 }
 
 }  // namespace
 
 void bind_trellis(nb::module_& m) {
-    m.def("instruction_sets", instruction_sets, "Names of those this machine can run, narrowest first.");
+    m.def("instruction_sets", instruction_sets,
+          "Names of those this machine can run, narrowest first.");
     m.def("instruction_set", [] { return kernels().name; }, "The one in use.");
-    m.def("use_instruction_set", use_instruction_set, nb::arg("name"), "False if this machine cannot run it.");
+    m.def("use_instruction_set", use_instruction_set, nb::arg("name"),
+          "False if this machine cannot run it.");
     nb::class_<Automaton> automaton(m, "Automaton");
     automaton.def(
         "__init__",
-        [](Automaton* self, int64_t n_labels, Array<const int32_t, 1> label, Array<const int32_t, 1> src,
-           Array<const int32_t, 1> dst, Array<const double, 1> score, Array<const double, 1> start,
-           Array<const double, 1> stop) {
+        [](Automaton* self, int64_t n_labels, Array<const int32_t, 1> label,
+           Array<const int32_t, 1> src, Array<const int32_t, 1> dst, Array<const double, 1> score,
+           Array<const double, 1> start, Array<const double, 1> stop) {
             new (self) Automaton(make_automaton(n_labels, label, src, dst, score, start, stop));
         },
         nb::arg("n_labels"), nb::arg("label"), nb::arg("src"), nb::arg("dst"), nb::arg("score"),

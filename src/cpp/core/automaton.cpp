@@ -105,13 +105,13 @@ double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* be
     for (int64_t t = x.T - 1; t > 0; --t)
         for (int64_t s = 0; s < S; ++s) {
             const int64_t* out = &a.by_src[a.out_of[s]];
-            beta[(t - 1) * S + s] =
-                fold_terms(fold, a.out_of[s + 1] - a.out_of[s], [&](int64_t i) {
-                    const int64_t m = out[i], to = a.dst[m];
-                    return move_score(a, x, t, m) + emission(a, x, t, to) + beta[t * S + to];
-                });
+            beta[(t - 1) * S + s] = fold_terms(fold, a.out_of[s + 1] - a.out_of[s], [&](int64_t i) {
+                const int64_t m = out[i], to = a.dst[m];
+                return move_score(a, x, t, m) + emission(a, x, t, to) + beta[t * S + to];
+            });
         }
-    return fold_terms(fold, S, [&](int64_t s) { return a.start[s] + emission(a, x, 0, s) + beta[s]; });
+    return fold_terms(fold, S,
+                      [&](int64_t s) { return a.start[s] + emission(a, x, 0, s) + beta[s]; });
 }
 
 template <class In>
@@ -134,7 +134,8 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
             if (t == T - 1 && expected.stop) expected.stop[s] += weight * p;
         }
         if (expected.marginals)
-            for (int64_t y = 0; y < Y; ++y) expected.marginals[t * Y + y] = static_cast<In>(gamma[y]);
+            for (int64_t y = 0; y < Y; ++y)
+                expected.marginals[t * Y + y] = static_cast<In>(gamma[y]);
         if (t == 0 || !(expected.pairs || expected.moves)) continue;
         std::fill(xi.begin(), xi.end(), 0.0);
         for (int64_t s = 0; s < S; ++s) {
@@ -148,7 +149,8 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
             }
         }
         if (expected.pairs)
-            for (int64_t j = 0; j < Y * Y; ++j) expected.pairs[t * Y * Y + j] = static_cast<In>(xi[j]);
+            for (int64_t j = 0; j < Y * Y; ++j)
+                expected.pairs[t * Y * Y + j] = static_cast<In>(xi[j]);
     }
     return log_z;
 }
@@ -162,28 +164,31 @@ void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, 
     const double log_z = forward(a, x, Fold::log_sum, alpha.data());
     if (log_z == kMinusInf) return;
     backward(a, x, Fold::log_sum, beta.data());
-    // K[t][m] = Pr(move m into t | its source at t - 1): a chain of true probabilities, so products of
-    // any number of them are stable. The last `distance` of them are kept.
+    // K[t][m] = Pr(move m into t | its source at t - 1): a chain of true probabilities, so products
+    // of any number of them are stable. The last `distance` of them are kept.
     std::vector<double> ring(distance * M), joint(Y * S), next(Y * S);
     for (int64_t t = 1; t < T; ++t) {
         double* K = &ring[t % distance * M];
         for (int64_t m = 0; m < M; ++m) {
             const double from = beta[(t - 1) * S + a.src[m]];
-            K[m] = from == kMinusInf ? 0
-                                     : std::exp(move_score(a, x, t, m) + emission(a, x, t, a.dst[m]) +
-                                                beta[t * S + a.dst[m]] - from);
+            K[m] = from == kMinusInf
+                       ? 0
+                       : std::exp(move_score(a, x, t, m) + emission(a, x, t, a.dst[m]) +
+                                  beta[t * S + a.dst[m]] - from);
         }
         const int64_t first = t - distance;
         if (first < 0) continue;
         // joint[y, s] = Pr(label y at `first`, state s now), carried from `first` to t.
         std::fill(joint.begin(), joint.end(), 0.0);
         for (int64_t s = 0; s < S; ++s)
-            joint[a.label[s] * S + s] = std::exp(alpha[first * S + s] + beta[first * S + s] - log_z);
+            joint[a.label[s] * S + s] =
+                std::exp(alpha[first * S + s] + beta[first * S + s] - log_z);
         for (int64_t u = first + 1; u <= t; ++u) {
             std::fill(next.begin(), next.end(), 0.0);
             const double* step = &ring[u % distance * M];
             for (int64_t y = 0; y < Y; ++y)
-                for (int64_t m = 0; m < M; ++m) next[y * S + a.dst[m]] += joint[y * S + a.src[m]] * step[m];
+                for (int64_t m = 0; m < M; ++m)
+                    next[y * S + a.dst[m]] += joint[y * S + a.src[m]] * step[m];
             joint.swap(next);
         }
         for (int64_t y = 0; y < Y; ++y) {
@@ -208,7 +213,8 @@ struct BestPaths {
 };
 
 // Whether the best path to s comes before the one to r at position t, when both score the same.
-bool tie_before(const Automaton& a, const std::vector<int32_t>& arrival, int64_t t, int64_t s, int64_t r) {
+bool tie_before(const Automaton& a, const std::vector<int32_t>& arrival, int64_t t, int64_t s,
+                int64_t r) {
     const int64_t S = a.states();
     for (; s != r; --t) {
         if (a.label[s] != a.label[r]) return a.label[s] < a.label[r];
@@ -287,7 +293,8 @@ struct Derivation {
 template <class In>
 class NBestSearch {
   public:
-    NBestSearch(const Automaton& a, const Sequence<In>& x) : a_(a), x_(x), best_(a, x), S_(a.states()) {}
+    NBestSearch(const Automaton& a, const Sequence<In>& x)
+        : a_(a), x_(x), best_(a, x), S_(a.states()) {}
 
     // Makes sure that the stop has rank + 1 derivations, if there are that many.
     bool ensure(int64_t rank) {
@@ -304,7 +311,9 @@ class NBestSearch {
                 node.exhausted = true;
                 continue;
             }
-            const auto later = [&](const Derivation& p, const Derivation& q) { return before(want.t, q, p); };
+            const auto later = [&](const Derivation& p, const Derivation& q) {
+                return before(want.t, q, p);
+            };
             std::pop_heap(node.waiting.begin(), node.waiting.end(), later);
             const Derivation d = node.waiting.back();
             node.waiting.pop_back();
@@ -325,8 +334,8 @@ class NBestSearch {
 
   private:
     struct Node {
-        std::vector<Derivation> found;    // in order
-        std::vector<Derivation> waiting;  // heap
+        std::vector<Derivation> found;      // in order
+        std::vector<Derivation> waiting;    // heap
         Derivation pending = {0.0, -1, 0};  // follows found.back(), once its source has that rank
         bool exhausted = false;
     };
@@ -385,7 +394,9 @@ class NBestSearch {
             const double score = arrive(t, m, 0);
             if (score > kMinusInf) node.waiting.push_back({score, static_cast<int32_t>(m), 0});
         }
-        const auto later = [&](const Derivation& p, const Derivation& q) { return before(t, q, p); };
+        const auto later = [&](const Derivation& p, const Derivation& q) {
+            return before(t, q, p);
+        };
         std::make_heap(node.waiting.begin(), node.waiting.end(), later);
         return node;
     }
@@ -405,7 +416,9 @@ class NBestSearch {
         }
         node.pending.rank = 0;
         node.waiting.push_back({arrive(t, next.move, next.rank), next.move, next.rank});
-        const auto later = [&](const Derivation& p, const Derivation& q) { return before(t, q, p); };
+        const auto later = [&](const Derivation& p, const Derivation& q) {
+            return before(t, q, p);
+        };
         std::push_heap(node.waiting.begin(), node.waiting.end(), later);
         return true;
     }
@@ -468,7 +481,8 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
             const double total = alpha[t * S + state] - emission(a, x, t, state);
             weight.assign(a.into[state + 1] - m0, 0.0);
             for (size_t i = 0; i < weight.size(); ++i)
-                weight[i] = std::exp(alpha[(t - 1) * S + a.src[m0 + i]] + move_score(a, x, t, m0 + i) - total);
+                weight[i] = std::exp(alpha[(t - 1) * S + a.src[m0 + i]] +
+                                     move_score(a, x, t, m0 + i) - total);
             state = a.src[m0 + draw(u[t - 1])];
         }
     }
@@ -478,8 +492,8 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
 template <class In>
 double entropy(const Automaton& a, const Sequence<In>& x) {
     // h[s] = entropy of the path so far, given that it is in s now:
-    // h[t, s] = sum over moves m into s of q (h[t-1, src] - log q), q = Pr(m | s at t): a sum of terms
-    // that are not negative, so nothing cancels.
+    // h[t, s] = sum over moves m into s of q (h[t-1, src] - log q), q = Pr(m | s at t): a sum of
+    // terms that are not negative, so nothing cancels.
     const int64_t S = a.states(), T = x.T;
     std::vector<double> alpha(2 * S), h(2 * S, 0.0);
     forward_start(a, x, alpha.data());
@@ -496,14 +510,16 @@ double entropy(const Automaton& a, const Sequence<In>& x) {
             if (now[s] == kMinusInf) continue;
             const double total = now[s] - emission(a, x, t, s);
             for (int64_t m = a.into[s]; m < a.into[s + 1]; ++m)
-                now_h[s] += term(std::min(0.0, old[a.src[m]] + move_score(a, x, t, m) - total), old_h[a.src[m]]);
+                now_h[s] += term(std::min(0.0, old[a.src[m]] + move_score(a, x, t, m) - total),
+                                 old_h[a.src[m]]);
         }
     }
     const double *last = &alpha[(T - 1) % 2 * S], *last_h = &h[(T - 1) % 2 * S];
     const double log_z = forward_total(a, Fold::log_sum, last);
-    if (log_z == kMinusInf) return std::numeric_limits<double>::quiet_NaN();
+    if (log_z == kMinusInf) return 0;
     double sum = 0;
-    for (int64_t s = 0; s < S; ++s) sum += term(std::min(0.0, last[s] + a.stop[s] - log_z), last_h[s]);
+    for (int64_t s = 0; s < S; ++s)
+        sum += term(std::min(0.0, last[s] + a.stop[s] - log_z), last_h[s]);
     return sum;
 }
 
@@ -527,7 +543,8 @@ template <class In>
 double path_score(const Automaton& a, const Sequence<In>& x, const int32_t* path) {
     if (x.T == 0) return 0;
     int64_t state = 0;
-    while (state < a.states() && !(a.label[state] == path[0] && a.start[state] > kMinusInf)) ++state;
+    while (state < a.states() && !(a.label[state] == path[0] && a.start[state] > kMinusInf))
+        ++state;
     if (state == a.states()) return kMinusInf;
     double sum = a.start[state] + emission(a, x, 0, state);
     for (int64_t t = 1; t < x.T; ++t) {
@@ -541,19 +558,20 @@ double path_score(const Automaton& a, const Sequence<In>& x, const int32_t* path
     return sum + a.stop[state];
 }
 
-#define TL_INSTANTIATE(In)                                                                      \
-    template double forward<In>(const Automaton&, const Sequence<In>&, Fold, double*);          \
-    template double backward<In>(const Automaton&, const Sequence<In>&, Fold, double*);         \
-    template double log_partition<In>(const Automaton&, const Sequence<In>&);                   \
-    template double expectations<In>(const Automaton&, const Sequence<In>&, double,             \
-                                     const AutomatonExpected<In>&);                             \
-    template void distant_pairs<In>(const Automaton&, const Sequence<In>&, int64_t, In*);       \
-    template bool viterbi<In>(const Automaton&, const Sequence<In>&, int32_t*);                 \
-    template int64_t nbest<In>(const Automaton&, const Sequence<In>&, int64_t, std::vector<int32_t>&); \
-    template bool sample<In>(const Automaton&, const Sequence<In>&, int64_t, const double*, int64_t,   \
-                             int32_t*);                                                         \
-    template double entropy<In>(const Automaton&, const Sequence<In>&);                         \
-    template int64_t first_dead_position<In>(const Automaton&, const Sequence<In>&);            \
+#define TL_INSTANTIATE(In)                                                                  \
+    template double forward<In>(const Automaton&, const Sequence<In>&, Fold, double*);      \
+    template double backward<In>(const Automaton&, const Sequence<In>&, Fold, double*);     \
+    template double log_partition<In>(const Automaton&, const Sequence<In>&);               \
+    template double expectations<In>(const Automaton&, const Sequence<In>&, double,         \
+                                     const AutomatonExpected<In>&);                         \
+    template void distant_pairs<In>(const Automaton&, const Sequence<In>&, int64_t, In*);   \
+    template bool viterbi<In>(const Automaton&, const Sequence<In>&, int32_t*);             \
+    template int64_t nbest<In>(const Automaton&, const Sequence<In>&, int64_t,              \
+                               std::vector<int32_t>&);                                      \
+    template bool sample<In>(const Automaton&, const Sequence<In>&, int64_t, const double*, \
+                             int64_t, int32_t*);                                            \
+    template double entropy<In>(const Automaton&, const Sequence<In>&);                     \
+    template int64_t first_dead_position<In>(const Automaton&, const Sequence<In>&);        \
     template double path_score<In>(const Automaton&, const Sequence<In>&, const int32_t*);
 TL_INSTANTIATE(float)
 TL_INSTANTIATE(double)

@@ -1,6 +1,6 @@
 // Any automaton over labels, in log space and double: the reference that the dense kernels are
-// tested against, the answer where scaled probabilities underflow, and the only layout for pruned and
-// user-made state spaces.
+// tested against, the answer where scaled probabilities underflow, and the only layout for pruned
+// and user-made state spaces.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace tagloom {
 
 // Moves sorted by the state they lead to (CSR), with a second index by the state they leave.
 struct Automaton {
-    int64_t Y = 0;                     // labels
-    std::vector<int32_t> label;        // [S] of each state
-    std::vector<int32_t> src, dst;     // [M] sorted by dst
-    std::vector<double> score;         // [M]
-    std::vector<double> start, stop;   // [S] -inf where a path may not start or stop
-    std::vector<int64_t> into;         // [S + 1] moves into s are into[s] .. into[s + 1]
-    std::vector<int64_t> out_of;       // [S + 1] moves out of s are by_src[out_of[s]] ...
-    std::vector<int64_t> by_src;       // [M]
+    int64_t Y = 0;                    // labels
+    std::vector<int32_t> label;       // [S] of each state
+    std::vector<int32_t> src, dst;    // [M] sorted by dst
+    std::vector<double> score;        // [M]
+    std::vector<double> start, stop;  // [S] -inf where a path may not start or stop
+    std::vector<int64_t> into;        // [S + 1] moves into s are into[s] .. into[s + 1]
+    std::vector<int64_t> out_of;      // [S + 1] moves out of s are by_src[out_of[s]] ...
+    std::vector<int64_t> by_src;      // [M]
 
     int64_t states() const { return static_cast<int64_t>(label.size()); }
     int64_t moves() const { return static_cast<int64_t>(src.size()); }
@@ -47,11 +47,11 @@ double log_partition(const Automaton& a, const Sequence<In>& x);
 // Expectations of one sequence, each counted `weight` times; null for what is not wanted.
 template <class In>
 struct AutomatonExpected {
-    In* marginals = nullptr;     // [T, Y] this sequence
-    In* pairs = nullptr;         // [T, Y, Y] this sequence, row 0 zero
-    double* moves = nullptr;     // [M] +=
-    double* start = nullptr;     // [S] +=
-    double* stop = nullptr;      // [S] +=
+    In* marginals = nullptr;  // [T, Y] this sequence
+    In* pairs = nullptr;      // [T, Y, Y] this sequence, row 0 zero
+    double* moves = nullptr;  // [M] +=
+    double* start = nullptr;  // [S] +=
+    double* stop = nullptr;   // [S] +=
 };
 template <class In>
 double expectations(const Automaton& a, const Sequence<In>& x, double weight,
@@ -74,7 +74,7 @@ template <class In>
 bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* uniform,
             int64_t row_stride, int32_t* paths);
 
-// Entropy of the distribution over paths, in nats; NaN when there is no path.
+// Entropy of the distribution over paths, in nats; 0 when there is no path.
 template <class In>
 double entropy(const Automaton& a, const Sequence<In>& x);
 

@@ -36,13 +36,15 @@ struct OwnedMoves {
     std::vector<R> matrices, start, stop;
     Moves<R> view;
 
+    OwnedMoves() = default;
     template <class In>
     OwnedMoves(const DenseBatch<In>& batch, const double* matrices_, const double* stop_,
                int64_t stride, double pad)
         : matrices(padded<R>(matrices_, batch.levels * batch.G * batch.Y, batch.Y, stride, pad)),
           start(batch.start, batch.start + batch.Y),
           stop(stop_, stop_ + batch.Y),
-          view{batch.Y, batch.G, batch.levels, stride, matrices.data(), start.data(), stop.data()} {}
+          view{batch.Y, batch.G, batch.levels, stride, matrices.data(), start.data(), stop.data()} {
+    }
 };
 
 // How a batch is cut: sequences by descending length; groups of lanes first, then single ones.
@@ -147,7 +149,8 @@ void viterbi_single(const DenseBatch<In>& batch, const Moves<double>& moves, int
 // The score of sequence i's path, in double; -inf if the path is -1.
 template <class In>
 double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
-    const int64_t Y = batch.Y, G = batch.G, first = batch.offsets[i], T = batch.offsets[i + 1] - first;
+    const int64_t Y = batch.Y, G = batch.G, first = batch.offsets[i],
+                  T = batch.offsets[i + 1] - first;
     int64_t state = path[first];
     if (state < 0) return kMinusInf;
     double sum = batch.start[state] + batch.emit[first * Y + state];
@@ -181,13 +184,17 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     std::fill_n(score, batch.N, 0.0);  // of empty sequences
 
     const int64_t n_moves = batch.levels * S * Y;
-    OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
-    OwnedMoves<float> many(batch, batch.moves, batch.stop, Y, kMinusInf);
-    std::vector<float> transposed(plan.singles ? n_moves : 0);
-    for (int64_t j = 0; j < static_cast<int64_t>(transposed.size()); ++j)
-        transposed[j / (Y * Y) * (Y * Y) + j % Y * Y + j / Y % Y] = many.matrices[j];
-    const double largest = std::max(largest_finite(batch.moves, n_moves),
-                                    largest_finite(batch.stop, Y));
+    const OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
+    OwnedMoves<float> many;
+    std::vector<float> transposed;
+    double largest = 0;
+    if (plan.singles > 0) {
+        many = OwnedMoves<float>(batch, batch.moves, batch.stop, Y, kMinusInf);
+        transposed.resize(n_moves);
+        for (int64_t j = 0; j < n_moves; ++j)
+            transposed[j / (Y * Y) * (Y * Y) + j % Y * Y + j / Y % Y] = many.matrices[j];
+        largest = std::max(largest_finite(batch.moves, n_moves), largest_finite(batch.stop, Y));
+    }
     std::vector<Scratch<double>> single_scratch(plan.threads);
     std::vector<Scratch<float>> lane_scratch(plan.threads);
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t worker) {
@@ -277,7 +284,10 @@ struct Trial {
     int64_t n_transitions, Y;
 
     Trial(const DenseBatch<In>& batch, const Expected<In>& goal_, bool guard)
-        : goal(goal_), own(goal_), n_transitions(batch.levels * batch.G * batch.Y * batch.Y), Y(batch.Y) {
+        : goal(goal_),
+          own(goal_),
+          n_transitions(batch.levels * batch.G * batch.Y * batch.Y),
+          Y(batch.Y) {
         if (!guard || !(goal.transitions || goal.start || goal.stop)) return;
         counts.assign(n_transitions + 2 * Y, 0.0);
         if (goal.transitions) own.transitions = counts.data();
@@ -373,7 +383,8 @@ void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group<In> group, 
     std::vector<int64_t> sequence(group.sequence, group.sequence + group.n);
     while (!sequence.empty()) {
         task.n = sequence.size();
-        for (int64_t l = 0; l < task.n; ++l) weight[l] = call.weight ? call.weight[sequence[l]] : 1.0;
+        for (int64_t l = 0; l < task.n; ++l)
+            weight[l] = call.weight ? call.weight[sequence[l]] : 1.0;
         run(task);
         int64_t kept = 0;
         for (int64_t l = 0; l < task.n; ++l) {
@@ -425,12 +436,19 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
 
     // With edge scores the exponentials differ at every position: the kernel takes them.
     const double* matrices = batch.edge ? batch.moves : probabilities.matrices.data();
-    OwnedMoves<double> one(batch, matrices, probabilities.stop.data(), round_up(Y, 8),
-                           batch.edge ? kMinusInf : 0.0);
-    OwnedMoves<In> many(batch, matrices, probabilities.stop.data(), Y, 0.0);
-    OwnedMoves<double> wide(batch, matrices, probabilities.stop.data(), Y, 0.0);
-    const SumCall<In> call{batch, weight, {probabilities.offset.data(), probabilities.stop_offset},
-                           guard, backward, lanes, log_z, ok};
+    const double* stop = probabilities.stop.data();
+    const OwnedMoves<double> one(batch, matrices, stop, round_up(Y, 8),
+                                 batch.edge ? kMinusInf : 0.0);
+    OwnedMoves<In> many;
+    OwnedMoves<double> wide;
+    if (plan.singles > 0 && narrow)
+        many = OwnedMoves<In>(batch, matrices, stop, Y, 0.0);
+    else if (plan.singles > 0)
+        wide = OwnedMoves<double>(batch, matrices, stop, Y, 0.0);
+    const SumCall<In> call{
+        batch, weight,   {probabilities.offset.data(), probabilities.stop_offset},
+        guard, backward, lanes,
+        log_z, ok};
 
     // Items go to a fixed number of shards with sums of their own, so that the order of additions,
     // and with it every bit, is the same for any number of threads.
@@ -465,7 +483,8 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
         }
     });
     for (const Partial& p : partial) {
-        for (size_t j = 0; j < p.transitions.size(); ++j) expected.transitions[j] += p.transitions[j];
+        for (size_t j = 0; j < p.transitions.size(); ++j)
+            expected.transitions[j] += p.transitions[j];
         for (int64_t y = 0; y < Y; ++y) {
             if (expected.start) expected.start[y] += p.start[y];
             if (expected.stop) expected.stop[y] += p.stop[y];
@@ -473,9 +492,10 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
     }
 }
 
-#define TL_INSTANTIATE(In)                                                                  \
-    template void viterbi<In>(const DenseBatch<In>&, int32_t*, double*);                    \
-    template void sum<In>(const DenseBatch<In>&, const double*, const Expected<In>&, double*, bool*);
+#define TL_INSTANTIATE(In)                                                                    \
+    template void viterbi<In>(const DenseBatch<In>&, int32_t*, double*);                      \
+    template void sum<In>(const DenseBatch<In>&, const double*, const Expected<In>&, double*, \
+                          bool*);
 TL_INSTANTIATE(float)
 TL_INSTANTIATE(double)
 

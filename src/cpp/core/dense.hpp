@@ -27,8 +27,8 @@ template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score);
 
 // log_z [N] and what `expected` asks for, each sequence counted weight[i] times (null: once).
-// ok [N] is false where scaled probabilities are not to be trusted, and nothing of that sequence is in
-// the sums: log space must answer. Marginals of such a sequence are left as they were.
+// ok [N] is false where scaled probabilities are not to be trusted, and nothing of that sequence is
+// in the sums: log space must answer. Marginals of such a sequence are left as they were.
 template <class In>
 void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& expected,
          double* log_z, bool* ok);

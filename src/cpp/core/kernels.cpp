@@ -12,7 +12,7 @@ constexpr int NV = 2;  // vectors per row of lanes: a broadcast score then serve
 template <class R>
 constexpr int W = TL_VECTOR_BYTES / sizeof(R);
 template <class R>
-constexpr int L = NV* W<R>;  // lanes
+constexpr int L = NV * W<R>;  // lanes
 template <class R>
 constexpr R minus_inf = -__builtin_inf();
 // With the guard on, every reachable forward or backward value stays above this, or the run is
@@ -21,6 +21,19 @@ constexpr double tiny = 1e-100, log_tiny = -230.0;
 constexpr double ln2 = 0.693147180559945309417;
 
 double log(double x) { return __builtin_log(x); }
+
+// A sum of doubles with its rounding errors kept aside (Neumaier): exact to the last few bits
+// however many terms there are.
+struct Sum {
+    double value = 0, lost = 0;
+    void add(double x) {
+        const double t = value + x;
+        lost +=
+            (value < 0 ? -value : value) >= (x < 0 ? -x : x) ? (value - t) + x : (x - t) + value;
+        value = t;
+    }
+    double total() const { return value + lost; }
+};
 
 template <int N>
 struct Size {
@@ -59,8 +72,8 @@ struct SumTimes {
 // ---------------------------------------------------------------------------------------------
 // Lanes: every array has lanes as its last axis.
 
-// to[j] = finish(j, (+)_i from[i] (x) m[i, j]) for B columns j, starting at j0. Strides in elements;
-// finish(j, v, x) sees vector v of column j and says what to store.
+// to[j] = finish(j, (+)_i from[i] (x) m[i, j]) for B columns j, starting at j0. Strides in
+// elements; finish(j, v, x) sees vector v of column j and says what to store.
 template <class Semiring, int B, class R, class Finish>
 inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
                       int64_t mj, R* to, int64_t to_stride, int64_t j0, Finish&& finish) {
@@ -93,10 +106,18 @@ inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m,
     };
     while (n - j >= B) tile(Size<B>{});
     switch (n - j) {
-        case 4: tile(Size<4>{}); break;
-        case 3: tile(Size<3>{}); break;
-        case 2: tile(Size<2>{}); break;
-        case 1: tile(Size<1>{}); break;
+        case 4:
+            tile(Size<4>{});
+            break;
+        case 3:
+            tile(Size<3>{});
+            break;
+        case 2:
+            tile(Size<2>{});
+            break;
+        case 1:
+            tile(Size<1>{});
+            break;
     }
 }
 
@@ -159,8 +180,8 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
     return s;
 }
 
-// The first of the largest of x[0 .. n); `sure` turns false if another is within `slack` of it. x has
-// room up to the next whole vector.
+// The first of the largest of x[0 .. n); `sure` turns false if another is within `slack` of it. x
+// has room up to the next whole vector.
 template <class R>
 inline int64_t first_max(R* x, int64_t n, R slack, bool& sure) {
     using V = Vector<R>;
@@ -186,9 +207,9 @@ inline int64_t first_max(R* x, int64_t n, R slack, bool& sure) {
     return static_cast<int64_t>(arg);
 }
 
-// alpha[t, s] = score of the best path that ends in s, less the best of all at t - 1, so that numbers
-// stay small however long the sequence. The path is found on the way back, by asking at each
-// position which predecessor gave the maximum: cheaper than to store it for every state.
+// alpha[t, s] = score of the best path that ends in s, less the best of all at t - 1, so that
+// numbers stay small however long the sequence. The path is found on the way back, by asking at
+// each position which predecessor gave the maximum: cheaper than to store it for every state.
 //
 // Lanes always compute in float, at twice the speed of double, and tell whether rounding, of the
 // scores or in the sums, could have changed the path; the driver decodes those few again in double.
@@ -221,7 +242,8 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
             for (int64_t s = 0; s < S; ++s)
                 for (int v = 0; v < NV; ++v)
                     store(alpha + s * L<R> + v * W<R>,
-                          s < Y ? finish(s, v, broadcast<R>(moves.start[s])) : broadcast<R>(minus_inf<R>));
+                          s < Y ? finish(s, v, broadcast<R>(moves.start[s]))
+                                : broadcast<R>(minus_inf<R>));
         } else {
             lane_forward<MaxPlus>(moves, t, alpha - S * L<R>, alpha, finish);
         }
@@ -231,8 +253,9 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
         }
     }
 
-    // At every position at most seven roundings enter an alpha (two of scores, five of sums), each at
-    // most 2^-24 of numbers no larger than 2 `size`; two alphas may be that far off, each its way.
+    // At every position at most seven roundings enter an alpha (two of scores, five of sums), each
+    // at most 2^-24 of numbers no larger than 2 `size`; two alphas may be that far off, each its
+    // way.
     R slack[L<R>];
     for (int64_t l = 0; l < task.n; ++l) {
         const double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
@@ -254,7 +277,8 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
             state[l] = first_max(candidates, Y, slack[l], task.sure[l]) * G + g;
             task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
         }
-        for (; active < task.n && task.length[active] == t + 1; ++active) {  // sequences that end here
+        for (; active < task.n && task.length[active] == t + 1;
+             ++active) {  // sequences that end here
             const int64_t l = active;
             if (!task.sure[l]) continue;
             bool reached = false;
@@ -272,8 +296,8 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     }
 }
 
-// acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block of
-// the state space. A and C are the tile's sizes.
+// acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block
+// of the state space. A and C are the tile's sizes.
 template <int A, int C, class R>
 inline void outer_tile(int64_t t0, int64_t t1, const R* alpha, const R* b, int64_t step,
                        int64_t alpha_stride, double* acc, int64_t Y, const R* P, int64_t stride) {
@@ -402,7 +426,8 @@ void sum_lanes(const LaneSum<In, R>& task) {
         for (int64_t l = active - 1; l >= 0 && task.length[l] == t + 1; --l) {
             double z = 0;
             for (int64_t s = 0; s < S; ++s) z += double(alpha[s * L<R> + l]) * moves.stop[s % Y];
-            double log_z = offset[l] + ln2 * exponent[l / W<R>][l % W<R>] + task.offsets.stop + log(z);
+            double log_z =
+                offset[l] + ln2 * exponent[l / W<R>][l % W<R>] + task.offsets.stop + log(z);
             for (int64_t u = 1; u <= t; ++u) {
                 if (u >= moves.levels) {
                     log_z += (t - u + 1) * task.offsets.levels[moves.levels - 1];
@@ -432,11 +457,12 @@ void sum_lanes(const LaneSum<In, R>& task) {
             for (int64_t s = 0; s < S; ++s) {
                 beta[s * L<R> + active] = moves.stop[s % Y];
                 R largest = peak[active / W<R>][active % W<R>];
-                if (moves.stop[s % Y] > largest) peak[active / W<R>][active % W<R>] = moves.stop[s % Y];
+                if (moves.stop[s % Y] > largest)
+                    peak[active / W<R>][active % W<R>] = moves.stop[s % Y];
             }
 
-        // gamma[y] = sum over the states of label y of alpha beta; divided by their total, these are
-        // marginals that sum to one.
+        // gamma[y] = sum over the states of label y of alpha beta; divided by their total, these
+        // are marginals that sum to one.
         V total[NV] = {}, inverse[NV];
         for (int64_t y = 0; y < Y; ++y)
             for (int v = 0; v < NV; ++v) {
@@ -452,7 +478,8 @@ void sum_lanes(const LaneSum<In, R>& task) {
                 In* out = task.expected.marginals + (task.first[l] + t) * Y;
                 prefetch<1>(out - (t > 1 ? 2 * Y : 0), Y);
                 const R factor = inverse[l / W<R>][l % W<R>];
-                for (int64_t y = 0; y < Y; ++y) out[y] = static_cast<In>(gamma[y * L<R> + l] * factor);
+                for (int64_t y = 0; y < Y; ++y)
+                    out[y] = static_cast<In>(gamma[y * L<R> + l] * factor);
             }
         auto add_marginals = [&](int64_t l, double* to) {
             const double factor = task.weight[l] * inverse[l / W<R>][l % W<R>];
@@ -496,8 +523,9 @@ void sum_lanes(const LaneSum<In, R>& task) {
         for (int64_t level = 0; level < moves.levels; ++level) {
             const int64_t t0 = level + 1;
             const int64_t t1 = level + 1 < moves.levels ? t0 + 1 : T;
-            if (t0 < T) outer(moves, t0, t1, task.alpha, task.b,
-                              task.expected.transitions + level * moves.G * Y * Y);
+            if (t0 < T)
+                outer(moves, t0, t1, task.alpha, task.b,
+                      task.expected.transitions + level * moves.G * Y * Y);
         }
     }
 }
@@ -538,11 +566,21 @@ inline void one_forward(const Moves<double>& moves, const double* m, const doubl
         };
         while (c + 5 * WD < Y) tile(Size<6>{});
         switch ((Y - c + WD - 1) / WD) {
-            case 5: tile(Size<5>{}); break;
-            case 4: tile(Size<4>{}); break;
-            case 3: tile(Size<3>{}); break;
-            case 2: tile(Size<2>{}); break;
-            case 1: tile(Size<1>{}); break;
+            case 5:
+                tile(Size<5>{});
+                break;
+            case 4:
+                tile(Size<4>{});
+                break;
+            case 3:
+                tile(Size<3>{});
+                break;
+            case 2:
+                tile(Size<2>{});
+                break;
+            case 1:
+                tile(Size<1>{});
+                break;
         }
     }
 }
@@ -578,8 +616,8 @@ void viterbi_one(const OneViterbi<In>& task) {
             for (int64_t s = 0; s < S; ++s)
                 alpha[s] = s < Y ? moves.start[s] + task.row[s] : minus_inf<double>;
         } else {
-            one_forward<MaxPlus>(moves, one_scores(moves, task.edge, t, task.matrix), from, task.row,
-                                 alpha);
+            one_forward<MaxPlus>(moves, one_scores(moves, task.edge, t, task.matrix), from,
+                                 task.row, alpha);
         }
         const double m = one_max(alpha, S);
         if (m > minus_inf<double>)
@@ -591,7 +629,8 @@ void viterbi_one(const OneViterbi<In>& task) {
         // still there unless a block has one row only, which the driver never asks for.
         advance(t, row_of(t + task.block - 1), row_of(t));
         if (t % task.block == 0)
-            __builtin_memcpy(task.checkpoints + t / task.block * width, row_of(t), S * sizeof(double));
+            __builtin_memcpy(task.checkpoints + t / task.block * width, row_of(t),
+                             S * sizeof(double));
     }
 
     const double* last = row_of(T - 1);
@@ -610,7 +649,8 @@ void viterbi_one(const OneViterbi<In>& task) {
         if (t == 0) break;
         if (t % task.block == 0) {  // the row before lies in an earlier block: compute that again
             int64_t u = t - task.block;
-            __builtin_memcpy(row_of(u), task.checkpoints + u / task.block * width, S * sizeof(double));
+            __builtin_memcpy(row_of(u), task.checkpoints + u / task.block * width,
+                             S * sizeof(double));
             for (++u; u < t; ++u) advance(u, row_of(u - 1), row_of(u));
         }
         const double* from = row_of(t - 1);
@@ -662,43 +702,47 @@ void sum_one(const OneSum<In>& task) {
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.T, width = S + 8;
     const int64_t stride = moves.stride;
     bool bad = false;
-    double log_z = task.offsets.stop;
+    Sum offset;           // what the exponentials lack
+    double exponent = 0;  // powers of two scaled away: whole numbers, so exact
+    offset.add(task.offsets.stop);
     auto fill_row = [&](int64_t t) {
         for (int64_t y = 0; y < Y; ++y)
             task.row[y] = double(task.emit[t * Y + y]) + (t == 0 ? moves.start[y] : 0);
         return one_exp(task.row, Y, task.guard, bad);
     };
     // Probabilities of the moves into t and the offset they lack.
-    auto fill_matrix = [&](int64_t t, double& offset) -> const double* {
+    auto fill_matrix = [&](int64_t t, double& lacks) -> const double* {
         if (!task.edge) {
-            offset = task.offsets.levels[(t < moves.levels ? t : moves.levels) - 1];
+            lacks = task.offsets.levels[(t < moves.levels ? t : moves.levels) - 1];
             return moves.matrix(t);
         }
         one_scores(moves, task.edge, t, task.matrix);
         for (int64_t a = 0; a < Y; ++a)
             for (int64_t c = Y; c < stride; ++c) task.matrix[a * stride + c] = minus_inf<double>;
-        offset = one_exp(task.matrix, Y * stride, task.guard, bad);
+        lacks = one_exp(task.matrix, Y * stride, task.guard, bad);
         return task.matrix;
     };
 
     for (int64_t t = 0; t < T; ++t) {
         double* alpha = task.alpha + (task.backward ? t : t % 2) * width;
-        log_z += fill_row(t);
+        offset.add(fill_row(t));
         if (t == 0) {
             for (int64_t s = 0; s < S; ++s) alpha[s] = s < Y ? task.row[s] : 0;
         } else {
-            double offset;
-            const double* P = fill_matrix(t, offset);
-            log_z += offset;
+            double lacks;
+            const double* P = fill_matrix(t, lacks);
+            offset.add(lacks);
             const double* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * width;
             one_forward<SumTimes>(moves, P, before, task.row, alpha);
         }
-        log_z += ln2 * one_rescale(alpha, S, task.guard, bad);
+        exponent += one_rescale(alpha, S, task.guard, bad);
     }
     const double* last = task.alpha + (task.backward ? T - 1 : (T - 1) % 2) * width;
     double z = 0;
     for (int64_t s = 0; s < S; ++s) z += last[s] * moves.stop[s % Y];
-    *task.log_z = log_z + log(z);
+    offset.add(ln2 * exponent);
+    offset.add(log(z));
+    *task.log_z = offset.total();
     *task.ok = z > 0 && !bad;
     if (!task.backward || !*task.ok) return;
 
@@ -727,8 +771,8 @@ void sum_one(const OneSum<In>& task) {
 
         one_rescale(beta, S, task.guard, bad);
         fill_row(t);
-        double offset;
-        const double* P = fill_matrix(t, offset);
+        double lacks;
+        const double* P = fill_matrix(t, lacks);
         for (int64_t s = 0; s < S; ++s) task.b[s] = task.row[s % Y] * beta[s];
         const double* before = alpha - width;
         // beta[a*G + g] = sum_c P[g, a, c] b[g*Y + c]; rows of P are dotted with b.

@@ -6,10 +6,10 @@
 //   one     one sequence, labels across the vector, always in double: for few or long sequences.
 //
 // Order k > 1 runs in blocks. A state is a history of k labels, (h_1 .. h_k), numbered in base Y.
-// With G = Y^(k-1), the move from state a*G + g to state g*Y + c appends label c to the suffix g, so
-// the moves are G matrices [Y, Y] and one step costs G*Y*Y = Y^(k+1). First order is G = 1. Before
-// position k the missing labels are read as 0: all paths at t share their history's length, so no
-// two meet by mistake, and `levels` matrices hold the scores for short histories.
+// With G = Y^(k-1), the move from state a*G + g to state g*Y + c appends label c to the suffix g,
+// so the moves are G matrices [Y, Y] and one step costs G*Y*Y = Y^(k+1). First order is G = 1.
+// Before position k the missing labels are read as 0: all paths at t share their history's length,
+// so no two meet by mistake, and `levels` matrices hold the scores for short histories.
 //
 // Everything here is plain data: this header is included by files built for different machines.
 #pragma once
@@ -21,13 +21,13 @@ namespace tagloom {
 // Scores (max-plus) or probabilities (sum-times) shared by all sequences of a batch.
 template <class R>
 struct Moves {
-    int64_t Y = 0;               // labels
-    int64_t G = 1;               // blocks
-    int64_t levels = 1;          // the move into t uses matrix min(t, levels) - 1
-    int64_t stride = 0;          // elements in a row of a matrix, >= Y
-    const R* matrices = nullptr; // [levels, G, Y, stride] from a to c
-    const R* start = nullptr;    // [Y] always scores
-    const R* stop = nullptr;     // [Y]
+    int64_t Y = 0;                // labels
+    int64_t G = 1;                // blocks
+    int64_t levels = 1;           // the move into t uses matrix min(t, levels) - 1
+    int64_t stride = 0;           // elements in a row of a matrix, >= Y
+    const R* matrices = nullptr;  // [levels, G, Y, stride] from a to c
+    const R* start = nullptr;     // [Y] always scores
+    const R* stop = nullptr;      // [Y]
 
     int64_t states() const { return G * Y; }
     const R* matrix(int64_t t) const {
@@ -77,26 +77,26 @@ struct LaneSum {
     int64_t n;
     const double* weight;  // [n] of each sequence, for the sums of `expected`
     bool backward;         // whether `expected` is wanted at all
-    R* alpha;              // [T + 1, S, lanes] scratch, T = length[0]; [2, S, lanes] if not backward
-    R* rows;               // [T + 1, Y, lanes] scratch; [1, Y, lanes] if not backward
-    R* b;                  // [T, S, lanes] scratch, backward only
-    double* log_z;         // [n]
-    bool* ok;              // [n] false where underflow may have cost precision
+    R* alpha;       // [T + 1, S, lanes] scratch, T = length[0]; [2, S, lanes] if not backward
+    R* rows;        // [T + 1, Y, lanes] scratch; [1, Y, lanes] if not backward
+    R* b;           // [T, S, lanes] scratch, backward only
+    double* log_z;  // [n]
+    bool* ok;       // [n] false where underflow may have cost precision
     Expected<In> expected;
 };
 
 template <class In>
 struct OneViterbi {
     const Moves<double>* moves;
-    const In* emit;      // [T, Y] this sequence
-    const In* edge;      // [T, Y, Y] this sequence, or null
+    const In* emit;  // [T, Y] this sequence
+    const In* edge;  // [T, Y, Y] this sequence, or null
     int64_t T;
-    int64_t block;       // rows of alpha kept; the rest is computed again from checkpoints
-    double* alpha;       // [block, S + 8] scratch
-    double* checkpoints; // [ceil(T / block), S + 8] scratch
-    double* row;         // [Y + 8] scratch
-    double* matrix;      // [Y, stride] scratch, with edge
-    int32_t* path;       // [T] this sequence; -1 throughout when there is no path
+    int64_t block;        // rows of alpha kept; the rest is computed again from checkpoints
+    double* alpha;        // [block, S + 8] scratch
+    double* checkpoints;  // [ceil(T / block), S + 8] scratch
+    double* row;          // [Y + 8] scratch
+    double* matrix;       // [Y, stride] scratch, with edge
+    int32_t* path;        // [T] this sequence; -1 throughout when there is no path
 };
 
 template <class In>
@@ -110,13 +110,13 @@ struct OneSum {
     int64_t token;  // first token of this sequence, where `expected` arrays are written
     double weight;
     bool backward;
-    double* alpha;    // [T or 2, S + 8] scratch
-    double* beta;     // [S + 8] scratch
-    double* b;        // [S + 8] scratch
-    double* row;      // [Y + 8] scratch
-    double* matrix;   // [Y, stride] scratch, with edge
-    double* log_z;    // one
-    bool* ok;         // one
+    double* alpha;   // [T or 2, S + 8] scratch
+    double* beta;    // [S + 8] scratch
+    double* b;       // [S + 8] scratch
+    double* row;     // [Y + 8] scratch
+    double* matrix;  // [Y, stride] scratch, with edge
+    double* log_z;   // one
+    bool* ok;        // one
     Expected<In> expected;
 };
 

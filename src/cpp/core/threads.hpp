@@ -1,6 +1,6 @@
-// Runs independent pieces of work on a few threads. Threads are made anew for each call: the callers
-// ask for more than one only when there is work for milliseconds, and nothing is left behind that
-// a fork could break.
+// Runs independent pieces of work on a few threads. Threads are made anew for each call: the
+// callers ask for more than one only when there is work for milliseconds, and nothing is left
+// behind that a fork could break.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,8 @@ void parallel_for(int64_t items, int64_t threads, const Work& work) {
     std::mutex mutex;
     auto run = [&](int64_t worker) {
         try {
-            for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;) work(i, worker);
+            for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;)
+                work(i, worker);
         } catch (...) {
             std::lock_guard lock(mutex);
             if (!error) error = std::current_exception();

@@ -14,8 +14,9 @@ struct Types<float> {
     using Bits = int __attribute__((vector_size(TL_VECTOR_BYTES)));
     using Int = int;
     static constexpr int mantissa = 23, bias = 127;
-    static constexpr float magic = 0x1.8p23f;  // adding it rounds to an integer, kept in the low bits
-    static constexpr float lowest = -86.5f;    // below this, exp is a true zero
+    static constexpr float magic =
+        0x1.8p23f;                           // adding it rounds to an integer, kept in the low bits
+    static constexpr float lowest = -86.5f;  // below this, exp is a true zero
     static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
     static constexpr int degree = 7;  // of the Taylor series of exp on [-ln2/2, ln2/2]: error 5e-9
 };
@@ -83,7 +84,8 @@ inline Vector<R> exp(Vector<R> x) {
     return x < K::lowest ? Vector<R>{} : cast_bits<Vector<R>>(scaled);
 }
 
-// The powers of two that bring positive, normal v into [1, 2): v * power = m, with log2(power) = -e.
+// The powers of two that bring positive, normal v into [1, 2): v * power = m, with log2(power) =
+// -e.
 template <class R>
 inline Vector<R> scale_of(Vector<R> v, Bits<R>& e) {
     using K = Types<R>;

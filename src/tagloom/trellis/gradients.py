@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ShapeError
-from tagloom.trellis.trellis import Float64, Floats, Trellis
+from tagloom.trellis.trellis import Float64, Floats, Trellis, check_scores
 
 
 def log_partition_grad(
@@ -59,14 +59,12 @@ def log_partition_grad(
     >>> grad[0]
     array([0.5, 0.5])
     """
-    trellis = Trellis(
-        emit, trans, start, stop, edge=edge, offsets=offsets, n_threads=n_threads
-    )
+    trellis = Trellis(emit, trans, start, stop, edge=edge, offsets=offsets, n_threads=n_threads)
     T, Y = trellis.emit.shape
     n = len(trellis)
-    weights = None
+    weights: Any = None
     if weight is not None:
-        weights = np.ascontiguousarray(weight, dtype=np.float64)
+        weights = check_scores(weight, "weight", np.float64)
         if weights.shape != (n,):
             raise ShapeError(f"weight must have shape (N,) = ({n},); got {weights.shape}.")
     _check_buffer(grad_emit, "grad_emit", (T, Y))
@@ -111,13 +109,15 @@ def _check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
     if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
         found = getattr(buffer, "shape", type(buffer).__name__)
         raise ShapeError(f"{name} must be an ndarray of shape {shape}; got {found}.")
+    if not buffer.flags.writeable:
+        raise ShapeError(f"{name} must be writable; got a read-only array. Pass a copy.")
 
 
 def _writable(buffer: Floats | None, trellis: Trellis) -> Floats | None:
     """Return the buffer itself, zeroed, where the core can write into it; otherwise another."""
     if buffer is None:
         return None
-    if buffer.dtype == trellis.dtype and buffer.flags.c_contiguous and buffer.flags.writeable:
+    if buffer.dtype == trellis.dtype and buffer.flags.c_contiguous:
         buffer[...] = 0
         return buffer
     return np.zeros(buffer.shape, dtype=trellis.dtype)

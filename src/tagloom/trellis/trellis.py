@@ -16,7 +16,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,6 @@ Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
 OnInfeasible = Literal["raise", "none"]
 LabelSet = Label | Iterable[Label]
-
-NO_EDGE = None
 
 
 class Best(NamedTuple):
@@ -75,6 +73,7 @@ def _available_threads() -> int:
 
 
 _ALL_THREADS = _available_threads()
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Trellis:
@@ -162,7 +161,7 @@ class Trellis:
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
-        self.emit = _scores(emit, "emit")
+        self.emit = check_scores(emit, "emit")
         if self.emit.ndim != 2 or self.emit.shape[1] == 0:
             raise ShapeError(
                 f"emit must have shape (T, Y) with at least one label; got {self.emit.shape}."
@@ -198,7 +197,7 @@ class Trellis:
     ) -> Floats | None:
         if array is None:
             return None
-        checked = _scores(array, name, dtype)
+        checked = check_scores(array, name, dtype)
         if checked.shape != shape:
             raise ShapeError(
                 f"{name} must have shape {form} = {shape} to match emit {self.emit.shape}; "
@@ -248,12 +247,27 @@ class Trellis:
                 "Trellis(np.empty((0, Y)), ..., offsets=[0])."
             )
         offsets = np.cumsum([0] + [len(array) for array in arrays])
-        flat_edge = None if edge is None else np.concatenate([np.asarray(e) for e in edge])
+        flat_edge = None
+        if edge is not None:
+            edges = [np.asarray(one) for one in edge]
+            if len(edges) != len(arrays):
+                raise ShapeError(
+                    f"edge must have an array for each of {len(arrays)} sequences; "
+                    f"got {len(edges)}."
+                )
+            for i, (one, array) in enumerate(zip(edges, arrays, strict=True)):
+                shape = (*array.shape, array.shape[1])
+                if one.shape != shape:
+                    raise ShapeError(
+                        f"edge[{i}] must have shape (T, Y, Y) = {shape} to match emits[{i}] "
+                        f"{array.shape}; got {one.shape}."
+                    )
+            flat_edge = np.concatenate(edges)
         return cls(
             np.concatenate(arrays), trans, start, stop, edge=flat_edge, offsets=offsets, **options
         )
 
-    # ---- what it is -------------------------------------------------------------------------
+    # ---- what it is ------------------------------------------------------------------------
 
     @property
     def n_labels(self) -> int:
@@ -341,20 +355,18 @@ class Trellis:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         if "trans" in changes:  # what depends on the moves alone is kept otherwise
-            for cached in ("_dense_moves", "_automaton"):
-                other.__dict__.pop(cached, None)
+            other.__dict__.pop("_automaton", None)
         other.__dict__.update(changes)
         return other
 
-    # ---- what the native core is given --------------------------------------------------------
+    # ---- what the native core is given -----------------------------------------------------
 
-    @cached_property
-    def _dense_moves(self) -> tuple[Float64, Float64, Float64] | None:
+    def _dense(self) -> tuple[Float64, Float64, Float64] | None:
         """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y] for the dense kernels, if they apply."""
-        Y, space = self.n_labels, self._states
-        trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(np.float64)
-        start = np.zeros(Y) if self.start is None else self.start.astype(np.float64)
-        stop = np.zeros(Y) if self.stop is None else self.stop.astype(np.float64)
+        Y, space = self.emit.shape[1], self._states
+        trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(_FLOAT64, copy=False)
+        start = np.zeros(Y) if self.start is None else self.start.astype(_FLOAT64, copy=False)
+        stop = np.zeros(Y) if self.stop is None else self.stop.astype(_FLOAT64, copy=False)
         if space is None:
             return trans.reshape(1, 1, Y, Y), start, stop
         if space.kind == "labels":
@@ -406,6 +418,8 @@ class Trellis:
         """Raise InfeasibleError for the first sequence without a path, unless told not to."""
         if on_infeasible not in ("raise", "none"):
             raise ShapeError(f'on_infeasible must be "raise" or "none"; got {on_infeasible!r}.')
+        if len(log_z) == 1 and log_z[0] > -math.inf:  # quick for one sequence
+            return
         if on_infeasible == "none" or not np.isneginf(log_z).any():
             return
         i = int(np.flatnonzero(np.isneginf(log_z))[0])
@@ -424,7 +438,7 @@ class Trellis:
             position=t,
         )
 
-    # ---- best paths -----------------------------------------------------------------------------
+    # ---- best paths ------------------------------------------------------------------------
 
     def viterbi(self, *, on_infeasible: OnInfeasible = "raise") -> Best:
         r"""Find the best path.
@@ -451,7 +465,7 @@ class Trellis:
         """
         path = np.empty(len(self.emit), dtype=np.int32)
         score = np.empty(len(self.offsets) - 1)
-        dense = self._dense_moves
+        dense = self._dense()
         if dense is not None:
             _native.dense_viterbi(
                 self.emit, self.offsets, *dense, self.edge, self._threads, path, score
@@ -517,7 +531,7 @@ class Trellis:
         path[confidence == 0] = -1
         return Posterior(path, confidence)
 
-    # ---- sums over paths --------------------------------------------------------------------------
+    # ---- sums over paths -------------------------------------------------------------------
 
     def log_partition(self) -> Any:
         """Return log Σ_paths exp(score): float64, −inf if and only if there is no path.
@@ -546,7 +560,7 @@ class Trellis:
         they do not know, go to the automaton.
         """
         log_z = np.empty(len(self.offsets) - 1)
-        dense = self._dense_moves
+        dense = self._dense()
         if dense is None or (pairs is not None and dense[0].shape[0] > 1):
             self._automaton_sum(log_z, marginals, pairs, counts, weight)
             return log_z, counts
@@ -599,9 +613,7 @@ class Trellis:
                 "start_counts": np.zeros(space.n_states),
                 "stop_counts": np.zeros(space.n_states),
             }
-        automaton.sum(
-            self.emit, self.edge, self.offsets, self._threads, weight, log_z, **wanted
-        )
+        automaton.sum(self.emit, self.edge, self.offsets, self._threads, weight, log_z, **wanted)
         if counts is None:
             return
         moves, first, last = wanted["moves"], wanted["start_counts"], wanted["stop_counts"]
@@ -689,9 +701,7 @@ class Trellis:
         self._check_feasible(log_z, on_infeasible)
         return marginals
 
-    def pair_marginals(
-        self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise"
-    ) -> Floats:
+    def pair_marginals(self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise") -> Floats:
         """Return the probability of each pair of labels a fixed distance apart.
 
         Parameters
@@ -741,7 +751,7 @@ class Trellis:
         Y, K = self.n_labels, 0 if self._states is None else self._states.n_weights
         return Counts(np.zeros(Y), np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y), np.zeros(K))
 
-    # ---- given paths ----------------------------------------------------------------------------
+    # ---- given paths -----------------------------------------------------------------------
 
     def path_score(self, path: Any) -> Any:
         """Return the score of a path, in float64; −inf if it is not allowed.
@@ -773,12 +783,10 @@ class Trellis:
     def log_prob(self, path: Any) -> Any:
         """Return the log probability of a path: its score less the log-partition.
 
-        Parameters and errors as for `path_score`; `InfeasibleError` if no path exists at all.
+        Parameters and errors as for `path_score`. −inf for a path that is not allowed, also where
+        no path is.
         """
-        score = self._path_score(path)
-        log_z = self._log_partition()
-        self._check_feasible(log_z, "raise")
-        return self._answer(np.minimum(score - log_z, 0.0))
+        return self._answer(_log_ratio(self._path_score(path), self._log_partition()))
 
     def log_prob_of(self, allowed: npt.ArrayLike) -> Any:
         """Return the log probability that every label is one of those allowed at its position.
@@ -795,10 +803,8 @@ class Trellis:
         float, or ndarray of float64, shape (N,)
             −inf if no path is allowed.
         """
-        log_z = self._log_partition()
-        self._check_feasible(log_z, "raise")
         part = self.constrain(_mask(allowed, "allowed", self.emit.shape))._log_partition()
-        return self._answer(np.minimum(part - log_z, 0.0))
+        return self._answer(_log_ratio(part, self._log_partition()))
 
     def _path_ids(self, path: Any) -> Int32:
         """Return label ids, flat, from ids or names, flat or one path per sequence."""
@@ -807,11 +813,13 @@ class Trellis:
         if self.is_batch and not isinstance(path, np.ndarray):
             path = list(path)
             if path and not isinstance(path[0], (int, np.integer, str)):
-                lengths = [len(one) for one in path]
-                if lengths != self.lengths.tolist():
-                    raise ShapeError(
-                        f"paths must have lengths {self.lengths.tolist()}; got {lengths}."
-                    )
+                if len(path) != len(self):
+                    raise ShapeError(f"Expected {len(self)} paths, one each; got {len(path)}.")
+                for i, (one, T) in enumerate(zip(path, self.lengths.tolist(), strict=True)):
+                    if len(one) != T:
+                        raise ShapeError(
+                            f"The path of sequence {i} must have {T} labels; got {len(one)}."
+                        )
                 path = [label for one in path for label in one]
         array = np.asarray(path)
         if array.ndim != 1 or len(array) != len(self.emit):
@@ -843,10 +851,14 @@ class Trellis:
             raise LabelError(f"{where}: unknown label {label!r}; labels are {list(self.labels)}.")
         return self.labels.index(label)
 
-    # ---- randomness -----------------------------------------------------------------------------
+    # ---- randomness ------------------------------------------------------------------------
 
     def sample(
-        self, n: int, random_state: int | np.random.Generator | np.random.RandomState | None = None
+        self,
+        n: int,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        *,
+        on_infeasible: OnInfeasible = "raise",
     ) -> Int32:
         """Draw paths with exactly their probabilities: forward sums, backward draws.
 
@@ -856,6 +868,8 @@ class Trellis:
             How many paths of each sequence.
         random_state : int, Generator, RandomState or None
             A seed gives the same paths for any number of threads.
+        on_infeasible : {"raise", "none"}
+            With "none", the paths of a sequence that has none are −1, −1, ...
 
         Returns
         -------
@@ -864,29 +878,34 @@ class Trellis:
         """
         if n < 0:
             raise ShapeError(f"sample needs n of at least 0; got {n}.")
-        self._check_feasible(self._log_partition(), "raise")
+        self._check_feasible(self._log_partition(), on_infeasible)
         size = (n, len(self.emit))
         if isinstance(random_state, np.random.RandomState):
             uniform = random_state.random_sample(size)
         else:
             uniform = np.random.default_rng(random_state).random(size)
-        paths = np.empty(size, dtype=np.int32)
+        paths = np.full(size, -1, dtype=np.int32)
         self._automaton.sample(self.emit, self.edge, self.offsets, uniform, self._threads, paths)
         return paths
 
-    def entropy(self) -> Any:
+    def entropy(self, *, on_infeasible: OnInfeasible = "raise") -> Any:
         """Return −Σ_paths Pr(path) log Pr(path), in nats: how undecided the trellis is.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+            With "none", the entropy of a sequence without a path is 0.
 
         Returns
         -------
         float, or ndarray of float64, shape (N,)
         """
-        self._check_feasible(self._log_partition(), "raise")
+        self._check_feasible(self._log_partition(), on_infeasible)
         entropy = np.empty(len(self.offsets) - 1)
         self._automaton.entropy(self.emit, self.edge, self.offsets, self._threads, entropy)
         return self._answer(entropy)
 
-    # ---- any semiring -----------------------------------------------------------------------------
+    # ---- any semiring ----------------------------------------------------------------------
 
     def is_feasible(self) -> Any:
         """Return whether any path is allowed; an array of bool for a batch."""
@@ -932,7 +951,8 @@ class Trellis:
                 for best in (results if self.is_batch else [results])
             ]
         else:
-            values = [self._reduce_one(one, semiring) for one in (self if self.is_batch else [self])]
+            singles: Iterable[Trellis] = self if self.is_batch else [self]
+            values = [self._reduce_one(one, semiring) for one in singles]
         return values if self.is_batch else values[0]
 
     def _best_scores(self) -> list[float]:
@@ -953,7 +973,7 @@ class Trellis:
             np.zeros(space.n_weights) if one.weights is None else one.weights.astype(np.float64),
         )
 
-    # ---- constraints ------------------------------------------------------------------------------
+    # ---- constraints -----------------------------------------------------------------------
 
     def constrain(
         self,
@@ -995,8 +1015,8 @@ class Trellis:
         elif allowed is not None:
             mask &= _mask(allowed, "allowed", self.emit.shape)
         for position, label in (forced or {}).items():
-            t, y = self._position(position, "forced"), self._label_id(label, f"forced[{position!r}]")
-            mask[t] &= np.arange(self.n_labels) == y
+            y = self._label_id(label, f"forced[{position!r}]")
+            mask[self._position(position, "forced")] &= np.arange(self.n_labels) == y
         for position, labels in (forbidden or {}).items():
             t = self._position(position, "forbidden")
             mask[t, self._label_ids(labels, f"forbidden[{position!r}]")] = False
@@ -1008,11 +1028,10 @@ class Trellis:
                 banned = _mask(forbidden_moves, "forbidden_moves", (Y, Y))
             else:
                 banned = np.zeros((Y, Y), dtype=np.bool_)
-                for move in forbidden_moves:  # type: ignore[union-attr]
-                    y_prev, y = move  # type: ignore[misc]
-                    banned[
-                        self._label_id(y_prev, "forbidden_moves"), self._label_id(y, "forbidden_moves")
-                    ] = True
+                moves: Any = forbidden_moves
+                for y_prev, y in moves:
+                    a, b = (self._label_id(label, "forbidden_moves") for label in (y_prev, y))
+                    banned[a, b] = True
             trans = np.zeros((Y, Y), dtype=self.dtype) if self.trans is None else self.trans
             changes["trans"] = np.where(banned, self.dtype.type(-np.inf), trans)
         return self._like(**changes)
@@ -1040,17 +1059,101 @@ class Trellis:
             labels = [labels]
         return [self._label_id(y, where) for y in labels]
 
+    # ---- pictures --------------------------------------------------------------------------
 
-# ---- checks ----------------------------------------------------------------------------------------
+    def draw(
+        self,
+        show: Literal["scores", "marginals"] = "scores",
+        *,
+        tokens: Sequence[str] | None = None,
+        format: Literal["text", "svg"] = "text",
+        color: bool = False,
+    ) -> str:
+        """Draw a single trellis: positions from left to right, states below each other.
+
+        Parameters
+        ----------
+        show : {"scores", "marginals"}
+            The numbers in the nodes: the score of the best path to each, or its probability.
+        tokens : sequence of str, length T, optional
+            Names of the positions; by default their numbers.
+        format : {"text", "svg"}
+        color : bool
+            Whether text may use a terminal's bold type and colours.
+
+        Returns
+        -------
+        str
+            The best path is marked; in SVG it is thick, and nodes are filled by probability.
+            ``_repr_svg_`` shows the picture in a notebook.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[-2, -10], [-3, -1], [-3, -3]], [[-3, -1], [-1, -3]], [-1, -2],
+        ...                   [-1, -1], labels=["N", "V"])
+        >>> print(trellis.draw(tokens=["they", "can", "fish"]))
+           start   they    can    fish    stop
+        N   0 ══════[-3]═╗  -9  ╔══[-9]═══ -10
+        V           -12  ╚═[-5]═╝  -11
+        <BLANKLINE>
+        best path (score -10): N V N
+        """
+        from tagloom.trellis.draw import TrellisView, draw_svg, draw_text
+
+        if format not in ("text", "svg"):
+            raise ShapeError(f'format must be "text" or "svg"; got {format!r}.')
+        if self.is_batch:
+            raise ShapeError(f"Only a single trellis can be drawn; this is a batch of {len(self)}.")
+        T, space = len(self.emit), self.states
+        tokens = [str(t) for t in range(T)] if tokens is None else list(tokens)
+        if len(tokens) != T:
+            raise ShapeError(f"tokens must name the {T} positions; got {len(tokens)} names.")
+        names = self.labels if self.labels and space.kind == "labels" else space.state_names
+        best = self.viterbi(on_infeasible="none")
+        feasible = best.score > -np.inf
+        alpha, beta = self.forward(), self.backward()  # [T, S]
+        with np.errstate(invalid="ignore"):
+            gamma = np.exp(alpha + beta - (self.log_partition() if feasible else 0.0))
+        view = TrellisView(
+            states=list(names),
+            tokens=tokens,
+            nodes=gamma if show == "marginals" else self.forward("max-plus"),
+            path=space.state_path(best.path.tolist()).tolist() if feasible and T else None,
+            score=best.score,
+            show=show,
+            marginals=gamma,
+            edges=self._edges_to_draw(),
+        )
+        return draw_svg(view) if format == "svg" else draw_text(view, color=color)
+
+    def _edges_to_draw(self) -> Float64:
+        """Return the score of every move between states [T, S, S], −inf where there is none."""
+        T, space = len(self.emit), self.states
+        label = space.state_labels
+        trans = np.zeros((self.n_labels,) * 2) if self.trans is None else self.trans
+        score = trans[label[space.src], label[space.dst]].astype(np.float64)  # [M]
+        if self.weights is not None:
+            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
+        edges = np.full((T, space.n_states, space.n_states), -np.inf)
+        edges[:, space.src, space.dst] = score
+        if self.edge is not None:
+            edges[:, space.src, space.dst] += self.edge[:, label[space.src], label[space.dst]]
+        return edges
+
+    def _repr_svg_(self) -> str | None:
+        return None if self.is_batch else self.draw(format="svg")
 
 
-def _scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
+# ---- checks ----------------------------------------------------------------------------
+
+
+def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
     """Return a C-contiguous float array; NaN and +inf are errors that name the element."""
     scores = np.asarray(array, dtype=dtype)
-    if scores.dtype != np.float32 and scores.dtype != np.float64:
+    if scores.dtype is not _FLOAT64 and scores.dtype is not _FLOAT32:  # cheap for what is usual
         if scores.dtype.kind not in "fiub":
             raise ShapeError(f"{name} must be an array of numbers; got dtype {scores.dtype}.")
-        scores = scores.astype(np.float64)
+        scores = scores.astype(np.float32 if scores.dtype == np.float32 else np.float64)
     if not scores.flags.c_contiguous:
         scores = np.ascontiguousarray(scores)
     bad = _native.first_bad_score(scores)
@@ -1077,7 +1180,7 @@ def _offsets(offsets: npt.ArrayLike, tokens: int) -> npt.NDArray[np.int64]:
     if len(falls):
         i = int(falls[0])
         raise ShapeError(
-            f"offsets must not decrease; offsets[{i}] = {array[i]}, offsets[{i + 1}] = {array[i + 1]}."
+            f"offsets must not decrease; offsets[{i}:{i + 2}] is {array[i]}, {array[i + 1]}."
         )
     return array
 
@@ -1089,6 +1192,12 @@ def _mask(mask: npt.ArrayLike, name: str, shape: tuple[int, ...]) -> Bool:
             f"{name} must be an array of bool with shape {shape}; got {array.dtype}, {array.shape}."
         )
     return array
+
+
+def _log_ratio(part: Float64, whole: Float64) -> Float64:
+    """Return log(part / whole) ≤ 0; −inf for a part of nothing, never NaN."""
+    whole = np.where(np.isneginf(whole), 0.0, whole)
+    return np.minimum(part - whole, 0.0)
 
 
 def _exp(score: float) -> float:
