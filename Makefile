@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+CXX ?= c++
 BIN := $(VENV)/bin
 # An inherited path would let another tagloom, or another library, win over this one.
 export PYTHONPATH :=
@@ -61,14 +62,18 @@ format: $(VENV)/.test  ## format Python and C++ in place
 bench: $(VENV)/.peers  ## measure against the peers, side by side
 	$(BIN)/python benchmarks/trellis.py
 
+# The module is built a second time, and tests/conftest.py loads that one. Leaks are not looked for: the
+# interpreter itself has thousands.
 sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
+	@mkdir -p build
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DTL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
-	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) > build/sanitize.log
-	$(BIN)/cmake --build build/sanitize
-	TAGLOOM_NATIVE=$(abspath build/sanitize) \
-	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
+	  > build/sanitize.log
+	$(BIN)/cmake --build build/sanitize | tail -n 1
+	TAGLOOM_NATIVE="$$(ls $(abspath build/sanitize)/_native*.so)" \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(BIN)/python -m pytest -q -m "not peers" tests/trellis
+	  $(BIN)/python -m pytest -q -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
 	$(PIP) install --no-build-isolation -e '.[docs]'

@@ -1,5 +1,9 @@
 """Settings for all tests: random cases are the same on every run and machine."""
 
+import importlib.util
+import os
+import sys
+
 from hypothesis import HealthCheck, settings
 
 # A failure must come back when it is run again, so the cases are derived from the test's name. A
@@ -12,3 +16,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("tagloom")
+
+# `make sanitize` names another build of the native module; it takes the place of the installed one.
+if path := os.environ.get("TAGLOOM_NATIVE"):
+    spec = importlib.util.spec_from_file_location("tagloom._native", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tagloom._native"] = module
+    spec.loader.exec_module(module)
