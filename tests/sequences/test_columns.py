@@ -212,6 +212,16 @@ def test_hash_signs_that_are_words_stay_words():
     assert read(b"# X\n", "conll", comment="").tokens == [["#"]]
 
 
+def test_a_line_that_may_be_a_comment_or_a_row_is_not_guessed():
+    data = b"# sent_id 7\nParis NNP B-LOC\n\n# NN O\n"
+    message = r"<file>:1: cannot tell whether '# sent_id 7' is a comment or a token in 3 columns"
+    with pytest.raises(FormatError, match=message):
+        read(data, "conll")
+    assert read(data, "conll", comment="#").tokens == [["Paris"]]
+    assert read(data, "conll", comment="").tokens == [["#", "Paris"], ["#"]]
+    assert read(b"Paris NNP B-LOC\n# NN O\n", "conll").tokens == [["Paris", "#"]]
+
+
 def test_document_marks_are_no_tokens():
     data = b"-DOCSTART- -X- O\n\nParis NNP B-LOC\n\n"
     corpus = read(data, "conll")
@@ -409,7 +419,7 @@ def test_what_is_written_is_read_again(rows, sep):
     for sentence in corpus:  # a document mark is not a word
         sentence.tokens = [w.replace("-DOCSTART-", "d") for w in sentence.tokens]
     data = written(corpus, "conll", sep=sep)
-    again = read(data, "conll", sep=sep, header=False)
+    again = read(data, "conll", sep=sep, header=False, comment="")
     assert (again.tokens, again.labels) == (corpus.tokens, corpus.labels)
     data = written(corpus, "conllu")
     again = read(data, "conllu", unknown="\0")

@@ -50,6 +50,8 @@ const char* name(Fault fault) {
             return "bytes";
         case Fault::columns:
             return "columns";
+        case Fault::comment:
+            return "comment";
         case Fault::id:
             return "id";
         case Fault::token:

@@ -152,12 +152,14 @@ Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
             if (column == rules.label_tail) row.label_tail = field;
             if (column == rules.id) id = field;
         });
+        const bool like_comment = rules.guess_comments && scan.rows.size() == block_first &&
+                                  (content == "#" || content.starts_with("# "));
         if (n != rules.n_columns) {
-            const bool comment = rules.guess_comments && scan.rows.size() == block_first &&
-                                 content[0] == '#' && (content.size() == 1 || content[1] == ' ');
-            if (comment) continue;
+            if (like_comment) continue;
             return fail(Fault::columns, static_cast<std::size_t>(n)), scan;
         }
+        // Three columns kept apart by blanks, and "# sent_id 7": nobody can tell.
+        if (like_comment && rules.sep == ' ' && n > 1) return fail(Fault::comment), scan;
         if (rules.id >= 0) {
             const Id kind = kind_of_id(text.substr(id.begin, id.end - id.begin));
             if (kind == Id::wrong) return fail(Fault::id), scan;

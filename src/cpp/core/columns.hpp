@@ -18,7 +18,7 @@ struct ColumnRules {
     int label_tail;       // column joined to the label (UPOS+FEATS); -1 if there is none
     int id;               // column of a CoNLL-U ID; -1 if there is none
     std::string comment;  // a line that starts so is a comment; empty: none is
-    bool guess_comments;  // before the first row, "# ..." that does not fit is a comment
+    bool guess_comments;  // before the first row, "# ..." is a comment if it cannot be a row
 };
 
 struct Range {
@@ -38,7 +38,7 @@ struct Row {
     Range token, label, label_tail;
 };
 
-enum class Fault { none, bytes, columns, id, token, label };
+enum class Fault { none, bytes, columns, comment, id, token, label };
 
 struct Scan {
     std::vector<Block> blocks;

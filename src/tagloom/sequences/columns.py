@@ -137,6 +137,14 @@ class ColumnLayout:
                 name,
                 line,
             )
+        if kind == "comment":
+            return FormatError(
+                f"cannot tell whether {shown} is a comment or a token in "
+                f"{len(self.names)} columns. "
+                'Pass comment="#" if it is one, comment="" if the file has none.',
+                name,
+                line,
+            )
         if kind == "id":
             return FormatError(
                 f"expected an ID such as 3, 3-4 or 3.1 in column 1, found {shown}. "
@@ -361,8 +369,10 @@ def columns_layout(
         layout.unknown = unknown if unknown is not None else None if is_feats else UNKNOWN
         return layout, "; ".join(notes)
 
-    prefix = comment or "# "
-    first_line = next((i for i, x in enumerate(lines) if x.strip() and not x.startswith(prefix)), 0)
+    skipped = ("# " if comment is None else comment) or "\0"  # a NUL starts no line
+    first_line = next(
+        (i for i, x in enumerate(lines) if x.strip() and not x.startswith(skipped)), 0
+    )
     first = lines[first_line] if lines else ""
     if sep is None:
         # Blanks beside a tab would end up in the words, so both are then taken as blanks.
