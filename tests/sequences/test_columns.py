@@ -5,7 +5,7 @@ import io
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tagloom as tl
@@ -413,6 +413,7 @@ WORDS = st.text(
 )
 
 
+@example([[("\ufeff", "0")]], " ")
 @given(st.lists(st.lists(st.tuples(WORDS, WORDS), min_size=1), min_size=1), st.sampled_from("\t "))
 def test_what_is_written_is_read_again(rows, sep):
     corpus = tl.Corpus([[w for w, _ in s] for s in rows], [[y for _, y in s] for s in rows])

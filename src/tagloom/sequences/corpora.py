@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tagloom.errors import FormatError
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout, columns_layout, find_column
-from tagloom.sequences.files import Input, Source, open_output, sample_lines, split_suffix
+from tagloom.sequences.files import BOM, Input, Source, open_output, sample_lines, split_suffix
 from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
@@ -355,13 +355,14 @@ def write(
             layout = layouts.get(id(own))
             if layout is None:
                 layout = layouts[id(own)] = _target(sentence, format, options)
+            raw = layout.render(sentence, f"sentence {i}")
             if first is None:
                 first = layout
-                out.write(layout.head)
+                # A word that starts like a byte order mark needs a real one before it.
+                out.write(layout.head or (BOM if raw.startswith(BOM) else b""))
             elif isinstance(layout, ColumnLayout) and isinstance(first, ColumnLayout):
                 _check_width(layout, first, i)
             out.write(end)
-            raw = layout.render(sentence, f"sentence {i}")
             out.write(raw)
             end = _missing_end(raw, format)
         # What stood after the last sentence of the file, if the file is written back.

@@ -309,11 +309,15 @@ class Output:
         self._file = file
         self._encoding = _codec_name(encoding)
         self._encoder = codecs.getincrementalencoder(self._encoding)()
+        self._has_begun = False
 
     def write(self, data: bytes) -> None:
         """Write UTF-8 bytes in the encoding of the file."""
         if self._encoding != "utf-8":
-            text = data.decode("utf-8").removeprefix("\ufeff")
+            if not self._has_begun:  # other encodings have their own mark of byte order, or none
+                data = data.removeprefix(BOM)
+            self._has_begun = True
+            text = data.decode("utf-8")
             try:
                 data = self._encoder.encode(text)
             except UnicodeEncodeError as error:
