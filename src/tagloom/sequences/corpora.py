@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,10 +15,6 @@ from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import SlashLayout, slash_layout
-
-# A guess is told at level INFO, which is silent unless a program asks for it; spans that could not
-# be mapped at level WARNING.
-_log = logging.getLogger("tagloom")
 
 _Layout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
 
@@ -193,7 +188,7 @@ def stream(
     if why is not None or details:
         notice = f"{file.name}: read as {FORMATS[format]}" + (f" ({why})" if why else "")
         notice += f"; {details}" if details else ""
-        _log.info("%s", notice)
+        _log("INFO", notice)
     return Stream(file, layout, notice)
 
 
@@ -281,11 +276,10 @@ def read(
         encoding=encoding,
     ).read()
     if corpus.problems:
-        _log.warning(
-            "%s: %d span(s) did not fit the tokens, the first: %s All are in corpus.problems.",
-            corpus.path,
-            len(corpus.problems),
-            corpus.problems[0],
+        _log(
+            "WARNING",
+            f"{corpus.path}: {len(corpus.problems)} span(s) did not fit the tokens, the first: "
+            f"{corpus.problems[0]} All are in corpus.problems.",
         )
     return corpus
 
@@ -368,6 +362,13 @@ def write(
         # What stood after the last sentence of the file, if the file is written back.
         if sentences.format == format:
             out.write(sentences._tail)
+
+
+def _log(level: str, message: str) -> None:
+    """Tell a guess at level INFO, which is silent unless asked for, and a problem at WARNING."""
+    import logging  # here, for a quick start
+
+    logging.getLogger("tagloom").log(getattr(logging, level), "%s", message)
 
 
 def _check_format(format: str) -> None:
