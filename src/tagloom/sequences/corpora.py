@@ -340,15 +340,16 @@ def write(
         sentences = Corpus(sentences)
     format = _choose_format(path, format, sentences)
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
-    layouts: dict[int, _Layout] = {}  # by the layout that a sentence was read with
+    # By the layout that a sentence was read with, and whether it has labels.
+    layouts: dict[tuple[int, bool], _Layout] = {}
     end = b""
     with open_output(path, encoding) as out:
         first: _Layout | None = None
         for i, sentence in enumerate(sentences):
-            own = sentence._layout
-            layout = layouts.get(id(own))
+            key = (id(sentence._layout), sentence.labels is None)
+            layout = layouts.get(key)
             if layout is None:
-                layout = layouts[id(own)] = _target(sentence, format, options)
+                layout = layouts[key] = _target(sentence, format, options)
             raw = layout.render(sentence, f"sentence {i}")
             if first is None:
                 first = layout
@@ -411,8 +412,8 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
     unknown = options.get("unknown")
     if format in ("conll", "conllu"):
         mine = own if isinstance(own, ColumnLayout) and own.format == format else None
-        if mine and options.keys() <= {"unknown"}:
-            return replace(mine, unknown=unknown if unknown is not None else mine.unknown)
+        if mine and "columns" not in options:
+            return _own_columns(mine, sentence, options)
         if format == "conllu":
             label = find_column(options.get("label", "upos"), CONLLU, None)
             return ColumnLayout(
@@ -426,8 +427,6 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
                 unknown=unknown or UNKNOWN,
             )
         names = list(options.get("columns") or ())
-        if not names and mine:
-            return replace(mine, sep=options["sep"])
         names = names or ["token", "label"][: 1 if sentence.labels is None else 2]
         token = names.index("token") if "token" in names else -1
         label = names.index("label") if "label" in names else -1
@@ -440,11 +439,27 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
             unknown=unknown if unknown is not None else slash.unknown,
         )
     extra = list(options.get("columns") or ())
-    if isinstance(own, ObjectLayout) and own.format == format and "label" not in options:
-        return replace(own, extra=extra)
+    if isinstance(own, ObjectLayout) and own.format == format:
+        return replace(own, extra=extra, label_key=options.get("label", own.label_key))
     has_spans = format == "jsonl-spans"
     key = options.get("label", "spans" if has_spans else "labels")
     return ObjectLayout(format, "text" if has_spans else "tokens", key, extra=extra)
+
+
+def _own_columns(mine: ColumnLayout, sentence: Sentence, options: dict[str, Any]) -> ColumnLayout:
+    """The columns of the file that a sentence was read from, with the options of `write`."""
+    sep = options.get("sep", mine.sep)
+    unknown = options.get("unknown", mine.unknown)
+    layout = replace(mine, sep=sep, unknown=unknown)
+    if "label" in options:
+        layout.label, layout.label_tail = find_column(options["label"], mine.names, None), -1
+    elif mine.label < 0 and sentence.labels is not None:
+        if mine.format == "conllu":
+            raise FormatError(
+                f"the labels have no column. Choose label=, one of {', '.join(mine.names)}."
+            )
+        layout.names, layout.label = [*mine.names, "label"], len(mine.names)
+    return layout
 
 
 def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:
