@@ -5,7 +5,7 @@ import io
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tagloom as tl
@@ -400,6 +400,32 @@ def test_a_sentence_with_more_tokens_than_it_was_read_with_is_written_anew():
     )
 
 
+def test_labels_get_a_column_where_the_file_has_none():
+    corpus = read(b"# id = 1\nThey\nfish\n\nFish\n", "conll")
+    labelled = corpus.with_labels([["PRP", "VBP"], ["NN"]])
+    assert written(labelled) == b"# id = 1\nThey PRP\nfish VBP\n\nFish NN\n\n"
+    assert written(labelled, sep="\t").startswith(b"# id = 1\nThey\tPRP\n")
+    plus = read(b"# global.columns = ID FORM NER\n1\ta\tO\n\n")
+    assert plus[0].labels is None
+    with pytest.raises(FormatError, match=r"the labels have no column. Choose label=.*FORM, NER"):
+        written(plus.with_labels([["X"]]))
+    assert written(plus.with_labels([["X"]]), label="NER").endswith(b"1\ta\tX\n\n")
+
+
+def test_labels_may_go_to_another_column_of_the_same_file():
+    out = written(read(CONLLU), "conllu", label="xpos")
+    expected = CONLLU
+    for upos, xpos in [
+        ("PRON", "PRP"),
+        ("AUX", "VBP"),
+        ("PART", "RB"),
+        ("_", "VBN"),
+        ("PROPN", "NNP"),
+    ]:
+        expected = expected.replace(f"\t{upos}\t{xpos}\t".encode(), f"\t{upos}\t{upos}\t".encode())
+    assert out == expected
+
+
 def test_there_is_no_such_column_to_write():
     corpus = tl.Corpus([["a"]], [["X"]])
     with pytest.raises(FormatError, match=r"there is no column 'ner'. The columns are: id, form"):
@@ -413,6 +439,8 @@ WORDS = st.text(
 )
 
 
+@example([[("\ufeff", "0")]], " ")
+@settings(deadline=None)  # other jobs may share the machine
 @given(st.lists(st.lists(st.tuples(WORDS, WORDS), min_size=1), min_size=1), st.sampled_from("\t "))
 def test_what_is_written_is_read_again(rows, sep):
     corpus = tl.Corpus([[w for w, _ in s] for s in rows], [[y for _, y in s] for s in rows])
@@ -426,6 +454,7 @@ def test_what_is_written_is_read_again(rows, sep):
     assert (again.tokens, again.labels) == (corpus.tokens, corpus.labels)
 
 
+@settings(deadline=None)  # other jobs may share the machine
 @given(st.binary(max_size=200) | st.text("ab\t \n\r#_-.12\0é", max_size=60).map(str.encode))
 def test_any_bytes_are_read_and_given_back_or_are_one_clear_error(data):
     for format in (None, "conll", "conllu", "slash", "jsonl", "jsonl-spans"):

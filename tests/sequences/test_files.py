@@ -124,6 +124,17 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path, format):
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("format", ["conll", "conllu", "slash", "jsonl"])
+def test_a_word_that_starts_like_a_byte_order_mark(tmp_path, encoding, format):
+    corpus = tl.Corpus([["\ufeffa"], ["\ufeffb"]], [["X"], ["Y"]])
+    tl.write(corpus, tmp_path / "a", format, encoding=encoding)
+    again = tl.read(tmp_path / "a", format, encoding=encoding)
+    assert again.tokens == corpus.tokens
+    tl.write(again, tmp_path / "b", encoding=encoding)
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+
+
 def test_stdin_and_stdout(monkeypatch, capfdbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(DATA))))
     corpus = tl.read("-")

@@ -6,7 +6,7 @@ import logging
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagloom as tl
@@ -162,6 +162,23 @@ def test_changed_labels_change_the_spans_and_keep_the_rest():
     assert json.loads(written(corpus)) == {"text": TEXT, "label": [[0, 7, "PER"]]}
 
 
+def test_labels_may_go_under_another_key():
+    corpus = read({"id": 1, "tokens": ["a"], "tags": ["X"]})
+    assert json.loads(written(corpus, "jsonl", label="ner")) == {
+        "id": 1,
+        "tokens": ["a"],
+        "ner": ["X"],
+    }
+
+
+def test_tokens_that_are_not_those_of_the_text():
+    corpus = read({"text": "Ann left", "spans": []})
+    corpus[0].tokens[0] = "Bo"
+    with pytest.raises(FormatError, match=r"sentence 0: the tokens are not those of the text"):
+        written(corpus)
+    assert json.loads(written(corpus, "jsonl"))["tokens"] == ["Bo", "left"]
+
+
 def test_tokens_become_text_with_spans():
     corpus = tl.Corpus([["Ann", "Lee", "saw", "Bo"]], [["B-PER", "I-PER", "O", "I-PER"]])
     value = json.loads(written(corpus, "jsonl-spans"))
@@ -195,6 +212,7 @@ def test_what_is_not_a_span(span):
         read({"text": "ab", "spans": [span]})
 
 
+@settings(deadline=None)  # other jobs may share the machine
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_tokens_are_the_text_without_its_blanks(text):
     offsets = word_offsets(text)
@@ -202,6 +220,7 @@ def test_tokens_are_the_text_without_its_blanks(text):
     assert all(e <= b for (_, e), (b, _) in pairwise(offsets))
 
 
+@settings(deadline=None)  # other jobs may share the machine
 @given(st.data())
 def test_aligned_spans_survive_labels(data):
     words = data.draw(st.lists(st.sampled_from(["Ann", "ü", "-", "x1"]), min_size=1, max_size=8))

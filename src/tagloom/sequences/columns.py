@@ -63,7 +63,7 @@ class ColumnLayout:
     head: bytes = b""
     tail: bytes = b""  # what follows the last sentence, once it is read
     first_row: str = ""  # where the number of columns was seen, for messages
-    _scanner: ColumnScanner | None = field(default=None, repr=False, compare=False)
+    _scanner: ColumnScanner | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def scanner(self) -> ColumnScanner:
@@ -226,7 +226,7 @@ class ColumnLayout:
                 )
 
     def _shares_rows_with(self, own: ColumnLayout) -> bool:
-        names = ("format", "sep", "names", "token", "label", "label_tail")
+        names = ("format", "sep", "names", "token")
         return all(getattr(self, name) == getattr(own, name) for name in names)
 
     def _edit(self, sentence: Sentence, own: ColumnLayout, where: str) -> bytes | None:
@@ -237,7 +237,9 @@ class ColumnLayout:
             return None
         if sentence._comments is not None and sentence._comments != own.comments(raw):
             raw = own._with_comments(raw, sentence._comments)
-        if tokens == sentence.tokens and labels == sentence.labels and sentence._columns is None:
+        moved = (self.label, self.label_tail) != (own.label, own.label_tail)
+        same = tokens == sentence.tokens and labels == sentence.labels and not moved
+        if same and sentence._columns is None:
             return raw
         columns = [sentence.columns.get(name) or own.columns(raw)[name] for name in own.names]
         now = sentence.labels or [None] * len(tokens)
@@ -247,7 +249,7 @@ class ColumnLayout:
             after = [column[t] for column in columns]
             if sentence.tokens[t] != tokens[t]:
                 after[self.token] = sentence.tokens[t]
-            if labels is not None and now[t] != labels[t]:
+            if self.label >= 0 and (moved or labels is None or now[t] != labels[t]):
                 for i, value in self._label_fields(now[t], f"{where}, token {t}"):
                     after[i] = value
             if before != after:

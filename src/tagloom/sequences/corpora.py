@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,15 +10,11 @@ from typing import Any, TypeAlias
 
 from tagloom.errors import FormatError
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout, columns_layout, find_column
-from tagloom.sequences.files import Input, Source, open_output, sample_lines, split_suffix
+from tagloom.sequences.files import BOM, Input, Source, open_output, sample_lines, split_suffix
 from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import SlashLayout, slash_layout
-
-# A guess is told at level INFO, which is silent unless a program asks for it; spans that could not
-# be mapped at level WARNING.
-_log = logging.getLogger("tagloom")
 
 _Layout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
 
@@ -193,7 +188,7 @@ def stream(
     if why is not None or details:
         notice = f"{file.name}: read as {FORMATS[format]}" + (f" ({why})" if why else "")
         notice += f"; {details}" if details else ""
-        _log.info("%s", notice)
+        _log("INFO", notice)
     return Stream(file, layout, notice)
 
 
@@ -281,11 +276,10 @@ def read(
         encoding=encoding,
     ).read()
     if corpus.problems:
-        _log.warning(
-            "%s: %d span(s) did not fit the tokens, the first: %s All are in corpus.problems.",
-            corpus.path,
-            len(corpus.problems),
-            corpus.problems[0],
+        _log(
+            "WARNING",
+            f"{corpus.path}: {len(corpus.problems)} span(s) did not fit the tokens, the first: "
+            f"{corpus.problems[0]} All are in corpus.problems.",
         )
     return corpus
 
@@ -346,27 +340,36 @@ def write(
         sentences = Corpus(sentences)
     format = _choose_format(path, format, sentences)
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
-    layouts: dict[int, _Layout] = {}  # by the layout that a sentence was read with
+    # By the layout that a sentence was read with, and whether it has labels.
+    layouts: dict[tuple[int, bool], _Layout] = {}
     end = b""
     with open_output(path, encoding) as out:
         first: _Layout | None = None
         for i, sentence in enumerate(sentences):
-            own = sentence._layout
-            layout = layouts.get(id(own))
+            key = (id(sentence._layout), sentence.labels is None)
+            layout = layouts.get(key)
             if layout is None:
-                layout = layouts[id(own)] = _target(sentence, format, options)
+                layout = layouts[key] = _target(sentence, format, options)
+            raw = layout.render(sentence, f"sentence {i}")
             if first is None:
                 first = layout
-                out.write(layout.head)
+                # A word that starts like a byte order mark needs a real one before it.
+                out.write(layout.head or (BOM if raw.startswith(BOM) else b""))
             elif isinstance(layout, ColumnLayout) and isinstance(first, ColumnLayout):
                 _check_width(layout, first, i)
             out.write(end)
-            raw = layout.render(sentence, f"sentence {i}")
             out.write(raw)
             end = _missing_end(raw, format)
         # What stood after the last sentence of the file, if the file is written back.
         if sentences.format == format:
             out.write(sentences._tail)
+
+
+def _log(level: str, message: str) -> None:
+    """Tell a guess at level INFO, which is silent unless asked for, and a problem at WARNING."""
+    import logging  # here, for a quick start
+
+    logging.getLogger("tagloom").log(getattr(logging, level), "%s", message)
 
 
 def _check_format(format: str) -> None:
@@ -409,8 +412,8 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
     unknown = options.get("unknown")
     if format in ("conll", "conllu"):
         mine = own if isinstance(own, ColumnLayout) and own.format == format else None
-        if mine and options.keys() <= {"unknown"}:
-            return replace(mine, unknown=unknown if unknown is not None else mine.unknown)
+        if mine and "columns" not in options:
+            return _own_columns(mine, sentence, options)
         if format == "conllu":
             label = find_column(options.get("label", "upos"), CONLLU, None)
             return ColumnLayout(
@@ -424,8 +427,6 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
                 unknown=unknown or UNKNOWN,
             )
         names = list(options.get("columns") or ())
-        if not names and mine:
-            return replace(mine, sep=options["sep"])
         names = names or ["token", "label"][: 1 if sentence.labels is None else 2]
         token = names.index("token") if "token" in names else -1
         label = names.index("label") if "label" in names else -1
@@ -438,11 +439,27 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
             unknown=unknown if unknown is not None else slash.unknown,
         )
     extra = list(options.get("columns") or ())
-    if isinstance(own, ObjectLayout) and own.format == format and "label" not in options:
-        return replace(own, extra=extra)
+    if isinstance(own, ObjectLayout) and own.format == format:
+        return replace(own, extra=extra, label_key=options.get("label", own.label_key))
     has_spans = format == "jsonl-spans"
     key = options.get("label", "spans" if has_spans else "labels")
     return ObjectLayout(format, "text" if has_spans else "tokens", key, extra=extra)
+
+
+def _own_columns(mine: ColumnLayout, sentence: Sentence, options: dict[str, Any]) -> ColumnLayout:
+    """The columns of the file that a sentence was read from, with the options of `write`."""
+    sep = options.get("sep", mine.sep)
+    unknown = options.get("unknown", mine.unknown)
+    layout = replace(mine, sep=sep, unknown=unknown)
+    if "label" in options:
+        layout.label, layout.label_tail = find_column(options["label"], mine.names, None), -1
+    elif mine.label < 0 and sentence.labels is not None:
+        if mine.format == "conllu":
+            raise FormatError(
+                f"the labels have no column. Choose label=, one of {', '.join(mine.names)}."
+            )
+        layout.names, layout.label = [*mine.names, "label"], len(mine.names)
+    return layout
 
 
 def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:

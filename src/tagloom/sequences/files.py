@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import gzip
 import io
-import lzma
 import os
 import sys
-import tempfile
-import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from tagloom._native import first_bad_byte
@@ -115,7 +110,7 @@ class Input:
         try:
             data: bytes = self._reader(size)
             return data
-        except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        except _damages() as error:
             raise FormatError(
                 f"the compressed data is damaged or cut short ({error}). Fetch the file again.",
                 self.name,
@@ -254,12 +249,28 @@ def _decompressed(file: _Prefixed, head: bytes, name: str) -> Any:
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     buffered = io.BufferedReader(file, CHUNK)
     if kind == "gzip":
+        import gzip
+
         return gzip.GzipFile(fileobj=buffered).read
     if kind == "xz":
+        import lzma
+
         return lzma.LZMAFile(buffered).read
     if kind == "zstd":
         return _ZstdReader(buffered, name).read
     return buffered.read
+
+
+# The decompressors are imported where they are used: together they take as long as half of numpy.
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """What the decompressors raise at damaged data."""
+    import gzip
+    import lzma
+    import zlib
+
+    return (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
 class _ZstdReader:
@@ -309,11 +320,15 @@ class Output:
         self._file = file
         self._encoding = _codec_name(encoding)
         self._encoder = codecs.getincrementalencoder(self._encoding)()
+        self._has_begun = False
 
     def write(self, data: bytes) -> None:
         """Write UTF-8 bytes in the encoding of the file."""
         if self._encoding != "utf-8":
-            text = data.decode("utf-8").removeprefix("\ufeff")
+            if not self._has_begun:  # other encodings have their own mark of byte order, or none
+                data = data.removeprefix(BOM)
+            self._has_begun = True
+            text = data.decode("utf-8")
             try:
                 data = self._encoder.encode(text)
             except UnicodeEncodeError as error:
@@ -341,26 +356,35 @@ def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
         yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>")
         sys.stdout.flush()
         return
-    path = Path(target)
-    compression = split_suffix(os.fspath(path))[1]
-    if path.exists() and not path.is_file():  # a pipe or a device cannot be renamed to
-        with open(path, "wb") as plain, _compressed(plain, compression, str(path)) as out:
-            yield Output(out, encoding, str(path))
+    import tempfile
+
+    name = os.fspath(target)
+    compression = split_suffix(name)[1]
+    if os.path.exists(name) and not os.path.isfile(name):  # a device or pipe cannot be replaced
+        with open(name, "wb") as plain, _compressed(plain, compression, name) as out:
+            yield Output(out, encoding, name)
         return
-    path = path.resolve()  # a symbolic link stays one
-    with contextlib.ExitStack() as undo:
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        undo.callback(lambda: Path(part).unlink(missing_ok=True))
-        with open(handle, "wb") as plain, _compressed(plain, compression, str(path)) as out:
-            yield Output(out, encoding, os.fspath(target))
-        os.chmod(part, path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+    path = os.path.realpath(name)  # a symbolic link stays one
+    folder, base = os.path.split(path)
+    handle, part = tempfile.mkstemp(dir=folder, prefix=f".{base}.", suffix=".part")
+    try:
+        with open(handle, "wb") as plain, _compressed(plain, compression, name) as out:
+            yield Output(out, encoding, name)
+        os.chmod(part, os.stat(path).st_mode if os.path.exists(path) else 0o666 & ~_umask())
         os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
 
 
 def _compressed(file: IO[bytes], compression: str | None, name: str) -> Any:
     if compression == "gzip":
+        import gzip
+
         return gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
     if compression == "xz":
+        import lzma
+
         return lzma.LZMAFile(file, "wb")
     if compression == "zstd":
         return _import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)

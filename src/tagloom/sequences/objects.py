@@ -131,21 +131,20 @@ class ObjectLayout:
             )
         own = sentence._layout
         value: dict[str, Any] = {}
-        layout = self
         if isinstance(own, ObjectLayout) and own.format == self.format:
-            value, layout = json.loads(sentence._raw), own
+            value = json.loads(sentence._raw)
             tokens, labels, text, _, _ = own._parse(value)
-            columns = own.columns(sentence._raw)
-            if not self.extra and (tokens, labels, text, sentence._columns or columns) == (
-                sentence.tokens,
-                sentence.labels,
-                sentence.text,
-                columns,
+            same = (tokens, labels, text) == (sentence.tokens, sentence.labels, sentence.text)
+            same = same and self.label_key == own.label_key and not self.extra
+            if same and (
+                sentence._columns is None or sentence._columns == own.columns(sentence._raw)
             ):
                 return sentence._raw
-            value.update(sentence.columns)
+            value.update(sentence._columns or {})
+            if own.label_key != self.label_key:
+                value.pop(own.label_key or "", None)
         try:
-            (_put_spans if self.format == "jsonl-spans" else _put_tokens)(value, sentence, layout)
+            (_put_spans if self.format == "jsonl-spans" else _put_tokens)(value, sentence, self)
         except FormatError as error:
             raise FormatError(f"{where}: {error}") from None
         for name in self.extra:
@@ -302,7 +301,14 @@ def _labels_of_spans(
 
 def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
     text, offsets = sentence.text, sentence.offsets
-    if text is None or offsets is None or len(offsets) != len(sentence):
+    if text is not None and offsets is not None:
+        found = [text[begin:end] for begin, end in offsets]
+        if found != sentence.tokens:
+            raise FormatError(
+                f"the tokens are not those of the text: {_short(sentence.tokens)} where the "
+                f"offsets give {_short(found)}. Change text and offsets too, or write jsonl."
+            )
+    else:
         text, offsets, end = " ".join(sentence.tokens), [], 0
         for token in sentence.tokens:
             offsets.append((end, end + len(token)))
