@@ -8,7 +8,7 @@ settings.register_profile(
     "tagloom",
     derandomize=True,
     deadline=None,
-    max_examples=150,
+    max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("tagloom")
