@@ -12,8 +12,12 @@ settings.register_profile(
     "tagloom",
     derandomize=True,
     deadline=None,
-    max_examples=150,
+    max_examples=100,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+# Before a release, or after a change to a kernel: pytest --hypothesis-profile=thorough
+settings.register_profile(
+    "thorough", settings.get_profile("tagloom"), derandomize=False, max_examples=2000
 )
 settings.load_profile("tagloom")
 

@@ -9,6 +9,33 @@ from __future__ import annotations
 import numpy as np
 
 
+def unfold(space, weights, emit, trans, start, stop, edge=None):
+    """The same problem in first order, its labels the states of a space: −inf where no move is."""
+    labels = np.asarray(space.state_labels)
+    wide = np.full((space.n_states, space.n_states), -np.inf)
+    for m, (p, s) in enumerate(zip(space.src, space.dst, strict=True)):
+        ties = space.tie_ids[space.tie_indptr[m] : space.tie_indptr[m + 1]]
+        wide[p, s] = trans[labels[p], labels[s]] + np.sum(weights[ties])
+    first = np.full(space.n_states, -np.inf)
+    for s in np.flatnonzero(space.initial):
+        ties = space.start_tie_ids[space.start_tie_indptr[s] : space.start_tie_indptr[s + 1]]
+        first[s] = start[labels[s]] + np.sum(weights[ties])
+    return {
+        "emit": emit[:, labels],
+        "trans": wide,
+        "start": first,
+        "stop": np.where(space.final, stop[labels], -np.inf),
+        "edge": None if edge is None else edge[:, labels][:, :, labels],
+    }
+
+
+def fold(space, gamma):
+    """Sum a [T, S] array over the states of each label: [T, Y]."""
+    out = np.zeros((len(gamma), space.n_labels))
+    np.add.at(out.T, np.asarray(space.state_labels), gamma.T)
+    return out
+
+
 def log_sum_exp(x, axis):
     """log Σ exp(x) along an axis; −inf where every term is −inf."""
     top = np.max(x, axis=axis, keepdims=True)

@@ -19,6 +19,7 @@ import tagloom as tl
 BIO = ("B-X", "I-X", "O")
 BIOES = ("B-X", "E-X", "I-X", "O", "S-X")
 SPACES = ("first", "order2", "order3", "seen", "run", "count", "edges", "bio", "bioes", "both")
+LOOKS = ("floats", "integers", "wide", "huge")
 MOST_PATHS = 300  # an enumeration of these takes a few milliseconds
 
 
@@ -104,11 +105,13 @@ class Case:
 
 
 def numbers(rng, shape, look, forbidden, dtype):
-    """Random scores: ``integers`` makes ties, ``huge`` mixes ±10^4 with ordinary ones."""
+    """Random scores: ``integers`` makes ties, ``wide`` spans hundreds, where probabilities begin to
+    underflow, ``huge`` mixes ±10^4 with ordinary ones.
+    """
     if look == "integers":
         x = rng.integers(-2, 3, shape).astype(float)
     else:
-        x = 2.0 * rng.standard_normal(shape)
+        x = (60.0 if look == "wide" else 2.0) * rng.standard_normal(shape)
     if look == "huge":
         x = np.where(rng.random(shape) < 0.3, rng.choice([-1e4, 1e4], shape), x)
     x[rng.random(shape) < forbidden] = -math.inf
@@ -178,8 +181,11 @@ def make_space(rng, kind, labels):
 
 
 @st.composite
-def cases(draw, n=None, spaces=(None,), looks=("floats", "integers", "huge"), max_T=5, max_Y=4):
-    """A Case of n sequences (by default 0 to 3), any of which may be empty or have no path."""
+def cases(draw, n=None, spaces=(None,), looks=LOOKS, max_T=5, max_Y=4):
+    """A Case of n sequences, any of which may be empty or have no path.
+
+    By default 1 to 3, or enough short ones to fill the lanes of the vector code.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
     dtype = draw(st.sampled_from([np.float64, np.float32]), label="dtype")
     kind = draw(st.sampled_from(spaces), label="space")
@@ -197,9 +203,9 @@ def cases(draw, n=None, spaces=(None,), looks=("floats", "integers", "huge"), ma
     elif kind is not None:
         states = make_space(rng, kind, labels)
     Y = labels if isinstance(labels, int) else len(labels)
-    longest = min(max_T, int(math.log(MOST_PATHS) / math.log(max(Y, 2))))
     if n is None:
-        n = draw(st.sampled_from([1, 2, 3]), label="N")
+        n = draw(st.sampled_from([1, 2, 3, 6, 18]), label="N")
+    longest = min(max_T, int(math.log(2 * MOST_PATHS / max(n, 2)) / math.log(max(Y, 2))))
     lengths = [draw(st.integers(0, longest), label="T") for _ in range(n)]
 
     look = draw(st.sampled_from(looks), label="look")

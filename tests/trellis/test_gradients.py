@@ -177,10 +177,13 @@ def test_a_weight_of_zero_leaves_a_sequence_out():
     assert_allclose(grad, alone, rtol=1e-12)
 
 
-def test_threads_do_not_change_the_gradient():
+@pytest.mark.parametrize("with_edge", [False, True])
+def test_threads_do_not_change_the_gradient(with_edge):
     rng = np.random.default_rng(6)
-    lengths = rng.integers(0, 12, 100).tolist()
-    arrays = sample_arrays(rng, lengths, 7)
+    lengths = rng.integers(0, 90, 100).tolist()  # large enough that threads are worth their while
+    arrays = sample_arrays(rng, lengths, 16)
+    if not with_edge:
+        del arrays["edge"]
     weight = rng.uniform(0, 1, 100)
     results = []
     for n_threads in (1, 2, 3):

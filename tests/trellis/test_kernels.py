@@ -1,5 +1,7 @@
 """The native code on longer sequences: equal to NumPy, and alike for every instruction set."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -47,6 +49,150 @@ def test_native_equals_the_numpy_recurrences(T, Y, forbidden, with_edge):
     xi = reference.pair_marginals(**arrays)
     assert_allclose(trellis.pair_marginals(), xi, **close)
     assert_allclose(trellis.expected_counts().transitions, xi.sum(axis=0), **close)
+
+
+# Lengths around the blocks in which long sequences are cut, short ones for the lanes, empty ones.
+RAGGED = [0, 1, 1, 2, 3, 5, 1023, 1024, 1025, 2500, 0, *range(1, 25)]
+
+
+def ragged(Y, *, look="floats", with_edge=False, lengths=RAGGED):
+    """Arrays of a batch and, for each sequence, the arguments of the reference."""
+    rng = np.random.default_rng(Y)
+    spread = {"floats": 1.5, "wide": 40.0, "holes": 1.5}[look]
+
+    def scores(*shape):
+        x = spread * rng.standard_normal(shape)
+        if look == "holes" and Y > 3:
+            x[rng.random(shape) < 0.1] = -np.inf
+        return x
+
+    arrays = {
+        "emit": spread * rng.standard_normal((sum(lengths), Y)),
+        "trans": scores(Y, Y),
+        "start": scores(Y),
+        "stop": scores(Y),
+        "edge": scores(sum(lengths), Y, Y) if with_edge else None,
+    }
+    offsets = np.cumsum([0, *lengths])
+    each = []
+    for lo, hi in itertools.pairwise(offsets):
+        edge = arrays["edge"][lo:hi] if with_edge else None
+        each.append({**arrays, "emit": arrays["emit"][lo:hi], "edge": edge})
+    return {**arrays, "offsets": offsets}, each
+
+
+@pytest.mark.parametrize(
+    ("Y", "look", "with_edge"),
+    [
+        (1, "floats", False),
+        (3, "floats", False),
+        (6, "holes", False),
+        (9, "wide", False),
+        (5, "holes", True),
+    ],
+)
+def test_ragged_batches_equal_the_numpy_recurrences(Y, look, with_edge):
+    """Lanes, single sequences and blocks of one batch, each against its own recurrence."""
+    arrays, each = ragged(Y, look=look, with_edge=with_edge)
+    trellis = tl.Trellis(**arrays)
+    best, counts = trellis.viterbi(), trellis.expected_counts()
+    paths, gammas = trellis.split(best.path), trellis.split(trellis.marginals())
+    log_z = trellis.log_partition()
+    transitions, start, stop = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
+    close = {"rtol": 1e-8, "atol": 1e-9}
+    for i, one in enumerate(each):
+        if not len(one["emit"]):
+            continue
+        path, score = reference.viterbi(**one)
+        assert_array_equal(paths[i], path)
+        assert_allclose(best.score[i], score, rtol=1e-10)
+        assert_allclose(log_z[i], reference.log_partition(**one), rtol=1e-10)
+        gamma = reference.marginals(**one)
+        assert_allclose(gammas[i], gamma, **close)
+        transitions += reference.pair_marginals(**one).sum(axis=0)
+        start += gamma[0]
+        stop += gamma[-1]
+    assert_allclose(counts.transitions, transitions, **close)
+    assert_allclose(counts.start, start, **close)
+    assert_allclose(counts.stop, stop, **close)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", instruction_sets())
+def test_paths_are_alike_alone_in_a_batch_and_for_every_instruction_set(name, dtype):
+    """Tenths make sums that are equal but for rounding: the harshest case for an arg-max."""
+    rng = np.random.default_rng(0)
+    lengths, Y = [*range(1, 60), 3000], 6
+
+    def tenths(*shape):
+        return (rng.integers(-7, 8, shape) / 10).astype(dtype)
+
+    arrays = [tenths(sum(lengths), Y), tenths(Y, Y), tenths(Y), tenths(Y)]
+    with use_instruction_set(BASELINE):
+        expected = tl.Trellis(*arrays, offsets=np.cumsum([0, *lengths])).viterbi().path
+    with use_instruction_set(name):
+        batch = tl.Trellis(*arrays, offsets=np.cumsum([0, *lengths]))
+        assert_array_equal(batch.viterbi().path, expected)
+        alone = np.concatenate([one.viterbi().path for one in batch])
+        assert_array_equal(alone, expected)
+
+
+@pytest.mark.parametrize("Y", [3, 6])
+def test_float32_ties_are_decided_as_in_exact_arithmetic(Y):
+    """Sums of a few hundred float32 numbers of one size are exact in float64."""
+    rng = np.random.default_rng(Y)
+    lengths = [*range(1, 50), 300]
+
+    def tenths(*shape):
+        return (rng.integers(-7, 8, shape) / 10).astype(np.float32)
+
+    arrays = [tenths(sum(lengths), Y), tenths(Y, Y), tenths(Y), tenths(Y)]
+    batch = tl.Trellis(*arrays, offsets=np.cumsum([0, *lengths]))
+    paths = batch.split(batch.viterbi().path)
+    for path, emit in zip(paths, batch.split(arrays[0]), strict=True):
+        expected, _ = reference.viterbi(emit.astype(float), *(a.astype(float) for a in arrays[1:]))
+        assert_array_equal(path, expected)
+
+
+SPACES = {
+    "order 2": lambda: tl.StateSpace.order(4, 2),
+    "order 3": lambda: tl.StateSpace.order(3, 3),
+    "pruned": lambda: tl.StateSpace.order(4, 3, seen=[[0, 1, 2, 3, 0, 0, 1, 1], [2, 2, 2, 2]]),
+    "run length": lambda: tl.StateSpace.run_length(4, 2, 3),
+    "total count": lambda: tl.StateSpace.total_count(4, 1, 5),
+    "both": lambda: tl.StateSpace.run_length(4, 2, 3) & tl.StateSpace.order(4, 2),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("with_edge", [False, True])
+@pytest.mark.parametrize("name", SPACES)
+def test_automata_equal_numpy_over_their_states(name, with_edge, dtype):
+    """The automaton unfolded to first order, one label per state, in a batch of many lengths."""
+    space = SPACES[name]()
+    lengths = [0, 1, 2, 70, *range(3, 25)]
+    arrays, each = ragged(space.n_labels, with_edge=with_edge, lengths=lengths)
+    weights = np.random.default_rng(5).standard_normal(space.n_weights).astype(dtype)
+    arrays["emit"] = arrays["emit"].astype(dtype)
+    trellis = tl.Trellis(**arrays, states=space, weights=weights)
+    best, counts = trellis.viterbi(), trellis.expected_counts()
+    paths, gammas = trellis.split(best.path), trellis.split(trellis.marginals())
+    tolerance = 1e-10 if dtype == np.float64 else 2e-5
+    close = {"rtol": tolerance, "atol": tolerance}
+    transitions = np.zeros(counts.transitions.shape)
+    for i, one in enumerate(each):
+        if not len(one["emit"]):
+            continue
+        one = {k: None if a is None else a.astype(dtype).astype(float) for k, a in one.items()}
+        wide = reference.unfold(space, weights.astype(float), **one)
+        path, score = reference.viterbi(**wide)
+        assert_array_equal(paths[i], np.asarray(space.state_labels)[path])
+        assert_allclose(best.score[i], score, **close)
+        assert_allclose(trellis.log_partition()[i], reference.log_partition(**wide), **close)
+        assert_allclose(gammas[i], reference.fold(space, reference.marginals(**wide)), **close)
+        xi = reference.pair_marginals(**wide).sum(axis=0)
+        transitions += reference.fold(space, reference.fold(space, xi).T).T
+    assert_allclose(counts.transitions, transitions, **close)
 
 
 @pytest.mark.parametrize(("T", "Y"), [(50, 20), (40, 9), (300, 5)])
