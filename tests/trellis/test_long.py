@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
 
+pytestmark = pytest.mark.slow
+
 T, Y = 1_000_000, 20
 
 

@@ -12,7 +12,7 @@ template <>
 struct Types<float> {
     using Vector = float __attribute__((vector_size(TL_VECTOR_BYTES)));
     using Bits = int __attribute__((vector_size(TL_VECTOR_BYTES)));
-    using Int = int;
+    using Word = unsigned __attribute__((vector_size(TL_VECTOR_BYTES)));  // may wrap round
     static constexpr int mantissa = 23, bias = 127;
     static constexpr float magic =
         0x1.8p23f;                           // adding it rounds to an integer, kept in the low bits
@@ -24,7 +24,7 @@ template <>
 struct Types<double> {
     using Vector = double __attribute__((vector_size(TL_VECTOR_BYTES)));
     using Bits = long long __attribute__((vector_size(TL_VECTOR_BYTES)));
-    using Int = long long;
+    using Word = unsigned long long __attribute__((vector_size(TL_VECTOR_BYTES)));
     static constexpr int mantissa = 52, bias = 1023;
     static constexpr double magic = 0x1.8p52;
     static constexpr double lowest = -708.0;
@@ -80,7 +80,8 @@ inline Vector<R> exp(Vector<R> x) {
         factorial /= R(k);
         p = p * r + R(1) / factorial;
     }
-    Bits<R> scaled = cast_bits<Bits<R>>(p) + (cast_bits<Bits<R>>(shifted) << K::mantissa);
+    using Word = typename K::Word;
+    Word scaled = cast_bits<Word>(p) + (cast_bits<Word>(shifted) << K::mantissa);
     return x < K::lowest ? Vector<R>{} : cast_bits<Vector<R>>(scaled);
 }
 
