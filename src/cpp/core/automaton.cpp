@@ -6,20 +6,37 @@
 #include <queue>
 #include <unordered_map>
 
+#include "core/dispatch.hpp"
+
 namespace tagloom {
 namespace {
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
+// The log of the sum of exp(x[i]); x becomes exp(x[i] - its maximum).
+double log_sum_exp(double* x, int64_t n) {
+    double m = kMinusInf;
+    for (int64_t i = 0; i < n; ++i) m = std::max(m, x[i]);
+    if (m == kMinusInf) return m;
+    for (int64_t i = 0; i < n; ++i) x[i] -= m;
+    kernels().exp(x, n);
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += x[i];
+    return m + std::log(sum);
+}
+
 // The fold of term(0) .. term(n - 1): their maximum, or the log of the sum of their exponentials.
 template <class Term>
 double fold_terms(Fold fold, int64_t n, const Term& term) {
-    double m = kMinusInf;
-    for (int64_t i = 0; i < n; ++i) m = std::max(m, term(i));
-    if (fold == Fold::max || m == kMinusInf) return m;
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += std::exp(term(i) - m);
-    return m + std::log(sum);
+    if (fold == Fold::max) {
+        double m = kMinusInf;
+        for (int64_t i = 0; i < n; ++i) m = std::max(m, term(i));
+        return m;
+    }
+    thread_local std::vector<double> terms;
+    if (static_cast<int64_t>(terms.size()) < n) terms.resize(n);
+    for (int64_t i = 0; i < n; ++i) terms[i] = term(i);
+    return log_sum_exp(terms.data(), n);
 }
 
 // Score of move m into position t, without the emission there.
@@ -124,11 +141,15 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
     const double log_z = forward(a, x, Fold::log_sum, alpha.data());
     if (log_z == kMinusInf) return log_z;
     backward(a, x, Fold::log_sum, beta.data());
-    std::vector<double> gamma(Y), xi(expected.pairs ? Y * Y : 0);
+    std::vector<double> gamma(Y), xi(expected.pairs ? Y * Y : 0), probs;
     for (int64_t t = 0; t < T; ++t) {
         std::fill(gamma.begin(), gamma.end(), 0.0);
+        probs.resize(S);
+        for (int64_t s = 0; s < S; ++s)
+            probs[s] = std::min(0.0, alpha[t * S + s] + beta[t * S + s] - log_z);
+        kernels().exp(probs.data(), S);
         for (int64_t s = 0; s < S; ++s) {
-            const double p = std::exp(alpha[t * S + s] + beta[t * S + s] - log_z);
+            const double p = probs[s];
             gamma[a.label[s]] += p;
             if (t == 0 && expected.start) expected.start[s] += weight * p;
             if (t == T - 1 && expected.stop) expected.stop[s] += weight * p;
@@ -138,15 +159,17 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
                 expected.marginals[t * Y + y] = static_cast<In>(gamma[y]);
         if (t == 0 || !(expected.pairs || expected.moves)) continue;
         std::fill(xi.begin(), xi.end(), 0.0);
+        probs.resize(a.moves());
         for (int64_t s = 0; s < S; ++s) {
             const double to = emission(a, x, t, s) + beta[t * S + s] - log_z;
-            if (to == kMinusInf) continue;
-            for (int64_t m = a.into[s]; m < a.into[s + 1]; ++m) {
-                const double p =
-                    std::exp(alpha[(t - 1) * S + a.src[m]] + move_score(a, x, t, m) + to);
-                if (expected.moves) expected.moves[m] += weight * p;
-                if (expected.pairs) xi[a.label[a.src[m]] * Y + a.label[s]] += p;
-            }
+            for (int64_t m = a.into[s]; m < a.into[s + 1]; ++m)
+                probs[m] =
+                    std::min(0.0, alpha[(t - 1) * S + a.src[m]] + move_score(a, x, t, m) + to);
+        }
+        kernels().exp(probs.data(), a.moves());
+        for (int64_t m = 0; m < a.moves(); ++m) {
+            if (expected.moves) expected.moves[m] += weight * probs[m];
+            if (expected.pairs) xi[a.label[a.src[m]] * Y + a.label[a.dst[m]]] += probs[m];
         }
         if (expected.pairs)
             for (int64_t j = 0; j < Y * Y; ++j)
@@ -453,8 +476,9 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
     const double log_z = forward(a, x, Fold::log_sum, alpha.data());
     if (log_z == kMinusInf) return false;
     std::vector<double> weight;
-    // Index i with probability weight[i] / sum; never one whose weight is zero.
+    // Index i with probability proportional to exp(weight[i]); never one whose weight is -inf.
     auto draw = [&](double u) {
+        log_sum_exp(weight.data(), weight.size());
         double sum = 0;
         for (double w : weight) sum += w;
         double rest = u * sum;
@@ -470,19 +494,16 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
     for (int64_t k = 0; k < n; ++k) {
         const double* u = uniform + k * row_stride;
         int32_t* path = paths + k * row_stride;
-        weight.assign(S, 0.0);
-        for (int64_t s = 0; s < S; ++s)
-            weight[s] = std::exp(alpha[(T - 1) * S + s] + a.stop[s] - log_z);
+        weight.resize(S);
+        for (int64_t s = 0; s < S; ++s) weight[s] = alpha[(T - 1) * S + s] + a.stop[s];
         int64_t state = draw(u[T - 1]);
         for (int64_t t = T - 1;; --t) {
             path[t] = a.label[state];
             if (t == 0) break;
             const int64_t m0 = a.into[state];
-            const double total = alpha[t * S + state] - emission(a, x, t, state);
-            weight.assign(a.into[state + 1] - m0, 0.0);
+            weight.resize(a.into[state + 1] - m0);
             for (size_t i = 0; i < weight.size(); ++i)
-                weight[i] = std::exp(alpha[(t - 1) * S + a.src[m0 + i]] +
-                                     move_score(a, x, t, m0 + i) - total);
+                weight[i] = alpha[(t - 1) * S + a.src[m0 + i]] + move_score(a, x, t, m0 + i);
             state = a.src[m0 + draw(u[t - 1])];
         }
     }
@@ -495,32 +516,41 @@ double entropy(const Automaton& a, const Sequence<In>& x) {
     // h[t, s] = sum over moves m into s of q (h[t-1, src] - log q), q = Pr(m | s at t): a sum of
     // terms that are not negative, so nothing cancels.
     const int64_t S = a.states(), T = x.T;
-    std::vector<double> alpha(2 * S), h(2 * S, 0.0);
-    forward_start(a, x, alpha.data());
-    auto term = [](double log_q, double before) {
-        const double q = std::exp(log_q);
-        return q > 0 ? q * (before - log_q) : 0.0;
+    std::vector<double> alpha(2 * S), h(2 * S, 0.0), log_q, q;
+    // sum_i q_i (before_i - log q_i) for q_i = exp(term_i - total); terms of weight 0 add nothing.
+    auto mix = [&](int64_t n, double total, const auto& term, const auto& before) {
+        log_q.resize(n);
+        for (int64_t i = 0; i < n; ++i) log_q[i] = std::min(0.0, term(i) - total);
+        q = log_q;
+        kernels().exp(q.data(), n);
+        double sum = 0;
+        for (int64_t i = 0; i < n; ++i)
+            if (q[i] > 0) sum += q[i] * (before(i) - log_q[i]);
+        return sum;
     };
+    forward_start(a, x, alpha.data());
     for (int64_t t = 1; t < T; ++t) {
         const double *old = &alpha[(t - 1) % 2 * S], *old_h = &h[(t - 1) % 2 * S];
         double *now = &alpha[t % 2 * S], *now_h = &h[t % 2 * S];
         forward_step(a, x, Fold::log_sum, t, old, now);
         for (int64_t s = 0; s < S; ++s) {
-            now_h[s] = 0;
-            if (now[s] == kMinusInf) continue;
-            const double total = now[s] - emission(a, x, t, s);
-            for (int64_t m = a.into[s]; m < a.into[s + 1]; ++m)
-                now_h[s] += term(std::min(0.0, old[a.src[m]] + move_score(a, x, t, m) - total),
-                                 old_h[a.src[m]]);
+            const int64_t m0 = a.into[s];
+            now_h[s] = now[s] == kMinusInf
+                           ? 0
+                           : mix(
+                                 a.into[s + 1] - m0, now[s] - emission(a, x, t, s),
+                                 [&](int64_t i) {
+                                     return old[a.src[m0 + i]] + move_score(a, x, t, m0 + i);
+                                 },
+                                 [&](int64_t i) { return old_h[a.src[m0 + i]]; });
         }
     }
     const double *last = &alpha[(T - 1) % 2 * S], *last_h = &h[(T - 1) % 2 * S];
     const double log_z = forward_total(a, Fold::log_sum, last);
     if (log_z == kMinusInf) return 0;
-    double sum = 0;
-    for (int64_t s = 0; s < S; ++s)
-        sum += term(std::min(0.0, last[s] + a.stop[s] - log_z), last_h[s]);
-    return sum;
+    return mix(
+        S, log_z, [&](int64_t s) { return last[s] + a.stop[s]; },
+        [&](int64_t s) { return last_h[s]; });
 }
 
 template <class In>

@@ -814,6 +814,16 @@ void sum_one(const OneSum<In>& task) {
     if (bad) *task.ok = false;
 }
 
+void exp_all(double* x, int64_t n) {
+    int64_t i = 0;
+    for (; i + WD <= n; i += WD) store(x + i, exp<double>(load(x + i)));
+    if (i == n) return;
+    D rest = {};
+    for (int64_t w = 0; i + w < n; ++w) rest[w] = x[i + w];
+    rest = exp<double>(rest);
+    for (int64_t w = 0; i + w < n; ++w) x[i + w] = rest[w];
+}
+
 }  // namespace
 
 #define TL_QUOTE_(x) #x
@@ -835,6 +845,7 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         viterbi_one<double>,
         sum_one<float>,
         sum_one<double>,
+        exp_all,
     };
     return table;
 }

@@ -132,6 +132,7 @@ struct Kernels {
     void (*one_viterbi_f64)(const OneViterbi<double>&);
     void (*one_sum_f32)(const OneSum<float>&);
     void (*one_sum_f64)(const OneSum<double>&);
+    void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
 };
 
 // One per instruction set that was compiled in; see dispatch.cpp.
