@@ -62,11 +62,12 @@ format: $(VENV)/.test  ## format Python and C++ in place
 bench: $(VENV)/.peers  ## measure against the peers, side by side
 	$(BIN)/python benchmarks/trellis.py
 
-# The module is built a second time, and tests/conftest.py loads that one. Leaks are not looked for: the
+# The module is built a second time, with the kernels of every vector width made to run on any machine,
+# and tests/conftest.py loads that one. Leaks are not looked for: the
 # interpreter itself has thousands.
 sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	@mkdir -p build
-	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DTL_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DTL_SANITIZE=ON -DTL_EMULATE=ON -DCMAKE_BUILD_TYPE=Debug \
 	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
 	  > build/sanitize.log
 	$(BIN)/cmake --build build/sanitize | tail -n 1

@@ -5,16 +5,22 @@
 namespace tagloom {
 namespace {
 
+#if defined(TL_EMULATE)
+constexpr bool emulate = true;  // all kernels are compiled for the baseline machine
+#else
+constexpr bool emulate = false;
+#endif
+
 std::vector<const Kernels*> available() {
     std::vector<const Kernels*> found = {&kernels_baseline()};
 #if defined(TL_HAVE_AVX2)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (emulate || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
         found.push_back(&kernels_avx2());
 #endif
 #if defined(TL_HAVE_AVX512)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("fma"))
+    if (emulate || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("fma")))
         found.push_back(&kernels_avx512());
 #endif
     return found;
