@@ -25,6 +25,16 @@ double log_sum_exp(double* x, int64_t n) {
     return m + std::log(sum);
 }
 
+// Scores become probabilities that sum to one. At every position the scores of all states, and of
+// all moves, sum to log_z; their own sum is used instead, because it cannot be off by rounding of
+// log_z.
+void normalise(std::vector<double>& scores) {
+    log_sum_exp(scores.data(), scores.size());
+    double sum = 0;
+    for (double x : scores) sum += x;
+    for (double& x : scores) x /= sum;
+}
+
 // The fold of term(0) .. term(n - 1): their maximum, or the log of the sum of their exponentials.
 template <class Term>
 double fold_terms(Fold fold, int64_t n, const Term& term) {
@@ -145,9 +155,8 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
     for (int64_t t = 0; t < T; ++t) {
         std::fill(gamma.begin(), gamma.end(), 0.0);
         probs.resize(S);
-        for (int64_t s = 0; s < S; ++s)
-            probs[s] = std::min(0.0, alpha[t * S + s] + beta[t * S + s] - log_z);
-        kernels().exp(probs.data(), S);
+        for (int64_t s = 0; s < S; ++s) probs[s] = alpha[t * S + s] + beta[t * S + s];
+        normalise(probs);
         for (int64_t s = 0; s < S; ++s) {
             const double p = probs[s];
             gamma[a.label[s]] += p;
@@ -160,13 +169,12 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
         if (t == 0 || !(expected.pairs || expected.moves)) continue;
         std::fill(xi.begin(), xi.end(), 0.0);
         probs.resize(a.moves());
-        for (int64_t s = 0; s < S; ++s) {
-            const double to = emission(a, x, t, s) + beta[t * S + s] - log_z;
-            for (int64_t m = a.into[s]; m < a.into[s + 1]; ++m)
-                probs[m] =
-                    std::min(0.0, alpha[(t - 1) * S + a.src[m]] + move_score(a, x, t, m) + to);
+        for (int64_t m = 0; m < a.moves(); ++m) {
+            const int64_t s = a.dst[m];
+            probs[m] = alpha[(t - 1) * S + a.src[m]] + move_score(a, x, t, m) +
+                       emission(a, x, t, s) + beta[t * S + s];
         }
-        kernels().exp(probs.data(), a.moves());
+        normalise(probs);
         for (int64_t m = 0; m < a.moves(); ++m) {
             if (expected.moves) expected.moves[m] += weight * probs[m];
             if (expected.pairs) xi[a.label[a.src[m]] * Y + a.label[a.dst[m]]] += probs[m];
@@ -189,23 +197,24 @@ void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, 
     backward(a, x, Fold::log_sum, beta.data());
     // K[t][m] = Pr(move m into t | its source at t - 1): a chain of true probabilities, so products
     // of any number of them are stable. The last `distance` of them are kept.
-    std::vector<double> ring(distance * M), joint(Y * S), next(Y * S);
+    std::vector<double> ring(distance * M), joint(Y * S), next(Y * S), gamma(S);
     for (int64_t t = 1; t < T; ++t) {
         double* K = &ring[t % distance * M];
         for (int64_t m = 0; m < M; ++m) {
             const double from = beta[(t - 1) * S + a.src[m]];
-            K[m] = from == kMinusInf
-                       ? 0
-                       : std::exp(move_score(a, x, t, m) + emission(a, x, t, a.dst[m]) +
-                                  beta[t * S + a.dst[m]] - from);
+            K[m] =
+                from == kMinusInf
+                    ? 0
+                    : std::exp(std::min(0.0, move_score(a, x, t, m) + emission(a, x, t, a.dst[m]) +
+                                                 beta[t * S + a.dst[m]] - from));
         }
         const int64_t first = t - distance;
         if (first < 0) continue;
         // joint[y, s] = Pr(label y at `first`, state s now), carried from `first` to t.
         std::fill(joint.begin(), joint.end(), 0.0);
-        for (int64_t s = 0; s < S; ++s)
-            joint[a.label[s] * S + s] =
-                std::exp(alpha[first * S + s] + beta[first * S + s] - log_z);
+        for (int64_t s = 0; s < S; ++s) gamma[s] = alpha[first * S + s] + beta[first * S + s];
+        normalise(gamma);
+        for (int64_t s = 0; s < S; ++s) joint[a.label[s] * S + s] = gamma[s];
         for (int64_t u = first + 1; u <= t; ++u) {
             std::fill(next.begin(), next.end(), 0.0);
             const double* step = &ring[u % distance * M];
@@ -517,16 +526,18 @@ double entropy(const Automaton& a, const Sequence<In>& x) {
     // terms that are not negative, so nothing cancels.
     const int64_t S = a.states(), T = x.T;
     std::vector<double> alpha(2 * S), h(2 * S, 0.0), log_q, q;
-    // sum_i q_i (before_i - log q_i) for q_i = exp(term_i - total); terms of weight 0 add nothing.
-    auto mix = [&](int64_t n, double total, const auto& term, const auto& before) {
+    // sum_i q_i (before_i - log q_i) for q_i proportional to exp(term_i); those of weight 0 add
+    // nothing.
+    auto mix = [&](int64_t n, const auto& term, const auto& before) {
         log_q.resize(n);
-        for (int64_t i = 0; i < n; ++i) log_q[i] = std::min(0.0, term(i) - total);
+        for (int64_t i = 0; i < n; ++i) log_q[i] = term(i);
         q = log_q;
-        kernels().exp(q.data(), n);
-        double sum = 0;
+        const double total = log_sum_exp(q.data(), n);
+        double norm = 0, sum = 0;
+        for (int64_t i = 0; i < n; ++i) norm += q[i];
         for (int64_t i = 0; i < n; ++i)
-            if (q[i] > 0) sum += q[i] * (before(i) - log_q[i]);
-        return sum;
+            if (q[i] > 0) sum += q[i] * (before(i) - std::min(0.0, log_q[i] - total));
+        return total == kMinusInf ? 0 : sum / norm;
     };
     forward_start(a, x, alpha.data());
     for (int64_t t = 1; t < T; ++t) {
@@ -535,22 +546,15 @@ double entropy(const Automaton& a, const Sequence<In>& x) {
         forward_step(a, x, Fold::log_sum, t, old, now);
         for (int64_t s = 0; s < S; ++s) {
             const int64_t m0 = a.into[s];
-            now_h[s] = now[s] == kMinusInf
-                           ? 0
-                           : mix(
-                                 a.into[s + 1] - m0, now[s] - emission(a, x, t, s),
-                                 [&](int64_t i) {
-                                     return old[a.src[m0 + i]] + move_score(a, x, t, m0 + i);
-                                 },
-                                 [&](int64_t i) { return old_h[a.src[m0 + i]]; });
+            now_h[s] = mix(
+                a.into[s + 1] - m0,
+                [&](int64_t i) { return old[a.src[m0 + i]] + move_score(a, x, t, m0 + i); },
+                [&](int64_t i) { return old_h[a.src[m0 + i]]; });
         }
     }
     const double *last = &alpha[(T - 1) % 2 * S], *last_h = &h[(T - 1) % 2 * S];
-    const double log_z = forward_total(a, Fold::log_sum, last);
-    if (log_z == kMinusInf) return 0;
     return mix(
-        S, log_z, [&](int64_t s) { return last[s] + a.stop[s]; },
-        [&](int64_t s) { return last_h[s]; });
+        S, [&](int64_t s) { return last[s] + a.stop[s]; }, [&](int64_t s) { return last_h[s]; });
 }
 
 template <class In>
