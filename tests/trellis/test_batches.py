@@ -1,6 +1,7 @@
 """A batch is its sequences, whatever their lengths, order and number of threads."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -112,6 +113,18 @@ def test_viterbi_paths_do_not_depend_on_the_batch(space):
     assert_array_equal(batch.viterbi().path, np.concatenate(alone))
 
 
+@pytest.mark.parametrize("space", [None, "order", "run"])
+def test_a_trellis_may_be_shared_between_threads_of_the_caller(space):
+    arrays = ragged(space, False, np.float64, N=100)
+    names = ["viterbi path", "marginals", "log_partition", "entropy", "sample", "labels"] * 3
+    expected = {name: RESULTS[name](tl.Trellis(**arrays)) for name in names}
+    shared = tl.Trellis(**arrays, n_threads=2)  # nothing computed yet, nothing cached
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda name: RESULTS[name](shared), names))
+    for name, result in zip(names, found, strict=True):
+        assert_array_equal(result, expected[name], err_msg=name)
+
+
 def test_stack_takes_a_list_of_arrays():
     rng = np.random.default_rng(2)
     emits = [rng.standard_normal((T, 3)) for T in (2, 0, 4)]
@@ -180,3 +193,18 @@ def test_row_zero_of_edge_is_not_used():
     assert_array_equal(plain.log_partition(), blocked.log_partition())
     assert_array_equal(plain.viterbi().path, blocked.viterbi().path)
     assert_array_equal(plain.marginals(), blocked.marginals())
+
+
+def test_attributes_say_what_the_trellis_is():
+    single = tl.Trellis(np.zeros((2, 3), np.float32), labels=["D", "N", "V"], n_threads=2)
+    assert (single.n_labels, single.n_threads, single.dtype) == (3, 2, np.float32)
+    assert tuple(single.labels) == ("D", "N", "V")
+    assert_array_equal(single.lengths, [2])
+    assert_array_equal(single.offsets, [0, 2])
+    assert single.states.n_states == 3
+    named = tl.Trellis(
+        np.zeros((4, 2)), offsets=[0, 1, 4], states=tl.StateSpace.order(["a", "b"], 2)
+    )
+    assert tuple(named.labels) == ("a", "b")  # those of the states, unless told otherwise
+    assert named[1].path_score(["a", "b", "a"]) == 0.0
+    assert named.states.n_states == named[0].states.n_states == 6

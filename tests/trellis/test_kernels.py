@@ -179,7 +179,7 @@ def test_automata_equal_numpy_over_their_states(name, with_edge, dtype):
     paths, gammas = trellis.split(best.path), trellis.split(trellis.marginals())
     tolerance = 1e-10 if dtype == np.float64 else 2e-5
     close = {"rtol": tolerance, "atol": tolerance}
-    transitions = np.zeros(counts.transitions.shape)
+    transitions, tied = np.zeros(counts.transitions.shape), np.zeros(space.n_weights)
     for i, one in enumerate(each):
         if not len(one["emit"]):
             continue
@@ -189,10 +189,16 @@ def test_automata_equal_numpy_over_their_states(name, with_edge, dtype):
         assert_array_equal(paths[i], np.asarray(space.state_labels)[path])
         assert_allclose(best.score[i], score, **close)
         assert_allclose(trellis.log_partition()[i], reference.log_partition(**wide), **close)
-        assert_allclose(gammas[i], reference.fold(space, reference.marginals(**wide)), **close)
+        gamma = reference.marginals(**wide)
+        assert_allclose(gammas[i], reference.fold(space, gamma), **close)
         xi = reference.pair_marginals(**wide).sum(axis=0)
         transitions += reference.fold(space, reference.fold(space, xi).T).T
+        np.add.at(
+            tied, space.tie_ids, np.repeat(xi[space.src, space.dst], np.diff(space.tie_indptr))
+        )
+        np.add.at(tied, space.start_tie_ids, np.repeat(gamma[0], np.diff(space.start_tie_indptr)))
     assert_allclose(counts.transitions, transitions, **close)
+    assert_allclose(counts.weights, tied, **close)
 
 
 @pytest.mark.parametrize(("T", "Y"), [(50, 20), (40, 9), (300, 5)])
