@@ -266,9 +266,20 @@ def test_check_shows_a_few_of_many(run):
     assert "… and 14 more; --json has all" in out
 
 
+def test_check_says_that_a_file_is_empty(run):
+    put("a.conll", "")
+    found = {("empty", "a.conll", None): "there are no sentences in it."}
+    assert check(run, "a.conll")[:2] == (1, found)
+
+
 def test_check_tells_a_mistake_of_the_users(run):
-    assert run("check", "none.conll")[0] == 2
-    assert run("check")[0] == 2
+    code, _, err = run("check", "none.conll")
+    assert (code, err) == (2, "tagloom: none.conll: No such file or directory.\n")
+    code, _, err = run("check")
+    assert (code, err) == (
+        2,
+        "tagloom check: Missing argument 'FILES...'. Try 'tagloom check --help'.\n",
+    )
     put("a.txt", "one two\n")
     code, out, err = run("check", "a.txt")
     assert (code, out, err.count("\n")) == (2, "", 1)

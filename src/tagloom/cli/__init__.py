@@ -7,7 +7,9 @@ one line for a user's mistake, with the traceback kept for ``--debug``.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -44,7 +46,7 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def group(ctx: click.Context, debug: bool) -> None:
-    """Label sequences: train, tag, evaluate."""
+    """Label sequences: read, check, convert, score."""
     ctx.obj = {"debug": debug}
 
 
@@ -52,9 +54,36 @@ def main() -> None:
     """Run the command line; a mistake of the user's is one line and exit code 2."""
     debug = "--debug" in sys.argv
     try:
-        group()
-    except (TagloomError, OSError) as error:
+        sys.exit(group(prog_name="tagloom", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as help:
+        help.show()
+        sys.exit(2)
+    except click.UsageError as error:
         if debug:
             raise
-        click.echo(f"tagloom: {error}", err=True)
-        sys.exit(2)
+        command = error.ctx.command_path if error.ctx else "tagloom"
+        message = error.format_message().rstrip(".")
+        _say(f"{command}: {message}. Try '{command} --help'.")
+    except click.ClickException as error:
+        if debug:
+            raise
+        _say(f"tagloom: {error.format_message()}")
+    except click.Abort:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has seen enough, as in `tagloom ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        if debug:
+            raise
+        what = f"{error.filename}: {error.strerror}." if error.filename else str(error)
+        _say(f"tagloom: {what}")
+    except TagloomError as error:
+        if debug:
+            raise
+        _say(f"tagloom: {error}")
+
+
+def _say(line: str) -> NoReturn:
+    click.echo(line, err=True)
+    sys.exit(2)

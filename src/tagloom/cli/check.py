@@ -24,7 +24,7 @@ KINDS = {
     "span": "a character span that does not fit the tokens",
     "illegal": "a label that its scheme does not allow",
     "mixed": "sentences or files in different schemes",
-    "empty": "a sentence without tokens, or a blank line where one is expected",
+    "empty": "no sentences, a sentence without tokens, or a blank line where one is expected",
     "duplicate": "a sentence that occurs twice in one file",
     "overlap": "sentences that occur in two files",
     "rare": "labels that occur only a few times",
@@ -180,6 +180,8 @@ def check_corpus(
     report.labels = dict(counts.most_common())
     yield from check_labels(corpus, report, scheme)
     path = report.path
+    if not corpus and not report.problems:
+        yield Problem("empty", path, None, "there are no sentences in it.")
     seen: dict[tuple[str, ...], int] = {}
     for i, sentence in enumerate(corpus):
         if not sentence.tokens:
