@@ -1122,12 +1122,15 @@ class Trellis:
             score=best.score,
             show=show,
             marginals=gamma,
-            edges=self._edges_to_draw(),
+            edges=self._edges_to_draw(show, alpha, beta) if format == "svg" else None,
         )
         return draw_svg(view) if format == "svg" else draw_text(view, color=color)
 
-    def _edges_to_draw(self) -> Float64:
-        """Return the score of every move between states [T, S, S], −inf where there is none."""
+    def _edges_to_draw(self, show: str, alpha: Float64, beta: Float64) -> Float64:
+        """Return the score, or the probability, of every move between states [T, S, S].
+
+        Row 0 is not used. A move that does not exist has score −inf and probability 0.
+        """
         T, space = len(self.emit), self.states
         label = space.state_labels
         trans = np.zeros((self.n_labels,) * 2) if self.trans is None else self.trans
@@ -1138,7 +1141,11 @@ class Trellis:
         edges[:, space.src, space.dst] = score
         if self.edge is not None:
             edges[:, space.src, space.dst] += self.edge[:, label[space.src], label[space.dst]]
-        return edges
+        log_z = self.log_partition()
+        if show == "scores" or log_z == -np.inf:
+            return edges
+        edges[1:] += alpha[:-1, :, None] + (self.emit[1:, label] + beta[1:])[:, None, :] - log_z
+        return np.exp(edges)
 
     def _repr_svg_(self) -> str | None:
         return None if self.is_batch else self.draw(format="svg")
