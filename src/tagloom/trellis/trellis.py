@@ -79,7 +79,7 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 class Trellis:
     r"""All label paths of a sequence, or of a batch of sequences, with their scores.
 
-    The score of a move into position t, from a state with label y_prev to a state with label y, is
+    The score of a move into position t, from a state with label y_prev to one with label y, is::
 
         s_t = emit[t, y] + edge[t, y_prev, y] + trans[y_prev, y] + Σ weights tied to the move
 
@@ -444,9 +444,9 @@ class Trellis:
     def viterbi(self, *, on_infeasible: OnInfeasible = "raise") -> Best:
         r"""Find the best path.
 
-        v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), and back-pointers. float32 scores
-        are decoded in float32 only where rounding cannot change the path, so the path is that of
-        float64 arithmetic on the same scores.
+        v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), and the path is read off from the
+        end. Short sequences of a batch are decoded in float32 where rounding cannot change the
+        path, all others in float64; so the path is that of float64 arithmetic.
 
         Parameters
         ----------
