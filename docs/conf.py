@@ -1,4 +1,4 @@
-"""Settings of the documentation. `make docs` builds it; a warning is an error, nothing is fetched."""
+"""Settings of the documentation: `make docs` builds it. Warnings are errors; nothing is fetched."""
 
 import tagloom
 
