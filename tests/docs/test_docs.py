@@ -47,6 +47,10 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1)
 
 
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
 def is_run(block: Block) -> bool:
     return block.language in ("python", "console")
 
@@ -91,7 +95,7 @@ def run_console(block: Block, page: Path) -> None:
     assert "".join(shown) == block.text, f"{page.name}:{block.line}"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(map(is_run, blocks(p)))], ids=str)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(map(is_run, blocks(p)))], ids=name_of)
 def test_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
@@ -106,7 +110,7 @@ def test_page(page, tmp_path, monkeypatch):
             run_python(block, page, names)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_fence_is_closed_and_names_a_language_we_know(page):
     """A block with a misspelt language would silently not run."""
     fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
