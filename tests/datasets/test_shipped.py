@@ -1,7 +1,5 @@
 """The English corpus: what is in the files, and that load gives it."""
 
-import doctest
-import importlib
 import re
 from collections import Counter
 from itertools import pairwise
@@ -143,19 +141,6 @@ def test_a_name_that_does_not_exist_is_answered_with_those_that_do():
         load("english", "valid")
     with pytest.raises(DatasetError, match=r"no labels 'ner'. Choose one of: upos, chunk, entity"):
         load("english", label="ner")
-
-
-@pytest.mark.parametrize("module", ["classics", "generators", "shipped"])
-def test_the_examples_in_the_docstrings_run(module):
-    result = doctest.testmod(importlib.import_module(f"tagloom.datasets.{module}"))
-    assert result.attempted > 0
-    assert result.failed == 0
-
-
-def test_the_examples_in_the_documentation_run():
-    result = doctest.testfile(str(PAGE), module_relative=False)
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_the_tables_in_the_documentation_are_counted_from_the_files():

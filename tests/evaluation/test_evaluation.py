@@ -1,6 +1,5 @@
 """Token scores, intervals, the paired test, inputs and outputs."""
 
-import doctest
 import itertools
 import json
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ import sklearn.metrics
 import tagloom as tl
 from tagloom import _native
 from tagloom.errors import LabelError, ParameterError, ShapeError
-from tagloom.evaluation import comparisons, counts, evaluations, scores, tables
+from tagloom.evaluation import counts, scores
 
 
 def random_tags(labels, count, seed, longest=12):
@@ -24,20 +23,6 @@ def random_tags(labels, count, seed, longest=12):
             (gold, [y if random.random() < 0.8 else str(random.choice(labels)) for y in gold])
         )
     return [g for g, _ in rows], [p for _, p in rows]
-
-
-@pytest.mark.parametrize("module", [comparisons, counts, evaluations, scores, tables])
-def test_examples_run(module):
-    assert doctest.testmod(module).failed == 0
-
-
-def test_the_page_on_evaluation_runs(docs):
-    assert doctest.testfile(str(docs / "evaluation.md"), module_relative=False).failed == 0
-
-
-@pytest.fixture
-def docs(request):
-    return request.config.rootpath / "docs"
 
 
 def test_token_scores_equal_scikit_learn():

@@ -1,8 +1,6 @@
 """The tables against independent definitions: regular expressions, seqeval, plain enumeration."""
 
-import doctest
 import itertools
-import pathlib
 import re
 from types import SimpleNamespace
 
@@ -15,7 +13,7 @@ from seqeval import scheme as seqeval_schemes
 import tagloom as tl
 from tagloom import labels
 from tagloom.errors import LabelError, SchemeError, ShapeError
-from tagloom.labels import Span, rows, schemes, spans, validity
+from tagloom.labels import Span
 
 LETTERS = {"bio": "BI", "iob1": "BI", "io": "I", "bioes": "BIES", "bilou": "BILU"}
 # What is legal, said a second time: labels are written as two characters, O as "O.".
@@ -35,16 +33,6 @@ def alphabet(name):
 def sequences(name, longest):
     for length in range(longest + 1):
         yield from itertools.product(alphabet(name), repeat=length)
-
-
-@pytest.mark.parametrize("module", [schemes, rows, spans, validity])
-def test_examples_run(module):
-    assert doctest.testmod(module).failed == 0
-
-
-def test_the_page_on_schemes_runs():
-    page = pathlib.Path(__file__).parents[2] / "docs" / "schemes.md"
-    assert doctest.testfile(str(page), module_relative=False).failed == 0
 
 
 @pytest.mark.parametrize("name", LETTERS)

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import tagloom as tl
 from tagloom.errors import ShapeError
 from tagloom.trellis.draw import TrellisView, _width, draw_svg, draw_text
 
@@ -198,6 +199,20 @@ def test_nodes_are_coloured_by_probability():
         assert heat == pytest.approx([0.6, 0.15, 0.45, 0.3, 0.3])
     assert not elements(draw_svg(fish()), "rect", "tl-heat")
     assert "they / N: score -3, probability 1.0000" in draw_svg(fish(marginals=marginals))
+
+
+@pytest.mark.parametrize("states", [None, tl.StateSpace.order(["N", "V"], 2)])
+def test_moves_of_a_trellis_carry_their_score_or_their_probability(states):
+    trellis = tl.Trellis(
+        [[-2, -10], [-3, -1], [-3, -3]], [[-3, -1], [-1, -3]], [-1, -2], [-1, -1],
+        states=states, labels=["N", "V"],
+    )  # fmt: skip
+    into = "V" if states is None else "N·V"
+    scores = trellis.draw("scores", tokens=["they", "can", "fish"], format="svg")
+    assert f"N → {into} (can): -1<" in scores
+    xi = trellis.pair_marginals()[1, 0, 1]
+    marginals = trellis.draw("marginals", tokens=["they", "can", "fish"], format="svg")
+    assert f"N → {into} (can): {xi:.2f}<" in marginals
 
 
 def test_names_are_escaped():

@@ -46,7 +46,7 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def group(ctx: click.Context, debug: bool) -> None:
-    """Label sequences: read, check, convert, score."""
+    """Read, check, convert and score labelled sequences."""
     ctx.obj = {"debug": debug}
 
 

@@ -308,13 +308,17 @@ def check_overlap(first: Corpus, second: Corpus) -> Iterator[Problem]:
         yield Problem("overlap", str(second.path), _line(shared[0]), message)
 
 
+def _number(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def show(report: Report) -> None:
     """Print a report for people."""
     scheme = f", scheme {' or '.join(report.schemes)}" if report.schemes else ""
     click.echo(
         f"{report.path}: {FORMATS.get(report.format, 'unreadable')}, "
-        f"{report.sentences:,} sentences, "
-        f"{report.tokens:,} tokens, {len(report.labels):,} labels{scheme}"
+        f"{_number(report.sentences, 'sentence')}, {_number(report.tokens, 'token')}, "
+        f"{_number(len(report.labels), 'label')}{scheme}"
     )
     if report.notice:
         click.echo("  " + report.notice.removeprefix(f"{report.path}: "))

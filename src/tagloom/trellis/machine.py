@@ -21,7 +21,13 @@ def instruction_sets() -> list[str]:
 
 
 def instruction_set() -> str:
-    """Return the instruction set in use."""
+    """Return the instruction set in use.
+
+    Examples
+    --------
+    >>> instruction_set() in instruction_sets()
+    True
+    """
     return _native.instruction_set()
 
 

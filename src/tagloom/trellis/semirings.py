@@ -203,7 +203,7 @@ class Expectation:
     """Log-partition, and the expected sum over the moves of a path of ``value``.
 
     Values are pairs (log p, mean): a sum of paths with total weight p whose mean value is
-    ``mean``. Unlike the pair (p, p·mean) this neither overflows nor underflows:
+    ``mean``. Unlike the pair (p, p·mean) this neither overflows nor underflows::
 
         (a, x) ⊕ (b, y) = (log(e^a + e^b), (x e^a + y e^b) / (e^a + e^b))
         (a, x) ⊗ (b, y) = (a + b, x + y)
@@ -268,7 +268,7 @@ def reduce_moves(
 ) -> V:
     r"""Sum over all paths of one sequence the product of their moves, in any semiring.
 
-    With y the label of state s, y' that of p, and w the weights tied to a move or start,
+    With y the label of state s, y' that of p, and w the weights tied to a move or start::
 
         v[0, s] = lift(start[y] + emit[0, y] + Σ w, 0, None, y)                     s initial
         v[t, s] = ⊕_{p → s} v[t-1, p] ⊗ lift(score of the move, t, y', y)

@@ -79,7 +79,7 @@ _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 class Trellis:
     r"""All label paths of a sequence, or of a batch of sequences, with their scores.
 
-    The score of a move into position t, from a state with label y_prev to a state with label y, is
+    The score of a move into position t, from a state with label y_prev to one with label y, is::
 
         s_t = emit[t, y] + edge[t, y_prev, y] + trans[y_prev, y] + Σ weights tied to the move
 
@@ -123,8 +123,9 @@ class Trellis:
 
     Ties go to the lowest label at the last position, then at each position before it.
 
-    Memory beyond the inputs: `viterbi` and `log_partition` need O(Y·√T) or less for a first-order
-    trellis of any length; `marginals` and what is built on them O(T·S).
+    Memory beyond inputs and results, where states are labels or histories of order k: `viterbi`
+    needs O(S·(1024 + T / 1024)), `log_partition` O(S), `marginals` and what is built on them
+    O(T·S). In any other state space `viterbi` needs O(T·S) too.
 
     Examples
     --------
@@ -443,9 +444,9 @@ class Trellis:
     def viterbi(self, *, on_infeasible: OnInfeasible = "raise") -> Best:
         r"""Find the best path.
 
-        v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), and back-pointers. float32 scores
-        are decoded in float32 only where rounding cannot change the path, so the path is that of
-        float64 arithmetic on the same scores.
+        v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), and the path is read off from the
+        end. Short sequences of a batch are decoded in float32 where rounding cannot change the
+        path, all others in float64; so the path is that of float64 arithmetic.
 
         Parameters
         ----------
@@ -462,6 +463,11 @@ class Trellis:
         ------
         InfeasibleError
             If a sequence has no path.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).viterbi()
+        Best(path=array([1, 1], dtype=int32), score=3.0)
         """
         path = np.empty(len(self.emit), dtype=np.int32)
         score = np.empty(len(self.offsets) - 1)
@@ -524,6 +530,13 @@ class Trellis:
         -------
         Posterior
             ``path`` [T] and ``confidence`` [T]; flat for a batch.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
+        >>> path, confidence = trellis.posterior_decode()
+        >>> path, confidence.round(3)
+        (array([1, 1], dtype=int32), array([0.731, 0.881]))
         """
         marginals = self.marginals(on_infeasible=on_infeasible)
         path = marginals.argmax(axis=1).astype(np.int32)
@@ -539,6 +552,11 @@ class Trellis:
         Returns
         -------
         float, or ndarray of float64, shape (N,)
+
+        Examples
+        --------
+        >>> round(Trellis([[0.0, 1.0], [0.0, 2.0]]).log_partition(), 6)
+        3.44019
         """
         return self._answer(self._log_partition())
 
@@ -655,6 +673,12 @@ class Trellis:
         -------
         ndarray of float64, shape (T, S)
             S states; the labels, in a first-order trellis. Flat for a batch.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).forward("max-plus")
+        array([[0., 1.],
+               [1., 3.]])
         """
         return self._state_scores(semiring, forwards=True)
 
@@ -671,6 +695,12 @@ class Trellis:
         Returns
         -------
         ndarray of float64, shape (T, S)
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]], stop=[0.0, -1.0]).backward("max-plus")
+        array([[ 1.,  1.],
+               [ 0., -1.]])
         """
         return self._state_scores(semiring, forwards=False)
 
@@ -695,6 +725,12 @@ class Trellis:
         -------
         ndarray, shape (T, Y)
             Of the type of the scores; flat for a batch.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).marginals().round(3)
+        array([[0.269, 0.731],
+               [0.119, 0.881]])
         """
         marginals = np.empty_like(self.emit)  # every row is written
         log_z, _ = self._sum(marginals=marginals)
@@ -715,6 +751,12 @@ class Trellis:
         ndarray, shape (T, Y, Y)
             Row t is Pr(y_{t-distance}, y_t), aligned with ``edge``; the first ``distance`` rows of
             a sequence are 0.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).pair_marginals()[1].round(3)
+        array([[0.032, 0.237],
+               [0.087, 0.644]])
         """
         if distance < 1:
             raise ShapeError(f"distance must be at least 1; got {distance}.")
@@ -740,6 +782,12 @@ class Trellis:
         -------
         Counts
             Arrays of float64.
+
+        Examples
+        --------
+        >>> counts = Trellis([[0.0, 1.0], [0.0, 2.0]]).expected_counts()
+        >>> counts.labels.round(3), counts.start.round(3)
+        (array([0.388, 1.612]), array([0.269, 0.731]))
         """
         log_z, counts = self._sum(counts=self._no_counts())
         self._check_feasible(log_z, on_infeasible)
@@ -771,6 +819,11 @@ class Trellis:
             If a label does not exist.
         ShapeError
             If the length is wrong.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]], labels=["N", "V"]).path_score(["N", "V"])
+        2.0
         """
         return self._answer(self._path_score(path))
 
@@ -785,6 +838,11 @@ class Trellis:
 
         Parameters and errors as for `path_score`. −inf for a path that is not allowed, also where
         no path is.
+
+        Examples
+        --------
+        >>> round(Trellis([[0.0, 1.0], [0.0, 2.0]]).log_prob([0, 1]), 6)
+        -1.44019
         """
         return self._answer(_log_ratio(self._path_score(path), self._log_partition()))
 
@@ -802,6 +860,14 @@ class Trellis:
         -------
         float, or ndarray of float64, shape (N,)
             −inf if no path is allowed.
+
+        Examples
+        --------
+        The probability that at least the second label is 1:
+
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
+        >>> round(math.exp(trellis.log_prob_of([[True, True], [False, True]])), 3)
+        0.881
         """
         part = self.constrain(_mask(allowed, "allowed", self.emit.shape))._log_partition()
         return self._answer(_log_ratio(part, self._log_partition()))
@@ -875,6 +941,13 @@ class Trellis:
         -------
         ndarray of int32, shape (n, T)
             Flat along the second axis for a batch.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).sample(3, random_state=0)
+        array([[1, 1],
+               [0, 0],
+               [1, 1]], dtype=int32)
         """
         if n < 0:
             raise ShapeError(f"sample needs n of at least 0; got {n}.")
@@ -899,6 +972,11 @@ class Trellis:
         Returns
         -------
         float, or ndarray of float64, shape (N,)
+
+        Examples
+        --------
+        >>> round(Trellis([[0.0, 1.0], [0.0, 2.0]]).entropy(), 6)
+        0.947537
         """
         self._check_feasible(self._log_partition(), on_infeasible)
         entropy = np.empty(len(self.offsets) - 1)
@@ -908,11 +986,23 @@ class Trellis:
     # ---- any semiring ----------------------------------------------------------------------
 
     def is_feasible(self) -> Any:
-        """Return whether any path is allowed; an array of bool for a batch."""
+        """Return whether any path is allowed; an array of bool for a batch.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [-np.inf, -np.inf]]).is_feasible()
+        False
+        """
         return self._answer(~np.isneginf(self._log_partition()))
 
     def count_paths(self) -> Any:
-        """Return how many paths are allowed: an exact int, or a list of them for a batch."""
+        """Return how many paths are allowed: an exact int, or a list of them for a batch.
+
+        Examples
+        --------
+        >>> Trellis(np.zeros((100, 2))).count_paths() == 2**100
+        True
+        """
         return self.reduce(semirings.COUNTING)
 
     def reduce(self, semiring: Any) -> Any:
@@ -1122,12 +1212,15 @@ class Trellis:
             score=best.score,
             show=show,
             marginals=gamma,
-            edges=self._edges_to_draw(),
+            edges=self._edges_to_draw(show, alpha, beta) if format == "svg" else None,
         )
         return draw_svg(view) if format == "svg" else draw_text(view, color=color)
 
-    def _edges_to_draw(self) -> Float64:
-        """Return the score of every move between states [T, S, S], −inf where there is none."""
+    def _edges_to_draw(self, show: str, alpha: Float64, beta: Float64) -> Float64:
+        """Return the score, or the probability, of every move between states [T, S, S].
+
+        Row 0 is not used. A move that does not exist has score −inf and probability 0.
+        """
         T, space = len(self.emit), self.states
         label = space.state_labels
         trans = np.zeros((self.n_labels,) * 2) if self.trans is None else self.trans
@@ -1138,7 +1231,12 @@ class Trellis:
         edges[:, space.src, space.dst] = score
         if self.edge is not None:
             edges[:, space.src, space.dst] += self.edge[:, label[space.src], label[space.dst]]
-        return edges
+        log_z = self.log_partition()
+        if show == "scores" or log_z == -np.inf:
+            return edges
+        edges[1:] += alpha[:-1, :, None] + (self.emit[1:, label] + beta[1:])[:, None, :] - log_z
+        probs: Float64 = np.exp(edges)
+        return probs
 
     def _repr_svg_(self) -> str | None:
         return None if self.is_batch else self.draw(format="svg")

@@ -1,0 +1,70 @@
+"""The narrated scripts run without a word on stderr, and say what they should."""
+
+import itertools
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SAYS = {
+    "trellis_tour.py": [
+        "best path (score -10): N V N",
+        "N V V N  -14\n  N V N V  -14",
+        "N N  -11\n  N V  -7\n  V N  -10\n  V V  -10",
+        "exponentials: -6.888557",
+        "recursion:    -6.888557",
+        "N V N   -10  probability 0.864927",
+        "-13.113214  -13.113214  -13.113214  -13.113214",
+        "log-plus  -9.85488",
+        "Before we knew, that had probability 0.1329.",
+    ],
+    "restore_noise.py": [
+        "received  the NOISE NOISE NOISE NOISE market at NOISE\n"
+        "restored  the cook went to the market at dawn",
+        "9 of 15 words restored; `the` everywhere would have restored 2.",
+    ],
+}
+
+
+def test_every_example_is_listed_here():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    for words in SAYS[name]:
+        assert words in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_filling_of_the_gaps_is_likelier_than_the_restored_one():
+    """Every pair of words tried in two gaps, the log-probability of the sentence added up."""
+    example = runpy.run_path(str(EXAMPLES / "restore_noise.py"))
+    vocabulary, log_p, first, last = example["bigram_model"](example["TEXT"])
+    probs = np.exp(np.column_stack([log_p, last]))
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=1e-12)
+    received = ["NOISE", "old", "NOISE", "sold", "the", "boat"]
+    best = example["trellis_of"](received, vocabulary, log_p, first, last).viterbi()
+    scores = {}
+    for filling in itertools.product(range(len(vocabulary)), repeat=2):
+        gaps = iter(filling)
+        path = [next(gaps) if r == "NOISE" else vocabulary.index(r) for r in received]
+        inner = sum(log_p[a, b] for a, b in itertools.pairwise(path))
+        scores[tuple(path)] = first[path[0]] + inner + last[path[-1]]
+    assert tuple(best.path) == max(scores, key=scores.get)
+    assert best.score == pytest.approx(max(scores.values()), rel=1e-12)
