@@ -60,7 +60,10 @@ format: $(VENV)/.test  ## format Python and C++ in place
 	$(BIN)/clang-format -i src/cpp/*/*.cpp src/cpp/*/*.hpp
 
 bench: $(VENV)/.peers  ## measure against the peers, side by side
+	$(PIP) install --no-build-isolation -e '.[bench]'
 	$(BIN)/python benchmarks/trellis.py
+	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/reading.py $(CONLLU)
 
 # The module is built a second time, with the kernels of every vector width made to run on any machine,
 # and tests/conftest.py loads that one. Leaks are not looked for: the

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tagloom.errors import ShapeError
+from tagloom.errors import ParameterError, ShapeError
 
 # What is larger is cut: a picture of 60 columns or 40 rows is already hard to read.
 MAX_POSITIONS, MAX_STATES = 60, 40
@@ -73,7 +73,7 @@ class TrellisView:
         if self.path is not None and len(self.path) != T:
             raise ShapeError(f"path must have {T} states, one per token; got {len(self.path)}.")
         if self.show not in ("scores", "marginals"):
-            raise ShapeError(f"show must be 'scores' or 'marginals'; got {self.show!r}.")
+            raise ParameterError(f"show must be 'scores' or 'marginals'; got {self.show!r}.")
 
 
 # ---- what to show, and how numbers read -----------------------------------------------------

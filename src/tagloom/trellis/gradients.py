@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom.errors import ShapeError
+from tagloom.errors import ScoreError, ShapeError
 from tagloom.trellis.trellis import Float64, Floats, Trellis, check_scores
 
 
@@ -67,6 +67,8 @@ def log_partition_grad(
         weights = check_scores(weight, "weight", np.float64)
         if weights.shape != (n,):
             raise ShapeError(f"weight must have shape (N,) = ({n},); got {weights.shape}.")
+        if np.isneginf(weights).any():
+            raise ScoreError(f"weight[{int(np.argmin(weights))}] is -inf; weights must be finite.")
     _check_buffer(grad_emit, "grad_emit", (T, Y))
     _check_buffer(grad_trans, "grad_trans", (Y, Y))
     _check_buffer(grad_start, "grad_start", (Y,))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tagloom import _native
-from tagloom.errors import ShapeError
+from tagloom.errors import ParameterError
 
 
 def instruction_sets() -> list[str]:
@@ -43,7 +43,7 @@ def use_instruction_set(name: str) -> Iterator[None]:
     """
     before = instruction_set()
     if not _native.use_instruction_set(name):
-        raise ShapeError(f"This machine cannot run {name!r}; it has {instruction_sets()}.")
+        raise ParameterError(f"This machine cannot run {name!r}; it has {instruction_sets()}.")
     try:
         yield
     finally:

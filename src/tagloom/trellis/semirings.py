@@ -25,7 +25,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tagloom.errors import ScoreError, ShapeError
+from tagloom.errors import ParameterError, ScoreError
 from tagloom.trellis.states import StateSpace
 
 V = TypeVar("V")
@@ -43,6 +43,7 @@ __all__ = [
     "KBest",
     "Semiring",
     "SemiringLike",
+    "by_name",
     "reduce_moves",
 ]
 
@@ -146,6 +147,22 @@ BOOLEAN: Semiring[bool] = Semiring("boolean", False, True, operator.or_, operato
 #: How many paths are allowed, exactly.
 COUNTING: Semiring[int] = Semiring("counting", 0, 1, operator.add, operator.mul, _one_move)
 
+_BY_NAME = {s.name: s for s in (MAX_TIMES, SUM_TIMES, MAX_PLUS, LOG_PLUS, BOOLEAN, COUNTING)}
+
+
+def by_name(name: str) -> Semiring[Any]:
+    """Return a built-in semiring by its name.
+
+    Examples
+    --------
+    >>> by_name("max-plus")
+    <semiring max-plus>
+    """
+    if name not in _BY_NAME:
+        raise ParameterError(f"No semiring is called {name!r}; there are {list(_BY_NAME)}.")
+    return _BY_NAME[name]
+
+
 ScoredPath = tuple[float, tuple[int, ...]]
 
 
@@ -176,7 +193,7 @@ class KBest:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise ShapeError(f"KBest needs k of at least 1; got {self.k}.")
+            raise ParameterError(f"KBest needs k of at least 1; got {self.k}.")
 
     @staticmethod
     def _rank(path: ScoredPath) -> tuple[float, tuple[int, ...]]:
@@ -232,7 +249,7 @@ class Expectation:
 
     def __post_init__(self) -> None:
         if self.value != "score" and not callable(self.value):
-            raise ShapeError(
+            raise ParameterError(
                 f'Expectation needs a function of (t, y_prev, y) or "score"; got {self.value!r}.'
             )
 

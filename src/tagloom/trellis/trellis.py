@@ -13,16 +13,18 @@ the automaton answers instead: results are exact whatever the scores.
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import InfeasibleError, LabelError, ScoreError, ShapeError
+from tagloom.errors import InfeasibleError, LabelError, ParameterError, ScoreError, ShapeError
 from tagloom.trellis import semirings
 from tagloom.trellis.states import Label, StateSpace
 
@@ -186,12 +188,8 @@ class Trellis:
         self.weights = self._checked(weights, "weights", "(K,)", (n_weights,), dtype)
         if labels is None and states is not None:
             labels = states.labels
-        if labels is not None and len(labels) != Y:
-            raise ShapeError(f"labels must name the {Y} labels of emit; got {len(labels)} names.")
-        self.labels = None if labels is None else tuple(labels)
-        if n_threads is not None and n_threads < 1:
-            raise ShapeError(f"n_threads must be at least 1; got {n_threads}.")
-        self.n_threads = n_threads
+        self.labels = None if labels is None else _names(labels, Y)
+        self.n_threads = None if n_threads is None else _at_least(1, n_threads, "n_threads")
 
     def _checked(
         self, array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], dtype: Any
@@ -418,7 +416,7 @@ class Trellis:
     def _check_feasible(self, log_z: Float64, on_infeasible: OnInfeasible) -> None:
         """Raise InfeasibleError for the first sequence without a path, unless told not to."""
         if on_infeasible not in ("raise", "none"):
-            raise ShapeError(f'on_infeasible must be "raise" or "none"; got {on_infeasible!r}.')
+            raise ParameterError(f'on_infeasible must be "raise" or "none"; got {on_infeasible!r}.')
         if len(log_z) == 1 and log_z[0] > -math.inf:  # quick for one sequence
             return
         if on_infeasible == "none" or not np.isneginf(log_z).any():
@@ -504,8 +502,7 @@ class Trellis:
         array([[1, 1],
                [0, 1]], dtype=int32)
         """
-        if n < 1:
-            raise ShapeError(f"nbest needs n of at least 1; got {n}.")
+        n = _at_least(1, n, "n")
         log_z = self._log_partition()
         self._check_feasible(log_z, on_infeasible)
         found = self._automaton.nbest(self.emit, self.edge, self.offsets, n, self._threads)
@@ -706,7 +703,7 @@ class Trellis:
 
     def _state_scores(self, semiring: str, forwards: bool) -> Float64:
         if semiring not in ("log-plus", "max-plus"):
-            raise ShapeError(f'semiring must be "log-plus" or "max-plus"; got {semiring!r}.')
+            raise ParameterError(f'semiring must be "log-plus" or "max-plus"; got {semiring!r}.')
         out = np.empty((len(self.emit), self.states.n_states))
         self._automaton.scores(
             self.emit, self.edge, self.offsets, semiring == "log-plus", forwards, self._threads, out
@@ -758,8 +755,7 @@ class Trellis:
         array([[0.032, 0.237],
                [0.087, 0.644]])
         """
-        if distance < 1:
-            raise ShapeError(f"distance must be at least 1; got {distance}.")
+        distance = _at_least(1, distance, "distance")
         Y = self.n_labels
         pairs = np.zeros((len(self.emit), Y, Y), dtype=self.dtype)
         if distance == 1:
@@ -846,7 +842,7 @@ class Trellis:
         """
         return self._answer(_log_ratio(self._path_score(path), self._log_partition()))
 
-    def log_prob_of(self, allowed: npt.ArrayLike) -> Any:
+    def log_prob_of(self, allowed: npt.ArrayLike | Mapping[Any, LabelSet]) -> Any:
         """Return the log probability that every label is one of those allowed at its position.
 
         The probability of any partial labelling, of a span, or of "not this label": the share of
@@ -854,7 +850,8 @@ class Trellis:
 
         Parameters
         ----------
-        allowed : array of bool, shape (T, Y)
+        allowed : array of bool, shape (T, Y), or mapping of position to label or labels
+            As for `constrain`.
 
         Returns
         -------
@@ -869,8 +866,37 @@ class Trellis:
         >>> round(math.exp(trellis.log_prob_of([[True, True], [False, True]])), 3)
         0.881
         """
-        part = self.constrain(_mask(allowed, "allowed", self.emit.shape))._log_partition()
+        part = self.constrain(allowed)._log_partition()
         return self._answer(_log_ratio(part, self._log_partition()))
+
+    def names(self, path: Any) -> Any:
+        """Return the names of the labels of a path; of each path, for a batch.
+
+        Parameters
+        ----------
+        path : sequence of int, length T
+            As `viterbi` returns it: flat for a batch. −1, where there is no path, becomes None.
+
+        Returns
+        -------
+        list of str, or a list of those for a batch
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [3.0, 2.0]], labels=["N", "V"])
+        >>> trellis.names(trellis.viterbi().path)
+        ['V', 'N']
+        """
+        if self.labels is None:
+            raise LabelError("This trellis has no label names. Pass labels= to Trellis.")
+        ids = np.asarray(path)
+        if ids.shape != (len(self.emit),):
+            raise ShapeError(f"path must have shape ({len(self.emit)},); got {ids.shape}.")
+        lookup = [*self.labels, None]  # -1 is the last
+        names = [lookup[y] for y in ids.tolist()]
+        if not self.is_batch:
+            return names
+        return [names[lo:hi] for lo, hi in pairwise(self.offsets.tolist())]
 
     def _path_ids(self, path: Any) -> Int32:
         """Return label ids, flat, from ids or names, flat or one path per sequence."""
@@ -949,8 +975,7 @@ class Trellis:
                [0, 0],
                [1, 1]], dtype=int32)
         """
-        if n < 0:
-            raise ShapeError(f"sample needs n of at least 0; got {n}.")
+        n = _at_least(0, n, "n")
         self._check_feasible(self._log_partition(), on_infeasible)
         size = (n, len(self.emit))
         if isinstance(random_state, np.random.RandomState):
@@ -1010,7 +1035,7 @@ class Trellis:
 
         Parameters
         ----------
-        semiring : a semiring of `tagloom.semirings`, or any object like one
+        semiring : a semiring of `tagloom.semirings`, its name, or any object like one
             With ``zero``, ``one``, ``plus(a, b)``, ``times(a, b)`` and
             ``lift(score, t, y_prev, y)``. The native core answers for those it knows.
 
@@ -1024,6 +1049,8 @@ class Trellis:
         >>> tl.Trellis([[0.0, 1.0], [0.0, 2.0]]).reduce(tl.semirings.COUNTING)
         4
         """
+        if isinstance(semiring, str):
+            semiring = semirings.by_name(semiring)
         if semiring is semirings.LOG_PLUS:
             values = self._log_partition().tolist()
         elif semiring is semirings.BOOLEAN:
@@ -1114,11 +1141,12 @@ class Trellis:
             changes["emit"] = np.where(mask, self.emit, self.dtype.type(-np.inf))
         if forbidden_moves is not None:
             Y = self.n_labels
-            if isinstance(forbidden_moves, np.ndarray) and forbidden_moves.dtype == np.bool_:
-                banned = _mask(forbidden_moves, "forbidden_moves", (Y, Y))
+            moves: Any = forbidden_moves
+            moves = moves if isinstance(moves, np.ndarray) else list(moves)
+            banned = np.zeros((Y, Y), dtype=np.bool_)
+            if np.asarray(moves).dtype == np.bool_:
+                banned |= _mask(moves, "forbidden_moves", (Y, Y))
             else:
-                banned = np.zeros((Y, Y), dtype=np.bool_)
-                moves: Any = forbidden_moves
                 for y_prev, y in moves:
                     a, b = (self._label_id(label, "forbidden_moves") for label in (y_prev, y))
                     banned[a, b] = True
@@ -1191,7 +1219,9 @@ class Trellis:
         from tagloom.trellis.draw import TrellisView, draw_svg, draw_text
 
         if format not in ("text", "svg"):
-            raise ShapeError(f'format must be "text" or "svg"; got {format!r}.')
+            raise ParameterError(f'format must be "text" or "svg"; got {format!r}.')
+        if show not in ("scores", "marginals"):
+            raise ParameterError(f'show must be "scores" or "marginals"; got {show!r}.')
         if self.is_batch:
             raise ShapeError(f"Only a single trellis can be drawn; this is a batch of {len(self)}.")
         T, space = len(self.emit), self.states
@@ -1212,7 +1242,7 @@ class Trellis:
             score=best.score,
             show=show,
             marginals=gamma,
-            edges=self._edges_to_draw(show, alpha, beta) if format == "svg" else None,
+            edges=self._edges_to_draw(show, alpha, beta) if format == "svg" and T <= 2000 else None,
         )
         return draw_svg(view) if format == "svg" else draw_text(view, color=color)
 
@@ -1239,7 +1269,9 @@ class Trellis:
         return probs
 
     def _repr_svg_(self) -> str | None:
-        return None if self.is_batch else self.draw(format="svg")
+        if self.is_batch or len(self.emit) > 2000:  # no picture in a notebook: its repr is shown
+            return None
+        return self.draw(format="svg")
 
 
 # ---- checks ----------------------------------------------------------------------------
@@ -1261,6 +1293,28 @@ def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
             f"{name}[{at}] is {scores.flat[bad]}; scores must be finite, or -inf for forbidden."
         )
     return scores
+
+
+def _at_least(least: int, value: Any, name: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ParameterError(f"{name} must be an int; got {value!r}.") from None
+    if number < least:
+        raise ParameterError(f"{name} must be at least {least}; got {number}.")
+    return number
+
+
+def _names(labels: Sequence[str], Y: int) -> tuple[str, ...]:
+    if isinstance(labels, str):
+        raise LabelError(f"labels must be a list of names; got the string {labels!r}.")
+    names = tuple(labels)
+    if len(names) != Y:
+        raise ShapeError(f"labels must name the {Y} labels of emit; got {len(names)} names.")
+    if len(set(names)) < Y:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise LabelError(f"labels must differ; {twice!r} occurs twice.")
+    return names
 
 
 def _offsets(offsets: npt.ArrayLike, tokens: int) -> npt.NDArray[np.int64]:
