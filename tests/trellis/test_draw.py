@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom.errors import ShapeError
+from tagloom.errors import ParameterError, ShapeError
 from tagloom.trellis.draw import TrellisView, _width, draw_svg, draw_text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -258,5 +258,6 @@ def test_large_svgs_are_cut_with_a_note():
     ],
 )
 def test_mistakes_are_named(changes, message):
-    with pytest.raises(ShapeError, match=message):
+    error = ParameterError if "show" in changes else ShapeError
+    with pytest.raises(error, match=message):
         fish(**changes)

@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom.errors import InfeasibleError, LabelError, ScoreError, ShapeError, TagloomError
-from tagloom.trellis import log_partition_grad
+from tagloom.errors import (
+    InfeasibleError,
+    LabelError,
+    ParameterError,
+    ScoreError,
+    ShapeError,
+    TagloomError,
+)
+from tagloom.trellis import Trellis, log_partition_grad
 
 
 def says(*parts):
@@ -309,3 +316,36 @@ def test_every_error_is_also_a_built_in():
     for error in (ShapeError, ScoreError, LabelError, InfeasibleError):
         assert issubclass(error, TagloomError)
         assert issubclass(error, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "parts"),
+    [
+        (lambda t: t.nbest(2.5), ParameterError, ("n must be an int", "2.5")),
+        (lambda t: t.nbest(0), ParameterError, ("n must be at least 1", "0")),
+        (lambda t: t.pair_marginals(0), ParameterError, ("distance", "at least 1")),
+        (lambda t: t.sample(-1), ParameterError, ("n must be at least 0", "-1")),
+        (lambda t: t.forward("sum"), ParameterError, ("log-plus", "max-plus", "sum")),
+        (lambda t: t.reduce("tropical"), ParameterError, ("tropical", "max-plus")),
+        (lambda t: t.draw(format="png"), ParameterError, ("text", "svg", "png")),
+        (lambda t: t.names([0]), ShapeError, ("path", "(2,)", "(1,)")),
+        (lambda t: Trellis(t.emit, labels=["N", "N"]), LabelError, ("'N' occurs twice",)),
+        (lambda t: Trellis(t.emit, labels="NV"), LabelError, ("list of names", "'NV'")),
+        (lambda t: Trellis(t.emit, n_threads=1.5), ParameterError, ("n_threads", "1.5")),
+        (lambda t: Trellis(t.emit).names([0, 1]), LabelError, ("no label names", "labels=")),
+    ],
+)
+def test_parameters_out_of_range_are_named(ask, error, parts):
+    trellis = Trellis(np.zeros((2, 2)), labels=["N", "V"])
+    with pytest.raises(error, match=says(*parts)):
+        ask(trellis)
+
+
+def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():
+    trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
+    assert trellis.reduce("counting") == 4
+    banned = trellis.constrain(forbidden_moves=[[False, True], [True, True]])
+    assert banned.count_paths() == 1
+    assert trellis.log_prob_of({0: 1}) == pytest.approx(
+        trellis.constrain(forced={0: 1}).log_partition() - trellis.log_partition()
+    )

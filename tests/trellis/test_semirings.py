@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagloom.errors import ScoreError, ShapeError
+from tagloom.errors import ParameterError, ScoreError
 from tagloom.trellis.semirings import (
     BOOLEAN,
     COUNTING,
@@ -297,7 +297,7 @@ def test_semirings_can_be_pickled_and_name_themselves():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ShapeError, match="k of at least 1; got 0"):
+    with pytest.raises(ParameterError, match="k of at least 1; got 0"):
         KBest(0)
-    with pytest.raises(ShapeError, match=r'a function of .* or "score"; got 3'):
+    with pytest.raises(ParameterError, match=r'a function of .* or "score"; got 3'):
         Expectation(3)
