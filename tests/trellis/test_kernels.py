@@ -214,6 +214,46 @@ def test_float32_stays_close_to_float64(T, Y):
     assert_allclose(a.pair_marginals(), b.pair_marginals(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("crossing", [-np.inf, -1e5, -250.0])
+@pytest.mark.parametrize("spread", [60.0, 300.0])
+@pytest.mark.parametrize("layout", ["trans", "edge", "order 2"])
+def test_a_path_that_falls_far_behind_may_still_win(layout, spread, crossing, dtype):
+    """Labels as parallel tracks that must not, or hardly, be left.
+
+    A track that is e^-1000 behind, no number in probability space, catches up when the others lose
+    as much. Scaled sums must notice that they lost it, in lanes and alone.
+    """
+    rng = np.random.default_rng(int(spread))
+    Y, lengths = 4, [25, 1, 2, 40, *range(3, 12)]
+    tracks = np.where(np.eye(Y, dtype=bool), 0.0, crossing)
+    emit = (spread * rng.standard_normal((sum(lengths), Y))).astype(dtype)
+    arrays = {"emit": emit, "trans": tracks, "start": np.zeros(Y), "stop": np.zeros(Y)}
+    options = {}
+    if layout == "edge":
+        arrays["edge"] = np.broadcast_to(tracks, (sum(lengths), Y, Y)).astype(dtype)
+        arrays["trans"] = np.zeros((Y, Y))
+    if layout == "order 2":
+        options = {"states": tl.StateSpace.order(Y, 2)}
+    batch = tl.Trellis(**arrays, **options, offsets=np.cumsum([0, *lengths]))
+    tolerance = 1e-10 if dtype == np.float64 else 1e-5
+    close = {"rtol": tolerance, "atol": 100 * tolerance}
+    log_z = batch.log_partition()
+    gammas, pairs = batch.split(batch.marginals()), batch.split(batch.pair_marginals())
+    transitions = np.zeros((Y, Y))
+    for i, one in enumerate(batch):
+        edge = None if layout != "edge" else one.edge.astype(float)
+        judge = [one.emit.astype(float), arrays["trans"], arrays["start"], arrays["stop"], edge]
+        xi = reference.pair_marginals(*judge)
+        transitions += xi.sum(axis=0)
+        for found in (log_z[i], one.log_partition()):
+            assert_allclose(found, reference.log_partition(*judge), **close)
+        for found in (gammas[i], one.marginals()):
+            assert_allclose(found, reference.marginals(*judge), **close)
+        assert_allclose(pairs[i], xi, **close)
+    assert_allclose(batch.expected_counts().transitions, transitions, **close)
+
+
 # Layouts that have kernels of their own, at widths around those of the vector registers.
 LAYOUTS = [
     pytest.param(Y, with_edge, order, id=f"Y={Y}{' edge' * with_edge}{' order 2' * order}")

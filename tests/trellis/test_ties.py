@@ -50,6 +50,30 @@ def test_ties_between_chosen_labels_in_wide_rows(dtype, Y):
         assert_array_equal(path, [low] * 5 + [high])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["order 2", "order 3", "run", "count"])
+def test_ties_are_broken_alike_whatever_the_states(name, seed, dtype):
+    """Without weights a larger state space has the same paths, so the same one must win."""
+    rng = np.random.default_rng(seed)
+    space = {
+        "order 2": tl.StateSpace.order(3, 2),
+        "order 3": tl.StateSpace.order(3, 3),
+        "run": tl.StateSpace.run_length(3, 1, 2),
+        "count": tl.StateSpace.total_count(3, 2, 4),
+    }[name]
+    lengths = [*range(1, 20), 1100]
+    emit = rng.integers(-1, 2, (sum(lengths), 3)).astype(dtype)
+    trans = np.eye(3)[rng.permutation(3)]  # each label has a favourite of its own to follow
+    offsets = np.cumsum([0, *lengths])
+    plain = tl.Trellis(emit, trans, offsets=offsets)
+    larger = tl.Trellis(emit, trans, offsets=offsets, states=space)
+    assert_array_equal(larger.viterbi().path, plain.viterbi().path)
+    for one, other in zip(plain, larger, strict=True):
+        assert_array_equal(other.viterbi().path, one.viterbi().path)
+        assert_array_equal(other.nbest(3).paths, one.nbest(3).paths)
+
+
 def test_ties_are_compared_from_the_end():
     """Two best paths, 0 1 and 1 0: the second ends in the lower label."""
     trans = np.array([[-5.0, 0.0], [0.0, -5.0]])
