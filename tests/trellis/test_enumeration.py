@@ -318,3 +318,21 @@ def test_other_arrays_follow_the_dtype_of_emit():
     trellis = tl.Trellis(np.zeros((2, 2), np.float32), np.ones((2, 2)), start=np.ones(2))
     assert trellis.dtype == trellis.trans.dtype == trellis.start.dtype == np.float32
     assert trellis.marginals().dtype == np.float32
+
+
+@pytest.mark.parametrize("stand_in", [-1e9, -1e16, -1e30])
+@pytest.mark.parametrize("kind", [None, "run"])
+def test_marginals_stay_probabilities_beside_stand_ins_for_minus_infinity(kind, stand_in):
+    """Where no path avoids −1e16, sums lose all digits; a row must still be a distribution."""
+    rng = np.random.default_rng(3)
+    states = tl.StateSpace.run_length(3, 0, 2) if kind else None
+
+    def scores(*shape):
+        return np.where(rng.random(shape) < 0.5, stand_in, rng.standard_normal(shape))
+
+    for _ in range(50):
+        trellis = tl.Trellis(scores(6, 3), scores(3, 3), scores(3), scores(3), states=states)
+        assert_allclose(trellis.marginals().sum(axis=1), 1.0, rtol=1e-9)
+        assert_allclose(trellis.pair_marginals()[1:].sum(axis=(1, 2)), 1.0, rtol=1e-9)
+        assert np.isfinite(trellis.entropy())
+        assert trellis.log_prob(trellis.viterbi().path) <= 0
