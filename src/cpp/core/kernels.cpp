@@ -150,17 +150,94 @@ inline void prefetch(const R* p, int64_t n) {
         __builtin_prefetch(line, write);
 }
 
+// Four numbers, and four rows of four becoming four columns: by the shuffles that each type has.
+template <class R>
+using Quad __attribute__((vector_size(4 * sizeof(R)))) = R;
+
+inline void transpose(Quad<float>* m) {
+    const Quad<float> a = __builtin_shufflevector(m[0], m[1], 0, 4, 1, 5);
+    const Quad<float> b = __builtin_shufflevector(m[2], m[3], 0, 4, 1, 5);
+    const Quad<float> c = __builtin_shufflevector(m[0], m[1], 2, 6, 3, 7);
+    const Quad<float> d = __builtin_shufflevector(m[2], m[3], 2, 6, 3, 7);
+    m[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    m[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    m[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+    m[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+inline void transpose(Quad<double>* m) {
+    const Quad<double> a = __builtin_shufflevector(m[0], m[1], 0, 4, 2, 6);
+    const Quad<double> b = __builtin_shufflevector(m[0], m[1], 1, 5, 3, 7);
+    const Quad<double> c = __builtin_shufflevector(m[2], m[3], 0, 4, 2, 6);
+    const Quad<double> d = __builtin_shufflevector(m[2], m[3], 1, 5, 3, 7);
+    m[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+    m[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+    m[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+    m[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+}
+template <class To, class From>
+inline Quad<To> load_quad(const From* p) {
+    Quad<From> q;
+    __builtin_memcpy(&q, p, sizeof q);
+    return __builtin_convertvector(q, Quad<To>);
+}
+template <class To, class From>
+inline void store_quad(To* p, Quad<From> q) {
+    const Quad<To> converted = __builtin_convertvector(q, Quad<To>);
+    __builtin_memcpy(p, &converted, sizeof converted);
+}
+
 // Reads position t of every sequence that is long enough into row[y, lane]; other lanes get 0.
 template <class In, class R>
 inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, int64_t active,
                    R* row) {
-    for (int64_t l = 0; l < active; ++l) {
+    int64_t l = 0;
+    for (int64_t i = 0; i < active; ++i) prefetch<0>(emit + (first[i] + t + 2) * Y, Y);
+    for (; l + 4 <= active; l += 4) {  // four lanes by four labels at a time
+        const In* from[4];
+        for (int i = 0; i < 4; ++i) from[i] = emit + (first[l + i] + t) * Y;
+        int64_t y = 0;
+        for (; y + 4 <= Y; y += 4) {
+            Quad<R> m[4];
+            for (int i = 0; i < 4; ++i) m[i] = load_quad<R>(from[i] + y);
+            transpose(m);
+            for (int i = 0; i < 4; ++i) store_quad<R, R>(row + (y + i) * L<R> + l, m[i]);
+        }
+        for (; y < Y; ++y)
+            for (int i = 0; i < 4; ++i) row[y * L<R> + l + i] = static_cast<R>(from[i][y]);
+    }
+    for (; l < active; ++l) {
         const In* from = emit + (first[l] + t) * Y;
-        prefetch<0>(from + 2 * Y, Y);
         for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = static_cast<R>(from[y]);
     }
-    for (int64_t l = active; l < L<R>; ++l)
+    for (; l < L<R>; ++l)
         for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = 0;
+}
+
+// The way back: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.
+template <class In, class R>
+inline void scatter(const R* value, int64_t Y, int64_t t, const int64_t* first, int64_t active,
+                    const R* factor, In* out) {
+    int64_t l = 0;
+    for (int64_t i = 0; t > 1 && i < active; ++i) prefetch<1>(out + (first[i] + t - 2) * Y, Y);
+    for (; l + 4 <= active; l += 4) {
+        In* to[4];
+        for (int i = 0; i < 4; ++i) to[i] = out + (first[l + i] + t) * Y;
+        const Quad<R> f = load_quad<R>(factor + l);
+        int64_t y = 0;
+        for (; y + 4 <= Y; y += 4) {
+            Quad<R> m[4];
+            for (int i = 0; i < 4; ++i) m[i] = load_quad<R>(value + (y + i) * L<R> + l) * f;
+            transpose(m);
+            for (int i = 0; i < 4; ++i) store_quad<In, R>(to[i] + y, m[i]);
+        }
+        for (; y < Y; ++y)
+            for (int i = 0; i < 4; ++i)
+                to[i][y] = static_cast<In>(value[y * L<R> + l + i] * factor[l + i]);
+    }
+    for (; l < active; ++l) {
+        In* to = out + (first[l] + t) * Y;
+        for (int64_t y = 0; y < Y; ++y) to[y] = static_cast<In>(value[y * L<R> + l] * factor[l]);
+    }
 }
 
 // The largest of n rows, in each lane.
@@ -180,31 +257,29 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
     return s;
 }
 
-// The first of the largest of x[0 .. n); `sure` turns false if another is within `slack` of it. x
-// has room up to the next whole vector.
+// In each lane, the first of the largest of x[0 .. n, lane]; `sure` turns false where another is
+// within `slack` of it. Lanes where all are -inf get n.
 template <class R>
-inline int64_t first_max(R* x, int64_t n, R slack, bool& sure) {
+inline void lane_first_max(const R* x, int64_t n, const R* slack, int64_t* arg, bool* sure,
+                           int64_t lanes) {
     using V = Vector<R>;
-    V top = broadcast<R>(minus_inf<R>), place;
-    for (int w = 0; w < W<R>; ++w) place[w] = R(w);
-    for (int64_t i = n; i % W<R>; ++i) x[i] = minus_inf<R>;
-    for (int64_t i = 0; i < n; i += W<R>) top = max<V>(top, load(x + i));
-    R best = top[0];
-    for (int w = 1; w < W<R>; ++w) best = top[w] > best ? top[w] : best;
-    V first = broadcast<R>(R(n)), close = V{};
-    for (int64_t i = 0; i < n; i += W<R>) {
-        const V v = load(x + i);
-        const V at = v == best ? place + R(i) : broadcast<R>(R(n));
-        first = first < at ? first : at;
-        close += v >= best - slack ? broadcast<R>(1) : V{};
+    V top[NV], first[NV], close[NV];
+    lane_max(x, n, top);
+    for (int v = 0; v < NV; ++v) {
+        first[v] = broadcast<R>(R(n));
+        close[v] = V{};
     }
-    R arg = first[0], count = close[0];
-    for (int w = 1; w < W<R>; ++w) {
-        arg = first[w] < arg ? first[w] : arg;
-        count += close[w];
+    for (int64_t i = n - 1; i >= 0; --i)
+        for (int v = 0; v < NV; ++v) {
+            const V value = load(x + i * L<R> + v * W<R>);
+            first[v] = value == top[v] ? broadcast<R>(R(i)) : first[v];
+            close[v] += value >= top[v] - load(slack + v * W<R>) ? broadcast<R>(1) : V{};
+        }
+    for (int64_t l = 0; l < lanes; ++l) {
+        const bool reached = top[l / W<R>][l % W<R>] > minus_inf<R>;
+        arg[l] = reached ? static_cast<int64_t>(first[l / W<R>][l % W<R>]) : n;
+        if (reached && !(close[l / W<R>][l % W<R>] <= 1)) sure[l] = false;
     }
-    sure = sure && count <= 1;
-    return static_cast<int64_t>(arg);
 }
 
 // alpha[t, s] = score of the best path that ends in s, less the best of all at t - 1, so that
@@ -256,44 +331,51 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     // At every position at most seven roundings enter an alpha (two of scores, five of sums), each
     // at most 2^-24 of numbers no larger than 2 `size`; two alphas may be that far off, each its
     // way.
-    R slack[L<R>];
+    R slack[L<R>] = {};
+    bool dead[L<R>] = {};  // sequences without a path
     for (int64_t l = 0; l < task.n; ++l) {
         const double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
         slack[l] = static_cast<R>(28 * 0x1p-24 * (task.length[l] + 1) * size);
         task.sure[l] = slack[l] < 1e30f;  // false for infinity and NaN: scores too large for float
     }
 
-    int64_t state[L<R>];
-    R* candidates = task.row;  // [S] with room for whole vectors
+    int64_t state[L<R>], arg[L<R>];
+    R* candidates = task.row;  // [S, lanes]
     active = 0;
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
-        for (int64_t l = 0; l < active; ++l) {  // state[l] is at t + 1; find its predecessor
-            if (!task.sure[l] || state[l] < 0) continue;
+        for (int64_t l = 0; l < active; ++l) {  // state[l] is at t + 1: how its predecessors score
             const int64_t g = state[l] / Y, c = state[l] % Y;
             const R* m = task.transposed + (moves.matrix(t + 1) - moves.matrices) + (g * Y + c) * Y;
             const R* from = alpha + g * L<R> + l;
-            for (int64_t a = 0; a < Y; ++a) candidates[a] = from[a * G * L<R>] + m[a];
-            state[l] = first_max(candidates, Y, slack[l], task.sure[l]) * G + g;
+            for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] = from[a * G * L<R>] + m[a];
+        }
+        if (active > 0) lane_first_max(candidates, Y, slack, arg, task.sure, active);
+        for (int64_t l = 0; l < active; ++l) {
+            // A sequence without a path stays in state 0; it is told below, and written over there.
+            state[l] = arg[l] < Y ? arg[l] * G + state[l] / Y : 0;
             task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
         }
-        for (; active < task.n && task.length[active] == t + 1;
-             ++active) {  // sequences that end here
-            const int64_t l = active;
-            if (!task.sure[l]) continue;
-            bool reached = false;
-            for (int64_t s = 0; s < S; ++s) {
-                candidates[s] = alpha[s * L<R> + l] + moves.stop[s % Y];
-                reached |= candidates[s] > minus_inf<R>;
+        const int64_t going = active;
+        while (active < task.n && task.length[active] == t + 1) ++active;
+        if (active == going) continue;
+        for (int64_t s = 0; s < S; ++s)  // sequences that end here
+            for (int v = 0; v < NV; ++v) {
+                const R* p = alpha + s * L<R> + v * W<R>;
+                store(candidates + s * L<R> + v * W<R>, load(p) + moves.stop[s % Y]);
             }
-            state[l] = reached ? first_max(candidates, S, slack[l], task.sure[l]) : -1;
-            int32_t* path = task.path + task.first[l];
-            if (reached)
-                path[t] = static_cast<int32_t>(state[l] % Y);
-            else
-                for (int64_t u = 0; u <= t; ++u) path[u] = -1;
+        bool end_sure[L<R>];
+        for (int64_t l = going; l < active; ++l) end_sure[l] = task.sure[l];
+        lane_first_max(candidates, S, slack, arg, end_sure, active);
+        for (int64_t l = going; l < active; ++l) {
+            task.sure[l] = end_sure[l];
+            dead[l] = arg[l] == S;
+            state[l] = dead[l] ? 0 : arg[l];
+            task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
         }
     }
+    for (int64_t l = 0; l < task.n; ++l)
+        for (int64_t t = 0; dead[l] && t < task.length[l]; ++t) task.path[task.first[l] + t] = -1;
 }
 
 // acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block
@@ -473,14 +555,11 @@ void sum_lanes(const LaneSum<In, R>& task) {
                 total[v] += sum;
             }
         for (int v = 0; v < NV; ++v) inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};
-        if (task.expected.marginals)
-            for (int64_t l = 0; l < active; ++l) {
-                In* out = task.expected.marginals + (task.first[l] + t) * Y;
-                prefetch<1>(out - (t > 1 ? 2 * Y : 0), Y);
-                const R factor = inverse[l / W<R>][l % W<R>];
-                for (int64_t y = 0; y < Y; ++y)
-                    out[y] = static_cast<In>(gamma[y * L<R> + l] * factor);
-            }
+        if (task.expected.marginals) {
+            R factor[L<R>];
+            for (int v = 0; v < NV; ++v) store(factor + v * W<R>, inverse[v]);
+            scatter<In, R>(gamma, Y, t, task.first, active, factor, task.expected.marginals);
+        }
         auto add_marginals = [&](int64_t l, double* to) {
             const double factor = task.weight[l] * inverse[l / W<R>][l % W<R>];
             for (int64_t y = 0; to && y < Y; ++y) to[y] += factor * gamma[y * L<R> + l];
