@@ -7,7 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 
@@ -57,21 +58,27 @@ void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
 
 // The flat index of the first NaN or +inf, or -1.
 template <class R>
-int64_t first_bad_score(
-    const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array) {
+int64_t first_bad_score(const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array,
+                        int64_t threads) {
     const R* x = array.data();
     const int64_t n = array.size();
     nb::gil_scoped_release release;
-    constexpr int64_t block = 1024;
-    for (int64_t lo = 0; lo < n; lo += block) {
-        const int64_t hi = std::min(lo + block, n);
-        int bad = 0;
-        for (int64_t i = lo; i < hi; ++i) bad |= !(x[i] < std::numeric_limits<R>::infinity());
-        if (!bad) continue;
-        for (int64_t i = lo; i < hi; ++i)
-            if (!(x[i] < std::numeric_limits<R>::infinity())) return i;
-    }
-    return -1;
+    constexpr int64_t block = 1024, chunk = int64_t(1) << 20;
+    const int64_t chunks = (n + chunk - 1) / chunk;
+    std::vector<int64_t> found(chunks, n);
+    parallel_for(chunks, threads, [&](int64_t c, int64_t) {
+        for (int64_t lo = c * chunk; lo < std::min(n, (c + 1) * chunk); lo += block) {
+            const int64_t hi = std::min(lo + block, n);
+            int bad = 0;
+            for (int64_t i = lo; i < hi; ++i) bad |= !(x[i] < std::numeric_limits<R>::infinity());
+            if (!bad) continue;
+            found[c] = lo;
+            while (x[found[c]] < std::numeric_limits<R>::infinity()) ++found[c];
+            return;
+        }
+    });
+    const auto first = std::min_element(found.begin(), found.end());
+    return first == found.end() || *first == n ? -1 : *first;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -402,7 +409,8 @@ void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<con
 
 template <class R>
 void bind_for(nb::module_& m, nb::class_<Automaton>& automaton) {
-    m.def("first_bad_score", first_bad_score<R>, nb::arg("array").noconvert());
+    m.def("first_bad_score", first_bad_score<R>, nb::arg("array").noconvert(),
+          nb::arg("threads") = 1);
     m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
           nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
           nb::arg("threads"), nb::arg("path").noconvert(), nb::arg("score").noconvert());

@@ -164,7 +164,8 @@ class Trellis:
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
-        self.emit = check_scores(emit, "emit")
+        self.n_threads = None if n_threads is None else _at_least(1, n_threads, "n_threads")
+        self.emit = check_scores(emit, "emit", n_threads=self._threads)
         if self.emit.ndim != 2 or self.emit.shape[1] == 0:
             raise ShapeError(
                 f"emit must have shape (T, Y) with at least one label; got {self.emit.shape}."
@@ -189,7 +190,6 @@ class Trellis:
         if labels is None and states is not None:
             labels = states.labels
         self.labels = None if labels is None else _names(labels, Y)
-        self.n_threads = None if n_threads is None else _at_least(1, n_threads, "n_threads")
 
     def _checked(
         self, array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], dtype: Any
@@ -1277,7 +1277,7 @@ class Trellis:
 # ---- checks ----------------------------------------------------------------------------
 
 
-def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
+def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None, n_threads: int = 1) -> Floats:
     """Return a C-contiguous float array; NaN and +inf are errors that name the element."""
     scores = np.asarray(array, dtype=dtype)
     if scores.dtype is not _FLOAT64 and scores.dtype is not _FLOAT32:  # cheap for what is usual
@@ -1286,7 +1286,7 @@ def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
         scores = scores.astype(np.float32 if scores.dtype == np.float32 else np.float64)
     if not scores.flags.c_contiguous:
         scores = np.ascontiguousarray(scores)
-    bad = _native.first_bad_score(scores)
+    bad = _native.first_bad_score(scores, n_threads)
     if bad >= 0:
         at = ", ".join(str(i) for i in np.unravel_index(bad, scores.shape))
         raise ScoreError(
