@@ -466,3 +466,16 @@ def test_any_bytes_are_read_and_given_back_or_are_one_clear_error(data):
             message = "<file>"
             assert written(corpus) == data
         assert message.startswith("<file>")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        (["New York"], "token 0: 'New York' alone in its row would be read as several columns"),
+        (tl.Sentence(["the", "-DOCSTART-"], ["D", "N"]), "token 1: .*'-DOCSTART-'.* new document"),
+    ],
+)
+def test_what_would_be_read_differently_is_not_written(tmp_path, sentence, message):
+    with pytest.raises(FormatError, match=message):
+        tl.write([sentence], tmp_path / "a.conll")
+    assert not (tmp_path / "a.conll").exists()

@@ -1,5 +1,6 @@
 """What a user reads after a mistake: which array, what was found, what was expected."""
 
+import copy
 import pickle
 import re
 
@@ -349,3 +350,58 @@ def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():
     assert trellis.log_prob_of({0: 1}) == pytest.approx(
         trellis.constrain(forced={0: 1}).log_partition() - trellis.log_partition()
     )
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "parts"),
+    [
+        (lambda t: Trellis(np.full((2, 2), -1e308)), ScoreError, ("emit[0, 0]", "1e300", "-inf")),
+        (
+            lambda t: Trellis(np.zeros((2, 2), np.float32), np.array([[0, -1e300], [0, 0]])),
+            ScoreError,
+            ("trans[0, 1]", "float32", "float64"),
+        ),
+        (
+            lambda t: t.constrain(forbidden_moves=np.array([[0, 1], [0, 0]])),
+            ShapeError,
+            ("forbidden_moves", "bool", "int64"),
+        ),
+        (lambda t: t.constrain(forbidden_moves=("N", "V")), ShapeError, ("'N'", "pair")),
+        (
+            lambda t: Trellis(t.emit, states=tl.StateSpace.order(["a", "b"], 2), labels=["x", "y"]),
+            LabelError,
+            ("['x', 'y']", "['a', 'b']"),
+        ),
+        (lambda t: Trellis(t.emit, labels={"N", "V"}), LabelError, ("in order", "set")),
+        (lambda t: Trellis(t.emit, labels=[1, 0]), LabelError, ("str", "1")),
+        (lambda t: Trellis([[1, 2], [3]]), ShapeError, ("emit", "numbers")),
+        (lambda t: t.names([0, 2]), LabelError, ("0 to 1",)),
+        (lambda t: list(t), TypeError, ("single trellis",)),
+        (lambda t: Trellis(t.emit, offsets=[0, 2])["a"], TypeError, ("int or a slice", "'a'")),
+    ],
+)
+def test_what_could_be_misread_is_refused(ask, error, parts):
+    trellis = Trellis(np.zeros((2, 2)), labels=["N", "V"])
+    with pytest.raises(error, match=says(*parts)):
+        ask(trellis)
+
+
+def test_a_trellis_can_be_copied_whatever_was_asked_of_it_before():
+    trellis = Trellis(np.eye(3), labels=["N", "V", "D"])
+    trellis.nbest(2)
+    trellis.draw()
+    for copied in (pickle.loads(pickle.dumps(trellis)), copy.deepcopy(trellis)):
+        assert copied.viterbi().path.tolist() == trellis.viterbi().path.tolist()
+        assert copied.labels == trellis.labels
+
+
+def test_an_empty_sequence_is_drawn_with_its_one_path():
+    picture = Trellis(np.zeros((0, 2))).draw()
+    assert "best path (score 0)" in picture
+    assert "no path" not in picture
+
+
+def test_a_slice_of_a_batch_is_a_batch():
+    batch = Trellis.stack([np.eye(3)[:2], np.eye(3)[:1], np.eye(3)])
+    assert batch[1:].lengths.tolist() == [1, 3]
+    assert batch[::-1].log_partition() == pytest.approx(batch.log_partition()[::-1])

@@ -56,7 +56,11 @@ void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
 // ---------------------------------------------------------------------------------------------
 // Checks of scores
 
-// The flat index of the first NaN or +inf, or -1.
+// Scores up to 1e300 can be added up over millions of positions; beyond, sums overflow.
+template <class R>
+constexpr R kLargestScore = sizeof(R) == 4 ? R(std::numeric_limits<float>::max()) : R(1e300);
+
+// The flat index of the first score that is NaN or too large either way, or -1; -inf is allowed.
 template <class R>
 int64_t first_bad_score(const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array,
                         int64_t threads) {
@@ -66,14 +70,18 @@ int64_t first_bad_score(const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::
     constexpr int64_t block = 1024, chunk = int64_t(1) << 20;
     const int64_t chunks = (n + chunk - 1) / chunk;
     std::vector<int64_t> found(chunks, n);
+    const auto good = [](R y) {
+        return (y <= kLargestScore<R>)&(y >= -kLargestScore<R>) |
+               (y == -std::numeric_limits<R>::infinity());
+    };
     parallel_for(chunks, threads, [&](int64_t c, int64_t) {
         for (int64_t lo = c * chunk; lo < std::min(n, (c + 1) * chunk); lo += block) {
             const int64_t hi = std::min(lo + block, n);
             int bad = 0;
-            for (int64_t i = lo; i < hi; ++i) bad |= !(x[i] < std::numeric_limits<R>::infinity());
+            for (int64_t i = lo; i < hi; ++i) bad |= !good(x[i]);
             if (!bad) continue;
             found[c] = lo;
-            while (x[found[c]] < std::numeric_limits<R>::infinity()) ++found[c];
+            while (good(x[found[c]])) ++found[c];
             return;
         }
     });

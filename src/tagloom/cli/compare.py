@@ -20,6 +20,7 @@ def command(
     n_trials: int,
     label: str | None,
     format: str | None,
+    encoding: str,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -35,8 +36,8 @@ def command(
     """
     from tagloom.evaluation import compare
 
-    files = [read_labels(path, label, format) for path in (gold, a, b)]
-    words = read_train(train)
+    files = [read_labels(path, label, format, encoding) for path in (gold, a, b)]
+    words = read_train(train, encoding)
     result = compare(
         *files,
         strict=strict,

@@ -18,6 +18,7 @@ def command(
     predicted_label: str | None,
     label: str | None,
     format: str | None,
+    encoding: str,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -34,10 +35,10 @@ def command(
     from tagloom.evaluation import evaluate
 
     files = (
-        read_labels(gold, label, format),
-        read_labels(predicted, predicted_label or label, format),
+        read_labels(gold, label, format, encoding),
+        read_labels(predicted, predicted_label or label, format, encoding),
     )
-    words = read_train(train)
+    words = read_train(train, encoding)
     result = evaluate(
         *files,
         strict=strict,

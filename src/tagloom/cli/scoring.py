@@ -16,6 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = [
     click.option("--label", help="Column of the labels, by name or number, in every file."),
     click.option("--format", help="Format of the files; guessed from name and content otherwise."),
+    click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
     click.option("--strict", is_flag=True, help="Count only spans written as the scheme wants."),
     click.option("--scheme", help="bio, iob1, io, bioes or bilou; otherwise found in GOLD."),
     click.option("--spans/--no-spans", default=None, help="Score spans, or only tokens."),
@@ -33,17 +34,18 @@ def scoring_options(command: Command) -> Command:
     return command
 
 
-def read_labels(path: str, label: str | None, format: str | None) -> Corpus:
+def read_labels(path: str, label: str | None, format: str | None, encoding: str) -> Corpus:
     """Read a labelled file."""
     from tagloom.sequences import read
 
     number = label is not None and label.lstrip("-").isdigit()
-    return read(path, format, label=int(label) if label is not None and number else label)
+    column = int(label) if label is not None and number else label
+    return read(path, format, label=column, encoding=encoding)
 
 
-def read_train(path: str | None) -> Corpus | None:
+def read_train(path: str | None, encoding: str) -> Corpus | None:
     """Read the training file, whose words are all that matters."""
-    return None if path is None else read_labels(path, None, None)
+    return None if path is None else read_labels(path, None, None, encoding)
 
 
 def show(result: Any, files: Sequence[Corpus | None], as_json: bool) -> None:

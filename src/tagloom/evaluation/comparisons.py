@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tagloom.errors import ParameterError
 from tagloom.evaluation.counts import align
 from tagloom.evaluation.evaluations import (
     Evaluation,
@@ -185,6 +186,8 @@ def compare(
     8
     """
     check_repetitions(random_state, n_bootstrap=n_bootstrap, n_trials=n_trials)
+    if n_trials == 0:
+        raise ParameterError("n_trials is 0; the test needs at least one trial.")
     aligned = align({"gold": gold, "a": a, "b": b}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
     known = known_words(aligned, train)

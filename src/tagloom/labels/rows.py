@@ -58,8 +58,8 @@ def _checked(label: object, where: str) -> str:
     if label is None or isinstance(label, set | frozenset):
         found = "unknown (None)" if label is None else f"one of {sorted(map(str, label))}"
         raise LabelError(
-            f"{where}: the label is {found}; a complete label is needed here. Leave partially "
-            "labelled sentences out, or fill them with a tagger's predict first."
+            f"{where}: the label is {found}; a complete label is needed here. Complete the "
+            "labels of such sentences, or leave them out."
         )
     raise LabelError(f"{where}: the label is {label!r}; expected a str.")
 

@@ -207,6 +207,17 @@ class ColumnLayout:
             self.sep.join(self._checked(column[t], f"{where}, token {t}") for column in fields)
             for t in range(len(sentence))
         ]
+        for t, row in enumerate(rows):
+            if row.startswith("-DOCSTART-"):
+                raise FormatError(
+                    f"{where}, token {t}: a row that starts with '-DOCSTART-' would be read as the "
+                    "mark of a new document. Write jsonl."
+                )
+            if len(fields) == 1 and len(row.split()) > 1:
+                raise FormatError(
+                    f"{where}, token {t}: {row!r} alone in its row would be read as several "
+                    "columns. Give labels, or write jsonl."
+                )
         # Plain columns have no comments that all programs know: those of other formats stay out.
         keep = self.format == "conllu" or own is None or own.format == self.format
         comments = [c for c in sentence.comments if keep and c.startswith(self._comment_starts)]

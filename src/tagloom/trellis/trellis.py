@@ -190,6 +190,11 @@ class Trellis:
         if labels is None and states is not None:
             labels = states.labels
         self.labels = None if labels is None else _names(labels, Y)
+        if states is not None and states.labels is not None and self.labels != states.labels:
+            raise LabelError(
+                f"labels {list(self.labels or ())} are not those of states, {list(states.labels)}. "
+                "Leave labels out, or build the state space with these."
+            )
 
     def _checked(
         self, array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], dtype: Any
@@ -297,17 +302,28 @@ class Trellis:
             )
         return len(self.offsets) - 1
 
-    def __getitem__(self, i: int) -> Trellis:
+    def __getitem__(self, i: int | slice) -> Trellis:
         if not self.is_batch:
             raise TypeError("A single trellis cannot be indexed; only a batch can.")
         n = len(self)
+        if isinstance(i, slice):
+            return self._subset(np.arange(n)[i])[0]
+        try:
+            i = operator.index(i)
+        except TypeError:
+            raise TypeError(f"a batch is indexed by an int or a slice; got {i!r}") from None
         if not -n <= i < n:
             raise IndexError(f"sequence {i} of a batch of {n}")
         i %= n
         return self._slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
     def __iter__(self) -> Iterator[Trellis]:
+        if not self.is_batch:
+            raise TypeError("A single trellis cannot be iterated; only a batch can.")
         return (self[i] for i in range(len(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_automaton"}
 
     def __repr__(self) -> str:
         size = f"{len(self)} sequences, {len(self.emit)}" if self.is_batch else f"{len(self.emit)}"
@@ -892,6 +908,9 @@ class Trellis:
         ids = np.asarray(path)
         if ids.shape != (len(self.emit),):
             raise ShapeError(f"path must have shape ({len(self.emit)},); got {ids.shape}.")
+        whole = ids.dtype.kind in "iu" or len(ids) == 0
+        if not whole or ((ids < -1) | (ids >= self.n_labels)).any():
+            raise LabelError(f"path must have label ids from 0 to {self.n_labels - 1}, or -1.")
         lookup = [*self.labels, None]  # -1 is the last
         names = [lookup[y] for y in ids.tolist()]
         if not self.is_batch:
@@ -1144,10 +1163,20 @@ class Trellis:
             moves: Any = forbidden_moves
             moves = moves if isinstance(moves, np.ndarray) else list(moves)
             banned = np.zeros((Y, Y), dtype=np.bool_)
-            if np.asarray(moves).dtype == np.bool_:
+            rows_of_bools = (
+                isinstance(moves, list)
+                and moves
+                and all(
+                    isinstance(row, list) and all(isinstance(x, bool) for x in row) for row in moves
+                )
+            )
+            if isinstance(moves, np.ndarray) or rows_of_bools:
                 banned |= _mask(moves, "forbidden_moves", (Y, Y))
             else:
-                for y_prev, y in moves:
+                for move in moves:
+                    if isinstance(move, str) or len(move) != 2:
+                        raise ShapeError(f"forbidden_moves: {move!r} is not a pair (from, to).")
+                    y_prev, y = move
                     a, b = (self._label_id(label, "forbidden_moves") for label in (y_prev, y))
                     banned[a, b] = True
             trans = np.zeros((Y, Y), dtype=self.dtype) if self.trans is None else self.trans
@@ -1238,7 +1267,7 @@ class Trellis:
             states=list(names),
             tokens=tokens,
             nodes=gamma if show == "marginals" else self.forward("max-plus"),
-            path=space.state_path(best.path.tolist()).tolist() if feasible and T else None,
+            path=space.state_path(best.path.tolist()).tolist() if feasible else None,
             score=best.score,
             show=show,
             marginals=gamma,
@@ -1279,7 +1308,13 @@ class Trellis:
 
 def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None, n_threads: int = 1) -> Floats:
     """Return a C-contiguous float array; NaN and +inf are errors that name the element."""
-    scores = np.asarray(array, dtype=dtype)
+    try:
+        given = np.asarray(array)
+        scores = given if dtype is None or given.dtype == dtype else _cast(given, dtype, name)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ScoreError):
+            raise
+        raise ShapeError(f"{name} must be an array of numbers: {error}.") from None
     if scores.dtype is not _FLOAT64 and scores.dtype is not _FLOAT32:  # cheap for what is usual
         if scores.dtype.kind not in "fiub":
             raise ShapeError(f"{name} must be an array of numbers; got dtype {scores.dtype}.")
@@ -1290,8 +1325,24 @@ def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None, n_threads: 
     if bad >= 0:
         at = ", ".join(str(i) for i in np.unravel_index(bad, scores.shape))
         raise ScoreError(
-            f"{name}[{at}] is {scores.flat[bad]}; scores must be finite, or -inf for forbidden."
+            f"{name}[{at}] is {scores.flat[bad]}; scores must be between -1e300 and 1e300, or -inf "
+            "for forbidden."
         )
+    return scores
+
+
+def _cast(given: npt.NDArray[Any], dtype: Any, name: str) -> npt.NDArray[Any]:
+    """Return the array in another type; a number that the type cannot hold is an error."""
+    with np.errstate(over="ignore"):
+        scores = given.astype(dtype)
+    if scores.dtype == np.float32 and given.dtype.kind == "f":
+        lost = np.flatnonzero(np.isinf(scores) & np.isfinite(given))
+        if len(lost):
+            at = ", ".join(str(i) for i in np.unravel_index(lost[0], given.shape))
+            raise ScoreError(
+                f"{name}[{at}] is {given.flat[lost[0]]}, which float32, the type of emit, cannot "
+                "hold. Pass emit as float64."
+            )
     return scores
 
 
@@ -1308,7 +1359,12 @@ def _at_least(least: int, value: Any, name: str) -> int:
 def _names(labels: Sequence[str], Y: int) -> tuple[str, ...]:
     if isinstance(labels, str):
         raise LabelError(f"labels must be a list of names; got the string {labels!r}.")
+    if isinstance(labels, (set, frozenset)):
+        raise LabelError("labels must be in order: a list of names; got a set.")
     names = tuple(labels)
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise LabelError(f"labels must be names, each a str; got {wrong[0]!r}.")
     if len(names) != Y:
         raise ShapeError(f"labels must name the {Y} labels of emit; got {len(names)} names.")
     if len(set(names)) < Y:
