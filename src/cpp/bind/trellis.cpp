@@ -4,6 +4,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -60,33 +61,44 @@ void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
 template <class R>
 constexpr R kLargestScore = sizeof(R) == 4 ? R(std::numeric_limits<float>::max()) : R(1e300);
 
-// The flat index of the first score that is NaN or too large either way, or -1; -inf is allowed.
+// The flat index of the first score that is NaN or too large either way, or -1 (-inf is allowed);
+// and the largest |x| of the finite ones.
 template <class R>
-int64_t first_bad_score(const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array,
-                        int64_t threads) {
+std::pair<int64_t, double> check_scores(
+    const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array, int64_t threads) {
     const R* x = array.data();
     const int64_t n = array.size();
     nb::gil_scoped_release release;
     constexpr int64_t block = 1024, chunk = int64_t(1) << 20;
+    constexpr R inf = std::numeric_limits<R>::infinity();
     const int64_t chunks = (n + chunk - 1) / chunk;
-    std::vector<int64_t> found(chunks, n);
-    const auto good = [](R y) {
-        return (y <= kLargestScore<R>)&(y >= -kLargestScore<R>) |
-               (y == -std::numeric_limits<R>::infinity());
-    };
+    std::vector<int64_t> bad(chunks, n);
+    std::vector<R> largest(chunks, R(0));
+    const auto is_good = [](R y) { return y == y && y <= kLargestScore<R>; };
     parallel_for(chunks, threads, [&](int64_t c, int64_t) {
         for (int64_t lo = c * chunk; lo < std::min(n, (c + 1) * chunk); lo += block) {
             const int64_t hi = std::min(lo + block, n);
-            int bad = 0;
-            for (int64_t i = lo; i < hi; ++i) bad |= !good(x[i]);
-            if (!bad) continue;
-            found[c] = lo;
-            while (good(x[found[c]])) ++found[c];
+            R size = 0;
+            int good = 1;
+            for (int64_t i = lo; i < hi; ++i) {
+                const R y = x[i] == -inf ? R(0) : x[i] < 0 ? -x[i] : x[i];  // NaN stays NaN
+                good &= y <= kLargestScore<R>;
+                size = y > size ? y : size;
+            }
+            largest[c] = std::max(largest[c], size);
+            if (good) continue;
+            bad[c] = lo;
+            while (x[bad[c]] == -inf || (is_good(x[bad[c]]) && is_good(-x[bad[c]]))) ++bad[c];
             return;
         }
     });
-    const auto first = std::min_element(found.begin(), found.end());
-    return first == found.end() || *first == n ? -1 : *first;
+    int64_t first = n;
+    R size = 0;
+    for (int64_t c = 0; c < chunks; ++c) {
+        first = std::min(first, bad[c]);
+        size = std::max(size, largest[c]);
+    }
+    return {first == n ? -1 : first, size};
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -128,8 +140,9 @@ template <class In>
 void dense_viterbi(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
                    Array<const double, 4> moves, Array<const double, 1> start,
                    Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
-                   Array<int32_t, 1> path, Array<double, 1> score) {
-    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
+                   double largest_emit, Array<int32_t, 1> path, Array<double, 1> score) {
+    auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
+    batch.largest_emit = largest_emit;
     require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N,
             "wrong output shape");
     nb::gil_scoped_release release;
@@ -417,11 +430,11 @@ void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<con
 
 template <class R>
 void bind_for(nb::module_& m, nb::class_<Automaton>& automaton) {
-    m.def("first_bad_score", first_bad_score<R>, nb::arg("array").noconvert(),
-          nb::arg("threads") = 1);
+    m.def("check_scores", check_scores<R>, nb::arg("array").noconvert(), nb::arg("threads") = 1);
     m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
           nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("path").noconvert(), nb::arg("score").noconvert());
+          nb::arg("threads"), nb::arg("largest_emit"), nb::arg("path").noconvert(),
+          nb::arg("score").noconvert());
     m.def("dense_sum", dense_sum<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
           nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
           nb::arg("threads"), nb::arg("weight").none(), nb::arg("log_z").noconvert(),

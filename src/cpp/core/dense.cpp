@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 constexpr int64_t kBlock = 1024;              // rows of alpha that Viterbi keeps of a long sequence
-constexpr int64_t kLongestInFloat = 256;      // beyond, rounding makes too many paths unsure
+constexpr int64_t kLongestInLanes = 256;      // beyond, rounding makes too many paths unsure
 constexpr int64_t kLaneBytes = 4 << 20;       // scratch per thread above which lanes are not used
 constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
 constexpr int64_t kShards = 16;               // partial sums, whatever the number of threads
@@ -172,31 +172,50 @@ double largest_finite(const double* x, int64_t n) {
     return m;
 }
 
+// Scores as whole numbers, see Fixed.
+std::vector<int32_t> rounded(const double* x, int64_t n, double scale) {
+    std::vector<int32_t> out(n, Fixed::forbidden);
+    for (int64_t i = 0; i < n; ++i)
+        if (x[i] > kMinusInf) out[i] = static_cast<int32_t>(std::lround(x[i] * scale));
+    return out;
+}
+
 }  // namespace
 
 template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     const Kernels& k = kernels();
     const int64_t Y = batch.Y, S = batch.G * Y;
-    const int64_t lanes = batch.edge ? 1 : k.lanes32;
-    const int64_t longest = std::min(kLaneBytes / 4 / (S * lanes), kLongestInFloat);
+    const int64_t lanes = batch.edge || !(batch.largest_emit < 1e30) ? 1 : k.lanes32;
+    const int64_t longest = std::min(kLaneBytes / 4 / (S * lanes), kLongestInLanes);
     const Plan plan = make_plan(batch, lanes, longest);
     std::fill_n(score, batch.N, 0.0);  // of empty sequences
 
     const int64_t n_moves = batch.levels * S * Y;
     const OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
-    OwnedMoves<float> many;
-    std::vector<float> transposed;
-    double largest = 0;
+    // Whole numbers for the lanes: the largest power of two that keeps all scores small enough.
+    const double largest =
+        std::max({largest_finite(batch.moves, n_moves), largest_finite(batch.stop, Y),
+                  largest_finite(batch.start, Y)}) +
+        batch.largest_emit;
+    const int power = std::min(20, 22 - (std::ilogb(std::max(largest, 1e-300)) + 1));
+    const double scale = std::ldexp(1.0, power);
+    std::vector<int32_t> whole, transposed, start, stop;
+    Moves<int32_t> many{Y, batch.G, batch.levels, Y, nullptr, nullptr, nullptr};
     if (plan.singles > 0) {
-        many = OwnedMoves<float>(batch, batch.moves, batch.stop, Y, kMinusInf);
+        whole = rounded(batch.moves, n_moves, scale);
+        start = rounded(batch.start, Y, scale);
+        stop = rounded(batch.stop, Y, scale);
         transposed.resize(n_moves);
         for (int64_t j = 0; j < n_moves; ++j)
-            transposed[j / (Y * Y) * (Y * Y) + j % Y * Y + j / Y % Y] = many.matrices[j];
-        largest = std::max(largest_finite(batch.moves, n_moves), largest_finite(batch.stop, Y));
+            transposed[j / (Y * Y) * (Y * Y) + j % Y * Y + j / Y % Y] = whole[j];
+        many.matrices = whole.data();
+        many.start = start.data();
+        many.stop = stop.data();
     }
     std::vector<Scratch<double>> single_scratch(plan.threads);
-    std::vector<Scratch<float>> lane_scratch(plan.threads);
+    std::vector<Scratch<int32_t>> lane_scratch(plan.threads);
+    std::vector<Scratch<float>> row_scratch(plan.threads);
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t worker) {
         if (item >= plan.singles) {
             const int64_t i = plan.order[plan.groups[item]];
@@ -205,20 +224,22 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
             return;
         }
         const Group<In> group(batch, plan, item);
-        Scratch<float>& scratch = lane_scratch[worker];
+        Scratch<int32_t>& scratch = lane_scratch[worker];
         const int64_t alpha = group.length[0] * S * lanes;
         scratch.reserve(alpha + S * lanes);
+        row_scratch[worker].reserve(Y * lanes);
         bool sure[64];
         LaneViterbi<In> task{};
-        task.moves = &many.view;
+        task.moves = &many;
         task.transposed = transposed.data();
+        task.scale = static_cast<float>(scale);
         task.emit = batch.emit;
         task.first = group.first.data();
         task.length = group.length.data();
         task.n = group.n;
-        task.largest_move = largest;
         task.alpha = scratch.take(alpha);
-        task.row = scratch.take(S * lanes);
+        task.candidates = scratch.take(S * lanes);
+        task.row = row_scratch[worker].take(Y * lanes);
         task.path = path;
         task.sure = sure;
         if constexpr (sizeof(In) == 4)

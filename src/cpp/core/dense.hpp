@@ -20,6 +20,7 @@ struct DenseBatch {
     const int64_t* offsets;  // [N + 1]
     int64_t N;
     int64_t threads;
+    double largest_emit = 0;  // |emit| where it is finite; Viterbi only
 };
 
 // path [tokens], -1 throughout a sequence that has none; score [N], -inf there.

@@ -15,6 +15,8 @@ template <class R>
 constexpr int L = NV * W<R>;  // lanes
 template <class R>
 constexpr R minus_inf = -__builtin_inf();
+template <>
+constexpr int32_t minus_inf<int32_t> = -2147483647 - 1;  // only to be replaced by a maximum
 // With the guard on, every reachable forward or backward value stays above this, or the run is
 // given up as not ok. Products of three such values are still normal numbers.
 constexpr double tiny = 1e-100, log_tiny = -230.0;
@@ -258,27 +260,27 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
 }
 
 // In each lane, the first of the largest of x[0 .. n, lane]; `sure` turns false where another is
-// within `slack` of it. Lanes where all are -inf get n.
-template <class R>
-inline void lane_first_max(const R* x, int64_t n, const R* slack, int64_t* arg, bool* sure,
-                           int64_t lanes) {
+// within `slack` of it. A lane where none is reachable gets n.
+inline void lane_first_max(const int32_t* x, int64_t n, const int32_t* slack, int64_t* arg,
+                           bool* sure, int64_t lanes) {
+    using R = int32_t;
     using V = Vector<R>;
     V top[NV], first[NV], close[NV];
     lane_max(x, n, top);
     for (int v = 0; v < NV; ++v) {
-        first[v] = broadcast<R>(R(n));
+        first[v] = broadcast<R>(static_cast<R>(n));
         close[v] = V{};
     }
     for (int64_t i = n - 1; i >= 0; --i)
         for (int v = 0; v < NV; ++v) {
             const V value = load(x + i * L<R> + v * W<R>);
-            first[v] = value == top[v] ? broadcast<R>(R(i)) : first[v];
-            close[v] += value >= top[v] - load(slack + v * W<R>) ? broadcast<R>(1) : V{};
+            first[v] = value == top[v] ? broadcast<R>(static_cast<R>(i)) : first[v];
+            close[v] -= value >= top[v] - load(slack + v * W<R>);  // true is -1
         }
     for (int64_t l = 0; l < lanes; ++l) {
-        const bool reached = top[l / W<R>][l % W<R>] > minus_inf<R>;
-        arg[l] = reached ? static_cast<int64_t>(first[l / W<R>][l % W<R>]) : n;
-        if (reached && !(close[l / W<R>][l % W<R>] <= 1)) sure[l] = false;
+        const bool reached = top[l / W<R>][l % W<R>] > Fixed::reachable;
+        arg[l] = reached ? first[l / W<R>][l % W<R>] : n;
+        if (reached && close[l / W<R>][l % W<R>] > 1) sure[l] = false;
     }
 }
 
@@ -286,31 +288,37 @@ inline void lane_first_max(const R* x, int64_t n, const R* slack, int64_t* arg, 
 // numbers stay small however long the sequence. The path is found on the way back, by asking at
 // each position which predecessor gave the maximum: cheaper than to store it for every state.
 //
-// Lanes always compute in float, at twice the speed of double, and tell whether rounding, of the
-// scores or in the sums, could have changed the path; the driver decodes those few again in double.
+// The lanes compute with whole numbers (see Fixed) and tell whether the rounding of the scores
+// could have changed the path; the driver decodes those few sequences again in double.
 template <class In>
 void viterbi_lanes(const LaneViterbi<In>& task) {
-    using R = float;
+    using R = int32_t;
     using V = Vector<R>;
+    using F = Vector<float>;
     const Moves<R>& moves = *task.moves;
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.length[0];
-    V low[NV] = {}, high[NV] = {};  // the most negative alpha, the largest |maximum|
-    V peak[NV] = {};                // the maximum at the position before
+    const V magic = cast_bits<V>(broadcast<float>(Types<float>::magic));
+    V low[NV] = {};   // the lowest alpha that is reachable
+    V peak[NV] = {};  // the maximum at the position before
     int64_t active = task.n;
     for (int64_t t = 0; t < T; ++t) {
         while (task.length[active - 1] <= t) --active;
-        gather<In, R>(task.emit, Y, t, task.first, active, task.row);
+        gather<In, float>(task.emit, Y, t, task.first, active, task.row);
         R* alpha = task.alpha + t * S * L<R>;
         V shift[NV];
         for (int v = 0; v < NV; ++v) {
             shift[v] = peak[v];
-            peak[v] = broadcast<R>(minus_inf<R>);
+            peak[v] = broadcast<R>(Fixed::forbidden);
         }
         auto finish = [&](int64_t c, int v, V x) {
-            x += load(task.row + c * L<R> + v * W<R>) - shift[v];
+            const F emit = load(task.row + c * L<R> + v * W<R>) * task.scale;
+            const V whole = cast_bits<V>(emit + Types<float>::magic) - magic;  // nearest
+            x += (emit > minus_inf<float> ? whole : broadcast<R>(Fixed::forbidden)) - shift[v];
+            const V dead = x < Fixed::reachable;
+            x = dead ? broadcast<R>(Fixed::forbidden) : x;
             peak[v] = max<V>(peak[v], x);
-            const V finite = x == minus_inf<R> ? V{} : x;
-            low[v] = low[v] < finite ? low[v] : finite;
+            const V alive = dead ? V{} : x;
+            low[v] = low[v] < alive ? low[v] : alive;
             return x;
         };
         if (t == 0) {
@@ -318,29 +326,24 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
                 for (int v = 0; v < NV; ++v)
                     store(alpha + s * L<R> + v * W<R>,
                           s < Y ? finish(s, v, broadcast<R>(moves.start[s]))
-                                : broadcast<R>(minus_inf<R>));
+                                : broadcast<R>(Fixed::forbidden));
         } else {
             lane_forward<MaxPlus>(moves, t, alpha - S * L<R>, alpha, finish);
         }
-        for (int v = 0; v < NV; ++v) {
-            peak[v] = peak[v] == minus_inf<R> ? V{} : peak[v];
-            high[v] = max<V>(high[v], max<V>(peak[v], -peak[v]));
-        }
+        for (int v = 0; v < NV; ++v) peak[v] = peak[v] < Fixed::reachable ? V{} : peak[v];
     }
 
-    // At every position at most seven roundings enter an alpha (two of scores, five of sums), each
-    // at most 2^-24 of numbers no larger than 2 `size`; two alphas may be that far off, each its
-    // way.
+    // A move and an emission are each off by at most 3/4, at every position, so two paths by at
+    // most three units a position, start and stop included, one each way.
     R slack[L<R>] = {};
     bool dead[L<R>] = {};  // sequences without a path
     for (int64_t l = 0; l < task.n; ++l) {
-        const double size = high[l / W<R>][l % W<R>] - low[l / W<R>][l % W<R>] + task.largest_move;
-        slack[l] = static_cast<R>(28 * 0x1p-24 * (task.length[l] + 1) * size);
-        task.sure[l] = slack[l] < 1e30f;  // false for infinity and NaN: scores too large for float
+        slack[l] = static_cast<R>(3 * (task.length[l] + 2));
+        task.sure[l] = low[l / W<R>][l % W<R>] > Fixed::far;
     }
 
     int64_t state[L<R>], arg[L<R>];
-    R* candidates = task.row;  // [S, lanes]
+    R* candidates = task.candidates;
     active = 0;
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
@@ -364,7 +367,7 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
                 const R* p = alpha + s * L<R> + v * W<R>;
                 store(candidates + s * L<R> + v * W<R>, load(p) + moves.stop[s % Y]);
             }
-        bool end_sure[L<R>];
+        bool end_sure[L<R>] = {};
         for (int64_t l = going; l < active; ++l) end_sure[l] = task.sure[l];
         lane_first_max(candidates, S, slack, arg, end_sure, active);
         for (int64_t l = going; l < active; ++l) {

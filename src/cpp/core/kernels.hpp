@@ -51,19 +51,30 @@ struct Expected {
     double* stop = nullptr;         // [Y] +=
 };
 
+// Viterbi in lanes works on whole numbers, score * scale rounded, because adding and comparing them
+// is twice as fast as with floats, and exact. `forbidden` stands for -inf; whatever is below
+// `reachable` contains it.
+struct Fixed {
+    static constexpr int32_t forbidden = -(1 << 29), reachable = -(1 << 28);
+    static constexpr int32_t far =
+        -(1 << 27);  // paths this far behind are left to the other kernel
+    static constexpr int32_t largest = 1 << 22;  // of scaled emissions and moves together
+};
+
 template <class In>
 struct LaneViterbi {
-    const Moves<float>* moves;
-    const float* transposed;  // [levels, G, Y, Y] the same matrices, to -> from
-    const In* emit;           // [tokens, Y], whole batch
-    const int64_t* first;     // [n] first token of the sequence in each lane
-    const int64_t* length;    // [n] positive, descending
-    int64_t n;                // lanes in use
-    double largest_move;      // largest |finite score| in the matrices and in stop
-    float* alpha;             // [length[0], S, lanes] scratch
-    float* row;               // [S, lanes] scratch
-    int32_t* path;            // [tokens], whole batch; -1 throughout a sequence without a path
-    bool* sure;               // [n] false where rounding could have changed the path
+    const Moves<int32_t>* moves;
+    const int32_t* transposed;  // [levels, G, Y, Y] the same matrices, to -> from
+    float scale;                // a power of two
+    const In* emit;             // [tokens, Y], whole batch
+    const int64_t* first;       // [n] first token of the sequence in each lane
+    const int64_t* length;      // [n] positive, descending
+    int64_t n;                  // lanes in use
+    int32_t* alpha;             // [length[0], S, lanes] scratch
+    int32_t* candidates;        // [S, lanes] scratch
+    float* row;                 // [Y, lanes] scratch
+    int32_t* path;              // [tokens], whole batch; -1 throughout a sequence without a path
+    bool* sure;                 // [n] false where rounding could have changed the path
 };
 
 template <class In, class R>

@@ -32,6 +32,11 @@ struct Types<double> {
     static constexpr int degree = 12;  // error 2e-16
 };
 
+template <>
+struct Types<int32_t> {
+    using Vector = int32_t __attribute__((vector_size(TL_VECTOR_BYTES)));
+};
+
 template <class R>
 using Vector = typename Types<R>::Vector;
 template <class R>

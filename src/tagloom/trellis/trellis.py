@@ -165,7 +165,7 @@ class Trellis:
         n_threads: int | None = None,
     ) -> None:
         self.n_threads = None if n_threads is None else _at_least(1, n_threads, "n_threads")
-        self.emit = check_scores(emit, "emit", n_threads=self._threads)
+        self.emit, self._largest_emit = measure_scores(emit, "emit", None, self._threads)
         if self.emit.ndim != 2 or self.emit.shape[1] == 0:
             raise ShapeError(
                 f"emit must have shape (T, Y) with at least one label; got {self.emit.shape}."
@@ -488,7 +488,14 @@ class Trellis:
         dense = self._dense()
         if dense is not None:
             _native.dense_viterbi(
-                self.emit, self.offsets, *dense, self.edge, self._threads, path, score
+                self.emit,
+                self.offsets,
+                *dense,
+                self.edge,
+                self._threads,
+                self._largest_emit,
+                path,
+                score,
             )
         else:
             self._automaton.viterbi(self.emit, self.edge, self.offsets, self._threads, path)
@@ -1306,8 +1313,15 @@ class Trellis:
 # ---- checks ----------------------------------------------------------------------------
 
 
-def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None, n_threads: int = 1) -> Floats:
+def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None) -> Floats:
     """Return a C-contiguous float array; NaN and +inf are errors that name the element."""
+    return measure_scores(array, name, dtype, 1)[0]
+
+
+def measure_scores(
+    array: npt.ArrayLike, name: str, dtype: Any, n_threads: int
+) -> tuple[Floats, float]:
+    """Return the array as `check_scores` does, and the largest absolute value that is finite."""
     try:
         given = np.asarray(array)
         scores = given if dtype is None or given.dtype == dtype else _cast(given, dtype, name)
@@ -1321,14 +1335,14 @@ def check_scores(array: npt.ArrayLike, name: str, dtype: Any = None, n_threads: 
         scores = scores.astype(np.float32 if scores.dtype == np.float32 else np.float64)
     if not scores.flags.c_contiguous:
         scores = np.ascontiguousarray(scores)
-    bad = _native.first_bad_score(scores, n_threads)
+    bad, largest = _native.check_scores(scores, n_threads)
     if bad >= 0:
         at = ", ".join(str(i) for i in np.unravel_index(bad, scores.shape))
         raise ScoreError(
             f"{name}[{at}] is {scores.flat[bad]}; scores must be between -1e300 and 1e300, or -inf "
             "for forbidden."
         )
-    return scores
+    return scores, largest
 
 
 def _cast(given: npt.NDArray[Any], dtype: Any, name: str) -> npt.NDArray[Any]:
