@@ -390,8 +390,9 @@ def seconds_per_call(entry: Entry, loops: int) -> float:
 #     marginals       Y² moves forwards and Y² backwards
 #     loss_gradient   the same, and Y² multiply-adds for the pairs
 #     viterbi         Y² moves, one add and one max each: two instructions, half the rate; the rate
-#                     is float32's for both dtypes, since scores are decoded in float32 wherever
-#                     rounding cannot change the path
+#                     is float32's for both dtypes, since scores are decoded as whole numbers of 32
+#                     bits wherever rounding cannot change the path; a core may add and compare
+#                     those faster than floats
 #
 # exp and log per (t, y), back-pointers, checks and memory are ours to pay. Cores that have adders
 # beside the multiply-adders can beat the bound of viterbi. nbest is not bound by arithmetic.

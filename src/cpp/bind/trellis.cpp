@@ -9,6 +9,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -78,11 +80,30 @@ std::pair<int64_t, double> check_scores(
     parallel_for(chunks, threads, [&](int64_t c, int64_t) {
         for (int64_t lo = c * chunk; lo < std::min(n, (c + 1) * chunk); lo += block) {
             const int64_t hi = std::min(lo + block, n);
+            // Vectors written out: compilers do not make a maximum of floats parallel by
+            // themselves.
+            using V __attribute__((vector_size(16))) = R;
+            constexpr int64_t width = 16 / sizeof(R);
+            V top = {};
+            auto fine = top == top;
+            int64_t i = lo;
+            for (; i + width <= hi; i += width) {
+                V y;
+                std::memcpy(&y, x + i, sizeof y);
+                y = y == -inf ? V{} : y;
+                y = y < R(0) ? -y : y;  // NaN stays NaN
+                fine &= y <= kLargestScore<R>;
+                top = y > top ? y : top;
+            }
             R size = 0;
-            int good = 1;
-            for (int64_t i = lo; i < hi; ++i) {
-                const R y = x[i] == -inf ? R(0) : x[i] < 0 ? -x[i] : x[i];  // NaN stays NaN
-                good &= y <= kLargestScore<R>;
+            bool good = true;
+            for (int64_t w = 0; w < width; ++w) {
+                size = std::max(size, top[w]);
+                good = good && fine[w];
+            }
+            for (; i < hi; ++i) {
+                const R y = x[i] == -inf ? R(0) : std::abs(x[i]);
+                good = good && y <= kLargestScore<R>;
                 size = y > size ? y : size;
             }
             largest[c] = std::max(largest[c], size);

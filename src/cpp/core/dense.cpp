@@ -198,7 +198,8 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         std::max({largest_finite(batch.moves, n_moves), largest_finite(batch.stop, Y),
                   largest_finite(batch.start, Y)}) +
         batch.largest_emit;
-    const int power = std::min(20, 22 - (std::ilogb(std::max(largest, 1e-300)) + 1));
+    const int power = std::min(
+        20, std::ilogb(double(Fixed::largest)) - (std::ilogb(std::max(largest, 1e-300)) + 1));
     const double scale = std::ldexp(1.0, power);
     std::vector<int32_t> whole, transposed, start, stop;
     Moves<int32_t> many{Y, batch.G, batch.levels, Y, nullptr, nullptr, nullptr};

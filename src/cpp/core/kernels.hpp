@@ -2,7 +2,7 @@
 // through one table. Two layouts of the same recursion:
 //
 //   lanes   many sequences at once, one in each lane of a few vectors: no latency to wait for, best
-//           for batches of short sequences; in float where that is provably enough;
+//           for batches of short sequences; in int32 or float where that is provably enough;
 //   one     one sequence, labels across the vector, always in double: for few or long sequences.
 //
 // Order k > 1 runs in blocks. A state is a history of k labels, (h_1 .. h_k), numbered in base Y.

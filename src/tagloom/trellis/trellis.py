@@ -459,8 +459,8 @@ class Trellis:
         r"""Find the best path.
 
         v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), and the path is read off from the
-        end. Short sequences of a batch are decoded in float32 where rounding cannot change the
-        path, all others in float64; so the path is that of float64 arithmetic.
+        end. Short sequences of a batch are decoded in whole numbers where rounding cannot change
+        the path, all others in float64; so the path is that of float64 arithmetic.
 
         Parameters
         ----------
