@@ -193,17 +193,16 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
 
     const int64_t n_moves = batch.levels * S * Y;
     const OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
-    // Whole numbers for the lanes: the largest power of two that keeps all scores small enough.
-    const double largest =
-        std::max({largest_finite(batch.moves, n_moves), largest_finite(batch.stop, Y),
-                  largest_finite(batch.start, Y)}) +
-        batch.largest_emit;
-    const int power = std::min(
-        20, std::ilogb(double(Fixed::largest)) - (std::ilogb(std::max(largest, 1e-300)) + 1));
-    const double scale = std::ldexp(1.0, power);
+    double scale = 1;
     std::vector<int32_t> whole, transposed, start, stop;
     Moves<int32_t> many{Y, batch.G, batch.levels, Y, nullptr, nullptr, nullptr};
     if (plan.singles > 0) {
+        // Whole numbers for the lanes: the largest power of two that keeps all scores small enough.
+        const double largest = batch.largest_emit + std::max({largest_finite(batch.moves, n_moves),
+                                                              largest_finite(batch.stop, Y),
+                                                              largest_finite(batch.start, Y)});
+        const int room = std::ilogb(double(Fixed::largest)) - 1;
+        scale = std::ldexp(1.0, std::min(20, room - std::ilogb(std::max(largest, 1e-300))));
         whole = rounded(batch.moves, n_moves, scale);
         start = rounded(batch.start, Y, scale);
         stop = rounded(batch.stop, Y, scale);

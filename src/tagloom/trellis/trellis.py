@@ -1324,7 +1324,8 @@ def measure_scores(
     """Return the array as `check_scores` does, and the largest absolute value that is finite."""
     try:
         given = np.asarray(array)
-        scores = given if dtype is None or given.dtype == dtype else _cast(given, dtype, name)
+        same = dtype is None or given.dtype is dtype or given.dtype == dtype
+        scores = given if same else _cast(given, dtype, name)
     except (TypeError, ValueError) as error:
         if isinstance(error, ScoreError):
             raise
