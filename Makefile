@@ -77,7 +77,8 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	TAGLOOM_NATIVE="$$(ls $(abspath build/sanitize)/_native*.so)" \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(BIN)/python -m pytest -q -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences
+	  $(BIN)/python -m pytest -q -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences \
+	  $(wildcard tests/features tests/training tests/storage)
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
 	$(PIP) install --no-build-isolation -e '.[docs]'

@@ -11,6 +11,9 @@
     ├── InfeasibleError     (ValueError)    the constraints leave no path
     ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
     ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
+    ├── TemplateError       (ValueError)    a feature template that cannot be read or does not fit
+    ├── NotFittedError      (ValueError, AttributeError)  a tagger that has learnt nothing yet
+    ├── ModelFileError      (ValueError)    a model file that is damaged, foreign or too new
     ├── DatasetError        (ValueError)    no such data set, or one that cannot be made so
     └── MissingExtraError   (ImportError)   an optional package is not installed
 """
@@ -92,6 +95,18 @@ def _rebuild_format_error(message: str, path: str | None, line: int | None) -> F
     error = FormatError(message)
     error.path, error.line = path, line
     return error
+
+
+class TemplateError(TagloomError, ValueError):
+    """A feature template that cannot be read, or that the data does not fit."""
+
+
+class NotFittedError(TagloomError, ValueError, AttributeError):
+    """A tagger that has learnt nothing yet is asked to predict."""
+
+
+class ModelFileError(TagloomError, ValueError):
+    """A file that is not a model, is damaged, or was written by a newer version."""
 
 
 class DatasetError(TagloomError, ValueError):

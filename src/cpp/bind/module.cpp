@@ -7,6 +7,9 @@
 NB_MODULE(_native, m) {
     m.doc() = "The native core of tagloom.";
     tagloom::bind_evaluation(m);
+    tagloom::bind_features(m);
+    tagloom::bind_items(m);
     tagloom::bind_sequences(m);
+    tagloom::bind_training(m);
     tagloom::bind_trellis(m);
 }

@@ -1,0 +1,7 @@
+#include "bind/bind.hpp"
+
+namespace tagloom {
+
+void bind_items(nanobind::module_&) {}
+
+}  // namespace tagloom

@@ -1,0 +1,7 @@
+#include "bind/bind.hpp"
+
+namespace tagloom {
+
+void bind_training(nanobind::module_&) {}
+
+}  // namespace tagloom
