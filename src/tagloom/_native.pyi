@@ -1,5 +1,6 @@
 """The native core of tagloom."""
 
+from collections.abc import Sequence
 from typing import Annotated, overload
 
 import numpy
@@ -24,6 +25,59 @@ def resample(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), orde
 
 def toss(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], copies: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], replicates: int, seed: int) -> NDArray[numpy.int64]:
     """Sum rows times heads of as many coins as copies: [replicates, S]."""
+
+def fingerprint(parts: str | Sequence[str]) -> int:
+    """The fingerprint of a name, given by its parts."""
+
+class Index:
+    """Numbers attributes: fingerprint -> id in [0, size)."""
+
+    def __init__(self) -> None: ...
+
+    @staticmethod
+    def from_arrays(keys: NDArray[numpy.uint64], ids: NDArray[numpy.uint32], size: int, names: tuple[bytes, NDArray[numpy.int64]] | None = None) -> Index:
+        """
+        A view of arrays() once written, checked; with the names() a copy that can grow. The arrays must not change any more.
+        """
+
+    @property
+    def size(self) -> int:
+        """How many attributes there are."""
+
+    def add(self, name: str | Sequence[str]) -> int:
+        """
+        Give a name, or the parts of one, a number unless it has one; count it once more.
+        """
+
+    def find(self, name: str | Sequence[str]) -> int:
+        """The number of a name, or of the parts of one; -1 if it has none."""
+
+    def counts(self) -> NDArray[numpy.int64]:
+        """How often each attribute was added: [size]."""
+
+    def names(self) -> tuple[bytes, NDArray[numpy.int64]]:
+        """
+        All names in UTF-8, one after another, and where they begin: [size + 1].
+        """
+
+    def keep(self, mask: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Index:
+        """Only the attributes whose mask is true, renumbered in their old order."""
+
+    def arrays(self) -> tuple[NDArray[numpy.uint64], NDArray[numpy.uint32]]:
+        """Keys and ids [capacity], for from_arrays()."""
+
+class Extractor:
+    """A compiled list of templates."""
+
+    def __init__(self, atoms: Sequence[tuple[int, str, object]], boundary: Sequence[bool], templates: Sequence[tuple[Sequence[str], Sequence[tuple[int, int]], int]], before: Sequence[str], after: Sequence[str]) -> None: ...
+
+    def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+        """
+        The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).
+        """
+
+    def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]:
+        """The names and values of the attributes of every token, flat."""
 
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""
