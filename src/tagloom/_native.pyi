@@ -39,6 +39,37 @@ class ColumnScanner:
 def first_bad_byte(data: bytes) -> int:
     """The offset of the first NUL or byte that is not UTF-8, or the length."""
 
+class Problem:
+    """Encoded sentences and their gold labels, laid out for learning."""
+
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_attributes: int, edge_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_edge_attributes: int, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, all_combinations: bool, boundaries: bool, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, float32: bool) -> None: ...
+
+    @property
+    def n_weights(self) -> int: ...
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def n_sentences(self) -> int: ...
+
+    @property
+    def n_tokens(self) -> int: ...
+
+    def rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+        """(row_ptr [A + 1], cols [W], free [W]) of the node attributes."""
+
+    def edge_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+        """The same of the edge attributes; cols are y_prev * Y + y."""
+
+    def mask(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+        """Which weights are free; the others stay zero."""
+
+    def evaluate(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> float:
+        """
+        Weighted negative log-likelihood; its gradient is written into grad_out.
+        """
+
 def instruction_sets() -> list[str]:
     """Names of those this machine can run, narrowest first."""
 
