@@ -1,6 +1,6 @@
 """The native core of tagloom."""
 
-from typing import Annotated, overload
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -69,6 +69,24 @@ class Problem:
         """
         Weighted negative log-likelihood; its gradient is written into grad_out.
         """
+
+class Lbfgs:
+    """L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS."""
+
+    def __init__(self, problem: Problem, l1: float, l2: float, memory: int) -> None: ...
+
+    def step(self, threads: int) -> tuple[float, float, float, int, bool]:
+        """
+        One iteration: (loss, |gradient|, |theta|, evaluations, whether it moved).
+        """
+
+    def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def start_from(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 def instruction_sets() -> list[str]:
     """Names of those this machine can run, narrowest first."""

@@ -2,13 +2,19 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "core/lbfgs.hpp"
 #include "core/linear.hpp"
 
 namespace nb = nanobind;
@@ -89,6 +95,118 @@ RowArrays rows_of(const Rows& rows) {
                                     copied<bool>(rows.is_free.data(), rows.is_free.size())));
 }
 
+// ---------------------------------------------------------------------------------------------
+// Optimisers. What a state holds is a dict of arrays by name.
+
+using State = nb::typed<nb::dict, nb::str, nb::any>;
+
+template <class T>
+std::vector<T> taken(const State& state, const char* name) {
+    require(state.contains(name), "the state lacks one of its arrays; it is of another optimiser");
+    const auto array = nb::cast<Array<const T>>(state[name]);
+    return std::vector<T>(array.data(), array.data() + array.size());
+}
+
+// Vectors of one length one after another, and back.
+template <class T>
+Fresh<T> joined(const std::vector<std::vector<T>>& rows, size_t width) {
+    auto* own = new T[rows.size() * width];
+    nb::capsule owner(own, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    for (size_t i = 0; i < rows.size(); ++i) std::copy_n(rows[i].data(), width, own + i * width);
+    return Fresh<T>(own, {rows.size() * width}, owner);
+}
+
+template <class T>
+std::vector<std::vector<T>> parted(const std::vector<T>& all, size_t rows, size_t width) {
+    require(all.size() == rows * width, "the state is of another problem");
+    std::vector<std::vector<T>> out;
+    for (size_t i = 0; i < rows; ++i)
+        out.emplace_back(all.begin() + i * width, all.begin() + (i + 1) * width);
+    return out;
+}
+
+template <class T>
+Fresh<T> copy_of(const std::vector<T>& values) {
+    return copied<T>(values.data(), values.size());
+}
+
+State lbfgs_state(Lbfgs& optimiser) {
+    std::lock_guard lock(optimiser.mutex);
+    const LbfgsState& state = optimiser.state;
+    const double loss[2] = {state.loss, double(state.evaluated)};
+    State out;
+    out["theta"] = copy_of(state.theta);
+    out["grad"] = copy_of(state.grad);
+    out["s"] = joined(state.s, state.theta.size());
+    out["y"] = joined(state.y, state.theta.size());
+    out["sy"] = copy_of(state.sy);
+    out["yy"] = copy_of(state.yy);
+    out["s_dot_grad"] = copy_of(state.s_dot_grad);
+    out["y_dot_grad"] = copy_of(state.y_dot_grad);
+    out["loss"] = copied<double>(loss, 2);
+    return out;
+}
+
+void lbfgs_restore(Lbfgs& optimiser, const State& from) {
+    LbfgsState state;
+    state.theta = taken<double>(from, "theta");
+    state.grad = taken<double>(from, "grad");
+    state.sy = taken<double>(from, "sy");
+    state.yy = taken<double>(from, "yy");
+    state.s_dot_grad = taken<double>(from, "s_dot_grad");
+    state.y_dot_grad = taken<double>(from, "y_dot_grad");
+    const size_t n = optimiser.state.theta.size(), k = state.s_dot_grad.size();
+    state.s = parted(taken<float>(from, "s"), k, n);
+    state.y = parted(taken<float>(from, "y"), k, n);
+    const auto loss = taken<double>(from, "loss");
+    require(state.theta.size() == n && state.grad.size() == n && state.sy.size() == k * k &&
+                state.yy.size() == k * k && state.y_dot_grad.size() == k && loss.size() == 2 &&
+                int64_t(k) <= optimiser.memory,
+            "the state is of another problem, or of an optimiser with another memory");
+    state.loss = loss[0];
+    state.evaluated = loss[1] != 0;
+    std::lock_guard lock(optimiser.mutex);
+    optimiser.state = std::move(state);
+}
+
+void bind_lbfgs(nb::module_& m) {
+    nb::class_<Lbfgs>(m, "Lbfgs", "L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS.")
+        .def(
+            "__init__",
+            [](Lbfgs* self, const Problem& problem, double l1, double l2, int64_t memory) {
+                require(l1 >= 0 && l2 >= 0 && memory >= 0, "penalties and memory start at 0");
+                new (self) Lbfgs(problem, Penalty{l1, l2}, memory);
+            },
+            nb::arg("problem"), nb::arg("l1"), nb::arg("l2"), nb::arg("memory"),
+            nb::keep_alive<1, 2>())
+        .def(
+            "step",
+            [](Lbfgs& self, int64_t threads) {
+                nb::gil_scoped_release release;
+                std::lock_guard lock(self.mutex);
+                const Iteration i = self.step(threads);
+                return std::make_tuple(i.loss, i.grad_norm, i.norm, i.evaluations, i.moved);
+            },
+            nb::arg("threads"),
+            "One iteration: (loss, |gradient|, |theta|, evaluations, whether it moved).")
+        .def("theta",
+             [](Lbfgs& self) {
+                 std::lock_guard lock(self.mutex);
+                 return copy_of(self.state.theta);
+             })
+        .def(
+            "start_from",
+            [](Lbfgs& self, Array<const double> theta) {
+                require(theta.size() == self.state.theta.size(), "theta must be [n_weights]");
+                std::lock_guard lock(self.mutex);
+                std::copy_n(theta.data(), theta.size(), self.state.theta.begin());
+                self.state.evaluated = false;
+            },
+            nb::arg("theta"))
+        .def("state", lbfgs_state)
+        .def("restore", lbfgs_restore, nb::arg("state"));
+}
+
 }  // namespace
 
 void bind_training(nb::module_& m) {
@@ -116,6 +234,7 @@ void bind_training(nb::module_& m) {
         .def("evaluate", evaluate, nb::arg("theta"), nb::arg("grad_out").noconvert(),
              nb::arg("threads"),
              "Weighted negative log-likelihood; its gradient is written into grad_out.");
+    bind_lbfgs(m);
 }
 
 }  // namespace tagloom
