@@ -1,0 +1,5 @@
+"""Encoded features and gold labels in, weights out: knows arrays, and nothing of words."""
+
+from tagloom.training.optimisers import LBFGS, Optimiser, Problem, Step
+
+__all__ = ["LBFGS", "Optimiser", "Problem", "Step"]
