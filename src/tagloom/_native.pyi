@@ -79,6 +79,19 @@ class Extractor:
     def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]:
         """The names and values of the attributes of every token, flat."""
 
+def encode_items(sentences: list[object], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+    """
+    The attributes of every token, given as dicts and lists: (offsets, indptr, ids, values).
+    """
+
+def item_names(sentences: list[object]) -> list[list[tuple[str, float]]]:
+    """The names and values of the attributes of every token, flat."""
+
+def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+    """
+    The same for arrays [T, D] of numbers: value d is attribute x[d], unless it is 0.
+    """
+
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""
 
