@@ -1,6 +1,6 @@
 """Sequence labelling on one fast native trellis."""
 
-from tagloom import datasets, errors, labels, trellis
+from tagloom import datasets, errors, features, labels, trellis
 from tagloom.evaluation import compare, evaluate
 from tagloom.sequences import Corpus, Sentence, read, stream, write
 from tagloom.trellis import StateSpace, Trellis, semirings
@@ -16,6 +16,7 @@ __all__ = [
     "datasets",
     "errors",
     "evaluate",
+    "features",
     "labels",
     "read",
     "semirings",
