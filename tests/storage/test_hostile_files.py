@@ -325,7 +325,7 @@ EMPTY = {"dtype": "I8", "shape": [0], "data_offsets": [END, END]}
         (add("a/b", **EMPTY), "'a/b' cannot name an array"),
         (add("../x", **EMPTY), "cannot name an array"),
         (add("x\x1b[2J", **EMPTY), "cannot name an array"),
-        (add("x" * 10**6, **EMPTY), "'x+... cannot name an array"),
+        (add("x" * 10**6, **EMPTY), r"'x+\.{3}x+' cannot name an array"),
         (add("x", dtype="U8", shape=[8], data_offsets=[END, END + 8]), "cut short: its arrays"),
         (add("x", **EMPTY | {"shape": [0, 2**62, 2**62]}), "array 'x' has shape"),
         (add("x", **EMPTY | {"shape": [2**62, 0]}), "array 'x' has shape"),
@@ -479,11 +479,11 @@ def test_fuzz_damage(tmp_path):
 
 
 def test_fuzz_forgeries(tmp_path):
-    """8000 files that were made to pass the checksum of the header."""
+    """6000 files that were made to pass the checksum of the header."""
     rng = random.Random(2)
     text, path = GOOD[8:BEGIN].rstrip(), tmp_path / "model"
     n_read = 0
-    for i in range(8000):
+    for i in range(6000):
         bad = text
         for _ in range(rng.choice([1, 1, 2, 3])):
             bad = mutate_text(bad, rng) or b"{}"

@@ -126,7 +126,12 @@ def test_brackets_in_strings_are_not_nesting():
 
 def test_layouts_that_numpy_knows_are_stored_as_plain_ones():
     base = np.arange(24, dtype=">i4").reshape(4, 6)
-    arrays = {"big": base, "fortran": np.asfortranarray(base), "steps": base[::2, ::-3].T}
+    arrays = {
+        "c": np.arange(3, dtype=np.longlong),
+        "big": base,
+        "fortran": np.asfortranarray(base),
+        "steps": base[::2, ::-3].T,
+    }
     assert_same(storage.read_bytes(storage.to_bytes({}, arrays))[1], arrays)
 
 
@@ -139,6 +144,7 @@ def test_tuples_become_lists_and_numpy_strings_become_strings():
 @pytest.mark.parametrize(
     ("header", "says"),
     [
+        (["x"], r"header must be a dict, got \['x'\]"),
         ({1: "x"}, r"header has the key 1; JSON keys are str"),
         ({"a": [0.0, float("nan")]}, r"header\['a'\]\[1\] is nan; JSON has no such number"),
         ({"a": {"b": float("inf")}}, r"header\['a'\]\['b'\] is inf"),
@@ -179,11 +185,11 @@ def test_a_checked_name_must_be_an_array():
         storage.to_bytes({}, {"x": np.zeros(1)}, checked=["y"])
 
 
-def test_a_header_that_is_too_long_is_refused_with_what_to_do():
-    with pytest.raises(
-        ParameterError, match=r"more than 33554432\. Put long lists .* pack_strings"
-    ):
-        storage.to_bytes({"text": "x" * (1 << 25)}, {})
+def test_a_header_that_is_too_long_is_refused_with_what_to_do(monkeypatch):
+    monkeypatch.setattr("tagloom.storage.files.HEADER_LIMIT", 1000)
+    assert storage.read_bytes(storage.to_bytes({"text": "x" * 700}, {}))
+    with pytest.raises(ParameterError, match=r"more than 1000\. Put long lists .* pack_strings"):
+        storage.to_bytes({"text": "x" * 1000}, {})
 
 
 # Other readers, and the map

@@ -20,6 +20,7 @@ import math
 import mmap
 import os
 import re
+import reprlib
 import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -260,6 +261,8 @@ def _parts(
     header: dict[str, Any], arrays: Mapping[str, Array], checked: Collection[str] | None
 ) -> Iterator[Buffer]:
     """Yield the file in pieces: everything before the arrays, then each array."""
+    if not isinstance(header, dict):
+        raise ParameterError(f"header must be a dict, got {header!r:.60}.")
     _check_json(header, "header", 0)
     if checked is not None and (unknown := sorted(set(checked) - set(arrays))):
         raise ParameterError(f"checked names {unknown}, but the arrays are {sorted(arrays)}.")
@@ -295,10 +298,8 @@ def _parts(
             f"the header takes {len(text)} bytes, more than {HEADER_LIMIT}. "
             "Put long lists of strings into arrays with pack_strings."
         )
-    start = _START.match(text)
-    assert start is not None  # we have just written it so
     whole = len(text).to_bytes(8, "little") + text
-    at = 8 + start.start(2)
+    at = whole.index(_NO_SUM)
     yield whole[:at] + b"%08x" % zlib.crc32(whole) + whole[at + 8 :]
     for name in order:
         yield _raw(plain[name])
@@ -570,10 +571,14 @@ class _Reader:
         )
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist = 3, 3, 8
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
 def _show(value: object) -> str:
-    """Show what was found, but not all of it if it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    """Show what was found, but not all of it if it is long; nor is all of it looked at."""
+    return _SHORT.repr(value)
 
 
 def _are_sizes(values: object) -> bool:
