@@ -88,6 +88,22 @@ class Lbfgs:
 
     def restore(self, state: dict[str, Any]) -> None: ...
 
+class Online:
+    """AdaGrad, SGD and the perceptron; see tagloom.training."""
+
+    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int) -> None: ...
+
+    def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
+        """
+        One pass over the sentences: (sum of losses, sentences with a mistake).
+        """
+
+    def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
+
 def instruction_sets() -> list[str]:
     """Names of those this machine can run, narrowest first."""
 
