@@ -62,6 +62,16 @@ def test_float32_is_close_to_float64(variant):
     assert_allclose(grad32, grad, atol=1e-5)
 
 
+def test_values_count_whether_rows_are_full_or_not():
+    # Eight labels, each attribute seen with one: no full row anywhere.
+    values = {"values": np.array([2.0, -1.0, 0.5], np.float32)}
+    edges = {"edge_indptr": np.arange(4), "edge_ids": np.array([0, 0, 1], np.int32)}
+    edges |= {"edge_values": np.array([1.0, 3.0, -2.0], np.float32), "n_edge_attributes": 2}
+    encoding = plain([3], [3, 1, 2], [0, 1, 2], 8, 3, **values, **edges)
+    theta = random_theta(encoding)
+    assert_allclose(encoding.evaluate(theta)[0], encoding.nll(theta), rtol=1e-12)
+
+
 def lanes_and_singles(**options):
     """Enough sentences for several shards, blocks and groups of lanes."""
     rng = np.random.default_rng(5)

@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +17,7 @@
 #include "bind/bind.hpp"
 #include "core/lbfgs.hpp"
 #include "core/linear.hpp"
+#include "core/online.hpp"
 
 namespace nb = nanobind;
 
@@ -207,6 +209,82 @@ void bind_lbfgs(nb::module_& m) {
         .def("restore", lbfgs_restore, nb::arg("state"));
 }
 
+// ---------------------------------------------------------------------------------------------
+// One sentence at a time
+
+struct OnlineOwner {  // Python holds it; the rule behind it is chosen at run time
+    std::unique_ptr<Online> online;
+    int64_t sentences;
+};
+
+Rule rule_of(const std::string& name) {
+    if (name == "adagrad") return Rule::adagrad;
+    if (name == "sgd") return Rule::sgd;
+    require(name == "perceptron", "the rule must be adagrad, sgd or perceptron");
+    return Rule::perceptron;
+}
+
+std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t> permutation) {
+    require(int64_t(permutation.size()) == self.sentences,
+            "permutation must have one entry for each sentence");
+    for (size_t i = 0; i < permutation.size(); ++i)
+        require(permutation(i) >= 0 && permutation(i) < self.sentences,
+                "permutation must name sentences");
+    nb::gil_scoped_release release;
+    std::lock_guard lock(self.online->mutex);
+    const Epoch epoch = self.online->epoch(permutation.data());
+    return {epoch.loss, epoch.mistakes};
+}
+
+State online_state(OnlineOwner& self) {
+    std::lock_guard lock(self.online->mutex);
+    const OnlineState state = self.online->state();
+    const int64_t counters[2] = {state.epochs, state.averaged};
+    State out;
+    out["theta"] = copy_of(state.theta);
+    out["squares"] = copy_of(state.squares);
+    out["sums"] = copy_of(state.sums);
+    out["counters"] = copied<int64_t>(counters, 2);
+    return out;
+}
+
+void online_restore(OnlineOwner& self, const State& from) {
+    OnlineState state;
+    state.theta = taken<double>(from, "theta");
+    state.squares = taken<double>(from, "squares");
+    state.sums = taken<double>(from, "sums");
+    const auto counters = taken<int64_t>(from, "counters");
+    require(counters.size() == 2, "the state is of another optimiser");
+    state.epochs = counters[0];
+    state.averaged = counters[1];
+    std::lock_guard lock(self.online->mutex);
+    self.online->restore(state);
+}
+
+void bind_online(nb::module_& m) {
+    nb::class_<OnlineOwner>(m, "Online", "AdaGrad, SGD and the perceptron; see tagloom.training.")
+        .def(
+            "__init__",
+            [](OnlineOwner* self, const Problem& problem, const std::string& rule, double l2,
+               double eta, double decay, bool average, int64_t average_from) {
+                require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0,
+                        "l2, eta, decay and average_from start at 0");
+                OnlineOptions options{rule_of(rule), l2, eta, decay, average, average_from};
+                new (self) OnlineOwner{Online::make(problem, options), problem.N};
+            },
+            nb::arg("problem"), nb::arg("rule"), nb::arg("l2"), nb::arg("eta"), nb::arg("decay"),
+            nb::arg("average"), nb::arg("average_from"), nb::keep_alive<1, 2>())
+        .def("epoch", online_epoch, nb::arg("permutation"),
+             "One pass over the sentences: (sum of losses, sentences with a mistake).")
+        .def("theta",
+             [](OnlineOwner& self) {
+                 std::lock_guard lock(self.online->mutex);
+                 return copy_of(self.online->theta());
+             })
+        .def("state", online_state)
+        .def("restore", online_restore, nb::arg("state"));
+}
+
 }  // namespace
 
 void bind_training(nb::module_& m) {
@@ -235,6 +313,7 @@ void bind_training(nb::module_& m) {
              nb::arg("threads"),
              "Weighted negative log-likelihood; its gradient is written into grad_out.");
     bind_lbfgs(m);
+    bind_online(m);
 }
 
 }  // namespace tagloom

@@ -132,8 +132,8 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
     lists.single.reserve(n_single + kListSlack);
     lists.column.reserve(n_single);
     if (x.values) {
-        lists.full_value.reserve(n_full);
-        lists.single_value.reserve(n_single);
+        lists.full_value.reserve(n_full + 1);
+        lists.single_value.reserve(n_single + 1);
     }
     tokens([&](int64_t t, bool counts) {
         for (int64_t j = x.indptr[t]; counts && j < x.indptr[t + 1]; ++j) {
@@ -154,6 +154,10 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
     });
     lists.full.resize(lists.full.size() + kListSlack, 0);
     lists.single.resize(lists.single.size() + kListSlack, 0);
+    if (x.values) {  // never empty: a null pointer stands for values of 1
+        lists.full_value.push_back(0);
+        lists.single_value.push_back(0);
+    }
     return lists;
 }
 

@@ -120,6 +120,71 @@ void add_rows(const RowAdd<R>& task) {
         add_rows_of<R, false>(task);
 }
 
+inline float root(float x) { return __builtin_sqrtf(x); }
+inline double root(double x) { return __builtin_sqrt(x); }
+
+// AdaGrad: the implicit step w' = w - rate * (g + pull * w') with rate = eta / sqrt(squares), so
+// that no penalty, however strong or long in coming, throws a weight past zero. SGD: the same with
+// one rate for all, which `pull` contains already.
+template <bool adagrad, bool averaging, class R>
+inline void update_weights(int64_t n, const R* __restrict row, R value, R eta, R pull,
+                           double averaged, R* __restrict w, R* __restrict squares,
+                           double* __restrict sums) {
+    for (int64_t c = 0; c < n; ++c) {
+        const R g = value * row[c], before = w[c];
+        if constexpr (adagrad) {
+            squares[c] += g * g;
+            w[c] = before - eta * (g + pull * before) / (root(squares[c]) + eta * pull);
+        } else {
+            w[c] = (before - eta * squares[c] * g) / (1 + pull);
+        }
+        if constexpr (averaging) sums[c] += averaged * (double(w[c]) - double(before));
+    }
+}
+
+template <bool adagrad, bool averaging, class R>
+void update_rows_of(const RowUpdate<R>& task) {
+    const Lists& lists = task.lists;
+    auto pull_of = [&](uint32_t weight) {
+        const R span = static_cast<R>(task.horizon[task.now] - task.horizon[task.last[weight]]);
+        task.last[weight] = task.now;
+        return task.lambda * span;
+    };
+    for (int64_t t = 0; t < task.n; ++t) {
+        const int64_t token = task.first + t;
+        const R* row = task.rows + t * task.width;
+        for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j) {
+            const uint32_t ahead = lists.full[j + 8], w = lists.full[j];
+            for (int64_t c = 0; c < task.width && c < 64; c += 64 / sizeof(R)) {
+                __builtin_prefetch(task.weights + ahead + c, 1);
+                __builtin_prefetch(task.squares + ahead + c, 1);
+            }
+            const R value = lists.full_value ? static_cast<R>(lists.full_value[j]) : R(1);
+            update_weights<adagrad, averaging>(task.width, row, value, task.eta, pull_of(w),
+                                               task.averaged, task.weights + w, task.squares + w,
+                                               averaging ? task.sums + w : nullptr);
+        }
+        for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
+            const uint32_t ahead = lists.single[j + kAhead], w = lists.single[j];
+            __builtin_prefetch(task.weights + ahead, 1);
+            __builtin_prefetch(task.squares + ahead, 1);
+            __builtin_prefetch(task.last + ahead, 1);
+            const R value = lists.single_value ? static_cast<R>(lists.single_value[j]) : R(1);
+            update_weights<adagrad, averaging>(
+                1, row + lists.column[j], value, task.eta, pull_of(w), task.averaged,
+                task.weights + w, task.squares + w, averaging ? task.sums + w : nullptr);
+        }
+    }
+}
+
+template <class R>
+void update_rows(const RowUpdate<R>& task) {
+    if (task.adagrad)
+        task.sums ? update_rows_of<true, true>(task) : update_rows_of<true, false>(task);
+    else
+        task.sums ? update_rows_of<false, true>(task) : update_rows_of<false, false>(task);
+}
+
 }  // namespace
 
 #define TL_JOIN_(a, b) a##b
@@ -127,10 +192,8 @@ void add_rows(const RowAdd<R>& task) {
 
 const RowKernels& TL_JOIN(row_kernels_, TL_ISA)() {
     static constexpr RowKernels table = {
-        sum_rows<float>,
-        sum_rows<double>,
-        add_rows<float>,
-        add_rows<double>,
+        sum_rows<float>,  sum_rows<double>,   add_rows<float>,
+        add_rows<double>, update_rows<float>, update_rows<double>,
     };
     return table;
 }

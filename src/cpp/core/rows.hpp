@@ -44,11 +44,31 @@ struct RowAdd {
     double* scratch;  // [width + kRowSlack]
 };
 
+// Online learning: weights move against the residuals, one token after another. What a penalty asks
+// of a weight is done when an update next touches it, for all the steps since the last time.
+template <class R>
+struct RowUpdate {
+    Lists lists;
+    int64_t first, n, width;
+    const R* rows;  // [n, width] residuals
+    R* weights;
+    R* squares;    // AdaGrad: sum of squared gradients, infinite for a masked weight; SGD: 1, or 0
+    double* sums;  // of (steps averaged before) * change, or null
+    uint32_t* last;         // step of the last update; that of a full row at its first weight
+    const double* horizon;  // [steps + 1] what the penalty has added up to by each step
+    uint32_t now;
+    bool adagrad;
+    R eta, lambda;    // rate; strength of the penalty
+    double averaged;  // steps averaged before this one
+};
+
 struct RowKernels {
     void (*sum_f32)(const RowSum<float>&);
     void (*sum_f64)(const RowSum<double>&);
     void (*add_f32)(const RowAdd<float>&);
     void (*add_f64)(const RowAdd<double>&);
+    void (*update_f32)(const RowUpdate<float>&);
+    void (*update_f64)(const RowUpdate<double>&);
 };
 
 const RowKernels& row_kernels_baseline();

@@ -1,5 +1,13 @@
 """Encoded features and gold labels in, weights out: knows arrays, and nothing of words."""
 
-from tagloom.training.optimisers import LBFGS, Optimiser, Problem, Step
+from tagloom.training.optimisers import (
+    LBFGS,
+    SGD,
+    AdaGrad,
+    AveragedPerceptron,
+    Optimiser,
+    Problem,
+    Step,
+)
 
-__all__ = ["LBFGS", "Optimiser", "Problem", "Step"]
+__all__ = ["LBFGS", "SGD", "AdaGrad", "AveragedPerceptron", "Optimiser", "Problem", "Step"]
