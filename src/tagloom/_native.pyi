@@ -79,6 +79,33 @@ class Extractor:
     def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]:
         """The names and values of the attributes of every token, flat."""
 
+class Rows:
+    """Rows of weights by attribute, checked once: W weights, K outputs."""
+
+    def __init__(self, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
+
+    def score(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, threads: int = 1) -> NDArray[numpy.float32]:
+        """Sum the weighted rows of the attributes of each token: [T, K]."""
+
+def score_encoded(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int, threads: int = 1) -> NDArray[numpy.float32]:
+    """Rows(row_ptr, cols, weights, K).score(indptr, ids, values, threads)."""
+
+class Scorer:
+    """
+    From sentences to scores: an extractor, an index and rows of weights. The arrays must not change any more.
+    """
+
+    def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
+
+    def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
+        """Score the outputs of every token: (offsets [N + 1], emit [T, K])."""
+
+    def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
+        """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
+
+def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
+    """The labels of each sentence, from their numbers one after another."""
+
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""
 

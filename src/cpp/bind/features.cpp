@@ -22,6 +22,7 @@
 #include "bind/words.hpp"
 #include "core/extract.hpp"
 #include "core/index.hpp"
+#include "core/score.hpp"
 
 namespace nb = nanobind;
 
@@ -283,6 +284,189 @@ class Extractor {
     PyProgram compiled_;
 };
 
+// ---- Scorer ----
+
+int64_t check_threads(int64_t threads) {
+    if (threads < 1) fail("threads must be at least 1; got " + std::to_string(threads) + ".");
+    return threads;
+}
+
+// Rows of weights that were checked, and what keeps them alive.
+class PyRows {
+  public:
+    using Cols = std::variant<In<uint16_t, 1>, In<uint32_t, 1>>;
+
+    PyRows(In<int64_t, 1> row_ptr, Cols cols, In<float, 1> weights, int64_t K)
+        : row_ptr_(std::move(row_ptr)),
+          cols_(std::move(cols)),
+          weights_(std::move(weights)),
+          K_(K) {
+        std::string fault;
+        std::visit(
+            [&](const auto& array) {
+                if (row_ptr_.shape(0) == 0) {
+                    fault = "row_ptr is empty";
+                } else if (array.shape(0) != weights_.shape(0)) {
+                    fault = "there are " + std::to_string(weights_.shape(0)) + " weights, but " +
+                            std::to_string(array.shape(0)) + " cols";
+                } else if (K < 1) {
+                    fault = "K is " + std::to_string(K);
+                } else {
+                    nb::gil_scoped_release release;
+                    fault = rows(array).fault();
+                }
+            },
+            cols_);
+        if (!fault.empty()) fail("These arrays are no rows of weights: " + fault + ".");
+    }
+
+    std::size_t attributes() const { return row_ptr_.shape(0) - 1; }
+    int64_t outputs() const { return K_; }
+
+    // Calls function(Rows<uint16_t or uint32_t>).
+    template <class Function>
+    void visit(const Function& function) const {
+        std::visit([&](const auto& array) { function(rows(array)); }, cols_);
+    }
+
+    // Scores of attributes that come as CSR.
+    Out<float> score(In<int64_t, 1> indptr, In<int32_t, 1> ids, std::optional<In<float, 1>> values,
+                     int64_t threads) const {
+        check_threads(threads);
+        const std::size_t nnz = ids.shape(0);
+        bool fits = indptr.shape(0) > 0 && indptr(0) == 0 &&
+                    indptr(indptr.shape(0) - 1) == static_cast<int64_t>(nnz) &&
+                    (!values || values->shape(0) == nnz);
+        for (std::size_t t = 1; fits && t < indptr.shape(0); t++) {
+            fits = indptr(t - 1) <= indptr(t);
+        }
+        if (!fits) fail("indptr, ids and values do not fit each other.");
+        uint32_t largest = 0;  // a negative id counts as a large one
+        for (std::size_t i = 0; i < nnz; i++) {
+            largest = std::max(largest, static_cast<uint32_t>(ids(i)));
+        }
+        if (nnz > 0 && largest >= attributes()) {
+            fail("id " + std::to_string(static_cast<int32_t>(largest)) + " is not among " +
+                 std::to_string(attributes()) + " attributes.");
+        }
+        const std::size_t T = indptr.shape(0) - 1, K = static_cast<std::size_t>(K_);
+        auto out = std::make_unique_for_overwrite<float[]>(T * K);
+        {
+            nb::gil_scoped_release release;
+            visit([&](const auto& rows) {
+                score_encoded(indptr.data(), ids.data(), values ? values->data() : nullptr,
+                              static_cast<int64_t>(T), rows, threads, out.get());
+            });
+        }
+        return give(std::move(out), {T, K});
+    }
+
+  private:
+    template <class Col>
+    Rows<Col> rows(const In<Col, 1>& cols) const {
+        return {row_ptr_.data(),
+                cols.data(),
+                weights_.data(),
+                static_cast<int64_t>(row_ptr_.shape(0)) - 1,
+                static_cast<int64_t>(weights_.shape(0)),
+                K_};
+    }
+
+    In<int64_t, 1> row_ptr_;
+    Cols cols_;
+    In<float, 1> weights_;
+    int64_t K_;
+};
+
+// Never changes once made: the extractor is held, the table of the index is what it was.
+class Scorer {
+  public:
+    Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index, In<int64_t, 1> row_ptr,
+           PyRows::Cols cols, In<float, 1> weights, int64_t K)
+        : held_(extractor),
+          compiled_(nb::cast<const Extractor&>(extractor).compiled()),
+          table_((index.check_idle(), index.index.table())),
+          rows_(std::move(row_ptr), std::move(cols), std::move(weights), K),
+          plan_(compiled_.program, K) {
+        if (rows_.attributes() != table_.size) {
+            fail("There are rows of weights for " + std::to_string(rows_.attributes()) +
+                 " attributes, but the index has " + std::to_string(table_.size) + ".");
+        }
+    }
+
+    nb::tuple emit(nb::handle columns, nb::handle numeric, int64_t threads) const {
+        auto [offsets, scores, T] = score(columns, numeric, threads);
+        return nb::make_tuple(offsets, give(std::move(scores), {T, static_cast<std::size_t>(K())}));
+    }
+
+    nb::tuple edge(nb::handle columns, nb::handle numeric, int64_t threads) const {
+        std::size_t Y = 1;
+        while (static_cast<int64_t>(Y * Y) < K()) Y++;
+        if (static_cast<int64_t>(Y * Y) != K()) {
+            fail("edge() needs Y * Y outputs; this scorer has " + std::to_string(K()) + ".");
+        }
+        auto [offsets, scores, T] = score(columns, numeric, threads);
+        return nb::make_tuple(offsets, give(std::move(scores), {T, Y, Y}));
+    }
+
+  private:
+    int64_t K() const { return rows_.outputs(); }
+
+    std::tuple<Out<int64_t>, std::unique_ptr<float[]>, std::size_t> score(nb::handle columns,
+                                                                          nb::handle numeric,
+                                                                          int64_t threads) const {
+        check_threads(threads);
+        PyBatch read(compiled_, columns, numeric);
+        const auto T = static_cast<std::size_t>(read.batch.offsets.back());
+        auto out = std::make_unique_for_overwrite<float[]>(T * static_cast<std::size_t>(K()));
+        {
+            nb::gil_scoped_release release;
+            rows_.visit([&](const auto& rows) {
+                tagloom::score(compiled_.program, plan_, read.batch, table_, rows, threads,
+                               out.get());
+            });
+        }
+        return {copy_array(read.batch.offsets.data(), read.batch.offsets.size()), std::move(out),
+                T};
+    }
+
+    nb::object held_;
+    const PyProgram& compiled_;
+    Table table_;
+    PyRows rows_;
+    Plan plan_;
+};
+
+// ---- Labels ----
+
+nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list labels) {
+    const std::size_t T = path.shape(0), Y = labels.size();
+    bool fits = offsets.shape(0) > 0 && offsets(0) == 0 &&
+                offsets(offsets.shape(0) - 1) == static_cast<int64_t>(T);
+    for (std::size_t n = 1; fits && n < offsets.shape(0); n++) fits = offsets(n - 1) <= offsets(n);
+    if (!fits) fail("The offsets do not cut " + std::to_string(T) + " positions into sentences.");
+    for (std::size_t t = 0; t < T; t++) {
+        if (static_cast<uint32_t>(path(t)) >= Y) {
+            fail("position " + std::to_string(t) + ": " + std::to_string(path(t)) +
+                 " is not one of " + std::to_string(Y) + " labels.");
+        }
+    }
+    const auto N = static_cast<Py_ssize_t>(offsets.shape(0)) - 1;
+    nb::list sentences = nb::steal<nb::list>(PyList_New(N));
+    if (!sentences.is_valid()) throw nb::python_error();
+    const int32_t* y = path.data();
+    for (Py_ssize_t n = 0; n < N; n++) {
+        const Py_ssize_t T_n = offsets(n + 1) - offsets(n);
+        PyObject* sentence = PyList_New(T_n);
+        if (!sentence) throw nb::python_error();
+        for (Py_ssize_t t = 0; t < T_n; t++) {
+            PyList_SET_ITEM(sentence, t, Py_NewRef(PyList_GET_ITEM(labels.ptr(), *y++)));
+        }
+        PyList_SET_ITEM(sentences.ptr(), n, sentence);
+    }
+    return sentences;
+}
+
 }  // namespace
 
 void bind_features(nb::module_& m) {
@@ -345,6 +529,44 @@ void bind_features(nb::module_& m) {
              nb::sig("def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]"),
              "The names and values of the attributes of every token, flat.");
+
+    nb::class_<PyRows>(m, "Rows",
+                       "Rows of weights by attribute, checked once: W weights, K outputs.")
+        .def(nb::init<In<int64_t, 1>, PyRows::Cols, In<float, 1>, int64_t>(), "row_ptr"_a, "cols"_a,
+             "weights"_a, "K"_a)
+        .def("score", &PyRows::score, "indptr"_a, "ids"_a, "values"_a.none(), "threads"_a = 1,
+             "Sum the weighted rows of the attributes of each token: [T, K].");
+    m.def(
+        "score_encoded",
+        [](In<int64_t, 1> indptr, In<int32_t, 1> ids, std::optional<In<float, 1>> values,
+           In<int64_t, 1> row_ptr, PyRows::Cols cols, In<float, 1> weights, int64_t K,
+           int64_t threads) {
+            const PyRows rows(std::move(row_ptr), std::move(cols), std::move(weights), K);
+            return rows.score(std::move(indptr), std::move(ids), std::move(values), threads);
+        },
+        "indptr"_a, "ids"_a, "values"_a.none(), "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,
+        "threads"_a = 1, "Rows(row_ptr, cols, weights, K).score(indptr, ids, values, threads).");
+
+    nb::class_<Scorer>(m, "Scorer",
+                       "From sentences to scores: an extractor, an index and rows of weights. The "
+                       "arrays must not change any more.")
+        .def(nb::init<nb::typed<nb::object, Extractor>, const PyIndex&, In<int64_t, 1>,
+                      PyRows::Cols, In<float, 1>, int64_t>(),
+             "extractor"_a, "index"_a, "row_ptr"_a, "cols"_a, "weights"_a, "K"_a)
+        .def("emit", &Scorer::emit, "columns"_a, "numeric"_a, "threads"_a = 1,
+             nb::sig("def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
+                     "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
+             "Score the outputs of every token: (offsets [N + 1], emit [T, K]).")
+        .def("edge", &Scorer::edge, "columns"_a, "numeric"_a, "threads"_a = 1,
+             nb::sig("def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
+                     "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
+             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).");
+    m.def("label_lists", &label_lists, "path"_a, "offsets"_a, "labels"_a,
+          nb::sig("def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
+                  "labels: list[str]) -> list[list[str]]"),
+          "The labels of each sentence, from their numbers one after another.");
 }
 
 }  // namespace tagloom
