@@ -1,14 +1,15 @@
 """Scores from sentences: judged by sums over the names that the plain extractor gives."""
 
+import itertools
 import random
 import threading
 
 import numpy as np
-import plain_features as reference
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import plain_features as reference
 from tagloom import _native
 
 ATOMS = [
@@ -75,7 +76,7 @@ def make(K, seed=0, dtype=np.uint16, keep=0.8):
     index = index.keep(rng.random(index.size) < keep)
     rows = rows_for(index.size, K, seed, dtype)
     blob, ends = index.names()
-    names = [blob[a:b].decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    names = [blob[a:b].decode() for a, b in itertools.pairwise(ends)]
     by_name = dict(zip(names, dense(*rows, K), strict=True))
     assert len(by_name) == index.size
     return _native.Scorer(EXTRACTOR, index, *rows, K), index, rows, by_name
@@ -100,7 +101,7 @@ def test_emit_is_the_sum_over_names(K, dtype):
     np.testing.assert_allclose(encoded, expected, rtol=1e-5, atol=1e-5)
     ones = _native.Rows(*rows, K).score(indptr, ids, None)
     table = dense(*rows, K)
-    plain = [table[ids[a:b]].sum(0) for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    plain = [table[ids[a:b]].sum(0) for a, b in itertools.pairwise(indptr)]
     np.testing.assert_allclose(ones, plain, rtol=1e-5, atol=1e-5)
 
 
@@ -228,7 +229,7 @@ def test_scorers_that_do_not_fit():
     scorer = _native.Scorer(EXTRACTOR, index, *rows, 5)
     with pytest.raises(ValueError, match="threads must be at least 1; got 0"):
         scorer.emit(*sentences(1, 1), 0)
-    with pytest.raises(TypeError, match="^sentence 0, token 1: expected a str, found int"):
+    with pytest.raises(TypeError, match=r"^sentence 0, token 1: expected a str, found int"):
         scorer.emit([[["a", 1]], [["N", "N"]]], [np.zeros(2)] * 2)
 
 
@@ -287,9 +288,7 @@ def test_label_lists(lengths, Y, data):
     T = sum(lengths)
     path = data.draw(st.lists(st.integers(0, Y - 1), min_size=T, max_size=T))
     offsets = np.cumsum([0, *lengths])
-    expected = [
-        [labels[y] for y in path[a:b]] for a, b in zip(offsets[:-1], offsets[1:], strict=True)
-    ]
+    expected = [[labels[y] for y in path[a:b]] for a, b in itertools.pairwise(offsets)]
     assert _native.label_lists(np.array(path, np.int32), offsets, labels) == expected
 
 
