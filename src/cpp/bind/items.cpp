@@ -3,7 +3,7 @@
 //
 //   ["a", "b"]             a, b           each with value 1
 //   {"a": "b"}             a:b            with value 1
-//   {"a": 0.5, "b": True}  a, b           with that value; one of 0 is left out
+//   {"a": 0.5, "b": True}  a, b           with that value
 //   {"a": {...} or [...]}  a:...          and so on inwards
 
 #include <nanobind/ndarray.h>
@@ -87,7 +87,8 @@ struct Deeper {
 template <class Take>
 class Reader {
   public:
-    Reader(const Rows& rows, Take& take) : rows_(rows), take_(take) {}
+    Reader(const Rows& rows, Take& take, bool keep_zeros)
+        : rows_(rows), take_(take), keep_zeros_(keep_zeros) {}
 
     void item(nb::handle item) {
         name_.clear();
@@ -129,7 +130,7 @@ class Reader {
             return;
         }
         if (PyBool_Check(value)) {
-            if (value == Py_True) add_text(key, 1.0);
+            add_text(key, value == Py_True ? 1.0 : 0.0);
             return;
         }
         const std::size_t before = name_.size();
@@ -162,7 +163,7 @@ class Reader {
                                    " is " + std::to_string(value) + "; expected a finite number.")
                                       .c_str());
         }
-        if (value == 0.0) return;
+        if (value == 0.0 && !keep_zeros_) return;
         const std::string_view tail = text(last);
         if (name_.empty()) {
             take_(tail, value);
@@ -198,6 +199,7 @@ class Reader {
 
     const Rows& rows_;
     Take& take_;
+    const bool keep_zeros_;
     std::string name_;  // of the keys around what is being read
 };
 
@@ -228,7 +230,9 @@ nb::tuple encode_items(nb::list sentences, PyIndex& index, bool grow) {
         const auto take = [&](std::string_view name, double value) {
             rows.add(number_of(name), value);
         };
-        Reader reader(rows, take);
+        // A value of 0 adds nothing to a score. But the attribute was seen with its label, and so
+        // has a weight for it, as in CRFsuite: it counts while learning.
+        Reader reader(rows, take, grow);
         for_each_token(sentences, rows, [&](nb::handle item) { reader.item(item); });
     };
     if (grow) {
@@ -250,7 +254,7 @@ nb::list item_names(nb::list sentences) {
     const auto take = [&](std::string_view name, double value) {
         found.append(nb::make_tuple(nb::str(name.data(), name.size()), value));
     };
-    Reader reader(rows, take);
+    Reader reader(rows, take, false);
     for_each_token(sentences, rows, [&](nb::handle item) {
         found = nb::list();
         reader.item(item);

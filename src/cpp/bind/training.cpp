@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
@@ -12,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "bind/bind.hpp"
@@ -52,12 +54,25 @@ Attributes attributes(const Array<const int64_t>& indptr, const Array<const int3
     return {indptr.data(), ids.data(), values ? values->data() : nullptr, int64_t(ids.shape(0)), n};
 }
 
+// Attributes and columns of weights that must be there.
+using Known = std::optional<std::pair<Array<const int32_t>, Array<const uint16_t>>>;
+
+void add_known(Attributes& x, const Known& known) {
+    if (!known) return;
+    require(known->first.shape(0) == known->second.shape(0),
+            "known must be attributes and as many columns");
+    x.known = known->first.data();
+    x.known_cols = known->second.data();
+    x.n_known = known->first.shape(0);
+}
+
 void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64_t> indptr,
                   Array<const int32_t> ids, Maybe<const float> values, int64_t n_attributes,
                   Maybe<const int64_t> edge_indptr, Maybe<const int32_t> edge_ids,
                   Maybe<const float> edge_values, int64_t n_edge_attributes,
                   Array<const int32_t> gold, int64_t n_labels, bool all_combinations,
-                  bool boundaries, Maybe<const double> weight, bool float32) {
+                  bool boundaries, Maybe<const double> weight, bool float32, Known known,
+                  Known known_edges) {
     Examples x{};
     x.N = int64_t(offsets.shape(0)) - 1;
     x.T = gold.shape(0);
@@ -69,6 +84,8 @@ void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64
             "edge_indptr and edge_ids come together, edge_values only with them");
     if (edge_indptr)
         x.edges = attributes(*edge_indptr, *edge_ids, edge_values, n_edge_attributes, x.T);
+    add_known(x.nodes, known);
+    add_known(x.edges, known_edges);
     x.gold = gold.data();
     require(!weight || int64_t(weight->shape(0)) == x.N,
             "weight must have one entry for each sentence");
@@ -295,11 +312,13 @@ void bind_training(nb::module_& m) {
              nb::arg("edge_ids").none(), nb::arg("edge_values").none(),
              nb::arg("n_edge_attributes"), nb::arg("gold"), nb::arg("n_labels"),
              nb::arg("all_combinations"), nb::arg("boundaries"), nb::arg("weight").none(),
-             nb::arg("float32"))
+             nb::arg("float32"), nb::arg("known").none() = nb::none(),
+             nb::arg("known_edges").none() = nb::none())
         .def_prop_ro("n_weights", &Problem::n_weights)
         .def_prop_ro("n_labels", [](const Problem& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const Problem& p) { return p.N; })
         .def_prop_ro("n_tokens", [](const Problem& p) { return p.T; })
+        .def_prop_ro("boundaries", [](const Problem& p) { return p.boundaries; })
         .def(
             "rows", [](const Problem& p) { return rows_of(p.nodes); },
             "(row_ptr [A + 1], cols [W], free [W]) of the node attributes.")
@@ -309,6 +328,13 @@ void bind_training(nb::module_& m) {
         .def(
             "mask", [](const Problem& p) { return copied<bool>(p.mask.data(), p.mask.size()); },
             "Which weights are free; the others stay zero.")
+        .def(
+            "set_mask",
+            [](Problem& p, Array<const bool> free) {
+                require(int64_t(free.shape(0)) == p.n_weights(), "free must be [n_weights]");
+                std::copy_n(free.data(), p.mask.size(), p.mask.begin());
+            },
+            nb::arg("free"), "Say which weights are free, before an optimiser looks at them.")
         .def("evaluate", evaluate, nb::arg("theta"), nb::arg("grad_out").noconvert(),
              nb::arg("threads"),
              "Weighted negative log-likelihood; its gradient is written into grad_out.");

@@ -26,7 +26,7 @@ constexpr int64_t kWorthThreads = 200'000;  // additions below which one thread 
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
 
-void check_attributes(const Attributes& x, int64_t T, const std::string& prefix) {
+void check_attributes(const Attributes& x, int64_t T, int64_t width, const std::string& prefix) {
     if (x.indptr[0] != 0 || x.indptr[T] != x.nnz)
         fail(prefix + "indptr must run from 0 to len(" + prefix +
              "ids) = " + std::to_string(x.nnz) + "; it runs from " + std::to_string(x.indptr[0]) +
@@ -41,6 +41,9 @@ void check_attributes(const Attributes& x, int64_t T, const std::string& prefix)
         if (x.values && !std::isfinite(x.values[j]))
             fail(prefix + "values[" + std::to_string(j) + "] is not a finite number.");
     }
+    for (int64_t k = 0; k < x.n_known; ++k)
+        if (x.known[k] < 0 || x.known[k] >= x.n || x.known_cols[k] >= width)
+            fail(prefix + "known[" + std::to_string(k) + "] is not a weight of an attribute.");
 }
 
 void check(const Examples& x) {
@@ -61,8 +64,8 @@ void check(const Examples& x) {
         if (x.gold[t] < 0 || x.gold[t] >= x.Y)
             fail("gold[" + std::to_string(t) + "] is " + std::to_string(x.gold[t]) +
                  "; labels are numbered 0 to " + std::to_string(x.Y - 1) + ".");
-    check_attributes(x.nodes, x.T, "");
-    if (x.edges.indptr) check_attributes(x.edges, x.T, "edge_");
+    check_attributes(x.nodes, x.T, x.Y, "");
+    if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edge_");
 }
 
 // column(t) is what an attribute of token t is seen with, or -1 where it has no say.
@@ -82,12 +85,14 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Co
     std::vector<int64_t> at(x.n + 1, 0);
     for (int64_t t = 0; t < T; ++t)
         for (int64_t j = x.indptr[t]; column(t) >= 0 && j < x.indptr[t + 1]; ++j) ++at[x.ids[j]];
+    for (int64_t k = 0; k < x.n_known; ++k) ++at[x.known[k]];
     int64_t total = 0;
     for (int64_t& n : at) total += std::exchange(n, total);
     std::vector<uint16_t> seen(total);
     for (int64_t t = 0; t < T; ++t)
         for (int64_t j = x.indptr[t]; column(t) >= 0 && j < x.indptr[t + 1]; ++j)
             seen[at[x.ids[j]]++] = static_cast<uint16_t>(column(t));
+    for (int64_t k = 0; k < x.n_known; ++k) seen[at[x.known[k]]++] = x.known_cols[k];
     std::vector<uint8_t> has(width, 0);
     for (int64_t a = 0, lo = 0; a < x.n; lo = at[a], ++a) {
         auto first = seen.begin() + lo, last = seen.begin() + at[a];

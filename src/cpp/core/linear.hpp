@@ -28,6 +28,10 @@ struct Attributes {
     const float* values = nullptr;  // null: all are 1
     int64_t nnz = 0;                // length of ids
     int64_t n = 0;                  // number of attributes
+    // Pairs that get a weight whether they were seen here or not: what is known from elsewhere.
+    const int32_t* known = nullptr;        // [n_known] attributes
+    const uint16_t* known_cols = nullptr;  // [n_known]
+    int64_t n_known = 0;
 };
 
 struct Examples {

@@ -29,8 +29,9 @@ from tagloom.sequences import Sentence
 class Items:
     """Features as they are: each token is a dict or list of them, or a row of numbers.
 
-    A feature whose value is 0 or False is left out: it could not add anything. A row of an array
-    ``[T, D]`` has the features ``x[0]`` to ``x[D-1]``.
+    A feature whose value is 0 or False adds nothing to a score, and is left out; but while learning
+    it counts as seen with its label, as in CRFsuite. A row of an array ``[T, D]`` has the features
+    ``x[0]`` to ``x[D-1]``, without those that are 0.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagloom._native import Extractor, Index
+from tagloom._native import Extractor, Index, Scorer
 from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError
 from tagloom.features.batches import Encoded, read_tokens
 from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
@@ -263,6 +263,36 @@ class Templates:
         tokens = read_tokens(X)
         columns = [tokens if c is None else self._column(c, X, tokens) for c in self._columns]
         return columns, [self._number(c, X, tokens) for c in self._numbers]
+
+    def scorer(
+        self,
+        index: Index,
+        ptr: NDArray[np.int64],
+        cols: NDArray[Any],
+        weights: NDArray[np.float32],
+        K: int,
+        *,
+        edges: bool = False,
+    ) -> Scorer:
+        """Join the programme with weights: from strings to scores without attribute ids between.
+
+        Parameters
+        ----------
+        index : Index
+        ptr, cols, weights : ndarray
+            The rows of weights, see `tagloom.scores.Rows`.
+        K : int
+            Outputs: Y, or Y·Y for edge templates.
+        edges : bool
+            Whether to take the edge templates.
+
+        Returns
+        -------
+        Scorer
+        """
+        extractor = self._edge if edges else self._node
+        assert extractor is not None
+        return Scorer(extractor, index, ptr, cols, weights, K)
 
     def _column(self, column: Column, X: Any, tokens: _Text) -> _Text:
         """Find one column of every sentence, or work it out from others."""

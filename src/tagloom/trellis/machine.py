@@ -10,7 +10,10 @@ from tagloom import _native
 from tagloom.errors import ParameterError
 
 #: The cores that this process may use.
-ALL_THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+ALL_THREADS = (
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
+
 
 def instruction_sets() -> list[str]:
     """Return the instruction sets that this machine can run, narrowest first.
