@@ -53,8 +53,9 @@ class CRF(LinearTagger):
     min_count : int
         Ignore attributes that occur less often in the training data.
     min_weight : float, optional
-        Forget weights of features that are smaller in absolute value: 0.02 for adagrad and sgd, whose
-        many tiny weights decide nothing but make the model several times as large; otherwise 0.
+        Forget weights of features that are smaller in absolute value: 0.02 for adagrad and sgd,
+        whose many tiny weights decide nothing but make the model several times as large;
+        otherwise 0.
     combinations : {"auto", "seen", "all"}
         Whether an attribute has weights for the labels that it was seen with, or for all labels;
         the same for moves. "auto": seen for lbfgs, otherwise all.
