@@ -194,7 +194,7 @@ class Lbfgs:
 class Online:
     """AdaGrad, SGD and the perceptron; see tagloom.training."""
 
-    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int) -> None: ...
+    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float) -> None: ...
 
     def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
         """
