@@ -14,11 +14,12 @@ SOURCE = Path(tl.__file__).parent
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["errors", "text", "sequences", "features", "scores", "trellis", "labels", "training"]
-LAYERS += ["models", "evaluation", "storage", "datasets"]
+LAYERS = ["errors", "storage", "text", "sequences", "features", "scores", "trellis", "labels"]
+LAYERS += ["evaluation", "training", "models", "datasets"]
 ANYTHING = {"cli"}  # may know everything; nothing knows it
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
+    "storage": {"errors"},  # arrays and JSON: models say what they mean
     "trellis": {"errors"},  # arrays only: no words
     "evaluation": {"errors", "sequences", "labels"},  # never models
 }

@@ -1,6 +1,7 @@
 """The native core of tagloom."""
 
-from typing import Annotated, overload
+from collections.abc import Sequence
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -25,6 +26,99 @@ def resample(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), orde
 def toss(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], copies: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], replicates: int, seed: int) -> NDArray[numpy.int64]:
     """Sum rows times heads of as many coins as copies: [replicates, S]."""
 
+def fingerprint(parts: str | Sequence[str]) -> int:
+    """The fingerprint of a name, given by its parts."""
+
+class Index:
+    """Numbers attributes: fingerprint -> id in [0, size)."""
+
+    def __init__(self) -> None: ...
+
+    @staticmethod
+    def from_arrays(keys: NDArray[numpy.uint64], ids: NDArray[numpy.uint32], size: int, names: tuple[bytes, NDArray[numpy.int64]] | None = None) -> Index:
+        """
+        A view of arrays() once written, checked; with the names() a copy that can grow. The arrays must not change any more.
+        """
+
+    @property
+    def size(self) -> int:
+        """How many attributes there are."""
+
+    def add(self, name: str | Sequence[str]) -> int:
+        """
+        Give a name, or the parts of one, a number unless it has one; count it once more.
+        """
+
+    def find(self, name: str | Sequence[str]) -> int:
+        """The number of a name, or of the parts of one; -1 if it has none."""
+
+    def counts(self) -> NDArray[numpy.int64]:
+        """How often each attribute was added: [size]."""
+
+    def names(self) -> tuple[bytes, NDArray[numpy.int64]]:
+        """
+        All names in UTF-8, one after another, and where they begin: [size + 1].
+        """
+
+    def keep(self, mask: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Index:
+        """Only the attributes whose mask is true, renumbered in their old order."""
+
+    def arrays(self) -> tuple[NDArray[numpy.uint64], NDArray[numpy.uint32]]:
+        """Keys and ids [capacity], for from_arrays()."""
+
+class Extractor:
+    """A compiled list of templates."""
+
+    def __init__(self, atoms: Sequence[tuple[int, str, object]], boundary: Sequence[bool], templates: Sequence[tuple[Sequence[str], Sequence[tuple[int, int]], int]], before: Sequence[str], after: Sequence[str]) -> None: ...
+
+    def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+        """
+        The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).
+        """
+
+    def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]:
+        """The names and values of the attributes of every token, flat."""
+
+class Rows:
+    """Rows of weights by attribute, checked once: W weights, K outputs."""
+
+    def __init__(self, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
+
+    def score(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, threads: int = 1) -> NDArray[numpy.float32]:
+        """Sum the weighted rows of the attributes of each token: [T, K]."""
+
+def score_encoded(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int, threads: int = 1) -> NDArray[numpy.float32]:
+    """Rows(row_ptr, cols, weights, K).score(indptr, ids, values, threads)."""
+
+class Scorer:
+    """
+    From sentences to scores: an extractor, an index and rows of weights. The arrays must not change any more.
+    """
+
+    def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
+
+    def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
+        """Score the outputs of every token: (offsets [N + 1], emit [T, K])."""
+
+    def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
+        """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
+
+def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
+    """The labels of each sentence, from their numbers one after another."""
+
+def encode_items(sentences: list[object], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+    """
+    The attributes of every token, given as dicts and lists: (offsets, indptr, ids, values).
+    """
+
+def item_names(sentences: list[object]) -> list[list[tuple[str, float]]]:
+    """The names and values of the attributes of every token, flat."""
+
+def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+    """
+    The same for arrays [T, D] of numbers: value d is attribute x[d], unless it is 0.
+    """
+
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""
 
@@ -40,6 +134,77 @@ class ColumnScanner:
 
 def first_bad_byte(data: bytes) -> int:
     """The offset of the first NUL or byte that is not UTF-8, or the length."""
+
+class Problem:
+    """Encoded sentences and their gold labels, laid out for learning."""
+
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_attributes: int, edge_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_edge_attributes: int, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, all_combinations: bool, boundaries: bool, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, float32: bool, known: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, known_edges: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None) -> None: ...
+
+    @property
+    def n_weights(self) -> int: ...
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def n_sentences(self) -> int: ...
+
+    @property
+    def n_tokens(self) -> int: ...
+
+    @property
+    def boundaries(self) -> bool: ...
+
+    def rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+        """(row_ptr [A + 1], cols [W], free [W]) of the node attributes."""
+
+    def edge_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+        """The same of the edge attributes; cols are y_prev * Y + y."""
+
+    def mask(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+        """Which weights are free; the others stay zero."""
+
+    def set_mask(self, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Say which weights are free, before an optimiser looks at them."""
+
+    def evaluate(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> float:
+        """
+        Weighted negative log-likelihood; its gradient is written into grad_out.
+        """
+
+class Lbfgs:
+    """L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS."""
+
+    def __init__(self, problem: Problem, l1: float, l2: float, memory: int) -> None: ...
+
+    def step(self, threads: int) -> tuple[float, float, float, int, bool]:
+        """
+        One iteration: (loss, |gradient|, |theta|, evaluations, whether it moved).
+        """
+
+    def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def start_from(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+class Online:
+    """AdaGrad, SGD and the perceptron; see tagloom.training."""
+
+    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int) -> None: ...
+
+    def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
+        """
+        One pass over the sentences: (sum of losses, sentences with a mistake).
+        """
+
+    def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 def instruction_sets() -> list[str]:
     """Names of those this machine can run, narrowest first."""

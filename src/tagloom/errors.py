@@ -12,6 +12,8 @@
     ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
     ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
     ├── TemplateError       (ValueError)    a feature template that cannot be read or does not fit
+    ├── TrainingError       (ArithmeticError) training that went astray, such as a loss of NaN
+    ├── FeatureError        (ValueError)    a feature whose value is no finite number
     ├── NotFittedError      (ValueError, AttributeError)  a tagger that has learnt nothing yet
     ├── ModelFileError      (ValueError)    a model file that is damaged, foreign or too new
     ├── DatasetError        (ValueError)    no such data set, or one that cannot be made so
@@ -99,6 +101,14 @@ def _rebuild_format_error(message: str, path: str | None, line: int | None) -> F
 
 class TemplateError(TagloomError, ValueError):
     """A feature template that cannot be read, or that the data does not fit."""
+
+
+class TrainingError(TagloomError, ArithmeticError):
+    """Training that went astray: the loss is infinite or not a number."""
+
+
+class FeatureError(TagloomError, ValueError):
+    """A feature that no model can use, such as one whose value is NaN."""
 
 
 class NotFittedError(TagloomError, ValueError, AttributeError):

@@ -29,7 +29,10 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 MODULES = ["tagloom", *(m.name for m in pkgutil.walk_packages(tl.__path__, "tagloom."))]
 # What users call: these say how with an example.
 FACES = [tl, tl.trellis, tl.semirings, tl.labels, tl.datasets]
-FACES += [importlib.import_module(name) for name in ("tagloom.sequences", "tagloom.evaluation")]
+FACES += [
+    importlib.import_module(name)
+    for name in ("tagloom.sequences", "tagloom.evaluation", "tagloom.storage")
+]
 
 
 class Block(NamedTuple):

@@ -208,3 +208,24 @@ def test_attributes_say_what_the_trellis_is():
     assert tuple(named.labels) == ("a", "b")  # those of the states, unless told otherwise
     assert named[1].path_score(["a", "b", "a"]) == 0.0
     assert named.states.n_states == named[0].states.n_states == 6
+
+
+def test_other_scores_for_the_same_moves():
+    rng = np.random.default_rng(7)
+    trans, start, stop = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
+    model = tl.Trellis(np.empty((0, 3)), trans, start, stop, labels=list("abc"), offsets=[0])
+    for edge in (None, rng.normal(size=(9, 3, 3))):
+        emit, offsets = rng.normal(size=(9, 3)), [0, 4, 4, 9]
+        fresh = tl.Trellis(emit, trans, start, stop, edge=edge, offsets=offsets, labels=list("abc"))
+        shared = model.with_scores(emit, edge=edge, offsets=offsets)
+        np.testing.assert_array_equal(shared.viterbi().path, fresh.viterbi().path)
+        np.testing.assert_array_equal(shared.marginals(), fresh.marginals())
+        np.testing.assert_array_equal(shared.nbest(2)[0].scores, fresh.nbest(2)[0].scores)
+        assert shared.labels == fresh.labels
+    assert not model.with_scores(emit).is_batch
+    with pytest.raises(tl.errors.ShapeError, match=r"with Y = 3; got \(2, 4\)"):
+        model.with_scores(np.zeros((2, 4)))
+    with pytest.raises(tl.errors.ScoreError, match=r"emit\[0, 1\] is nan"):
+        model.with_scores([[0.0, np.nan, 1.0]])
+    with pytest.raises(tl.errors.ShapeError, match=r"edge must have shape"):
+        model.with_scores(np.zeros((2, 3)), edge=np.zeros((2, 3)))

@@ -1,7 +1,572 @@
+// The Python face of the index and of the extraction of features: programs, batches and arrays are
+// checked here, so that core may trust them.
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "bind/bind.hpp"
+#include "bind/index.hpp"
+#include "bind/words.hpp"
+#include "core/extract.hpp"
+#include "core/index.hpp"
+#include "core/score.hpp"
+
+namespace nb = nanobind;
 
 namespace tagloom {
+namespace {
 
-void bind_features(nanobind::module_&) {}
+template <typename T, int N>
+using In = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Out = nb::ndarray<nb::numpy, T>;
+
+[[noreturn]] void fail(const std::string& what) { throw nb::value_error(what.c_str()); }
+
+// An array that owns what it is given.
+template <class T>
+Out<T> give(std::unique_ptr<T[]> data, std::initializer_list<std::size_t> shape) {
+    T* p = data.release();
+    nb::capsule owner(p, [](void* it) noexcept { delete[] static_cast<T*>(it); });
+    return Out<T>(p, shape, owner);
+}
+template <class T>
+Out<T> copy_array(const T* data, std::size_t n) {
+    auto copy = std::make_unique_for_overwrite<T[]>(n);
+    std::copy(data, data + n, copy.get());
+    return give(std::move(copy), {n});
+}
+
+using Parts = std::variant<std::string, std::vector<std::string>>;
+
+uint64_t fold(const Parts& parts) {
+    if (const auto* one = std::get_if<std::string>(&parts)) return mix(kSeed, hash_part(*one));
+    uint64_t h = kSeed;
+    for (const std::string& part : std::get<1>(parts)) h = mix(h, hash_part(part));
+    return h;
+}
+
+// ---- Index ----
+
+using Names = std::pair<nb::bytes, In<int64_t, 1>>;
+
+PyIndex index_from_arrays(In<uint64_t, 1> keys, In<uint32_t, 1> ids, std::size_t size,
+                          std::optional<Names> names) {
+    std::string fault;
+    {
+        nb::gil_scoped_release release;
+        fault = Table::fault(keys.data(), keys.shape(0), ids.data(), ids.shape(0), size);
+    }
+    if (!fault.empty()) fail("These arrays are no index: " + fault + ".");
+    // The arrays are released with the last copy of the table, which may be in another thread.
+    struct Arrays {
+        In<uint64_t, 1> keys;
+        In<uint32_t, 1> ids;
+    };
+    const std::shared_ptr<const void> owner(new Arrays{keys, ids}, [](const Arrays* p) {
+        nb::gil_scoped_acquire acquire;
+        delete p;
+    });
+    const Table table{keys.data(), ids.data(), keys.shape(0) - 1, size, owner};
+    if (!names) return PyIndex(Index(table));
+    const auto& [blob, offsets] = *names;
+    bool fits = offsets.shape(0) == size + 1 && offsets(0) == 0 &&
+                offsets(size) == static_cast<int64_t>(blob.size());
+    for (std::size_t i = 0; fits && i < size; i++) fits = offsets(i) <= offsets(i + 1);
+    if (!fits) {
+        fail("The offsets of the names do not cut " + std::to_string(blob.size()) +
+             " bytes into the names of " + std::to_string(size) + " attributes.");
+    }
+    return PyIndex(Index(table, std::string(blob.c_str(), blob.size()),
+                         std::vector<int64_t>(offsets.data(), offsets.data() + size + 1)));
+}
+
+int32_t index_add(PyIndex& self, const Parts& parts) {
+    const PyIndex::Growing growing(self);
+    return self.index.add(fold(parts), [&](std::string& out) {
+        if (const auto* one = std::get_if<std::string>(&parts)) {
+            out.append(*one);
+        } else {
+            for (const std::string& part : std::get<1>(parts)) out.append(part);
+        }
+    });
+}
+
+const Index& named(const PyIndex& self) {
+    self.check_idle();
+    if (!self.index.can_grow()) fail("This Index was made from arrays without names.");
+    return self.index;
+}
+
+nb::tuple index_names(const PyIndex& self) {
+    const Index& index = named(self);
+    return nb::make_tuple(nb::bytes(index.names().data(), index.names().size()),
+                          copy_array(index.offsets().data(), index.offsets().size()));
+}
+
+PyIndex index_keep(const PyIndex& self, In<bool, 1> mask) {
+    self.check_idle();
+    if (mask.shape(0) != self.index.size()) {
+        fail("keep() needs a bool for each of " + std::to_string(self.index.size()) +
+             " attributes; got " + std::to_string(mask.shape(0)) + ".");
+    }
+    return PyIndex(self.index.keep(mask.data()));
+}
+
+nb::tuple index_arrays(const PyIndex& self) {
+    self.check_idle();
+    const Table& table = self.index.table();
+    return nb::make_tuple(copy_array(table.keys, table.mask + 1),
+                          copy_array(table.ids, table.mask + 1));
+}
+
+// ---- Extractor ----
+
+using AtomSpec = std::tuple<int32_t, std::string, nb::object>;
+using TemplateSpec =
+    std::tuple<std::vector<std::string>, std::vector<std::pair<uint32_t, int32_t>>, int32_t>;
+
+template <class T>
+T argument(std::size_t a, const std::string& kind, const nb::object& given, const char* expected) {
+    T value;
+    if (!nb::try_cast(given, value)) {
+        fail("atom " + std::to_string(a) + ", '" + kind + "': expected " + expected + ", found " +
+             nb::repr(given).c_str() + ".");
+    }
+    return value;
+}
+
+class Extractor {
+  public:
+    Extractor(const std::vector<AtomSpec>& atoms, const std::vector<bool>& boundary,
+              const std::vector<TemplateSpec>& templates, std::vector<std::string> before,
+              std::vector<std::string> after) {
+        if (boundary.size() != atoms.size()) {
+            fail("expected a boundary flag for each of " + std::to_string(atoms.size()) +
+                 " atoms, found " + std::to_string(boundary.size()) + ".");
+        }
+        Program& program = compiled_.program;
+        std::vector<const Kind*> kinds;
+        for (std::size_t a = 0; a < atoms.size(); a++) {
+            const auto& [column, name, given] = atoms[a];
+            const Kind* kind = find_kind(name);
+            if (!kind) {
+                fail("atom " + std::to_string(a) + ": no kind '" + name + "'; there are " +
+                     kind_names() + ".");
+            }
+            kinds.push_back(kind);
+            Atom atom;
+            atom.column = column;
+            atom.yields_outside = boundary[a];
+            atom.function = kind->function;
+            if (kind->argument == Atom::Argument::nothing && !given.is_none()) {
+                fail("atom " + std::to_string(a) + ", '" + name + "': takes no argument, found " +
+                     nb::repr(given).c_str() + ".");
+            } else if (kind->argument == Atom::Argument::length) {
+                atom.length = argument<uint32_t>(a, name, given, "a length");
+                if (atom.length == 0) {
+                    fail("atom " + std::to_string(a) + ", '" + name +
+                         "': expected a length of at least 1, found 0.");
+                }
+            } else if (kind->argument == Atom::Argument::list) {
+                for (std::string& affix :
+                     argument<std::vector<std::string>>(a, name, given, "a list of str")) {
+                    if (affix.empty()) {
+                        fail("atom " + std::to_string(a) + ", '" + name +
+                             "': the list has an empty string.");
+                    }
+                    atom.lengths.push_back(affix.size());
+                    atom.listed.insert(std::move(affix));
+                }
+                std::sort(atom.lengths.rbegin(), atom.lengths.rend());
+                atom.lengths.erase(std::unique(atom.lengths.begin(), atom.lengths.end()),
+                                   atom.lengths.end());
+            } else if (kind->argument == Atom::Argument::function &&
+                       !nb::isinstance<nb::callable>(given)) {
+                fail("atom " + std::to_string(a) + ", '" + name + "': expected a function, found " +
+                     nb::repr(given).c_str() + ".");
+            }
+            program.atoms.push_back(std::move(atom));
+        }
+        for (const auto& [literals, factors, numeric] : templates) {
+            Template one;
+            one.literals = literals;
+            for (const auto& [atom, offset] : factors) one.factors.push_back({atom, offset});
+            one.numeric = numeric;
+            program.templates.push_back(std::move(one));
+        }
+        program.before = std::move(before);
+        program.after = std::move(after);
+        program.prepare();
+
+        compiled_.functions.resize(program.columns);
+        compiled_.needs_lowered.resize(program.columns);
+        compiled_.needs_punctuation.resize(program.columns);
+        for (std::size_t a = 0; a < atoms.size(); a++) {
+            Atom& atom = program.atoms[a];
+            const auto c = static_cast<std::size_t>(atom.column);
+            if (kinds[a]->needs_lowered) compiled_.needs_lowered[c] = true;
+            if (kinds[a]->needs_punctuation) {
+                compiled_.needs_punctuation[c] = true;
+                compiled_.category = nb::module_::import_("unicodedata").attr("category");
+            }
+            if (kinds[a]->argument == Atom::Argument::function) {
+                atom.length = static_cast<uint32_t>(compiled_.functions[c].size());
+                compiled_.functions[c].push_back(nb::borrow<nb::callable>(std::get<2>(atoms[a])));
+            }
+        }
+    }
+
+    const PyProgram& compiled() const { return compiled_; }
+
+    nb::tuple encode(nb::handle columns, nb::handle numeric, PyIndex& index, bool grow) const {
+        PyBatch read(compiled_, columns, numeric);
+        Encoded encoded;
+        if (grow) {
+            const PyIndex::Growing growing(index);
+            nb::gil_scoped_release release;
+            featurise(compiled_.program, read.batch);
+            encoded = tagloom::encode(compiled_.program, read.batch, index.index);
+        } else {
+            index.check_idle();
+            const Table table = index.index.table();
+            nb::gil_scoped_release release;
+            featurise(compiled_.program, read.batch);
+            encoded = tagloom::encode(compiled_.program, read.batch, table);
+        }
+        const auto T = static_cast<std::size_t>(read.batch.offsets.back());
+        const auto nnz = static_cast<std::size_t>(encoded.indptr[T]);
+        nb::object values = nb::none();
+        if (encoded.values) values = nb::cast(give(std::move(encoded.values), {nnz}));
+        return nb::make_tuple(copy_array(read.batch.offsets.data(), read.batch.offsets.size()),
+                              give(std::move(encoded.indptr), {T + 1}),
+                              give(std::move(encoded.ids), {nnz}), values);
+    }
+
+    // For people to read: no index, no cache of word numbers.
+    nb::list names(nb::handle columns, nb::handle numeric) const {
+        PyBatch read(compiled_, columns, numeric);
+        const Program& program = compiled_.program;
+        featurise(program, read.batch);
+        nb::list tokens;
+        for (std::size_t n = 0; n + 1 < read.batch.offsets.size(); n++) {
+            int64_t position = padded(program, read.batch, static_cast<int64_t>(n));
+            for (int64_t t = read.batch.offsets[n]; t < read.batch.offsets[n + 1]; t++) {
+                nb::list found;
+                for (const Template& one : program.templates) {
+                    if (fingerprint_at(program, read.batch, one, position) == kNone) continue;
+                    std::string name;
+                    append_name(program, read.batch, one, position, name);
+                    found.append(nb::make_tuple(
+                        name, one.numeric < 0 ? 1.0 : read.batch.numeric[one.numeric][t]));
+                }
+                tokens.append(found);
+                position++;
+            }
+        }
+        return tokens;
+    }
+
+  private:
+    PyProgram compiled_;
+};
+
+// ---- Scorer ----
+
+int64_t check_threads(int64_t threads) {
+    if (threads < 1) fail("threads must be at least 1; got " + std::to_string(threads) + ".");
+    return threads;
+}
+
+// Rows of weights that were checked, and what keeps them alive.
+class PyRows {
+  public:
+    using Cols = std::variant<In<uint16_t, 1>, In<uint32_t, 1>>;
+
+    PyRows(In<int64_t, 1> row_ptr, Cols cols, In<float, 1> weights, int64_t K)
+        : row_ptr_(std::move(row_ptr)),
+          cols_(std::move(cols)),
+          weights_(std::move(weights)),
+          K_(K) {
+        std::string fault;
+        std::visit(
+            [&](const auto& array) {
+                if (row_ptr_.shape(0) == 0) {
+                    fault = "row_ptr is empty";
+                } else if (array.shape(0) != weights_.shape(0)) {
+                    fault = "there are " + std::to_string(weights_.shape(0)) + " weights, but " +
+                            std::to_string(array.shape(0)) + " cols";
+                } else if (K < 1) {
+                    fault = "K is " + std::to_string(K);
+                } else {
+                    nb::gil_scoped_release release;
+                    fault = rows(array).fault();
+                }
+            },
+            cols_);
+        if (!fault.empty()) fail("These arrays are no rows of weights: " + fault + ".");
+    }
+
+    std::size_t attributes() const { return row_ptr_.shape(0) - 1; }
+    int64_t outputs() const { return K_; }
+
+    // Calls function(Rows<uint16_t or uint32_t>).
+    template <class Function>
+    void visit(const Function& function) const {
+        std::visit([&](const auto& array) { function(rows(array)); }, cols_);
+    }
+
+    // Scores of attributes that come as CSR.
+    Out<float> score(In<int64_t, 1> indptr, In<int32_t, 1> ids, std::optional<In<float, 1>> values,
+                     int64_t threads) const {
+        check_threads(threads);
+        const std::size_t nnz = ids.shape(0);
+        bool fits = indptr.shape(0) > 0 && indptr(0) == 0 &&
+                    indptr(indptr.shape(0) - 1) == static_cast<int64_t>(nnz) &&
+                    (!values || values->shape(0) == nnz);
+        for (std::size_t t = 1; fits && t < indptr.shape(0); t++) {
+            fits = indptr(t - 1) <= indptr(t);
+        }
+        if (!fits) fail("indptr, ids and values do not fit each other.");
+        uint32_t largest = 0;  // a negative id counts as a large one
+        for (std::size_t i = 0; i < nnz; i++) {
+            largest = std::max(largest, static_cast<uint32_t>(ids(i)));
+        }
+        if (nnz > 0 && largest >= attributes()) {
+            fail("id " + std::to_string(static_cast<int32_t>(largest)) + " is not among " +
+                 std::to_string(attributes()) + " attributes.");
+        }
+        const std::size_t T = indptr.shape(0) - 1, K = static_cast<std::size_t>(K_);
+        auto out = std::make_unique_for_overwrite<float[]>(T * K);
+        {
+            nb::gil_scoped_release release;
+            visit([&](const auto& rows) {
+                score_encoded(indptr.data(), ids.data(), values ? values->data() : nullptr,
+                              static_cast<int64_t>(T), rows, threads, out.get());
+            });
+        }
+        return give(std::move(out), {T, K});
+    }
+
+  private:
+    template <class Col>
+    Rows<Col> rows(const In<Col, 1>& cols) const {
+        return {row_ptr_.data(),
+                cols.data(),
+                weights_.data(),
+                static_cast<int64_t>(row_ptr_.shape(0)) - 1,
+                static_cast<int64_t>(weights_.shape(0)),
+                K_};
+    }
+
+    In<int64_t, 1> row_ptr_;
+    Cols cols_;
+    In<float, 1> weights_;
+    int64_t K_;
+};
+
+// Never changes once made: the extractor is held, the table of the index is what it was.
+class Scorer {
+  public:
+    Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index, In<int64_t, 1> row_ptr,
+           PyRows::Cols cols, In<float, 1> weights, int64_t K)
+        : held_(extractor),
+          compiled_(nb::cast<const Extractor&>(extractor).compiled()),
+          table_((index.check_idle(), index.index.table())),
+          rows_(std::move(row_ptr), std::move(cols), std::move(weights), K),
+          plan_(compiled_.program, K) {
+        if (rows_.attributes() != table_.size) {
+            fail("There are rows of weights for " + std::to_string(rows_.attributes()) +
+                 " attributes, but the index has " + std::to_string(table_.size) + ".");
+        }
+    }
+
+    nb::tuple emit(nb::handle columns, nb::handle numeric, int64_t threads) const {
+        auto [offsets, scores, T] = score(columns, numeric, threads);
+        return nb::make_tuple(offsets, give(std::move(scores), {T, static_cast<std::size_t>(K())}));
+    }
+
+    nb::tuple edge(nb::handle columns, nb::handle numeric, int64_t threads) const {
+        std::size_t Y = 1;
+        while (static_cast<int64_t>(Y * Y) < K()) Y++;
+        if (static_cast<int64_t>(Y * Y) != K()) {
+            fail("edge() needs Y * Y outputs; this scorer has " + std::to_string(K()) + ".");
+        }
+        auto [offsets, scores, T] = score(columns, numeric, threads);
+        return nb::make_tuple(offsets, give(std::move(scores), {T, Y, Y}));
+    }
+
+  private:
+    int64_t K() const { return rows_.outputs(); }
+
+    std::tuple<Out<int64_t>, std::unique_ptr<float[]>, std::size_t> score(nb::handle columns,
+                                                                          nb::handle numeric,
+                                                                          int64_t threads) const {
+        check_threads(threads);
+        PyBatch read(compiled_, columns, numeric);
+        const auto T = static_cast<std::size_t>(read.batch.offsets.back());
+        auto out = std::make_unique_for_overwrite<float[]>(T * static_cast<std::size_t>(K()));
+        {
+            nb::gil_scoped_release release;
+            rows_.visit([&](const auto& rows) {
+                tagloom::score(compiled_.program, plan_, read.batch, table_, rows, threads,
+                               out.get());
+            });
+        }
+        return {copy_array(read.batch.offsets.data(), read.batch.offsets.size()), std::move(out),
+                T};
+    }
+
+    nb::object held_;
+    const PyProgram& compiled_;
+    Table table_;
+    PyRows rows_;
+    Plan plan_;
+};
+
+// ---- Labels ----
+
+nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list labels) {
+    const std::size_t T = path.shape(0), Y = labels.size();
+    bool fits = offsets.shape(0) > 0 && offsets(0) == 0 &&
+                offsets(offsets.shape(0) - 1) == static_cast<int64_t>(T);
+    for (std::size_t n = 1; fits && n < offsets.shape(0); n++) fits = offsets(n - 1) <= offsets(n);
+    if (!fits) fail("The offsets do not cut " + std::to_string(T) + " positions into sentences.");
+    for (std::size_t t = 0; t < T; t++) {
+        if (static_cast<uint32_t>(path(t)) >= Y) {
+            fail("position " + std::to_string(t) + ": " + std::to_string(path(t)) +
+                 " is not one of " + std::to_string(Y) + " labels.");
+        }
+    }
+    const auto N = static_cast<Py_ssize_t>(offsets.shape(0)) - 1;
+    nb::list sentences = nb::steal<nb::list>(PyList_New(N));
+    if (!sentences.is_valid()) throw nb::python_error();
+    const int32_t* y = path.data();
+    for (Py_ssize_t n = 0; n < N; n++) {
+        const Py_ssize_t T_n = offsets(n + 1) - offsets(n);
+        PyObject* sentence = PyList_New(T_n);
+        if (!sentence) throw nb::python_error();
+        for (Py_ssize_t t = 0; t < T_n; t++) {
+            PyList_SET_ITEM(sentence, t, Py_NewRef(PyList_GET_ITEM(labels.ptr(), *y++)));
+        }
+        PyList_SET_ITEM(sentences.ptr(), n, sentence);
+    }
+    return sentences;
+}
+
+}  // namespace
+
+void bind_features(nb::module_& m) {
+    using namespace nb::literals;
+    m.def("fingerprint", &fold, "parts"_a, "The fingerprint of a name, given by its parts.");
+
+    nb::class_<PyIndex>(m, "Index", "Numbers attributes: fingerprint -> id in [0, size).")
+        .def(nb::init<>())
+        .def_static("from_arrays", &index_from_arrays, "keys"_a, "ids"_a, "size"_a,
+                    "names"_a = nb::none(),
+                    nb::sig("def from_arrays(keys: NDArray[numpy.uint64], ids: "
+                            "NDArray[numpy.uint32], size: int, names: tuple[bytes, "
+                            "NDArray[numpy.int64]] | None = None) -> Index"),
+                    "A view of arrays() once written, checked; with the names() a copy that can "
+                    "grow. The arrays must not change any more.")
+        .def_prop_ro(
+            "size", [](const PyIndex& self) { return self.index.size(); },
+            "How many attributes there are.")
+        .def("add", &index_add, "name"_a,
+             "Give a name, or the parts of one, a number unless it has one; count it once more.")
+        .def(
+            "find",
+            [](const PyIndex& self, const Parts& parts) {
+                self.check_idle();
+                return self.index.table().find(fold(parts));
+            },
+            "name"_a, "The number of a name, or of the parts of one; -1 if it has none.")
+        .def(
+            "counts",
+            [](const PyIndex& self) {
+                const auto& counts = named(self).counts();
+                return copy_array(counts.data(), counts.size());
+            },
+            "How often each attribute was added: [size].")
+        .def("names", &index_names,
+             nb::sig("def names(self) -> tuple[bytes, NDArray[numpy.int64]]"),
+             "All names in UTF-8, one after another, and where they begin: [size + 1].")
+        .def("keep", &index_keep, "mask"_a,
+             "Only the attributes whose mask is true, renumbered in their old order.")
+        .def("arrays", &index_arrays,
+             nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint64], NDArray[numpy.uint32]]"),
+             "Keys and ids [capacity], for from_arrays().");
+
+    nb::class_<Extractor>(m, "Extractor", "A compiled list of templates.")
+        .def(nb::init<const std::vector<AtomSpec>&, const std::vector<bool>&,
+                      const std::vector<TemplateSpec>&, std::vector<std::string>,
+                      std::vector<std::string>>(),
+             "atoms"_a, "boundary"_a, "templates"_a, "before"_a, "after"_a,
+             nb::sig("def __init__(self, atoms: Sequence[tuple[int, str, object]], boundary: "
+                     "Sequence[bool], templates: Sequence[tuple[Sequence[str], "
+                     "Sequence[tuple[int, int]], int]], before: Sequence[str], after: "
+                     "Sequence[str]) -> None"))
+        .def("encode", &Extractor::encode, "columns"_a, "numeric"_a, "index"_a, "grow"_a,
+             nb::sig("def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> "
+                     "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
+                     "NDArray[numpy.float32] | None]"),
+             "The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).")
+        .def("names", &Extractor::names, "columns"_a, "numeric"_a,
+             nb::sig("def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]"),
+             "The names and values of the attributes of every token, flat.");
+
+    nb::class_<PyRows>(m, "Rows",
+                       "Rows of weights by attribute, checked once: W weights, K outputs.")
+        .def(nb::init<In<int64_t, 1>, PyRows::Cols, In<float, 1>, int64_t>(), "row_ptr"_a, "cols"_a,
+             "weights"_a, "K"_a)
+        .def("score", &PyRows::score, "indptr"_a, "ids"_a, "values"_a.none(), "threads"_a = 1,
+             "Sum the weighted rows of the attributes of each token: [T, K].");
+    m.def(
+        "score_encoded",
+        [](In<int64_t, 1> indptr, In<int32_t, 1> ids, std::optional<In<float, 1>> values,
+           In<int64_t, 1> row_ptr, PyRows::Cols cols, In<float, 1> weights, int64_t K,
+           int64_t threads) {
+            const PyRows rows(std::move(row_ptr), std::move(cols), std::move(weights), K);
+            return rows.score(std::move(indptr), std::move(ids), std::move(values), threads);
+        },
+        "indptr"_a, "ids"_a, "values"_a.none(), "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,
+        "threads"_a = 1, "Rows(row_ptr, cols, weights, K).score(indptr, ids, values, threads).");
+
+    nb::class_<Scorer>(m, "Scorer",
+                       "From sentences to scores: an extractor, an index and rows of weights. The "
+                       "arrays must not change any more.")
+        .def(nb::init<nb::typed<nb::object, Extractor>, const PyIndex&, In<int64_t, 1>,
+                      PyRows::Cols, In<float, 1>, int64_t>(),
+             "extractor"_a, "index"_a, "row_ptr"_a, "cols"_a, "weights"_a, "K"_a)
+        .def("emit", &Scorer::emit, "columns"_a, "numeric"_a, "threads"_a = 1,
+             nb::sig("def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
+                     "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
+             "Score the outputs of every token: (offsets [N + 1], emit [T, K]).")
+        .def("edge", &Scorer::edge, "columns"_a, "numeric"_a, "threads"_a = 1,
+             nb::sig("def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
+                     "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
+             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).");
+    m.def("label_lists", &label_lists, "path"_a, "offsets"_a, "labels"_a,
+          nb::sig("def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
+                  "labels: list[str]) -> list[list[str]]"),
+          "The labels of each sentence, from their numbers one after another.");
+}
 
 }  // namespace tagloom

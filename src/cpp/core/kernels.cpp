@@ -928,6 +928,7 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         sum_one<float>,
         sum_one<double>,
         exp_all,
+        TL_JOIN(row_kernels_, TL_ISA),
     };
     return table;
 }

@@ -16,6 +16,8 @@
 
 #include <cstdint>
 
+#include "core/rows.hpp"
+
 namespace tagloom {
 
 // Scores (max-plus) or probabilities (sum-times) shared by all sequences of a batch.
@@ -144,6 +146,7 @@ struct Kernels {
     void (*one_sum_f32)(const OneSum<float>&);
     void (*one_sum_f64)(const OneSum<double>&);
     void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
+    const RowKernels& (*rows)();        // sums over attributes, see rows.hpp
 };
 
 // One per instruction set that was compiled in; see dispatch.cpp.

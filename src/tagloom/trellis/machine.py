@@ -1,12 +1,18 @@
-"""Which vector instructions the native core uses; the widest that the machine has, by default."""
+"""What the native core uses of the machine: all cores and the widest vectors, by default."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tagloom import _native
 from tagloom.errors import ParameterError
+
+#: The cores that this process may use.
+ALL_THREADS = (
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
 
 
 def instruction_sets() -> list[str]:

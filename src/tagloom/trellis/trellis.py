@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -26,6 +25,7 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ScoreError, ShapeError
 from tagloom.trellis import semirings
+from tagloom.trellis.machine import ALL_THREADS
 from tagloom.trellis.states import Label, StateSpace
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -68,13 +68,6 @@ class Counts(NamedTuple):
     weights: Float64  #: [K] uses of each weight that the state space ties to its moves
 
 
-def _available_threads() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-_ALL_THREADS = _available_threads()
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -271,6 +264,59 @@ class Trellis:
             np.concatenate(arrays), trans, start, stop, edge=flat_edge, offsets=offsets, **options
         )
 
+    def with_scores(
+        self,
+        emit: npt.ArrayLike,
+        *,
+        edge: npt.ArrayLike | None = None,
+        offsets: npt.ArrayLike | None = None,
+    ) -> Trellis:
+        """Make a trellis with the same moves for other sequences.
+
+        The moves, labels and state space are shared: quicker than `Trellis` when one model scores
+        many sequences.
+
+        Parameters
+        ----------
+        emit : array, shape (T, Y)
+            Converted to the type of this trellis.
+        edge : array, shape (T, Y, Y), optional
+        offsets : array of int, shape (N + 1,), optional
+            Makes it a batch.
+
+        Returns
+        -------
+        Trellis
+
+        Raises
+        ------
+        ShapeError, ScoreError
+            As for `Trellis`.
+
+        Examples
+        --------
+        >>> model = Trellis(np.empty((0, 2)), trans=[[0.0, 1.0], [1.0, 0.0]])
+        >>> model.with_scores([[0.5, 0.0], [0.0, 0.0]]).viterbi().path
+        array([0, 1], dtype=int32)
+        """
+        scores, largest = measure_scores(emit, "emit", self.emit.dtype, self._threads)
+        Y = self.emit.shape[1]
+        if scores.ndim != 2 or scores.shape[1] != Y:
+            raise ShapeError(f"emit must have shape (T, Y) with Y = {Y}; got {scores.shape}.")
+        tokens = len(scores)
+        new = self._like(
+            emit=scores,
+            _largest_emit=largest,
+            edge=None,
+            is_batch=offsets is not None,
+            offsets=np.array([0, tokens], dtype=np.int64)
+            if offsets is None
+            else _offsets(offsets, tokens),
+        )
+        if edge is not None:
+            new.edge = new._checked(edge, "edge", "(T, Y, Y)", (tokens, Y, Y), self.emit.dtype)
+        return new
+
     # ---- what it is ------------------------------------------------------------------------
 
     @property
@@ -323,7 +369,8 @@ class Trellis:
         return (self[i] for i in range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_automaton"}
+        derived = {"_automaton", "_moves"}
+        return {name: value for name, value in self.__dict__.items() if name not in derived}
 
     def __repr__(self) -> str:
         size = f"{len(self)} sequences, {len(self.emit)}" if self.is_batch else f"{len(self.emit)}"
@@ -371,13 +418,20 @@ class Trellis:
         other.__dict__.update(self.__dict__)
         if "trans" in changes:  # what depends on the moves alone is kept otherwise
             other.__dict__.pop("_automaton", None)
+            other.__dict__.pop("_moves", None)
         other.__dict__.update(changes)
         return other
 
     # ---- what the native core is given -----------------------------------------------------
 
     def _dense(self) -> tuple[Float64, Float64, Float64] | None:
-        """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y] for the dense kernels, if they apply."""
+        """The moves for the dense kernels, if they apply."""
+        of_order = self._states is not None and self._states.kind == "order"
+        return None if of_order and self.edge is not None else self._moves
+
+    @cached_property
+    def _moves(self) -> tuple[Float64, Float64, Float64] | None:
+        """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y], if the space is that regular."""
         Y, space = self.emit.shape[1], self._states
         trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(_FLOAT64, copy=False)
         start = np.zeros(Y) if self.start is None else self.start.astype(_FLOAT64, copy=False)
@@ -389,7 +443,7 @@ class Trellis:
             start = np.where(space.initial, start, -np.inf)
             stop = np.where(space.final, stop, -np.inf)
             return trans.reshape(1, 1, Y, Y), start, stop
-        if space.kind != "order" or self.edge is not None or space.history is None:
+        if space.kind != "order" or space.history is None:
             return None
         k = space.history
         groups = {} if self.weights is None else space.unpack(self.weights)
@@ -423,7 +477,7 @@ class Trellis:
 
     @property
     def _threads(self) -> int:
-        return self.n_threads or _ALL_THREADS
+        return self.n_threads or ALL_THREADS
 
     def _answer(self, values: npt.NDArray[Any]) -> Any:
         """Return per-sequence results [N] of a batch, or the one result of a single trellis."""

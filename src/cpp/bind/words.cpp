@@ -1,0 +1,313 @@
+#include "bind/words.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <cmath>
+
+namespace nb = nanobind;
+
+namespace tagloom {
+namespace {
+
+// A list or tuple, read without copying it. No Python code may run while it is in use.
+struct Items {
+    PyObject** items = nullptr;
+    Py_ssize_t size = -1;  // -1: neither list nor tuple
+
+    explicit Items(PyObject* o) {
+        if (PyList_Check(o)) {
+            items = reinterpret_cast<PyListObject*>(o)->ob_item;
+            size = PyList_GET_SIZE(o);
+        } else if (PyTuple_Check(o)) {
+            items = reinterpret_cast<PyTupleObject*>(o)->ob_item;
+            size = PyTuple_GET_SIZE(o);
+        }
+    }
+};
+
+std::string type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
+
+[[noreturn]] void fail_type(const std::string& where, const char* expected, PyObject* found) {
+    throw nb::type_error(
+        (where + ": expected " + expected + ", found " + type_name(found) + ".").c_str());
+}
+
+std::string place(std::size_t c, Py_ssize_t n, Py_ssize_t t = -1) {
+    return (c > 0 ? "column " + std::to_string(c) + ", " : "") + "sentence " + std::to_string(n) +
+           (t < 0 ? "" : ", token " + std::to_string(t));
+}
+
+[[noreturn]] void fail_surrogate(const std::string& where, PyObject* text) {
+    const nb::object shown = nb::steal(PyObject_ASCII(text));
+    if (!shown.is_valid()) throw nb::python_error();
+    throw nb::value_error((where + ": " + PyUnicode_AsUTF8(shown.ptr()) +
+                           " has half of a surrogate pair, which is not a character. Decode the "
+                           "text again, or drop it with errors=\"replace\".")
+                              .c_str());
+}
+
+uint8_t classify(Py_UCS4 c) {
+    if (c < 128) return kAsciiClasses[c];
+    return static_cast<uint8_t>(
+        (Py_UNICODE_ISUPPER(c) ? kUpper : 0) | (Py_UNICODE_ISLOWER(c) ? kLower : 0) |
+        (Py_UNICODE_ISTITLE(c) ? kTitle : 0) | (Py_UNICODE_ISALPHA(c) ? kAlpha : 0) |
+        (Py_UNICODE_ISDECIMAL(c) ? kDecimal : 0) | (Py_UNICODE_ISDIGIT(c) ? kDigit : 0) |
+        (Py_UNICODE_ISNUMERIC(c) ? kNumeric : 0));
+}
+
+// Writes a code point as UTF-8 and returns what follows; null for a surrogate.
+char* write_utf8(Py_UCS4 c, char* to) {
+    const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
+    if (c < 0x80) {
+        *to++ = static_cast<char>(c);
+    } else if (c < 0x800) {
+        *to++ = static_cast<char>(0xc0 | c >> 6);
+        *to++ = tail(0);
+    } else if (c < 0x10000) {
+        if (c >= 0xd800 && c < 0xe000) return nullptr;
+        *to++ = static_cast<char>(0xe0 | c >> 12);
+        *to++ = tail(6);
+        *to++ = tail(0);
+    } else {
+        *to++ = static_cast<char>(0xf0 | c >> 18);
+        *to++ = tail(12);
+        *to++ = tail(6);
+        *to++ = tail(0);
+    }
+    return to;
+}
+
+// UTF-8 of a str that is not ASCII in `out`; false if it has a lone surrogate.
+bool encode_utf8(PyObject* text, std::string& out) {
+    const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
+    const int kind = PyUnicode_KIND(text);
+    const void* data = PyUnicode_DATA(text);
+    out.resize(static_cast<std::size_t>(n) * 4);
+    char* to = out.data();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        to = write_utf8(PyUnicode_READ(kind, data, i), to);
+        if (!to) return false;
+    }
+    out.resize(static_cast<std::size_t>(to - out.data()));
+    return true;
+}
+
+std::string_view ascii_view(PyObject* text) {
+    return {static_cast<const char*>(PyUnicode_DATA(text)),
+            static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
+}
+
+// Numbers the strings of one column. Equal strings are often one object, known by its address in a
+// small cache; any other is looked up by its text. The address of a str cannot come to mean another
+// one while we read, because nothing that we call gives up the GIL or drops a reference.
+class Interner {
+  public:
+    Interner(Words& words, std::vector<nb::object>& held, std::size_t tokens)
+        : words_(words), held_(held) {
+        std::size_t size = 16;
+        while (size < tokens * 2 && size < 1 << 14) size *= 2;
+        seen_.resize(size);
+    }
+
+    // The number of a str; -1 if it has a lone surrogate.
+    int32_t number(PyObject* text) {
+        const auto address = reinterpret_cast<uintptr_t>(text);
+        Seen& seen = seen_[(address >> 4 ^ address >> 16) & (seen_.size() - 1)];
+        if (seen.text != text) seen = {text, by_text(text)};
+        return seen.id;
+    }
+
+  private:
+    struct Seen {
+        PyObject* text = nullptr;
+        int32_t id = 0;
+    };
+
+    int32_t by_text(PyObject* text) {
+        const bool is_ascii = PyUnicode_IS_ASCII(text);
+        Word word;
+        if (is_ascii) {
+            word.text = ascii_view(text);
+        } else {
+            if (!encode_utf8(text, buffer_)) return -1;
+            word.text = buffer_;
+        }
+        word.hash = hash_part(word.text);
+        const int32_t known = words_.find(word.text, word.hash);
+        if (known >= 0) return known;
+        word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text));
+        if (!is_ascii) {
+            word.text = words_.arena.copy(word.text);
+            uint8_t* classes = words_.arena.take<uint8_t>(word.points);
+            const int kind = PyUnicode_KIND(text);
+            const void* data = PyUnicode_DATA(text);
+            for (uint32_t i = 0; i < word.points; i++) {
+                classes[i] = classify(PyUnicode_READ(kind, data, i));
+            }
+            word.classes = classes;
+        }
+        held_.push_back(nb::borrow(text));
+        return words_.add(word);
+    }
+
+    Words& words_;
+    std::vector<nb::object>& held_;  // the str of every word, by number
+    std::vector<Seen> seen_;
+    std::string buffer_;
+};
+
+// The text of a str that Python made, copied.
+std::string_view copy_text(PyObject* text, Arena& arena, const std::string& where) {
+    if (PyUnicode_IS_ASCII(text)) return arena.copy(ascii_view(text));
+    std::string buffer;
+    if (!encode_utf8(text, buffer)) fail_surrogate(where, text);
+    return arena.copy(buffer);
+}
+
+// Asks Python what only Python knows of the words of a column: held[i] is word first + i.
+void ask_python(const PyProgram& program, std::size_t c, Words& words, std::size_t first,
+                const std::vector<nb::object>& held) {
+    const std::vector<nb::callable>& functions = program.functions[c];
+    if (!program.needs_lowered[c] && !program.needs_punctuation[c] && functions.empty()) return;
+    // A subclass of str may have a method of its own; we want that of str.
+    const nb::object lower = nb::handle(&PyUnicode_Type).attr("lower");
+    for (std::size_t i = 0; i < held.size(); i++) {
+        const nb::object& text = held[i];
+        Word word = words.all[first + i];
+        if (word.classes && program.needs_lowered[c]) {
+            word.lowered = copy_text(lower(text).ptr(), words.arena, "str.lower");
+        }
+        if (word.classes && program.needs_punctuation[c]) {
+            auto* classes = const_cast<uint8_t*>(word.classes);  // in our arena
+            for (uint32_t p = 0; p < word.points; p++) {
+                const Py_UCS4 point = PyUnicode_READ_CHAR(text.ptr(), p);
+                if (point < 128) continue;
+                const nb::object one = nb::steal(PyUnicode_FromOrdinal(static_cast<int>(point)));
+                if (!one.is_valid()) throw nb::python_error();
+                const nb::object category = program.category(one);
+                const Py_UCS4 major = PyUnicode_READ_CHAR(category.ptr(), 0);
+                if (major == 'P' || major == 'S') classes[p] |= kPunctuation;
+            }
+        }
+        if (!functions.empty()) {
+            auto* answers = words.arena.take<std::string_view>(functions.size());
+            for (std::size_t f = 0; f < functions.size(); f++) {
+                const nb::object answer = functions[f](text);
+                answers[f] = {};
+                if (answer.is_none()) continue;
+                if (!PyUnicode_Check(answer.ptr())) {
+                    fail_type("a function of a word", "a str or None", answer.ptr());
+                }
+                answers[f] = copy_text(answer.ptr(), words.arena, "a function of a word");
+            }
+            word.answers = answers;
+        }
+        words.all[first + i] = word;
+    }
+}
+
+}  // namespace
+
+PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numeric) {
+    const Program& program = compiled.program;
+    const Items given(columns.ptr());
+    if (given.size < 0) fail_type("columns", "a list", columns.ptr());
+    if (given.size < static_cast<Py_ssize_t>(program.columns)) {
+        throw nb::value_error(("The templates read " + std::to_string(program.columns) +
+                               " columns; got " + std::to_string(given.size) + ".")
+                                  .c_str());
+    }
+    std::vector<std::size_t> firsts;  // of the words that held[] begins with, by column
+    std::vector<std::vector<nb::object>> strings(program.columns);
+    for (std::size_t c = 0; c < program.columns; c++) {
+        const Items sentences(given.items[c]);
+        if (sentences.size < 0) {
+            fail_type("column " + std::to_string(c), "a list of sentences", given.items[c]);
+        }
+        if (c == 0) {
+            batch.offsets.assign(static_cast<std::size_t>(sentences.size) + 1, 0);
+            for (Py_ssize_t n = 0; n < sentences.size; n++) {
+                const Items tokens(sentences.items[n]);
+                if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
+                batch.offsets[n + 1] = batch.offsets[n] + tokens.size;
+            }
+        }
+        const int64_t N = static_cast<int64_t>(batch.offsets.size()) - 1, T = batch.offsets.back();
+        if (sentences.size != N) {
+            throw nb::value_error(("column " + std::to_string(c) + " has " +
+                                   std::to_string(sentences.size) + " sentences, column 0 has " +
+                                   std::to_string(N) + ".")
+                                      .c_str());
+        }
+        Column& column = batch.columns.emplace_back(static_cast<std::size_t>(T));
+        add_boundaries(program, column);
+        firsts.push_back(column.words.all.size());
+        column.tokens.resize(static_cast<std::size_t>(T + 2 * program.pad * N));
+        int32_t* to = column.tokens.data();
+        Interner interner(column.words, strings[c], static_cast<std::size_t>(T));
+        for (Py_ssize_t n = 0; n < N; n++) {
+            const Items tokens(sentences.items[n]);
+            if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
+            if (tokens.size != batch.offsets[n + 1] - batch.offsets[n]) {
+                throw nb::value_error(
+                    (place(c, n) + ": has " + std::to_string(tokens.size) + " values for " +
+                     std::to_string(batch.offsets[n + 1] - batch.offsets[n]) + " tokens.")
+                        .c_str());
+            }
+            for (int32_t d = program.pad; d-- > 0;) *to++ = d;
+            for (Py_ssize_t t = 0; t < tokens.size; t++) {
+                PyObject* text = tokens.items[t];
+                if (!PyUnicode_Check(text)) fail_type(place(c, n, t), "a str", text);
+                const int32_t number = interner.number(text);
+                if (number < 0) fail_surrogate(place(c, n, t), text);
+                *to++ = number;
+            }
+            for (int32_t d = 0; d < program.pad; d++) *to++ = program.pad + d;
+        }
+    }
+    // From here on Python code may run.
+    for (std::size_t c = 0; c < program.columns; c++) {
+        ask_python(compiled, c, batch.columns[c].words, firsts[c], strings[c]);
+        held.insert(held.end(), std::make_move_iterator(strings[c].begin()),
+                    std::make_move_iterator(strings[c].end()));
+    }
+
+    const Items values(numeric.ptr());
+    if (values.size < 0) fail_type("numeric", "a list of float64 arrays", numeric.ptr());
+    if (values.size < static_cast<Py_ssize_t>(program.numeric)) {
+        throw nb::value_error(("The templates read " + std::to_string(program.numeric) +
+                               " numeric columns; got " + std::to_string(values.size) + ".")
+                                  .c_str());
+    }
+    using Array = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+    const int64_t T = batch.offsets.back();
+    for (std::size_t c = 0; c < program.numeric; c++) {
+        const nb::object item = nb::borrow(values.items[c]);
+        Array array;
+        if (!nb::try_cast(item, array, false)) {
+            fail_type("numeric column " + std::to_string(c), "a float64 array [T]", item.ptr());
+        }
+        if (static_cast<int64_t>(array.shape(0)) != T) {
+            throw nb::value_error(("numeric column " + std::to_string(c) + " has " +
+                                   std::to_string(array.shape(0)) + " values for " +
+                                   std::to_string(T) + " tokens.")
+                                      .c_str());
+        }
+        int64_t n = 0;
+        for (int64_t t = 0; t < T; t++) {
+            if (std::isfinite(static_cast<float>(array(t)))) continue;
+            while (batch.offsets[n + 1] <= t) n++;
+            throw nb::value_error(("numeric column " + std::to_string(c) + ", sentence " +
+                                   std::to_string(n) + ", token " +
+                                   std::to_string(t - batch.offsets[n]) +
+                                   ": expected a finite number "
+                                   "that fits 32 bits, found " +
+                                   std::to_string(array(t)) + ".")
+                                      .c_str());
+        }
+        batch.numeric.push_back(array.data());
+        held.push_back(item);
+    }
+}
+
+}  // namespace tagloom

@@ -1,0 +1,34 @@
+// Python strings to numbered words. All of this holds the GIL; what it makes can be read without
+// it, because a batch keeps a reference to every string whose bytes it uses.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/extract.hpp"
+
+namespace tagloom {
+
+// A program and the Python objects that it needs.
+struct PyProgram {
+    Program program;
+    std::vector<std::vector<nanobind::callable>> functions;  // [columns, python atoms]
+    std::vector<bool> needs_lowered, needs_punctuation;      // [columns]
+    nanobind::object category;                               // unicodedata.category, if needed
+};
+
+// A batch and references to the strings that it points to. Destroy it with the GIL held.
+struct PyBatch {
+    Batch batch;
+    std::vector<nanobind::object> held;
+
+    // columns: list over columns of list over sentences of list of str; numeric: list of float64
+    // arrays [T]. Tuples will do for lists. TypeError or ValueError says which sentence and token.
+    PyBatch(const PyProgram& program, nanobind::handle columns, nanobind::handle numeric);
+};
+
+}  // namespace tagloom

@@ -1,0 +1,131 @@
+// Templates turn the words of sentences into attributes.
+//
+//   a program    atoms and templates, as the template language compiled them
+//   a batch      the sentences of one call: words numbered per column, so that each distinct word
+//   is
+//                looked at once, however often it occurs
+//   encode       batch + index -> the ids of the attributes of every token (CSR)
+//
+// A template is lit_0 v_1 lit_1 ... v_n lit_n around the values v_i of its factors, an atom at an
+// offset each. At a token where some factor has no value it gives nothing; else it gives the
+// attribute whose name is the concatenation, with value 1, or with the value of its numeric column.
+// Most templates look at one word only (they are *local*): what they give is kept by word.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/index.hpp"
+#include "core/words.hpp"
+
+namespace tagloom {
+
+constexpr int32_t kFarthest = 1000;  // offset or column; sentences are padded by the largest offset
+
+struct Factor {
+    uint32_t atom;
+    int32_t offset;
+};
+
+struct Template {
+    std::vector<std::string> literals;  // [factors + 1]
+    std::vector<Factor> factors;
+    int32_t numeric = -1;  // column of its values; -1: the value is 1
+
+    // Derived by Program.
+    uint64_t start = 0;          // the fingerprint of lit_0
+    std::vector<uint64_t> then;  // [factors] hash_part of lit_1 ...
+    bool local = true;
+    int32_t column = 0, offset = 0;  // of a local template
+    uint32_t slot = 0;               // which of the local templates of its column
+};
+
+struct Program {
+    std::vector<Atom> atoms;
+    std::vector<Template> templates;
+    std::vector<std::string> before, after;  // [distance - 1] boundary strings; the last repeats
+
+    // Derived.
+    std::size_t columns = 1, numeric = 0;      // how many a batch must have
+    int32_t pad = 0;                           // the largest distance of an offset
+    std::vector<std::vector<uint32_t>> of;     // [columns] atoms of each column
+    std::vector<uint32_t> place;               // [atoms] where in `of`
+    std::vector<std::vector<uint32_t>> local;  // [columns] local templates of each column, by slot
+
+    // Derives what is to derive. Throws std::invalid_argument for parts that do not fit.
+    void prepare();
+};
+
+// One column of a batch.
+struct Column {
+    explicit Column(std::size_t tokens) : words(tokens) {}
+
+    Words words;
+    std::vector<int32_t> tokens;   // word numbers, each sentence with `pad` more on both sides
+    std::vector<uint64_t> hashes;  // [words, atoms of the column] filled by featurise()
+};
+
+struct Batch {
+    std::vector<int64_t> offsets;        // [N + 1] tokens of sentence n are offsets[n]:offsets[n+1]
+    std::vector<Column> columns;         // each with the boundary words first: see add_boundaries
+    std::vector<const double*> numeric;  // [T] each
+};
+
+// Gives the column words for the positions outside: numbers 0 .. pad-1 lie before the sentence,
+// nearest first, pad .. 2*pad-1 after it.
+void add_boundaries(const Program& program, Column& column);
+
+// Hashes the atoms of the words [first, last) of a column.
+void featurise(const Program& program, std::size_t c, Column& column, std::size_t first,
+               std::size_t last);
+void featurise(const Program& program, Batch& batch);  // all words of all columns
+
+// Folds the values of a template's factors into a fingerprint; kNone if one has no value.
+// hash_of(factor) -> kNone, kEmpty or a hash.
+template <class HashOf>
+uint64_t fingerprint(const Template& one, const HashOf& hash_of) {
+    uint64_t h = one.start;
+    for (std::size_t i = 0; i < one.factors.size(); i++) {
+        const uint64_t value = hash_of(one.factors[i]);
+        if (value == kNone) return kNone;
+        h = mix(mix(h, value), one.then[i]);
+    }
+    return Table::key(h);
+}
+// ... at a padded position, and of a local template at a word.
+inline uint64_t fingerprint_at(const Program& program, const Batch& batch, const Template& one,
+                               int64_t position) {
+    return fingerprint(one, [&](const Factor& factor) {
+        const auto c = static_cast<std::size_t>(program.atoms[factor.atom].column);
+        const Column& column = batch.columns[c];
+        const auto word = static_cast<std::size_t>(column.tokens[position + factor.offset]);
+        return column.hashes[word * program.of[c].size() + program.place[factor.atom]];
+    });
+}
+inline uint64_t fingerprint_of(const Program& program, const uint64_t* hashes,
+                               const Template& one) {
+    return fingerprint(one, [&](const Factor& f) { return hashes[program.place[f.atom]]; });
+}
+
+// Where token 0 of sentence n lies in the padded `tokens` of a column.
+inline int64_t padded(const Program& program, const Batch& batch, int64_t n) {
+    return batch.offsets[n] + program.pad * (2 * n + 1);
+}
+
+// Appends the name that a template makes at a padded position.
+void append_name(const Program& program, const Batch& batch, const Template& one, int64_t position,
+                 std::string& out);
+
+struct Encoded {
+    std::unique_ptr<int64_t[]> indptr;  // [T + 1]
+    std::unique_ptr<int32_t[]> ids;     // [indptr[T]]
+    std::unique_ptr<float[]> values;    // [indptr[T]]; null if no template is numeric
+};
+// With `grow`, new attributes are added to the index, in the order of tokens and templates; else
+// they are left out. Needs featurise().
+Encoded encode(const Program& program, const Batch& batch, const Table& table);
+Encoded encode(const Program& program, const Batch& batch, Index& grow);
+
+}  // namespace tagloom

@@ -1,0 +1,69 @@
+// Fingerprints: 64 bits that stand for the name of an attribute. A name is a list of parts (the
+// literals and values of a template), and its fingerprint folds the hashes of the parts that are
+// not empty, so a hash that was computed once per word serves every template. Two names share a
+// fingerprint by chance with probability 2^-64 each: about 3e-6 among ten million names. This is no
+// cryptographic hash; who wants two names to meet can make them meet, and loses only accuracy.
+//
+// Model files hold fingerprints: changing anything here needs a new version of the file format.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace tagloom {
+
+static_assert(std::endian::native == std::endian::little, "model files hold little-endian hashes");
+
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+constexpr uint64_t kEuler = 0xadf85458a2bb4a9b;   // fraction of e, in bits
+
+// A bijection in which every bit of x reaches every bit of the result.
+inline uint64_t scramble(uint64_t x) {
+    x = (x ^ x >> 32) * kGolden;
+    x = (x ^ x >> 29) * kEuler;
+    return x ^ x >> 32;
+}
+
+// What a value can be besides a hash; hash64 gives neither.
+constexpr uint64_t kNone = 0;   // no value
+constexpr uint64_t kEmpty = 1;  // the empty string, such as a flag that is true
+
+inline uint64_t load8(const char* p) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+    return word;
+}
+
+// One scramble for each eight bytes. The length is hashed too, so zero bytes count.
+inline uint64_t hash64(std::string_view s) {
+    const char* p = s.data();
+    std::size_t n = s.size();
+    uint64_t h = n * kGolden;
+    for (; n > 8; n -= 8, p += 8) h = scramble(h ^ load8(p));
+    uint64_t word = 0;
+    if (n == 8 || s.size() >= 8) {
+        word = load8(p + n - 8);  // overlaps what went before, which does no harm
+    } else if (n >= 4) {
+        uint32_t low, high;
+        std::memcpy(&low, p, 4);
+        std::memcpy(&high, p + n - 4, 4);
+        word = low | uint64_t{high} << 32;
+    } else if (n > 0) {
+        const auto byte = [p](std::size_t i) { return uint64_t{static_cast<uint8_t>(p[i])}; };
+        word = byte(0) | byte(n / 2) << 8 | byte(n - 1) << 16;
+    }
+    h = scramble(h ^ word);
+    return h > kEmpty ? h : h + 2;
+}
+
+// Folds one more part, given by its hash, into a fingerprint. kEmpty leaves it as it is.
+constexpr uint64_t kSeed = kEuler;
+inline uint64_t mix(uint64_t h, uint64_t part) { return part == kEmpty ? h : scramble(h ^ part); }
+
+// The hash of a part that may be empty.
+inline uint64_t hash_part(std::string_view s) { return s.empty() ? kEmpty : hash64(s); }
+
+}  // namespace tagloom

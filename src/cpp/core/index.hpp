@@ -1,0 +1,120 @@
+// Numbers the attributes: fingerprint -> id in [0, size), by open addressing with linear probing.
+//
+//   keys [capacity]  fingerprints, 0 where a slot is empty      capacity is a power of two
+//   ids  [capacity]  the number of the attribute in that slot
+//
+// A Table is those two arrays and is only read; an Index owns one and lets it grow, remembering
+// each attribute's name and how often it was added. Tables are shared: whoever holds a copy keeps
+// what it saw, because a growing Index first makes its own copy of a table that others hold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/hash.hpp"
+
+namespace tagloom {
+
+struct Table {
+    const uint64_t* keys = nullptr;  // [mask + 1]
+    const uint32_t* ids = nullptr;   // [mask + 1]
+    uint64_t mask = 0;
+    std::size_t size = 0;               // attributes; at most mask, so that a probe ends
+    std::shared_ptr<const void> owner;  // of both arrays
+
+    // The fingerprint 0 would look like an empty slot.
+    static uint64_t key(uint64_t fingerprint) { return fingerprint ? fingerprint : 1; }
+
+    // The number of an attribute, -1 if it has none.
+    int32_t find(uint64_t fingerprint) const {
+        const uint64_t wanted = key(fingerprint);
+        for (uint64_t slot = wanted & mask;; slot = (slot + 1) & mask) {
+            if (keys[slot] == wanted) return static_cast<int32_t>(ids[slot]);
+            if (keys[slot] == 0) return -1;
+        }
+    }
+
+    // Asks memory for the slot that find() will read, some 50 ns ahead of it.
+    void prefetch(uint64_t fingerprint) const {
+        __builtin_prefetch(keys + (fingerprint & mask));
+        __builtin_prefetch(ids + (fingerprint & mask));
+    }
+
+    // Why these arrays cannot be a table, empty if they can: for arrays from a file. Where a key
+    // sits is not checked; one in a wrong place is merely not found.
+    static std::string fault(const uint64_t* keys, std::size_t n_keys, const uint32_t* ids,
+                             std::size_t n_ids, std::size_t size);
+};
+
+class Index {
+  public:
+    static constexpr std::size_t max_size = 0x7fffffff;  // ids are also held as int32
+
+    Index();
+    explicit Index(Table table) : table_(std::move(table)) {}  // cannot grow: it knows no names
+    // A copy of the table that can grow; blob[offsets[i], offsets[i + 1]) is the name of id i.
+    Index(const Table& table, std::string blob, std::vector<int64_t> offsets);
+
+    std::size_t size() const { return table_.size; }
+    const Table& table() const { return table_; }
+    bool can_grow() const { return !offsets_.empty(); }
+    const std::vector<int64_t>& counts() const { return counts_; }    // [size] additions of each
+    const std::string& names() const { return names_; }               // one after another, UTF-8
+    const std::vector<int64_t>& offsets() const { return offsets_; }  // [size + 1] into names
+
+    // The number of an attribute, a new one if it has none yet; counts one more occurrence of it.
+    // `make_name(std::string& out)` appends the readable name to `out`; it is called for new
+    // attributes only. For several parts, fingerprint = fold of mix() over their hash_part() from
+    // kSeed on (hash.hpp). Not for use by two threads at once; needs can_grow().
+    template <class MakeName>
+    int32_t add(uint64_t fingerprint, const MakeName& make_name) {
+        const uint64_t wanted = Table::key(fingerprint);
+        uint64_t slot = wanted & table_.mask;
+        for (; table_.keys[slot] != 0; slot = (slot + 1) & table_.mask) {
+            if (table_.keys[slot] == wanted) {
+                counts_[table_.ids[slot]]++;
+                return static_cast<int32_t>(table_.ids[slot]);
+            }
+        }
+        if (table_.size >= limit_ || !own_) slot = make_room(wanted);
+        const auto id = static_cast<uint32_t>(table_.size++);
+        slots_->keys[slot] = wanted;
+        slots_->ids[slot] = id;
+        make_name(names_);
+        offsets_.push_back(static_cast<int64_t>(names_.size()));
+        counts_.push_back(1);
+        return static_cast<int32_t>(id);
+    }
+    // Counts one more occurrence of an id that add() returned.
+    void count(int32_t id) { counts_[static_cast<std::size_t>(id)]++; }
+
+    // Call before the first add() and after handing out table(): finds out whether the arrays are
+    // held by others too.
+    void begin_growing();
+
+    // Only the attributes with mask[id], renumbered in their old order. mask is [size].
+    Index keep(const bool* mask) const;
+
+  private:
+    struct Slots {
+        std::vector<uint64_t> keys;
+        std::vector<uint32_t> ids;
+    };
+    void rebuild(std::size_t capacity);
+    uint64_t make_room(uint64_t wanted);  // -> an empty slot for `wanted`
+
+    Table table_;
+    std::shared_ptr<Slots> slots_;  // what table_ points to, where it can grow
+    bool own_ = true;               // nobody else holds slots_
+    std::size_t limit_ = 0;         // the table grows beyond this many attributes
+    std::string names_;
+    std::vector<int64_t> offsets_, counts_;
+};
+
+}  // namespace tagloom

@@ -1,0 +1,305 @@
+#include "core/lbfgs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/threads.hpp"
+
+namespace tagloom {
+namespace {
+
+constexpr int64_t kPiece = 2048;     // the history's share of it stays in the cache
+constexpr double kDecrease = 1e-4;   // Wolfe: the loss falls by this part of the slope at least
+constexpr double kCurvature = 0.9;   // and the slope flattens to this part of itself
+constexpr int64_t kMostTrials = 20;  // of a line search
+constexpr int64_t kWorthThreads = 200'000;
+
+// Eight sums side by side, which compilers turn into vectors.
+template <class A, class B>
+double dot(const A* a, const B* b, int64_t n) {
+    double sum[8] = {};
+    int64_t j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int w = 0; w < 8; ++w) sum[w] += static_cast<double>(a[j + w]) * b[j + w];
+    for (; j < n; ++j) sum[0] += static_cast<double>(a[j]) * b[j];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+
+// The minimum of the cubic through two points with slopes, kept well inside the interval.
+double cubic_minimum(double a, double fa, double da, double b, double fb, double db) {
+    const double low = std::min(a, b), high = std::max(a, b), width = high - low;
+    double x = 0.5 * (a + b);
+    if (std::isfinite(fb) && std::isfinite(db)) {
+        const double d1 = da + db - 3 * (fa - fb) / (a - b);
+        const double square = d1 * d1 - da * db;
+        if (square >= 0) {
+            const double d2 = (b > a ? 1 : -1) * std::sqrt(square);
+            x = b - (b - a) * (db + d2 - d1) / (db - da + 2 * d2);
+        }
+    }
+    if (!std::isfinite(x)) x = 0.5 * (a + b);
+    return std::clamp(x, low + 0.1 * width, high - 0.1 * width);
+}
+
+}  // namespace
+
+Lbfgs::Lbfgs(const Problem& problem_, Penalty penalty_, int64_t memory_)
+    : memory(memory_), problem(problem_), penalty(penalty_), n(problem_.n_weights()) {
+    for (auto* vector : {&state.theta, &state.grad, &trial, &trial_grad, &direction})
+        vector->assign(n, 0.0);
+}
+
+std::vector<double> Lbfgs::add_pieces(
+    int64_t columns, int64_t threads,
+    const std::function<void(int64_t lo, int64_t hi, double* sums)>& piece) const {
+    const int64_t pieces = (n + kPiece - 1) / kPiece;
+    std::vector<double> partial(pieces * columns, 0.0), total(columns, 0.0);
+    parallel_for(pieces, n < kWorthThreads ? 1 : threads, [&](int64_t p, int64_t) {
+        piece(p * kPiece, std::min(n, (p + 1) * kPiece), partial.data() + p * columns);
+    });
+    for (int64_t p = 0; p < pieces; ++p)
+        for (int64_t c = 0; c < columns; ++c) total[c] += partial[p * columns + c];
+    return total;
+}
+
+// The loss with penalties; grad is the gradient of its smooth part.
+double Lbfgs::evaluate(const std::vector<double>& theta, std::vector<double>& grad,
+                       int64_t threads) {
+    const double loss = problem.evaluate(theta.data(), grad.data(), threads);
+    const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
+        sum[0] = dot(theta.data() + lo, theta.data() + lo, hi - lo);
+        for (int64_t j = lo; j < hi; ++j) {
+            sum[1] += std::abs(theta[j]);
+            grad[j] += 2 * penalty.l2 * theta[j];
+        }
+    });
+    return loss + penalty.l2 * sums[0] + (penalty.l1 > 0 ? penalty.l1 * sums[1] : 0);
+}
+
+// The slope of F in one weight. At 0, where |theta| has none, it is that of the side on which F
+// falls, or 0 if it falls on neither.
+double Lbfgs::pseudo_gradient(double theta, double grad) const {
+    if (penalty.l1 == 0) return grad;
+    if (theta != 0) return grad + penalty.l1 * sign(theta);
+    return grad > penalty.l1 ? grad - penalty.l1 : grad < -penalty.l1 ? grad + penalty.l1 : 0;
+}
+
+void Lbfgs::forget() {
+    state.s.clear();
+    state.y.clear();
+    state.sy.clear();
+    state.yy.clear();
+    state.s_dot_grad.clear();
+    state.y_dot_grad.clear();
+}
+
+Iteration Lbfgs::step(int64_t threads) {
+    Iteration iteration;
+    if (!state.evaluated) {
+        for (int64_t j = 0; j < n; ++j)
+            if (!problem.is_free(j)) state.theta[j] = 0;
+        forget();
+        state.loss = evaluate(state.theta, state.grad, threads);
+        state.evaluated = true;
+        ++iteration.evaluations;
+    }
+    find_direction(threads);
+    iteration.moved = grad_norm > 0 && search(state.pairs() == 0, iteration, threads);
+    if (!iteration.moved && grad_norm > 0 && state.pairs() > 0) {
+        forget();  // the history misleads: once more along the gradient
+        find_direction(threads);
+        iteration.moved = search(true, iteration, threads);
+    }
+    if (iteration.moved) remember(iteration.loss, threads);
+    const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
+        const double* theta = state.theta.data();
+        sum[0] = dot(theta + lo, theta + lo, hi - lo);
+        for (int64_t j = lo; j < hi; ++j) {
+            const double g = pseudo_gradient(theta[j], state.grad[j]);
+            sum[1] += g * g;
+        }
+    });
+    iteration.loss = state.loss;
+    iteration.norm = std::sqrt(sums[0]);
+    iteration.grad_norm = std::sqrt(sums[1]);
+    return iteration;
+}
+
+// direction = -H * pseudo-gradient: the two loops of L-BFGS on coefficients alone, which say how
+// much of each s, y and of the gradient is in it; then the sum.
+void Lbfgs::find_direction(int64_t threads) {
+    const int64_t k = state.pairs();
+    std::vector<double> of_s(k, 0.0), of_y(k, 0.0), alpha(k, 0.0);
+    double of_grad = -1;
+    for (int64_t i = k - 1; i >= 0; --i) {  // q -= alpha_i y_i
+        double sq = of_grad * state.s_dot_grad[i];
+        for (int64_t j = 0; j < k; ++j) sq += of_y[j] * state.sy[i * k + j];
+        alpha[i] = sq / state.sy[i * k + i];
+        of_y[i] -= alpha[i];
+    }
+    if (k > 0) {
+        const double scale = state.sy[k * k - 1] / state.yy[k * k - 1];
+        of_grad *= scale;
+        for (double& c : of_y) c *= scale;
+    }
+    for (int64_t i = 0; i < k; ++i) {  // q += (alpha_i - beta) s_i
+        double yq = of_grad * state.y_dot_grad[i];
+        for (int64_t j = 0; j < k; ++j)
+            yq += of_y[j] * state.yy[i * k + j] + of_s[j] * state.sy[j * k + i];
+        of_s[i] += alpha[i] - yq / state.sy[i * k + i];
+    }
+    const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
+        double grad[kPiece];
+        double* d = direction.data();
+        for (int64_t j = lo; j < hi; ++j) {
+            grad[j - lo] = pseudo_gradient(state.theta[j], state.grad[j]);
+            d[j] = of_grad * grad[j - lo];
+        }
+        for (int64_t i = 0; i < k; ++i) {
+            const float *s = state.s[i].data(), *y = state.y[i].data();
+            for (int64_t j = lo; j < hi; ++j) d[j] += of_s[i] * s[j] + of_y[i] * y[j];
+        }
+        if (penalty.l1 > 0)  // never against the pseudo-gradient
+            for (int64_t j = lo; j < hi; ++j) d[j] = d[j] * grad[j - lo] < 0 ? d[j] : 0;
+        sum[0] = dot(d + lo, grad, hi - lo);
+        sum[1] = dot(grad, grad, hi - lo);
+    });
+    slope = sums[0];
+    grad_norm = std::sqrt(sums[1]);
+}
+
+// Finds a step that satisfies the Wolfe conditions (with l1: sufficient decrease inside the
+// orthant) and leaves it in trial, trial_grad and iteration.loss; false if there is none.
+bool Lbfgs::search(bool first, Iteration& iteration, int64_t threads) {
+    if (!(slope < 0)) return false;
+    // Differences below this are rounding errors of the loss.
+    const double noise = (problem.float32 ? 1e-7 : 1e-14) * std::abs(state.loss);
+    const double f0 = state.loss, d0 = slope;
+    double derivative = 0, decrease = 0;
+    auto at = [&](double a) {
+        const auto moved = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
+            for (int64_t j = lo; j < hi; ++j) {
+                const double theta = state.theta[j];
+                trial[j] = theta + a * direction[j];
+                if (penalty.l1 == 0) continue;
+                const double grad = pseudo_gradient(theta, state.grad[j]);
+                const double orthant = theta != 0 ? sign(theta) : -sign(grad);
+                if (trial[j] * orthant <= 0) trial[j] = 0;
+                sum[0] += grad * (trial[j] - theta);
+            }
+        });
+        const double loss = evaluate(trial, trial_grad, threads);
+        ++iteration.evaluations;
+        derivative =
+            penalty.l1 > 0 ? 0 : add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
+                sum[0] = dot(trial_grad.data() + lo, direction.data() + lo, hi - lo);
+            })[0];
+        decrease = kDecrease * (penalty.l1 > 0 ? moved[0] : a * d0);
+        iteration.loss = loss;
+        return loss;
+    };
+
+    double a = first ? 1 / grad_norm : 1;
+    if (penalty.l1 > 0) {
+        for (int64_t i = 0; i < kMostTrials; ++i, a *= 0.5) {
+            const double f = at(a);
+            if (f <= f0 + decrease + noise && decrease < 0) return true;
+        }
+        return false;
+    }
+
+    // [low, high] brackets a good step once high is known; low is the best so far.
+    double low = 0, f_low = f0, d_low = d0;
+    double high = std::numeric_limits<double>::infinity(), f_high = 0, d_high = 0;
+    for (int64_t i = 0; i < kMostTrials; ++i) {
+        const double f = at(a);
+        if (!(f <= f0 + decrease + noise) || (low > 0 && f > f_low + noise)) {
+            high = a, f_high = f, d_high = derivative;
+        } else {
+            if (std::abs(derivative) <= -kCurvature * d0) return true;
+            if (derivative * (std::isfinite(high) ? high - low : 1) >= 0)
+                high = low, f_high = f_low, d_high = d_low;
+            low = a, f_low = f, d_low = derivative;
+        }
+        if (std::isfinite(high)) {
+            if (std::abs(high - low) <= 1e-12 * std::max(high, low)) break;
+            a = cubic_minimum(low, f_low, d_low, high, f_high, d_high);
+        } else {
+            a *= 4;
+        }
+    }
+    if (low == 0) return false;
+    at(low);  // no Wolfe step, but lower than where we were
+    return true;
+}
+
+// Makes trial the new theta, and extends the history and its table of dot products.
+void Lbfgs::remember(double loss, int64_t threads) {
+    std::swap(state.theta, trial);
+    std::swap(state.grad, trial_grad);
+    state.loss = loss;
+    const std::vector<double>&before = trial, &grad_before = trial_grad;
+    if (memory == 0) return;
+    if (state.pairs() == memory) {  // the oldest pair goes, its memory is used again
+        const int64_t k = memory;
+        std::rotate(state.s.begin(), state.s.begin() + 1, state.s.end());
+        std::rotate(state.y.begin(), state.y.begin() + 1, state.y.end());
+        for (auto* table : {&state.sy, &state.yy})
+            for (int64_t i = 0; i + 1 < k; ++i)
+                for (int64_t j = 0; j + 1 < k; ++j)
+                    (*table)[i * k + j] = (*table)[(i + 1) * k + j + 1];
+    } else {
+        const int64_t k = state.pairs() + 1;
+        state.s.emplace_back(n);
+        state.y.emplace_back(n);
+        for (auto* table : {&state.sy, &state.yy}) {
+            std::vector<double> wider(k * k, 0.0);
+            for (int64_t i = 0; i + 1 < k; ++i)
+                for (int64_t j = 0; j + 1 < k; ++j) wider[i * k + j] = (*table)[i * (k - 1) + j];
+            *table = std::move(wider);
+        }
+    }
+    const int64_t k = state.pairs();
+    const auto sums = add_pieces(5 * k, threads, [&](int64_t lo, int64_t hi, double* sum) {
+        float *s = state.s.back().data(), *y = state.y.back().data();
+        double grad[kPiece];
+        for (int64_t j = lo; j < hi; ++j) {
+            s[j] = static_cast<float>(state.theta[j] - before[j]);
+            y[j] = static_cast<float>(state.grad[j] - grad_before[j]);
+            grad[j - lo] = pseudo_gradient(state.theta[j], state.grad[j]);
+        }
+        for (int64_t i = 0; i < k; ++i) {
+            const float *si = state.s[i].data() + lo, *yi = state.y[i].data() + lo;
+            sum[i] = dot(si, y + lo, hi - lo);
+            sum[k + i] = dot(yi, s + lo, hi - lo);
+            sum[2 * k + i] = dot(yi, y + lo, hi - lo);
+            sum[3 * k + i] = dot(si, grad, hi - lo);
+            sum[4 * k + i] = dot(yi, grad, hi - lo);
+        }
+    });
+    for (int64_t i = 0; i < k; ++i) {
+        state.sy[i * k + k - 1] = sums[i];
+        state.sy[(k - 1) * k + i] = sums[k + i];
+        state.yy[i * k + k - 1] = state.yy[(k - 1) * k + i] = sums[2 * k + i];
+    }
+    state.s_dot_grad.assign(sums.begin() + 3 * k, sums.begin() + 4 * k);
+    state.y_dot_grad.assign(sums.begin() + 4 * k, sums.end());
+    // Without curvature along s (OWL-QN does not see to it) the pair would spoil the direction.
+    if (state.sy[k * k - 1] > 1e-12 * state.yy[k * k - 1]) return;
+    for (auto* table : {&state.sy, &state.yy}) {
+        std::vector<double> narrower;
+        for (int64_t i = 0; i + 1 < k; ++i)
+            narrower.insert(narrower.end(), table->begin() + i * k, table->begin() + i * k + k - 1);
+        *table = std::move(narrower);
+    }
+    state.s.pop_back();
+    state.y.pop_back();
+    state.s_dot_grad.pop_back();
+    state.y_dot_grad.pop_back();
+}
+
+}  // namespace tagloom

@@ -1,0 +1,122 @@
+// Encoded sentences with their gold labels, laid out for learning a linear chain model.
+//
+//   theta = [node rows][edge rows][trans Y*Y, from -> to][start Y][stop Y]
+//
+// Node rows hold one weight for each label that an attribute was seen with, or one for every label;
+// edge rows the same over pairs of labels, column y_prev * Y + y. An attribute that was seen with
+// at least a quarter of the labels has a *full* row, whose unseen entries are masked: they are not
+// free and stay exactly zero. Full rows are fast to add, the others are small.
+//
+// Sentences are copied in the order in which they are worked on: a few shards, whose sums are added
+// in a fixed order so that every bit is the same for any number of threads; inside a shard by
+// length, because lanes want company of their length; then cut into blocks that stay in the cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/rows.hpp"
+
+namespace tagloom {
+
+// Attributes of token t are ids[indptr[t]] .. ids[indptr[t + 1]].
+struct Attributes {
+    const int64_t* indptr = nullptr;  // [T + 1]; null: there are none
+    const int32_t* ids = nullptr;
+    const float* values = nullptr;  // null: all are 1
+    int64_t nnz = 0;                // length of ids
+    int64_t n = 0;                  // number of attributes
+    // Pairs that get a weight whether they were seen here or not: what is known from elsewhere.
+    const int32_t* known = nullptr;        // [n_known] attributes
+    const uint16_t* known_cols = nullptr;  // [n_known]
+    int64_t n_known = 0;
+};
+
+struct Examples {
+    int64_t N, T, Y;
+    const int64_t* offsets;  // [N + 1]
+    Attributes nodes, edges;
+    const int32_t* gold;    // [T]
+    const double* weight;   // [N] or null
+    bool all_combinations;  // a weight for every label, seen or not
+    bool boundaries;        // start and stop weights
+    bool float32;           // arithmetic of scores and marginals; sums are always double
+};
+
+// Weights of the attributes, row after row.
+struct Rows {
+    int64_t width = 0;             // columns of a full row
+    std::vector<int64_t> ptr{0};   // [A + 1] row of attribute a
+    std::vector<uint16_t> cols;    // [W]
+    std::vector<uint8_t> is_free;  // [W] false for the unseen entries of a full row
+
+    int64_t size() const { return static_cast<int64_t>(cols.size()); }
+    bool is_full(int64_t a) const { return ptr[a + 1] - ptr[a] == width; }
+};
+
+// The Lists of rows.hpp with their memory, in the order of work.
+struct OwnedLists {
+    std::vector<int64_t> full_ptr, single_ptr;
+    std::vector<uint32_t> full, single;
+    std::vector<uint16_t> column;
+    std::vector<float> full_value, single_value;
+    bool valued = false;
+
+    Lists view() const {
+        return {full_ptr.data(),
+                single_ptr.data(),
+                full.data(),
+                single.data(),
+                column.data(),
+                valued ? full_value.data() : nullptr,
+                valued ? single_value.data() : nullptr};
+    }
+};
+
+class Problem {
+  public:
+    explicit Problem(const Examples& examples);  // std::invalid_argument for what does not fit
+    ~Problem();
+
+    // sum_i weight_i * (log_z_i - score of the gold path_i) and its gradient (null: not wanted),
+    // overwritten; masked entries are zero. Safe to call from many threads, one at a time.
+    double evaluate(const double* theta, double* grad, int64_t threads) const;
+
+    int64_t n_weights() const { return stop_at + (boundaries ? Y : 0); }
+    bool is_free(int64_t weight) const { return mask[weight]; }
+
+    int64_t N, T, Y;
+    bool boundaries, float32;
+    Rows nodes, edges;                              // no rows without edge attributes
+    int64_t edges_at, trans_at, start_at, stop_at;  // where the parts of theta begin
+    std::vector<uint8_t> mask;                      // [n_weights] free weights
+    std::vector<int64_t> order;                     // [N] sentence at each place of work
+    std::vector<int64_t> starts;                    // [N + 1] its first token
+    std::vector<int32_t> gold;                      // [T] in the order of work
+    std::vector<double> weight;                     // [N] in the order of work
+    OwnedLists node_lists, edge_lists;
+
+  private:
+    template <class In>
+    struct Workspace;
+    template <class In>
+    struct Worker;
+    template <class In>
+    double run(std::unique_ptr<Workspace<In>>& space, const double* theta, double* grad,
+               int64_t threads) const;
+    template <class In>
+    double run_block(const Workspace<In>& space, Worker<In>& worker, const double* theta,
+                     int64_t block, double* grad, double* counts) const;
+
+    std::vector<int64_t> blocks;   // block b is sentences blocks[b] .. blocks[b + 1]
+    std::vector<int64_t> shards;   // shard k is blocks shards[k] .. shards[k + 1]
+    std::vector<int64_t> reach;    // [K] one past the last weight of a row that shard k touches
+    std::vector<double> observed;  // [Y * Y + 2 * Y] transitions, starts, stops of the gold paths
+    mutable std::mutex mutex;      // of the workspaces
+    mutable std::unique_ptr<Workspace<float>> space32;
+    mutable std::unique_ptr<Workspace<double>> space64;
+};
+
+}  // namespace tagloom

@@ -1,0 +1,492 @@
+#include "core/online.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "core/automaton.hpp"
+#include "core/dispatch.hpp"
+
+namespace tagloom {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// AdaGrad's sums of squares begin here: the first steps of rare weights are then about as long as
+// their gradients, not eta whatever the gradient.
+constexpr double kFirstSquare = 0.1;
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// One sentence at a time through the kernels, with scratch memory that is used again.
+template <class In>
+class Chain {
+  public:
+    explicit Chain(int64_t Y_)
+        : Y(Y_), stride(round_up(Y_, 8)), scores(Y * stride, -kInfinity), start(Y), stop(Y) {
+        probs.resize(Y * stride);
+        probs_stop.resize(round_up(Y, 8));
+        row.resize(Y + 8);
+        matrix.resize(Y * stride);
+        automaton.Y = Y;
+        for (int32_t y = 0; y < Y; ++y) {
+            automaton.label.push_back(y);
+            for (int32_t y_prev = 0; y_prev < Y; ++y_prev) {
+                automaton.src.push_back(y_prev);
+                automaton.dst.push_back(y);
+            }
+        }
+        automaton.score.resize(Y * Y);
+        automaton.index();
+    }
+
+    // tail is [trans Y*Y][start Y][stop Y], the last two only with boundaries.
+    void set(const double* tail, bool boundaries) {
+        for (int64_t y = 0; y < Y; ++y) std::copy_n(tail + y * Y, Y, &scores[y * stride]);
+        if (!boundaries) return;
+        std::copy_n(tail + Y * Y, Y, start.begin());
+        std::copy_n(tail + Y * Y + Y, Y, stop.begin());
+    }
+
+    // log_z; marginals [T, Y], pairs [T, Y, Y] with edge, counts [Y*Y + 2*Y] += weight * expected.
+    double sum(const In* emit, const In* edge, int64_t T, double weight, In* marginals, In* pairs,
+               double* counts) {
+        double log_z = 0;
+        bool ok = false;
+        double offset = 0, stop_offset = 0;
+        const double range = std::max(exponentials(scores, probs, Y, offset),
+                                      exponentials(stop, probs_stop, 1, stop_offset));
+        if (range <= 300) {  // beyond, probabilities may underflow; see core/dense.cpp
+            const int64_t width = Y + 8;
+            grow(memory, (T + 2) * width);
+            own_counts.assign(Y * Y + 2 * Y, 0.0);
+            const Moves<double> moves{Y,
+                                      1,
+                                      1,
+                                      stride,
+                                      edge ? scores.data() : probs.data(),
+                                      start.data(),
+                                      probs_stop.data()};
+            OneSum<In> task{};
+            task.moves = &moves;
+            task.offsets = {&offset, stop_offset};
+            task.guard = edge;
+            task.emit = emit;
+            task.edge = edge;
+            task.T = T;
+            task.weight = weight;
+            task.backward = true;
+            task.alpha = memory.data();
+            task.beta = task.alpha + T * width;
+            task.b = task.beta + width;
+            task.row = row.data();
+            task.matrix = matrix.data();
+            task.log_z = &log_z;
+            task.ok = &ok;
+            task.expected = {marginals, pairs, own_counts.data(), own_counts.data() + Y * Y,
+                             own_counts.data() + Y * Y + Y};
+            if constexpr (sizeof(In) == 4)
+                kernels().one_sum_f32(task);
+            else
+                kernels().one_sum_f64(task);
+            if (ok) {
+                for (int64_t j = 0; j < Y * Y + 2 * Y; ++j) counts[j] += own_counts[j];
+                return log_z;
+            }
+        }
+        own_counts.assign(Y * Y, 0.0);
+        for (int64_t m = 0; m < Y * Y; ++m) automaton.score[m] = scores[m % Y * stride + m / Y];
+        automaton.start = start;
+        automaton.stop = stop;
+        const AutomatonExpected<In> expected{marginals, pairs, own_counts.data(), counts + Y * Y,
+                                             counts + Y * Y + Y};
+        log_z = expectations(automaton, Sequence<In>{emit, edge, T}, weight, expected);
+        for (int64_t m = 0; m < Y * Y; ++m) counts[m % Y * Y + m / Y] += own_counts[m];
+        return log_z;
+    }
+
+    // path [T]; -1 throughout if no path has a score.
+    void viterbi(const In* emit, const In* edge, int64_t T, int32_t* path) {
+        const int64_t width = Y + 8;
+        const Moves<double> moves{Y, 1, 1, stride, scores.data(), start.data(), stop.data()};
+        OneViterbi<In> task{};
+        task.moves = &moves;
+        task.emit = emit;
+        task.edge = edge;
+        task.T = T;
+        task.block = std::clamp<int64_t>(T, 2, 1024);
+        const int64_t checkpoints = (T + task.block - 1) / task.block;
+        grow(memory, (task.block + checkpoints) * width);
+        task.alpha = memory.data();
+        task.checkpoints = task.alpha + task.block * width;
+        task.row = row.data();
+        task.matrix = matrix.data();
+        task.path = path;
+        if constexpr (sizeof(In) == 4)
+            kernels().one_viterbi_f32(task);
+        else
+            kernels().one_viterbi_f64(task);
+    }
+
+    double path_score(const In* emit, const In* edge, int64_t T, const int32_t* path) const {
+        double score = start[path[0]] + stop[path[T - 1]];
+        for (int64_t t = 0; t < T; ++t) {
+            score += emit[t * Y + path[t]];
+            if (t == 0) continue;
+            score += scores[path[t - 1] * stride + path[t]];
+            if (edge) score += edge[(t * Y + path[t - 1]) * Y + path[t]];
+        }
+        return score;
+    }
+
+  private:
+    template <class T>
+    static void grow(std::vector<T>& vector, int64_t size) {
+        if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
+    }
+    // exp(x - offset) with offset the largest; returns the range of the scores. The padding of a
+    // row is -inf and becomes 0.
+    double exponentials(const std::vector<double>& x, std::vector<double>& probs_, int64_t rows,
+                        double& offset) const {
+        double low = kInfinity, high = -kInfinity;
+        for (int64_t r = 0; r < rows; ++r)
+            for (int64_t c = 0; c < Y; ++c) {
+                low = std::min(low, x[r * stride + c]);
+                high = std::max(high, x[r * stride + c]);
+            }
+        for (size_t j = 0; j < x.size(); ++j) probs_[j] = x[j] - high;
+        kernels().exp(probs_.data(), x.size());
+        offset = high;
+        return high - low;
+    }
+
+    int64_t Y, stride;
+    std::vector<double> scores;             // [Y, stride] of transitions, padded with -inf
+    std::vector<double> start, stop;        // [Y]
+    std::vector<double> probs, probs_stop;  // exp(score - offset)
+    std::vector<double> row, matrix, memory, own_counts;
+    Automaton automaton;
+};
+
+template <class In>
+class OnlineOf final : public Online {
+  public:
+    OnlineOf(const Problem& problem_, const OnlineOptions& options_)
+        : problem(problem_),
+          options(options_),
+          W(problem.trans_at),
+          tail_size(problem.n_weights() - W),
+          chain(problem.Y) {
+        weights.assign(W + kRowSlack, In(0));
+        tail.assign(tail_size + kRowSlack, 0.0);
+        if (options.rule != Rule::perceptron) {
+            squares.resize(W + kRowSlack);
+            tail_squares.resize(tail_size + kRowSlack);
+            last.resize(W + kRowSlack);
+            const bool adagrad = options.rule == Rule::adagrad;
+            const double free = adagrad ? kFirstSquare : 1, masked = adagrad ? kInfinity : 0;
+            for (int64_t j = 0; j < W; ++j)
+                squares[j] = static_cast<In>(problem.mask[j] ? free : masked);
+            for (int64_t j = 0; j < tail_size; ++j)
+                tail_squares[j] = problem.mask[W + j] ? free : masked;
+        }
+        if (options.average) sums.assign(problem.n_weights() + kRowSlack, 0.0);
+        place.resize(problem.N);
+        for (int64_t i = 0; i < problem.N; ++i) place[problem.order[i]] = i;
+        horizon.resize(problem.N + 1);
+    }
+
+    Epoch epoch(const int64_t* permutation) override {
+        const int64_t N = problem.N;
+        std::fill(last.begin(), last.end(), 0);
+        tail_last = 0;
+        // AdaGrad's penalty is counted in steps, each weight having a rate of its own; that of SGD
+        // in steps times their rates.
+        if (options.rule == Rule::adagrad)
+            for (int64_t i = 0; i <= N; ++i) horizon[i] = double(i);
+        else
+            for (int64_t i = 0; i < N; ++i) horizon[i + 1] = horizon[i] + rate(i);
+        averaging = options.average && epochs >= options.average_from;
+        Epoch result;
+        for (int64_t i = 0; i < N; ++i) {
+            now = i;
+            learn(place[permutation[i]], result);
+            if (averaging) ++averaged;
+        }
+        catch_up();
+        ++epochs;
+        return result;
+    }
+
+    std::vector<double> theta() const override {
+        std::vector<double> theta = current();
+        if (averaged > 0)
+            for (size_t j = 0; j < theta.size(); ++j) theta[j] -= sums[j] / double(averaged);
+        return theta;
+    }
+
+    OnlineState state() const override {
+        OnlineState out;
+        out.theta = current();
+        out.squares.assign(squares.begin(), squares.end());
+        if (!squares.empty()) {
+            out.squares.resize(W);
+            out.squares.insert(out.squares.end(), tail_squares.begin(),
+                               tail_squares.begin() + tail_size);
+        }
+        out.sums = sums;
+        if (!sums.empty()) out.sums.resize(problem.n_weights());
+        out.epochs = epochs;
+        out.averaged = averaged;
+        return out;
+    }
+
+    void restore(const OnlineState& from) override {
+        const size_t n = problem.n_weights();
+        if (from.theta.size() != n || from.squares.size() != (squares.empty() ? 0 : n) ||
+            from.sums.size() != (sums.empty() ? 0 : n) || from.epochs < 0 || from.averaged < 0 ||
+            (from.averaged > 0 && sums.empty()))
+            throw std::invalid_argument(
+                "the state is of another problem, or of an optimiser with other options");
+        for (int64_t j = 0; j < W; ++j)
+            weights[j] = problem.mask[j] ? static_cast<In>(from.theta[j]) : In(0);
+        for (int64_t j = 0; j < tail_size; ++j)
+            tail[j] = problem.mask[W + j] ? from.theta[W + j] : 0.0;
+        for (int64_t j = 0; j < W && !squares.empty(); ++j)
+            squares[j] = static_cast<In>(from.squares[j]);
+        for (int64_t j = 0; j < tail_size && !squares.empty(); ++j)
+            tail_squares[j] = from.squares[W + j];
+        std::copy(from.sums.begin(), from.sums.end(), sums.begin());
+        epochs = from.epochs;
+        averaged = from.averaged;
+    }
+
+  private:
+    std::vector<double> current() const {
+        std::vector<double> theta(weights.begin(), weights.begin() + W);
+        theta.insert(theta.end(), tail.begin(), tail.begin() + tail_size);
+        return theta;
+    }
+
+    double rate(int64_t i) const {
+        if (options.rule != Rule::sgd) return options.eta;
+        return options.eta / (1 + options.decay * (double(epochs) + double(i) / problem.N));
+    }
+    double lambda() const { return 2 * options.l2 / std::max<int64_t>(problem.N, 1); }
+
+    void learn(int64_t sentence, Epoch& result) {
+        const int64_t Y = problem.Y, first = problem.starts[sentence];
+        const int64_t T = problem.starts[sentence + 1] - first;
+        if (T == 0) return;
+        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        grow(emit, T * Y);
+        grow(row, (with_edges ? Y * Y : Y) + kRowSlack);
+        add_up(problem.node_lists, first, T, Y, emit.data());
+        if (with_edges) {
+            grow(edge, T * Y * Y);
+            add_up(problem.edge_lists, first, T, Y * Y, edge.data());
+        }
+        chain.set(tail.data(), problem.boundaries);
+        if (options.rule == Rule::perceptron)
+            learn_path(sentence, first, T, result);
+        else
+            learn_residuals(sentence, first, T, result);
+    }
+
+    // The gradient of -log Pr(gold): expected minus observed.
+    void learn_residuals(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
+        const int64_t Y = problem.Y;
+        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        const double weight = problem.weight[sentence];
+        const int32_t* gold = problem.gold.data() + first;
+        const In* moved = with_edges ? edge.data() : nullptr;
+        grow(marginals, T * Y);
+        if (with_edges) grow(pairs, T * Y * Y);
+        counts.assign(Y * Y + 2 * Y + kRowSlack, 0.0);
+        const double log_z = chain.sum(emit.data(), moved, T, weight, marginals.data(),
+                                       with_edges ? pairs.data() : nullptr, counts.data());
+        const double loss = log_z - chain.path_score(emit.data(), moved, T, gold);
+        if (!std::isfinite(loss)) throw std::overflow_error("the loss is no longer finite");
+        result.loss += weight * loss;
+
+        for (int64_t t = 0; t < T; ++t) marginals[t * Y + gold[t]] -= In(1);
+        for (int64_t t = 1; t < T; ++t) counts[gold[t - 1] * Y + gold[t]] -= weight;
+        counts[Y * Y + gold[0]] -= weight;
+        counts[Y * Y + Y + gold[T - 1]] -= weight;
+        const In factor = static_cast<In>(weight);
+        if (factor != In(1))
+            for (int64_t j = 0; j < T * Y; ++j) marginals[j] *= factor;
+        update(problem.node_lists, first, T, Y, marginals.data());
+        if (with_edges) {
+            std::fill_n(pairs.begin(), Y * Y, In(0));
+            for (int64_t t = 1; t < T; ++t) pairs[(t * Y + gold[t - 1]) * Y + gold[t]] -= In(1);
+            if (factor != In(1))
+                for (int64_t j = 0; j < T * Y * Y; ++j) pairs[j] *= factor;
+            update(problem.edge_lists, first, T, Y * Y, pairs.data());
+        }
+        update_tail();
+    }
+
+    // Towards the gold path and away from the best one, where they differ.
+    void learn_path(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
+        const int64_t Y = problem.Y;
+        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        const double weight = problem.weight[sentence];
+        const int32_t* gold = problem.gold.data() + first;
+        const In* moved = with_edges ? edge.data() : nullptr;
+        grow(path, T);
+        chain.viterbi(emit.data(), moved, T, path.data());
+        if (path[0] < 0) throw std::overflow_error("the scores are no longer finite");
+        if (std::equal(gold, gold + T, path.begin())) return;
+        ++result.mistakes;
+        result.loss += weight * (chain.path_score(emit.data(), moved, T, path.data()) -
+                                 chain.path_score(emit.data(), moved, T, gold));
+        for (int64_t t = 0; t < T; ++t) {
+            if (path[t] != gold[t]) shift(problem.node_lists, first + t, gold[t], path[t], weight);
+            if (t == 0 || (path[t - 1] == gold[t - 1] && path[t] == gold[t])) continue;
+            const int64_t right = gold[t - 1] * Y + gold[t], wrong = path[t - 1] * Y + path[t];
+            if (with_edges) shift(problem.edge_lists, first + t, right, wrong, weight);
+            change(W + right, weight);
+            change(W + wrong, -weight);
+        }
+        if (!problem.boundaries) return;
+        change(problem.start_at + gold[0], weight);
+        change(problem.start_at + path[0], -weight);
+        change(problem.stop_at + gold[T - 1], weight);
+        change(problem.stop_at + path[T - 1], -weight);
+    }
+
+    // The attributes of one token, from column `wrong` to column `right`.
+    void shift(const OwnedLists& lists, int64_t token, int64_t right, int64_t wrong, double by) {
+        for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j) {
+            const double delta = lists.valued ? by * lists.full_value[j] : by;
+            change(lists.full[j] + right, delta);
+            change(lists.full[j] + wrong, -delta);
+        }
+        for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
+            const int64_t column = lists.column[j];
+            if (column != right && column != wrong) continue;
+            const double delta = lists.valued ? by * lists.single_value[j] : by;
+            change(lists.single[j], column == right ? delta : -delta);
+        }
+    }
+
+    void change(int64_t weight, double delta) {
+        if (!problem.mask[weight]) return;
+        if (weight < W)
+            weights[weight] += static_cast<In>(delta);
+        else
+            tail[weight - W] += delta;
+        if (averaging) sums[weight] += double(averaged) * delta;
+    }
+
+    void add_up(const OwnedLists& lists, int64_t first, int64_t T, int64_t width, In* out) {
+        const RowSum<In> task{lists.view(), first, T, width, weights.data(), out, row.data()};
+        if constexpr (sizeof(In) == 4)
+            kernels().rows().sum_f32(task);
+        else
+            kernels().rows().sum_f64(task);
+    }
+
+    void update(const OwnedLists& lists, int64_t first, int64_t T, int64_t width, const In* rows) {
+        const RowUpdate<In> task{lists.view(),
+                                 first,
+                                 T,
+                                 width,
+                                 rows,
+                                 weights.data(),
+                                 squares.data(),
+                                 averaging ? sums.data() : nullptr,
+                                 last.data(),
+                                 horizon.data(),
+                                 static_cast<uint32_t>(now + 1),
+                                 options.rule == Rule::adagrad,
+                                 static_cast<In>(rate(now)),
+                                 static_cast<In>(lambda()),
+                                 double(averaged)};
+        if constexpr (sizeof(In) == 4)
+            kernels().rows().update_f32(task);
+        else
+            kernels().rows().update_f64(task);
+    }
+
+    // Transitions, starts and stops are one full row of one token.
+    void update_tail() {
+        static constexpr int64_t full_ptr[2] = {0, 1}, single_ptr[2] = {0, 0};
+        static constexpr uint32_t list[1 + kListSlack] = {};
+        const Lists lists{full_ptr, single_ptr, list, list, nullptr, nullptr, nullptr};
+        const RowUpdate<double> task{lists,
+                                     0,
+                                     1,
+                                     tail_size,
+                                     counts.data(),
+                                     tail.data(),
+                                     tail_squares.data(),
+                                     averaging ? sums.data() + W : nullptr,
+                                     &tail_last,
+                                     horizon.data(),
+                                     static_cast<uint32_t>(now + 1),
+                                     options.rule == Rule::adagrad,
+                                     rate(now),
+                                     lambda(),
+                                     double(averaged)};
+        kernels().rows().update_f64(task);
+    }
+
+    // What the penalty still asks for at the end of an epoch.
+    void catch_up() {
+        if (options.l2 == 0 || options.rule == Rule::perceptron) return;
+        const double total = horizon.back(), eta = options.eta;
+        const bool adagrad = options.rule == Rule::adagrad;
+        auto shrink = [&](auto& weight, double square, uint32_t since, int64_t at) {
+            const double pull = lambda() * (total - horizon[since]), before = weight;
+            const double after =
+                adagrad ? before - eta * pull * before / (std::sqrt(square) + eta * pull)
+                        : before / (1 + pull);
+            weight = static_cast<std::remove_reference_t<decltype(weight)>>(after);
+            if (averaging) sums[at] += double(averaged) * (double(weight) - before);
+        };
+        auto each = [&](const Rows& rows, int64_t base) {
+            for (size_t a = 0; a + 1 < rows.ptr.size(); ++a)
+                for (int64_t j = rows.ptr[a]; j < rows.ptr[a + 1]; ++j) {
+                    const int64_t w = base + j;
+                    shrink(weights[w], squares[w], last[rows.is_full(a) ? base + rows.ptr[a] : w],
+                           w);
+                }
+        };
+        each(problem.nodes, 0);
+        each(problem.edges, problem.edges_at);
+        for (int64_t j = 0; j < tail_size; ++j) shrink(tail[j], tail_squares[j], tail_last, W + j);
+    }
+
+    template <class T>
+    static void grow(std::vector<T>& vector, int64_t size) {
+        if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
+    }
+
+    const Problem& problem;
+    const OnlineOptions options;
+    const int64_t W, tail_size;        // weights of the rows; transitions, starts and stops
+    std::vector<In> weights, squares;  // [W + slack]
+    std::vector<double> tail, tail_squares;
+    std::vector<double> sums;    // [n_weights + slack] with averaging
+    std::vector<uint32_t> last;  // [W + slack]
+    uint32_t tail_last = 0;
+    std::vector<int64_t> place;   // of each sentence in the order of work
+    std::vector<double> horizon;  // [N + 1]
+    int64_t epochs = 0, averaged = 0, now = 0;
+    bool averaging = false;
+    Chain<In> chain;
+    std::vector<In> emit, edge, marginals, pairs, row;  // scratch of one sentence
+    std::vector<double> counts;
+    std::vector<int32_t> path;
+};
+
+}  // namespace
+
+std::unique_ptr<Online> Online::make(const Problem& problem, const OnlineOptions& options) {
+    if (problem.float32) return std::make_unique<OnlineOf<float>>(problem, options);
+    return std::make_unique<OnlineOf<double>>(problem, options);
+}
+
+}  // namespace tagloom

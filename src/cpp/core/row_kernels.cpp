@@ -1,0 +1,201 @@
+// The loops of rows.hpp for one instruction set; see kernels.cpp for how that works.
+
+#include "core/rows.hpp"
+#include "core/vectors.hpp"
+
+namespace tagloom {
+namespace {
+
+template <class R>
+constexpr int64_t W = TL_VECTOR_BYTES / sizeof(R);
+constexpr int64_t kAhead = 24;  // entries of a list; memory is slower than the sums
+static_assert(kAhead <= kListSlack);
+static_assert(TL_VECTOR_BYTES / 4 <= kRowSlack);
+
+inline void prefetch(const void* p) { __builtin_prefetch(p); }
+
+// The sum of B vectors of columns over all full rows of a token, kept in registers.
+template <class R, int B, bool valued>
+inline void sum_tile(const RowSum<R>& task, int64_t lo, int64_t hi, int64_t c, R* out) {
+    using V = Vector<R>;
+    V sum[B] = {};
+    const uint32_t* full = task.lists.full;
+    for (int64_t j = lo; j < hi; ++j) {
+        const R* ahead = task.weights + full[j + kAhead] + c;
+        prefetch(ahead);
+        if (B * W<R> * int64_t(sizeof(R)) > 64) prefetch(ahead + 64 / sizeof(R));
+        const R* row = task.weights + full[j] + c;
+        if constexpr (valued) {
+            const R value = static_cast<R>(task.lists.full_value[j]);
+            for (int b = 0; b < B; ++b) sum[b] += value * load(row + b * W<R>);
+        } else {
+            for (int b = 0; b < B; ++b) sum[b] += load(row + b * W<R>);
+        }
+    }
+    for (int b = 0; b < B; ++b) store(out + b * W<R>, sum[b]);
+}
+
+template <class R, bool valued>
+inline void sum_full(const RowSum<R>& task, int64_t lo, int64_t hi, R* out) {
+    int64_t c = 0;
+    for (; c + 5 * W<R> < task.width; c += 6 * W<R>)
+        sum_tile<R, 6, valued>(task, lo, hi, c, out + c);
+    switch ((task.width - c + W<R> - 1) / W<R>) {
+        case 5:
+            return sum_tile<R, 5, valued>(task, lo, hi, c, out + c);
+        case 4:
+            return sum_tile<R, 4, valued>(task, lo, hi, c, out + c);
+        case 3:
+            return sum_tile<R, 3, valued>(task, lo, hi, c, out + c);
+        case 2:
+            return sum_tile<R, 2, valued>(task, lo, hi, c, out + c);
+        case 1:
+            return sum_tile<R, 1, valued>(task, lo, hi, c, out + c);
+    }
+}
+
+template <class R, bool valued>
+void sum_rows_of(const RowSum<R>& task) {
+    const Lists& lists = task.lists;
+    const uint32_t* single = lists.single;
+    for (int64_t t = 0; t < task.n; ++t) {
+        const int64_t token = task.first + t;
+        R* row = task.scratch;
+        sum_full<R, valued>(task, lists.full_ptr[token], lists.full_ptr[token + 1], row);
+        for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
+            prefetch(task.weights + single[j + kAhead]);
+            R x = task.weights[single[j]];
+            if constexpr (valued) x *= static_cast<R>(lists.single_value[j]);
+            row[lists.column[j]] += x;
+        }
+        __builtin_memcpy(task.out + t * task.width, row, task.width * sizeof(R));
+    }
+}
+
+template <class R>
+void sum_rows(const RowSum<R>& task) {
+    if (task.lists.full_value)
+        sum_rows_of<R, true>(task);
+    else
+        sum_rows_of<R, false>(task);
+}
+
+template <class R, bool valued>
+void add_rows_of(const RowAdd<R>& task) {
+    using V = Vector<double>;
+    constexpr int64_t WD = W<double>;
+    const Lists& lists = task.lists;
+    double* row = task.scratch;
+    const int64_t padded = (task.width + WD - 1) / WD * WD;
+    for (int64_t c = task.width; c < padded; ++c) row[c] = 0;  // added to the next row: harmless
+    for (int64_t t = 0; t < task.n; ++t) {
+        const int64_t token = task.first + t;
+        for (int64_t c = 0; c < task.width; ++c) row[c] = task.rows[t * task.width + c];
+        for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j) {
+            const double* ahead = task.grad + lists.full[j + kAhead];
+            for (int64_t c = 0; c < task.width && c < 64; c += 8) __builtin_prefetch(ahead + c, 1);
+            double* to = task.grad + lists.full[j];
+            double value = 1;
+            if constexpr (valued) value = lists.full_value[j];
+            for (int64_t c = 0; c < padded; c += WD) {
+                V x = load(row + c);
+                if constexpr (valued) x *= value;
+                store(to + c, load(to + c) + x);
+            }
+        }
+        for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
+            __builtin_prefetch(task.grad + lists.single[j + kAhead], 1);
+            double x = row[lists.column[j]];
+            if constexpr (valued) x *= lists.single_value[j];
+            task.grad[lists.single[j]] += x;
+        }
+    }
+}
+
+template <class R>
+void add_rows(const RowAdd<R>& task) {
+    if (task.lists.full_value)
+        add_rows_of<R, true>(task);
+    else
+        add_rows_of<R, false>(task);
+}
+
+inline float root(float x) { return __builtin_sqrtf(x); }
+inline double root(double x) { return __builtin_sqrt(x); }
+
+// AdaGrad: the implicit step w' = w - rate * (g + pull * w') with rate = eta / sqrt(squares), so
+// that no penalty, however strong or long in coming, throws a weight past zero. SGD: the same with
+// one rate for all, which `pull` contains already.
+template <bool adagrad, bool averaging, class R>
+inline void update_weights(int64_t n, const R* __restrict row, R value, R eta, R pull,
+                           double averaged, R* __restrict w, R* __restrict squares,
+                           double* __restrict sums) {
+    for (int64_t c = 0; c < n; ++c) {
+        const R g = value * row[c], before = w[c];
+        if constexpr (adagrad) {
+            squares[c] += g * g;
+            w[c] = before - eta * (g + pull * before) / (root(squares[c]) + eta * pull);
+        } else {
+            w[c] = (before - eta * squares[c] * g) / (1 + pull);
+        }
+        if constexpr (averaging) sums[c] += averaged * (double(w[c]) - double(before));
+    }
+}
+
+template <bool adagrad, bool averaging, class R>
+void update_rows_of(const RowUpdate<R>& task) {
+    const Lists& lists = task.lists;
+    auto pull_of = [&](uint32_t weight) {
+        const R span = static_cast<R>(task.horizon[task.now] - task.horizon[task.last[weight]]);
+        task.last[weight] = task.now;
+        return task.lambda * span;
+    };
+    for (int64_t t = 0; t < task.n; ++t) {
+        const int64_t token = task.first + t;
+        const R* row = task.rows + t * task.width;
+        for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j) {
+            const uint32_t ahead = lists.full[j + 8], w = lists.full[j];
+            for (int64_t c = 0; c < task.width && c < 64; c += 64 / sizeof(R)) {
+                __builtin_prefetch(task.weights + ahead + c, 1);
+                __builtin_prefetch(task.squares + ahead + c, 1);
+            }
+            const R value = lists.full_value ? static_cast<R>(lists.full_value[j]) : R(1);
+            update_weights<adagrad, averaging>(task.width, row, value, task.eta, pull_of(w),
+                                               task.averaged, task.weights + w, task.squares + w,
+                                               averaging ? task.sums + w : nullptr);
+        }
+        for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
+            const uint32_t ahead = lists.single[j + kAhead], w = lists.single[j];
+            __builtin_prefetch(task.weights + ahead, 1);
+            __builtin_prefetch(task.squares + ahead, 1);
+            __builtin_prefetch(task.last + ahead, 1);
+            const R value = lists.single_value ? static_cast<R>(lists.single_value[j]) : R(1);
+            update_weights<adagrad, averaging>(
+                1, row + lists.column[j], value, task.eta, pull_of(w), task.averaged,
+                task.weights + w, task.squares + w, averaging ? task.sums + w : nullptr);
+        }
+    }
+}
+
+template <class R>
+void update_rows(const RowUpdate<R>& task) {
+    if (task.adagrad)
+        task.sums ? update_rows_of<true, true>(task) : update_rows_of<true, false>(task);
+    else
+        task.sums ? update_rows_of<false, true>(task) : update_rows_of<false, false>(task);
+}
+
+}  // namespace
+
+#define TL_JOIN_(a, b) a##b
+#define TL_JOIN(a, b) TL_JOIN_(a, b)
+
+const RowKernels& TL_JOIN(row_kernels_, TL_ISA)() {
+    static constexpr RowKernels table = {
+        sum_rows<float>,  sum_rows<double>,   add_rows<float>,
+        add_rows<double>, update_rows<float>, update_rows<double>,
+    };
+    return table;
+}
+
+}  // namespace tagloom

@@ -1,0 +1,78 @@
+// What a linear model does at every token, compiled once per instruction set (row_kernels.cpp):
+// add up the weights of the token's attributes, and later add the token's residual to the gradient
+// of the same weights. Rows of weights are stored one after another in one array; an attribute with
+// a weight for every label is a *full* row that vectors run over; the weights of the others are
+// *single* ones, in a flat list that says for each weight which label it belongs to.
+//
+// Everything here is plain data: this header is included by files built for different machines.
+#pragma once
+
+#include <cstdint>
+
+namespace tagloom {
+
+// Kernels read the lists this many entries ahead, and weights this many beyond the last row.
+constexpr int64_t kListSlack = 32, kRowSlack = 16;
+
+struct Lists {
+    const int64_t* full_ptr;    // [n + 1] full rows of token t are full[full_ptr[t]] ...
+    const int64_t* single_ptr;  // [n + 1] and its single weights single[single_ptr[t]] ...
+    const uint32_t* full;       // first weight of the row
+    const uint32_t* single;     // the weight
+    const uint16_t* column;     // and its label
+    const float* full_value;    // value of the attribute; null: all are 1
+    const float* single_value;
+};
+
+// out[t, c] = sum over the attributes of token first + t of value * weight, t < n.
+template <class R>
+struct RowSum {
+    Lists lists;
+    int64_t first, n, width;
+    const R* weights;
+    R* out;      // [n, width]
+    R* scratch;  // [width + kRowSlack]
+};
+
+// grad[weight of attribute and c] += value * rows[t, c].
+template <class R>
+struct RowAdd {
+    Lists lists;
+    int64_t first, n, width;
+    const R* rows;    // [n, width]
+    double* grad;     // like weights
+    double* scratch;  // [width + kRowSlack]
+};
+
+// Online learning: weights move against the residuals, one token after another. What a penalty asks
+// of a weight is done when an update next touches it, for all the steps since the last time.
+template <class R>
+struct RowUpdate {
+    Lists lists;
+    int64_t first, n, width;
+    const R* rows;  // [n, width] residuals
+    R* weights;
+    R* squares;    // AdaGrad: sum of squared gradients, infinite for a masked weight; SGD: 1, or 0
+    double* sums;  // of (steps averaged before) * change, or null
+    uint32_t* last;         // step of the last update; that of a full row at its first weight
+    const double* horizon;  // [steps + 1] what the penalty has added up to by each step
+    uint32_t now;
+    bool adagrad;
+    R eta, lambda;    // rate; strength of the penalty
+    double averaged;  // steps averaged before this one
+};
+
+struct RowKernels {
+    void (*sum_f32)(const RowSum<float>&);
+    void (*sum_f64)(const RowSum<double>&);
+    void (*add_f32)(const RowAdd<float>&);
+    void (*add_f64)(const RowAdd<double>&);
+    void (*update_f32)(const RowUpdate<float>&);
+    void (*update_f64)(const RowUpdate<double>&);
+};
+
+const RowKernels& row_kernels_baseline();
+const RowKernels& row_kernels_avx2();
+const RowKernels& row_kernels_avx512();
+
+}  // namespace tagloom

@@ -1,0 +1,260 @@
+#include "core/words.hpp"
+
+#include <algorithm>
+
+namespace tagloom {
+
+const std::array<uint8_t, 128> kAsciiClasses = [] {
+    std::array<uint8_t, 128> classes{};
+    for (int c = '!'; c <= '~'; c++) {
+        if (c >= '0' && c <= '9') {
+            classes[c] = kDecimal | kDigit | kNumeric;
+        } else if (c >= 'A' && c <= 'Z') {
+            classes[c] = kUpper | kAlpha;
+        } else if (c >= 'a' && c <= 'z') {
+            classes[c] = kLower | kAlpha;
+        } else {
+            classes[c] = kPunctuation;
+        }
+    }
+    return classes;
+}();
+
+Words::Words(std::size_t expected) {
+    std::size_t capacity = 32;
+    while (capacity < expected && capacity < 4096) capacity *= 2;
+    slots_.assign(capacity, {0, -1});
+    mask_ = capacity - 1;
+}
+
+int32_t Words::add(const Word& word) {
+    if (++used_ > slots_.size() / 2) {
+        std::vector<Slot> old(slots_.size() * 2, {0, -1});
+        old.swap(slots_);
+        mask_ = slots_.size() - 1;
+        for (const Slot& one : old) {
+            if (one.id < 0) continue;
+            std::size_t slot = one.hash & mask_;
+            while (slots_[slot].id >= 0) slot = (slot + 1) & mask_;
+            slots_[slot] = one;
+        }
+    }
+    std::size_t slot = word.hash & mask_;
+    while (slots_[slot].id >= 0) slot = (slot + 1) & mask_;
+    slots_[slot] = {word.hash, add_apart(word)};
+    return slots_[slot].id;
+}
+
+namespace {
+
+using Value = std::optional<std::string_view>;
+
+uint8_t class_at(const Word& word, std::size_t i) {
+    return word.classes ? word.classes[i] : kAsciiClasses[static_cast<uint8_t>(word.text[i])];
+}
+
+Value flag(bool holds) {
+    if (holds) return std::string_view("");
+    return std::nullopt;
+}
+
+bool is_continuation(char c) { return (c & 0xc0) == 0x80; }
+
+// Bytes of the first n code points, which the word has.
+std::size_t bytes_of_prefix(const Word& word, std::size_t n) {
+    if (!word.classes) return n;
+    std::size_t i = 0;
+    for (; n > 0; n--) {
+        for (i++; i < word.text.size() && is_continuation(word.text[i]); i++) {
+        }
+    }
+    return i;
+}
+
+Value text(const Atom&, const Word& word, std::string&) { return word.text; }
+
+Value lower(const Atom&, const Word& word, std::string& scratch) {
+    if (word.classes) return word.lowered;
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (std::none_of(word.text.begin(), word.text.end(), is_upper)) return word.text;
+    scratch.assign(word.text);
+    for (char& c : scratch) c = is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c;
+    return scratch;
+}
+
+Value prefix(const Atom& atom, const Word& word, std::string&) {
+    if (word.points < atom.length) return std::nullopt;
+    return word.text.substr(0, bytes_of_prefix(word, atom.length));
+}
+
+Value suffix(const Atom& atom, const Word& word, std::string&) {
+    if (word.points < atom.length) return std::nullopt;
+    return word.text.substr(bytes_of_prefix(word, word.points - atom.length));
+}
+
+// The longest listed affix. In UTF-8, an affix of bytes that is text is an affix of code points.
+template <bool kAtEnd>
+Value listed(const Atom& atom, const Word& word, std::string&) {
+    for (const std::size_t n : atom.lengths) {
+        if (n > word.text.size()) continue;
+        const auto affix = word.text.substr(kAtEnd ? word.text.size() - n : 0, n);
+        if (atom.listed.find(affix) != atom.listed.end()) return affix;
+    }
+    return std::nullopt;
+}
+
+// X for an upper-case or title-case character, x for any other letter, d for a digit, all else as
+// it is. kShort keeps one of each run of the same.
+template <bool kShort>
+Value shape(const Atom&, const Word& word, std::string& scratch) {
+    scratch.clear();
+    std::size_t last = 0;  // where the last character of the shape begins
+    for (std::size_t i = 0, byte = 0; i < word.points; i++) {
+        const uint8_t c = class_at(word, i);
+        const std::size_t begin = byte;
+        for (byte++; byte < word.text.size() && is_continuation(word.text[byte]); byte++) {
+        }
+        std::string_view one = word.text.substr(begin, byte - begin);
+        if (c & (kUpper | kTitle)) {
+            one = "X";
+        } else if (c & (kLower | kAlpha)) {
+            one = "x";
+        } else if (c & kDigit) {
+            one = "d";
+        }
+        if (kShort && i > 0 && std::string_view(scratch).substr(last) == one) continue;
+        last = scratch.size();
+        scratch.append(one);
+    }
+    return scratch;
+}
+
+// True if some code point is of one of the classes.
+template <uint8_t kClasses>
+Value any_of(const Atom&, const Word& word, std::string&) {
+    for (std::size_t i = 0; i < word.points; i++) {
+        if (class_at(word, i) & kClasses) return flag(true);
+    }
+    return std::nullopt;
+}
+
+// True if there is a code point and each is of one of the classes.
+template <int kClasses>
+Value all_of(const Atom&, const Word& word, std::string&) {
+    for (std::size_t i = 0; i < word.points; i++) {
+        if (!(class_at(word, i) & kClasses)) return std::nullopt;
+    }
+    return flag(word.points > 0);
+}
+
+// str.isupper, str.islower: some cased code point, and none of another case.
+template <uint8_t kWanted, uint8_t kOthers>
+Value all_cased(const Atom&, const Word& word, std::string&) {
+    uint8_t seen = 0;
+    for (std::size_t i = 0; i < word.points; i++) seen |= class_at(word, i);
+    return flag((seen & kWanted) && !(seen & kOthers));
+}
+
+// str.istitle: capitals follow uncased characters only, small letters cased ones only.
+Value title(const Atom&, const Word& word, std::string&) {
+    bool cased = false, after_cased = false;
+    for (std::size_t i = 0; i < word.points; i++) {
+        const uint8_t c = class_at(word, i);
+        if (c & (kUpper | kTitle) ? after_cased : (c & kLower) && !after_cased) return std::nullopt;
+        after_cased = c & (kUpper | kTitle | kLower);
+        cased |= after_cased;
+    }
+    return flag(cased);
+}
+
+// Has -, or its twins U+2010 (hyphen) and U+2011 (non-breaking hyphen). Dashes do not count.
+Value hyphen(const Atom&, const Word& word, std::string&) {
+    const auto has = [&](std::string_view s) { return word.text.find(s) != word.text.npos; };
+    return flag(has("-") || (word.classes && (has("\u2010") || has("\u2011"))));
+}
+
+// A year from 1000 to 2999; day, month and year (of one, two or four digits) in any order between
+// two equal separators of - / . ; or a day and month each with its point, 12.03. ASCII digits.
+Value date(const Atom&, const Word& word, std::string&) {
+    const std::string_view s = word.text;
+    if (s.size() < 4 || s.size() > 10) return std::nullopt;
+    std::array<std::size_t, 3> lengths{};  // of groups of digits
+    std::size_t groups = 0;
+    char separator = 0;
+    for (const char c : s) {
+        if (c >= '0' && c <= '9') {
+            lengths[groups]++;
+        } else if ((c == '-' || c == '/' || c == '.') && (separator == 0 || separator == c)) {
+            separator = c;
+            if (++groups == 3) return std::nullopt;
+        } else {
+            return std::nullopt;
+        }
+    }
+    const auto [a, b, c] = lengths;
+    const auto day = [](std::size_t n) { return n == 1 || n == 2; };
+    if (groups == 0) return flag(a == 4 && (s[0] == '1' || s[0] == '2'));
+    if (groups == 1 || !day(b)) return std::nullopt;
+    if (c == 0) return flag(day(a) && separator == '.');
+    return flag((day(a) || a == 4) && (day(c) || c == 4));
+}
+
+Value length(const Atom&, const Word& word, std::string& scratch) {
+    scratch = std::to_string(word.points);
+    return scratch;
+}
+
+Value ascii(const Atom&, const Word& word, std::string&) { return flag(!word.classes); }
+
+Value python(const Atom& atom, const Word& word, std::string&) {
+    const std::string_view answer = word.answers[atom.length];
+    if (!answer.data()) return std::nullopt;
+    return answer;
+}
+
+using Takes = Atom::Argument;
+const Kind kinds[] = {
+    {"value", Takes::nothing, text, false, false},    // the word itself
+    {"lower", Takes::nothing, lower, true, false},    // str.lower()
+    {"prefix", Takes::length, prefix, false, false},  // the first n code points, if it has
+    {"suffix", Takes::length, suffix, false, false},  // the last n code points, so many
+    {"listed_prefix", Takes::list, listed<false>, false, false},
+    {"listed_suffix", Takes::list, listed<true>, false, false},
+    {"shape", Takes::nothing, shape<false>, false, false},
+    {"short_shape", Takes::nothing, shape<true>, false, false},
+    {"length", Takes::nothing, length, false, false},  // number of code points
+    {"digit", Takes::nothing, any_of<kDigit>, false,
+     false},  // has a digit: any(map(str.isdigit, word))
+    {"digits", Takes::nothing, all_of<kDigit>, false, false},     // str.isdigit()
+    {"decimal", Takes::nothing, all_of<kDecimal>, false, false},  // str.isdecimal()
+    {"numeric", Takes::nothing, all_of<kNumeric>, false, false},  // str.isnumeric()
+    {"alpha", Takes::nothing, all_of<kAlpha>, false, false},      // str.isalpha()
+    {"alnum", Takes::nothing, all_of<kAlpha | kDecimal | kDigit | kNumeric>, false,
+     false},                                                                      // str.isalnum()
+    {"ascii", Takes::nothing, ascii, false, false},                               // str.isascii()
+    {"upper", Takes::nothing, all_cased<kUpper, kLower | kTitle>, false, false},  // str.isupper()
+    {"lowercase", Takes::nothing, all_cased<kLower, kUpper | kTitle>, false,
+     false},                                                             // str.islower()
+    {"title", Takes::nothing, title, false, false},                      // str.istitle()
+    {"punctuation", Takes::nothing, all_of<kPunctuation>, false, true},  // all of category P* or S*
+    {"hyphen", Takes::nothing, hyphen, false, false},
+    {"date", Takes::nothing, date, false, false},
+    {"python", Takes::function, python, false, false},  // a function str -> str | None
+};
+
+}  // namespace
+
+const Kind* find_kind(std::string_view name) {
+    for (const Kind& kind : kinds) {
+        if (kind.name == name) return &kind;
+    }
+    return nullptr;
+}
+
+std::string kind_names() {
+    std::string names;
+    for (const Kind& kind : kinds) names.append(names.empty() ? "" : ", ").append(kind.name);
+    return names;
+}
+
+}  // namespace tagloom

@@ -1,0 +1,151 @@
+// Words and what can be said of one word: its atoms. A word is UTF-8 text with a class byte for
+// each code point. ASCII is classified here; for anything else the caller brings the class bytes
+// and the lower-cased text, so that the one authority on Unicode is the Python that runs.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "core/hash.hpp"
+
+namespace tagloom {
+
+// What Python's str methods say of one code point.
+enum Class : uint8_t {
+    kUpper = 1,         // isupper
+    kLower = 2,         // islower
+    kTitle = 4,         // istitle but not isupper: a title-case digraph
+    kAlpha = 8,         // isalpha
+    kDecimal = 16,      // isdecimal
+    kDigit = 32,        // isdigit
+    kNumeric = 64,      // isnumeric
+    kPunctuation = 128  // unicodedata.category is P* or S*
+};
+extern const std::array<uint8_t, 128> kAsciiClasses;
+
+struct Word {
+    std::string_view text;  // UTF-8
+    uint64_t hash = 0;      // hash_part(text)
+    uint32_t points = 0;    // code points
+    bool outside = false;   // stands for a position before or after the sentence
+    // Null or empty in a word of ASCII, and where no atom asks for them.
+    const uint8_t* classes = nullptr;           // [points]
+    std::string_view lowered;                   // str.lower()
+    const std::string_view* answers = nullptr;  // [python atoms of the column]; data null: none
+};
+
+// Memory that lives as long as the words that point into it.
+class Arena {
+  public:
+    template <class T>
+    T* take(std::size_t n) {
+        const std::size_t bytes = (n * sizeof(T) + 15) / 16 * 16;
+        if (bytes > left_) {
+            left_ = std::max<std::size_t>(bytes, 1 << 16);
+            chunks_.push_back(std::make_unique_for_overwrite<char[]>(left_));
+            next_ = chunks_.back().get();
+        }
+        T* taken = reinterpret_cast<T*>(next_);
+        next_ += bytes;
+        left_ -= bytes;
+        return taken;
+    }
+    std::string_view copy(std::string_view s) {
+        char* to = take<char>(s.size());
+        if (!s.empty()) std::memcpy(to, s.data(), s.size());
+        return {to, s.size()};
+    }
+
+  private:
+    std::vector<std::unique_ptr<char[]>> chunks_;
+    char* next_ = nullptr;
+    std::size_t left_ = 0;
+};
+
+// The distinct words of one column of one call, numbered as they come.
+class Words {
+  public:
+    // `expected` is how many words will be looked up; it only sets the size of the table.
+    explicit Words(std::size_t expected);
+
+    // The number of a word, -1 if it is new. Give the hash of a text that is not empty.
+    int32_t find(std::string_view text, uint64_t hash) const {
+        for (std::size_t slot = hash & mask_;; slot = (slot + 1) & mask_) {
+            if (slots_[slot].id < 0) return -1;
+            if (slots_[slot].hash == hash && all[slots_[slot].id].text == text) {
+                return slots_[slot].id;
+            }
+        }
+    }
+    int32_t add(const Word& word);       // to be found from now on
+    int32_t add_apart(const Word& word)  // numbered, but never found
+    {
+        all.push_back(word);
+        return static_cast<int32_t>(all.size()) - 1;
+    }
+
+    std::vector<Word> all;  // by number
+    Arena arena;
+
+  private:
+    struct Slot {
+        uint64_t hash;
+        int32_t id;
+    };
+    std::vector<Slot> slots_;
+    std::size_t mask_, used_ = 0;
+};
+
+// A function of one word that gives at most one string. The values of `kinds` in words.cpp say what
+// each kind means.
+struct Atom {
+    // Fills `scratch` if the value is not part of the word; the view points into either.
+    using Function = std::optional<std::string_view> (*)(const Atom&, const Word&,
+                                                         std::string& scratch);
+    enum class Argument { nothing, length, list, function };
+
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view s) const { return hash64(s); }
+    };
+
+    int32_t column = 0;
+    bool yields_outside = false;  // outside the sentence the boundary string, else no value
+    Function function = nullptr;
+    uint32_t length = 0;  // of a prefix or suffix; the number of a python atom in its column
+    std::vector<std::size_t> lengths;  // of the listed affixes in bytes, longest first
+    std::unordered_set<std::string, Hash, std::equal_to<>> listed;
+
+    std::optional<std::string_view> value(const Word& word, std::string& scratch) const {
+        if (word.outside) {
+            if (yields_outside && word.text.data()) return word.text;
+            return std::nullopt;
+        }
+        return function(*this, word, scratch);
+    }
+    // The same as a hash: kNone, kEmpty, or the hash64 of the value.
+    uint64_t hash(const Word& word, std::string& scratch) const {
+        const auto text = value(word, scratch);
+        return text ? hash_part(*text) : kNone;
+    }
+};
+
+// What a kind of atom needs to know of a word that is not ASCII.
+struct Kind {
+    std::string_view name;
+    Atom::Argument argument;
+    Atom::Function function;
+    bool needs_lowered, needs_punctuation;
+};
+const Kind* find_kind(std::string_view name);  // null: there is none
+std::string kind_names();                      // all, for a message
+
+}  // namespace tagloom

@@ -1,0 +1,39 @@
+"""Features: what the words of a sentence say about their labels."""
+
+from tagloom.features.batches import Encoded
+from tagloom.features.crfpp import CRFppTemplates, read_crfpp
+from tagloom.features.extractors import (
+    START,
+    STOP,
+    FeatureExtractor,
+    extract,
+    from_dict,
+    global_vector,
+    make,
+)
+from tagloom.features.items import Function, Items
+from tagloom.features.lexicons import Clusters, Lexicon
+from tagloom.features.presets import PRESETS
+from tagloom.features.templates import Templates
+from tagloom.features.wapiti import WapitiTemplates, read_wapiti
+
+__all__ = [
+    "PRESETS",
+    "START",
+    "STOP",
+    "CRFppTemplates",
+    "Clusters",
+    "Encoded",
+    "FeatureExtractor",
+    "Function",
+    "Items",
+    "Lexicon",
+    "Templates",
+    "WapitiTemplates",
+    "extract",
+    "from_dict",
+    "global_vector",
+    "make",
+    "read_crfpp",
+    "read_wapiti",
+]

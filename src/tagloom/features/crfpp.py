@@ -1,0 +1,135 @@
+r"""Template files of CRF++, read as they are.
+
+    U01:%x[-1,0]/%x[0,0]     tied to the label:  "U01:" + token before + "/" + token
+    B                        every pair of labels has a weight
+    B02:%x[0,1]              tied to (previous label, label)
+
+``%x[row,column]`` is the value of a column of the data at an offset from the current token; every
+other character stands for itself, so that the file gives attributes the names that CRF++ gives
+them. Before the first token stand ``_B-1``, ``_B-2``, ...; after the last one ``_B+1``, ...
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tagloom.errors import TemplateError
+from tagloom.features.expressions import Atom, Factor, Template
+from tagloom.features.templates import Templates
+
+_MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
+
+
+class CRFppTemplates(Templates):
+    r"""The templates of a CRF++ file.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Lines of the file, with or without line ends.
+    path : str, optional
+        Name of the file, for messages.
+
+    Raises
+    ------
+    TemplateError
+        If a line starts with something else than U, B or #, or has a % that is not ``%x[row,col]``.
+
+    Examples
+    --------
+    >>> from tagloom.features import CRFppTemplates
+    >>> CRFppTemplates(["U01:%x[-1,0]/%x[0,0]", "B"]).extract(["the", "toves"])
+    [{'U01:_B-1/the': 1.0}, {'U01:the/toves': 1.0}]
+    """
+
+    def __init__(self, lines: Iterable[str], path: str | None = None) -> None:
+        kept = [line.rstrip("\n") for line in lines]
+        records = []
+        transitions = False
+        for number, line in enumerate(kept, start=1):
+            line = line.rstrip("\r")
+            if not line or line.startswith("#"):
+                continue
+            where = f"{path}:{number}" if path else f"line {number}"
+            if line[0] not in "UB":
+                raise TemplateError(
+                    f"{where}: found {line!r}; a line of a CRF++ template file starts with U "
+                    "(tied to the label), B (tied to two labels) or # (a comment)."
+                )
+            record = _read_line(line, where)
+            if record.edge and not record.factors:
+                transitions = True  # the same for all tokens: a weight for the pair of labels
+            else:
+                records.append(record)
+        saved = {"kind": "crfpp", "lines": kept}
+        self._build(records, saved, "_B{:+d}".format, transitions=transitions)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CRFppTemplates:
+        """Make templates from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        CRFppTemplates
+        """
+        return cls(data["lines"])
+
+
+def _read_line(line: str, where: str) -> Template:
+    literals, factors, place = [""], [], 0
+    while place < len(line):
+        if line[place] != "%":
+            literals[-1] += line[place]
+            place += 1
+            continue
+        match = _MACRO.match(line, place)
+        if match is None:
+            raise TemplateError(
+                f"{where}, {line!r}, character {place + 1}: found {line[place : place + 8]!r}; "
+                "expected %x[row,column] with whole numbers, such as %x[-1,0]. "
+                "If the file is a Wapiti pattern, use read_wapiti()."
+            )
+        factors.append(Factor(Atom(int(match[2])), int(match[1])))
+        literals.append("")
+        place = match.end()
+    return Template(line, tuple(literals), tuple(factors), None, line[0] == "B")
+
+
+def read_crfpp(path: str | os.PathLike[str]) -> CRFppTemplates:
+    r"""Read a CRF++ template file.
+
+    Columns are those of the data by number: of a file that was read, its columns in their order,
+    as in CRF++; of a Sentence made by hand, 0 is the tokens and the others follow.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    CRFppTemplates
+
+    Raises
+    ------
+    TemplateError
+        If a line cannot be read; the message names file, line and place.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tagloom.features import read_crfpp
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "template")
+    >>> _ = path.write_text("# words\nU00:%x[0,0]\nB\n")
+    >>> read_crfpp(path)
+    CRFppTemplates(['U00:%x[0,0]'])
+    """
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    return CRFppTemplates(lines, os.fspath(path))

@@ -1,0 +1,268 @@
+"""What ``features=`` may be, and looking at what comes of it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Protocol
+
+from tagloom._native import Index
+from tagloom.errors import LabelError, ParameterError
+from tagloom.features.batches import Encoded
+from tagloom.features.crfpp import CRFppTemplates, read_crfpp
+from tagloom.features.items import Function, Items
+from tagloom.features.presets import PRESETS
+from tagloom.features.templates import Templates
+from tagloom.features.wapiti import WapitiTemplates, read_wapiti
+
+#: What stands for the label before the first and after the last one.
+START, STOP = "<start>", "<stop>"
+#: What a weight of a pair of labels is called among the features of a labelled sentence.
+TRANSITION = "transition"
+
+
+class FeatureExtractor(Protocol):
+    """What every kind of features offers; sentences in, attribute ids out."""
+
+    has_edges: bool
+    transitions: bool
+
+    def encode(
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
+    ) -> Encoded:
+        """Turn sentences into attribute ids."""
+
+    def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
+        """Show the attributes of one sentence by name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a JSON-able copy, from which `from_dict` makes the extractor again."""
+
+
+_KINDS: dict[str, Any] = {
+    "templates": Templates,
+    "crfpp": CRFppTemplates,
+    "wapiti": WapitiTemplates,
+    "items": Items,
+}
+
+
+def make(features: Any = None, **resources: Any) -> FeatureExtractor:
+    r"""Make an extractor from what a user gives as ``features=``.
+
+    Parameters
+    ----------
+    features : str, path, iterable of str, callable, extractor or None
+        The name of a preset; a CRF++ or Wapiti file; template expressions; a function of a
+        sentence; an extractor, which is returned as it is; or None for sentences whose tokens are
+        features already.
+    **resources
+        ``lexicons``, ``clusters`` and ``lists``, as `Templates` takes them.
+
+    Returns
+    -------
+    Templates, Items or Function
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these.
+    TemplateError
+        If a template cannot be read.
+
+    Examples
+    --------
+    >>> from tagloom.features import make
+    >>> make(["word", "suffix(3)"])
+    Templates(['word', 'suffix(3)'])
+    >>> make(None)
+    Items()
+    >>> make("words").templates
+    ['word']
+    """
+    if isinstance(features, str) and features in PRESETS:
+        return Templates(PRESETS[features], **resources)
+    if isinstance(features, list | tuple | set | frozenset):
+        return Templates(features, **resources)
+    if resources:
+        raise ParameterError(
+            f"{', '.join(sorted(resources))}: only template expressions and presets use these; "
+            f"features is {features!r}."
+        )
+    if features is None:
+        return Items()
+    if isinstance(features, str | os.PathLike):
+        return _read_file(features)
+    if all(hasattr(features, name) for name in ("encode", "extract", "to_dict")):
+        extractor: FeatureExtractor = features
+        return extractor
+    if callable(features):
+        return Function(features)
+    raise ParameterError(
+        f"features is {features!r}; expected a preset ({', '.join(PRESETS)}), a list of templates, "
+        "a function, or None if the tokens are features already."
+    )
+
+
+def _read_file(path: str | os.PathLike[str]) -> Templates:
+    """Read the file of another program; it tells by its commands which."""
+    if not Path(path).is_file():
+        close = get_close_matches(str(path), PRESETS, 1)
+        advice = f"Did you mean {close[0]!r}?" if close else "A template goes into a list: [...]."
+        raise ParameterError(
+            f"features is {os.fspath(path)!r}, which is neither a preset ({', '.join(PRESETS)}) "
+            f"nor a file. {advice}"
+        )
+    text = Path(path).read_text(encoding="utf-8")
+    lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
+    is_wapiti = any(line[0] in "ub*" for line in lines) or any(
+        command in line for line in lines for command in ("%X", "%t", "%T", "%m", "%M", "[@", "[*")
+    )
+    return read_wapiti(path) if is_wapiti else read_crfpp(path)
+
+
+def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor:
+    """Make an extractor from what its ``to_dict`` gave.
+
+    Parameters
+    ----------
+    data : mapping
+    function : callable, optional
+        The function, if the features were made by one.
+
+    Returns
+    -------
+    Templates, Items or Function
+
+    Raises
+    ------
+    ParameterError
+        If the features were made by a function and none is given, or the other way round.
+
+    Examples
+    --------
+    >>> from tagloom.features import from_dict, make
+    >>> from_dict(make(["word[-1]"]).to_dict())
+    Templates(['word[-1]'])
+    """
+    if data["kind"] == "function":
+        if function is None:
+            raise ParameterError(
+                f"these features were made by the function {data['name']}, which is not saved with "
+                "them. Give it: features=that_function."
+            )
+        return function if isinstance(function, Function) else Function(function)
+    if function is not None:
+        raise ParameterError("these features are not made by a function; leave features= out.")
+    if data["kind"] not in _KINDS:
+        raise ParameterError(f"features of the kind {data['kind']!r} are not known.")
+    extractor: FeatureExtractor = _KINDS[data["kind"]].from_dict(data)
+    return extractor
+
+
+def extract(sentence: Any, features: Any = "pos", **resources: Any) -> list[dict[str, float]]:
+    """Show the features of a sentence as people read them.
+
+    Parameters
+    ----------
+    sentence : list of str, Sentence, or whatever ``features`` takes
+    features : str, path, iterable of str, callable, extractor or None, optional
+        What `make` takes.
+    **resources
+        ``lexicons``, ``clusters`` and ``lists``, as `Templates` takes them.
+
+    Returns
+    -------
+    list of dict
+        For each token, name to value. Edge templates stand among the others.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> tl.features.extract(["the", "toves"], ["word", "word[-1] & word", "suffix(2)"])[1]
+    {'word=toves': 1.0, 'word[-1]&word=the|toves': 1.0, 'suffix(2)=es': 1.0}
+    """
+    extractor = make(features, **resources)
+    nodes, edges = extractor.extract(sentence), extractor.extract(sentence, edges=True)
+    return [{**node, **edge} for node, edge in zip(nodes, edges, strict=True)]
+
+
+def global_vector(
+    sentence: Any,
+    labels: Iterable[str],
+    features: Any = "words",
+    *,
+    start: bool = True,
+    stop: bool = True,
+    **resources: Any,
+) -> Counter[tuple[str, ...]]:
+    r"""Count the features of a labelled sentence: the vector Φ(x, y) that weights are applied to.
+
+    Φ(x, y) = Σ_t φ(x, y[t-1], y[t], t), its score is θ·Φ(x, y)
+
+    Parameters
+    ----------
+    sentence : list of str, Sentence, or whatever ``features`` takes
+    labels : iterable of str
+        One per token.
+    features : str, path, iterable of str, callable, extractor or None, optional
+        What `make` takes.
+    start, stop : bool, optional
+        Whether the moves into the first label and out of the last one count.
+    **resources
+        ``lexicons``, ``clusters`` and ``lists``, as `Templates` takes them.
+
+    Returns
+    -------
+    Counter
+        ``(attribute, label)``, for edge templates ``(attribute, previous label, label)`` and for
+        pairs of labels ``("transition", previous label, label)``, each to the sum of its values.
+        The labels before the first and after the last token are ``<start>`` and ``<stop>``.
+
+    Raises
+    ------
+    LabelError
+        If a label is not a str, or there is not one per token.
+
+    Examples
+    --------
+    The seven features of *they can fish*:
+
+    >>> import tagloom as tl
+    >>> for feature in tl.features.global_vector(["they", "can", "fish"], ["N", "V", "V"]):
+    ...     print(*feature)
+    transition <start> N
+    word=they N
+    transition N V
+    word=can V
+    transition V V
+    word=fish V
+    transition V <stop>
+    """
+    extractor = make(features, **resources)
+    nodes, edges = extractor.extract(sentence), extractor.extract(sentence, edges=True)
+    path = list(labels) if not isinstance(labels, str) else []
+    if len(path) != len(nodes):
+        raise LabelError(f"{len(nodes)} tokens but labels {labels!r}; expected one per token.")
+    for t, label in enumerate(path):
+        if not isinstance(label, str):
+            raise LabelError(f"label {t} is {label!r}; Φ(x, y) needs a label for every token.")
+    found: Counter[tuple[str, ...]] = Counter()
+    for t, label in enumerate(path):
+        if extractor.transitions and (t or start):
+            found[TRANSITION, path[t - 1] if t else START, label] += 1
+        for attribute, value in nodes[t].items():
+            found[attribute, label] += _count(value)
+        for attribute, value in edges[t].items() if t else ():
+            found[attribute, path[t - 1], label] += _count(value)
+    if extractor.transitions and path and stop:
+        found[TRANSITION, path[-1], STOP] += 1
+    return found
+
+
+def _count(value: float) -> Any:
+    """A whole number where it is one, so that counts look like counts."""
+    return int(value) if value.is_integer() else value

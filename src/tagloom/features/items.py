@@ -1,0 +1,348 @@
+"""Features that the user made: dicts, lists and arrays, or a function that makes them.
+
+What a token may be is what CRFsuite takes, so that a ``word2features`` written for it works
+unchanged:
+
+=============================  ===========================  ==================
+``["a", "b"]``                 ``a``, ``b``                 with value 1
+``{"a": "b"}``                 ``a:b``                      with value 1
+``{"a": 0.5, "b": True}``      ``a``, ``b``                 with that value
+``{"a": {"b": "c"}}``          ``a:b:c``                    nested to any depth
+``{"a": ["b", "c"]}``          ``a:b``, ``a:c``             with value 1
+=============================  ===========================  ==================
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tagloom._native import Index, encode_arrays, encode_items, item_names
+from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError
+from tagloom.features.batches import Encoded, check_batch, check_sentence
+from tagloom.sequences import Sentence
+
+
+class Items:
+    """Features as they are: each token is a dict or list of them, or a row of numbers.
+
+    A feature whose value is 0 or False adds nothing to a score, and is left out; but while learning
+    it counts as seen with its label, as in CRFsuite. A row of an array ``[T, D]`` has the features
+    ``x[0]`` to ``x[D-1]``, without those that are 0.
+
+    Attributes
+    ----------
+    has_edges : bool
+        False: features of the user's making are tied to one label.
+    transitions : bool
+        True: pairs of labels have weights of their own.
+
+    Examples
+    --------
+    >>> from tagloom.features import Items
+    >>> Items().extract([{"word": "They", "is_title": True, "length": 4}, ["fish", "plural"]])
+    [{'word:They': 1.0, 'is_title': 1.0, 'length': 4.0}, {'fish': 1.0, 'plural': 1.0}]
+    """
+
+    has_edges = False
+    transitions = True
+
+    def encode(
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
+    ) -> Encoded:
+        """Turn the features of sentences into attribute ids.
+
+        Parameters
+        ----------
+        X : iterable of list of dict or list, or of ndarray of shape (T, D)
+            The sentences.
+        index : Index
+            The numbers of the attributes.
+        edge_index : Index, optional
+            Not used: there are no edge features.
+        grow : bool, optional
+            Whether attributes without a number get one, as in training, or are left out.
+
+        Returns
+        -------
+        Encoded
+
+        Raises
+        ------
+        SentenceError
+            If something is not a sentence, or not a feature; says which sentence and token.
+        FeatureError
+            If the value of a feature is NaN or infinite; says which.
+        ShapeError
+            If arrays differ in the number of columns.
+
+        Examples
+        --------
+        >>> from tagloom._native import Index
+        >>> from tagloom.features import Items
+        >>> encoded = Items().encode([[{"a": "b", "c": 0.5}, ["a:b"]]], Index(), grow=True)
+        >>> encoded.ids, encoded.values
+        (array([0, 1, 0], dtype=int32), array([1. , 0.5, 1. ], dtype=float32))
+        """
+        sentences = self._read(X)
+        if sentences and isinstance(sentences[0], np.ndarray):
+            return Encoded(*_native(encode_arrays, sentences, index, grow))
+        return Encoded(*_native(encode_items, sentences, index, grow))
+
+    def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
+        """Show the attributes of one sentence by name.
+
+        Parameters
+        ----------
+        sentence : list of dict or list, or ndarray of shape (T, D)
+        edges : bool, optional
+            Whether to show those that are tied to two labels: there are none.
+
+        Returns
+        -------
+        list of dict
+            For each token, name to value.
+        """
+        (read,) = self._read([sentence])
+        if edges:
+            return [{} for _ in read]
+        if isinstance(read, np.ndarray):
+            read = [{f"x[{d}]": value for d, value in enumerate(row)} for row in read]
+        found: list[dict[str, float]] = []
+        for attributes in _native(item_names, [read]):
+            found.append({})
+            for name, value in attributes:  # a list may hold the same feature twice
+                found[-1][name] = found[-1].get(name, 0.0) + value
+        return found
+
+    def _read(self, X: Any) -> list[Any]:
+        """Check that all sentences are of one kind; what is in them is checked as it is read."""
+        check_batch(X)
+        sentences = []
+        for i, sentence in enumerate(X):
+            check_sentence(sentence, i)
+            if isinstance(sentence, Sentence):
+                raise SentenceError(
+                    f"sentence {i} is a Sentence, whose tokens are words; expected the features of "
+                    'each token. For words choose templates, such as features="pos".'
+                )
+            if isinstance(sentence, np.ndarray) and sentence.dtype.kind in "fiub":
+                if sentence.ndim != 2:
+                    raise ShapeError(
+                        f"sentence {i} is an array of shape {sentence.shape}; expected (T, D)."
+                    )
+                sentence = np.ascontiguousarray(sentence, dtype=np.float64)
+            elif not isinstance(sentence, list | tuple):
+                sentence = _as_list(sentence, i)
+            sentences.append(sentence)
+            _check_alike(sentences[0], sentence, i)
+        return sentences
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a JSON-able copy.
+
+        Returns
+        -------
+        dict
+        """
+        return {"kind": "items"}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Items:
+        """Make the extractor again from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        Items
+        """
+        return cls()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return "Items()"
+
+
+class Function:
+    """Features by a function of the user's.
+
+    It is called with a sentence, as it was given, and returns one item per token; or, if it takes
+    two arguments, with a sentence and the number of a token, and returns that token's item. Items
+    are what `Items` takes.
+
+    Only the name of the function is saved with a model, never its code, and nothing is imported by
+    that name: to load such a model, give the function again.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(sentence)`` or ``function(sentence, t)``.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be called with one or two arguments.
+
+    Examples
+    --------
+    >>> from tagloom.features import Function
+    >>> def word2features(sentence, t):
+    ...     return {"word": sentence[t], "first": t == 0}
+    >>> Function(word2features).extract(["They", "fish"])
+    [{'word:They': 1.0, 'first': 1.0}, {'word:fish': 1.0}]
+    """
+
+    has_edges = False
+    transitions = True
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise ParameterError(f"expected a function of a sentence, found {function!r}.")
+        self.function = function
+        self.name = _name_of(function)
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):  # some built-ins do not tell; they get the sentence
+            parameters = ()  # type: ignore[assignment]
+        needed = [
+            p
+            for p in parameters
+            if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        if len(needed) > 2:
+            raise ParameterError(
+                f"the function {self.name} needs {len(needed)} arguments; expected "
+                "function(sentence) or function(sentence, t)."
+            )
+        self._per_token = len(needed) == 2
+        self._items = Items()
+
+    def encode(
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
+    ) -> Encoded:
+        """Call the function for every sentence and turn what it returns into attribute ids.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+            Anything that the function takes, but not a str.
+        index : Index
+            The numbers of the attributes.
+        edge_index : Index, optional
+            Not used: there are no edge features.
+        grow : bool, optional
+            Whether attributes without a number get one, as in training, or are left out.
+
+        Returns
+        -------
+        Encoded
+
+        Raises
+        ------
+        SentenceError
+            If a sentence is a str, or the function does not return one item per token.
+        FeatureError
+            If the value of a feature is NaN or infinite; says which.
+        """
+        check_batch(X)
+        made = [self._call(sentence, i) for i, sentence in enumerate(X)]
+        return self._items.encode(made, index, edge_index, grow=grow)
+
+    def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
+        """Show the attributes of one sentence by name.
+
+        Parameters
+        ----------
+        sentence : list or Sentence
+        edges : bool, optional
+            Whether to show those that are tied to two labels: there are none.
+
+        Returns
+        -------
+        list of dict
+            For each token, name to value.
+        """
+        return self._items.extract(self._call(sentence, 0), edges=edges)
+
+    def _call(self, sentence: Any, i: int) -> Any:
+        check_sentence(sentence, i)
+        if self._per_token:
+            return [self.function(sentence, t) for t in range(len(sentence))]
+        items = self.function(sentence)
+        if isinstance(items, str | bytes):
+            raise SentenceError(
+                f"sentence {i}: the function {self.name} returned {items!r}; expected one dict or "
+                "list of features per token."
+            )
+        if not hasattr(items, "__len__"):
+            items = list(items)
+        if len(items) != len(sentence):
+            raise SentenceError(
+                f"sentence {i}: the function {self.name} returned {len(items)} items for "
+                f"{len(sentence)} tokens; expected one per token."
+            )
+        return items
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a JSON-able copy: the name of the function, nothing else.
+
+        Returns
+        -------
+        dict
+        """
+        return {"kind": "function", "name": self.name}
+
+    def __repr__(self) -> str:
+        return f"Function({self.name})"
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', None) or '?'}.{name}"
+
+
+def _as_list(sentence: Any, i: int) -> list[Any]:
+    try:
+        return list(sentence)
+    except TypeError:
+        raise SentenceError(
+            f"sentence {i} is {sentence!r}; expected a list with the features of each token."
+        ) from None
+
+
+def _check_alike(first: Any, sentence: Any, i: int) -> None:
+    if isinstance(sentence, np.ndarray) != isinstance(first, np.ndarray):
+        raise SentenceError(
+            f"sentence {i} is {_kind(sentence)}, but sentence 0 is {_kind(first)}; expected "
+            "one kind."
+        )
+    if isinstance(sentence, np.ndarray) and sentence.shape[1] != first.shape[1]:
+        raise ShapeError(
+            f"sentence {i} has {sentence.shape[1]} numbers per token, but sentence 0 has "
+            f"{first.shape[1]}; expected the same."
+        )
+
+
+def _kind(sentence: Any) -> str:
+    return "an array of numbers" if isinstance(sentence, np.ndarray) else "a list of features"
+
+
+def _native(call: Any, *arguments: Any) -> Any:
+    """Call the native reader; what it says about a bad item becomes our error."""
+    try:
+        return call(*arguments)
+    except TypeError as error:
+        raise SentenceError(str(error)) from None
+    except ValueError as error:
+        raise FeatureError(str(error)) from None

@@ -1,0 +1,277 @@
+r"""Lists of phrases and word clusters: what templates know about words beyond their letters.
+
+A `Lexicon` (gazetteer) is a set of phrases, each with a type or without; a token's value is its
+place in the longest phrase that is found there, reading from the left. `Clusters` give every word
+a class, for Brown clusters a string of bits whose prefixes are coarser classes. Both are read
+from a file or made from Python objects, and are written into the model file whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tagloom.errors import FormatError, ParameterError
+
+#: What a user may give for a lexicon or for clusters.
+Resource = Any
+
+
+class Lexicon:
+    r"""A set of phrases, such as the names of cities, that is looked for in sentences.
+
+    Parameters
+    ----------
+    entries : path, mapping, or iterable of str
+        A file with one phrase a line, or ``phrase<TAB>type``; a mapping from phrase to type; or
+        the phrases. A phrase is a str whose words are kept apart by blanks. Lines that are empty
+        are skipped.
+    ignore_case : bool, optional
+        Whether case is ignored, by ``str.lower``, on both sides.
+
+    Raises
+    ------
+    FormatError
+        If a line of the file has more than two columns.
+    ParameterError
+        If there is no phrase, or a phrase is not a str.
+
+    Examples
+    --------
+    >>> from tagloom.features import Lexicon
+    >>> cities = Lexicon({"New York": "US", "York": "UK", "New York City": "US"})
+    >>> cities.match(["from", "New", "York", "to", "York"])
+    ['', 'B-US', 'E-US', '', 'S-UK']
+    >>> Lexicon(["san francisco"], ignore_case=True).match(["San", "Francisco", "Bay"])
+    ['B', 'E', '']
+    """
+
+    def __init__(
+        self,
+        entries: str | os.PathLike[str] | Mapping[str, str] | Iterable[str],
+        *,
+        ignore_case: bool = False,
+    ) -> None:
+        self.ignore_case = ignore_case
+        if isinstance(entries, str | os.PathLike):
+            pairs = _read_phrases(entries)
+        elif isinstance(entries, Mapping):
+            pairs = list(entries.items())
+        else:
+            pairs = [(entry, "") for entry in entries]
+        self._types: dict[tuple[str, ...], set[str]] = {}
+        for phrase, kind in pairs:
+            if not isinstance(phrase, str) or not isinstance(kind, str):
+                raise ParameterError(
+                    f"a lexicon holds phrases and types as str; found {(phrase, kind)!r}."
+                )
+            words = tuple(self._fold(phrase).split())
+            if words:
+                self._types.setdefault(words, set()).add(kind)
+        if not self._types:
+            raise ParameterError("a lexicon needs at least one phrase; found none.")
+        # Lengths of the phrases that begin with a word, longest first: most words begin none, and
+        # cost one look-up.
+        lengths: dict[str, set[int]] = {}
+        for words in self._types:
+            lengths.setdefault(words[0], set()).add(len(words))
+        self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+
+    def _fold(self, text: str) -> str:
+        return text.lower() if self.ignore_case else text
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+    def __repr__(self) -> str:
+        return f"Lexicon({len(self)} phrase{'s' if len(self) != 1 else ''})"
+
+    def match(self, tokens: Sequence[str]) -> list[str]:
+        """Say for each token where it stands in a phrase, and which type the phrase has.
+
+        The longest phrase that begins at the first token is taken, then reading goes on after it.
+
+        Parameters
+        ----------
+        tokens : sequence of str
+
+        Returns
+        -------
+        list of str
+            ``B``, ``I``, ``E`` for the first, inner and last token of a phrase, ``S`` for a phrase
+            of one token, each with ``-type`` if the phrase has one (``-A+B`` for several); the
+            empty string for a token in no phrase.
+
+        Examples
+        --------
+        >>> from tagloom.features import Lexicon
+        >>> Lexicon(["Rio de Janeiro"]).match(["to", "Rio", "de", "Janeiro"])
+        ['', 'B', 'I', 'E']
+        """
+        if self.ignore_case:
+            tokens = [token.lower() for token in tokens]
+        found = [""] * len(tokens)
+        lengths = self._lengths
+        free = 0  # the first token that is in no phrase yet
+        for t, token in enumerate(tokens):
+            if t < free or token not in lengths:
+                continue
+            for n in lengths[token]:
+                kinds = self._types.get(tuple(tokens[t : t + n]))
+                if kinds is not None:
+                    kind = "+".join(sorted(filter(None, kinds)))
+                    tail = f"-{kind}" if kind else ""
+                    marks = "S" if n == 1 else "B" + "I" * (n - 2) + "E"
+                    found[t : t + n] = [mark + tail for mark in marks]
+                    free = t + n
+                    break
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a JSON-able copy, from which `from_dict` makes the lexicon again.
+
+        Returns
+        -------
+        dict
+        """
+        entries = sorted((" ".join(words), sorted(kinds)) for words, kinds in self._types.items())
+        return {"ignore_case": self.ignore_case, "entries": [list(entry) for entry in entries]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Lexicon:
+        """Make a lexicon from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        Lexicon
+        """
+        self = cls([phrase for phrase, _ in data["entries"]], ignore_case=bool(data["ignore_case"]))
+        self._types = {tuple(phrase.split()): set(kinds) for phrase, kinds in data["entries"]}
+        return self
+
+
+def _read_phrases(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for line, fields in _rows(path):
+        if len(fields) > 2:
+            raise FormatError(
+                f"expected a phrase, or a phrase, a tab and its type; found {len(fields)} columns.",
+                str(path),
+                line,
+            )
+        pairs.append((fields[0], fields[1].strip() if len(fields) > 1 else ""))
+    return pairs
+
+
+def _rows(path: str | os.PathLike[str]) -> Iterable[tuple[int, list[str]]]:
+    """Yield the lines that are not blank, split at tabs, with their numbers."""
+    text = Path(path).read_text(encoding="utf-8-sig")
+    for number, row in enumerate(text.split("\n"), start=1):
+        if row.strip():
+            yield number, row.rstrip("\r").split("\t")
+
+
+class Clusters:
+    r"""A class for every word, such as its Brown cluster.
+
+    Parameters
+    ----------
+    entries : path or mapping of str to str
+        A file, or a mapping from word to cluster. A file has the columns of Brown's program
+        (``bits<TAB>word<TAB>count``) or a word and its cluster, kept apart by a tab or a blank;
+        which of the two is seen from whether every first column is made of 0 and 1.
+
+    Raises
+    ------
+    FormatError
+        If a line has too few columns.
+    ParameterError
+        If there is no word, or something is not a str.
+
+    Examples
+    --------
+    >>> from tagloom.features import Clusters
+    >>> brown = Clusters({"cat": "0110", "dog": "0111"})
+    >>> brown.get("cat", 3), brown.get("cat"), brown.get("cow")
+    ('011', '0110', None)
+    """
+
+    def __init__(self, entries: str | os.PathLike[str] | Mapping[str, str]) -> None:
+        if isinstance(entries, str | os.PathLike):
+            entries = _read_clusters(entries)
+        self._table = dict(entries)
+        for pair in self._table.items():
+            if not all(isinstance(part, str) for part in pair):
+                raise ParameterError(f"clusters map a str to a str; found {pair!r}.")
+        if not self._table:
+            raise ParameterError("clusters need at least one word; found none.")
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"Clusters({len(self)} word{'s' if len(self) != 1 else ''})"
+
+    def get(self, word: str, length: int = 0) -> str | None:
+        """Find the cluster of a word, or the first characters of its name.
+
+        Parameters
+        ----------
+        word : str
+        length : int, optional
+            How many characters (of a Brown cluster: bits) to keep; 0 for all. A shorter name is
+            kept whole.
+
+        Returns
+        -------
+        str or None
+            None for a word that has no cluster.
+        """
+        found = self._table.get(word)
+        return found if found is None or not length else found[:length]
+
+    def to_dict(self) -> dict[str, str]:
+        """Make a JSON-able copy: word to cluster.
+
+        Returns
+        -------
+        dict
+        """
+        return dict(self._table)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, str]) -> Clusters:
+        """Make clusters from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        Clusters
+        """
+        return cls(data)
+
+
+def _read_clusters(path: str | os.PathLike[str]) -> dict[str, str]:
+    rows = []
+    for line, fields in _rows(path):
+        if len(fields) == 1:
+            fields = fields[0].split()
+        if len(fields) < 2:
+            raise FormatError(
+                "expected bits, word and count, or a word and its cluster; found one column.",
+                str(path),
+                line,
+            )
+        rows.append(fields)
+    if rows and all(set(row[0]) <= {"0", "1"} for row in rows):
+        return {row[1]: row[0] for row in rows}
+    return {row[0]: row[1] for row in rows}

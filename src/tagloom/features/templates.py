@@ -1,0 +1,475 @@
+"""Templates at work: records become a native programme, sentences become attribute ids.
+
+templates ── parse ──▶ records ── compile ──▶ atoms, literals, columns
+│
+sentences ── columns (tokens, further ones, what lexicons find) ──▶ native ──▶ Encoded
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom._native import Extractor, Index, Scorer
+from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError
+from tagloom.features.batches import Encoded, read_tokens
+from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
+from tagloom.features.functions import Function, Resources, function_of, native_kind
+from tagloom.features.lexicons import Clusters, Lexicon
+from tagloom.sequences import Sentence
+
+_Text = Sequence[Sequence[str]]  # one column of a batch: [N][T_n]
+
+
+class Templates:
+    r"""Features by templates: what every token of a sentence says about its label.
+
+    Parameters
+    ----------
+    templates : str or iterable of str
+        Expressions such as ``"word[-1] & word"``; the page on templates describes the language.
+    lexicons : mapping of str to Lexicon, path or iterable, optional
+        What ``lexicon(name)`` looks up; anything that `Lexicon` takes.
+    clusters : mapping of str to Clusters, path or mapping, optional
+        What ``cluster(name)`` looks up; anything that `Clusters` takes.
+    lists : mapping of str to iterable of str, optional
+        What ``suffix(name)`` and ``prefix(name)`` choose from.
+
+    Attributes
+    ----------
+    templates : list of str
+        The templates, ranges written out, as attributes are named after them.
+    has_edges : bool
+        Whether some template is tied to the previous label too.
+    transitions : bool
+        Whether pairs of labels have a weight of their own, whatever the words; False only for a
+        CRF++ or Wapiti file that does not ask for it.
+
+    Raises
+    ------
+    TemplateError
+        If a template cannot be read, or names a lexicon, clusters or list that is not given.
+
+    Examples
+    --------
+    >>> from tagloom.features import Templates
+    >>> templates = Templates(["word", "word[-1] & suffix(1..2)", "title"])
+    >>> templates.templates
+    ['word', 'word[-1]&suffix(1)', 'word[-1]&suffix(2)', 'title']
+    >>> for attributes in templates.extract(["Alice", "saw"]):
+    ...     print(*attributes)
+    word=Alice word[-1]&suffix(1)=<-1>|e word[-1]&suffix(2)=<-1>|ce title
+    word=saw word[-1]&suffix(1)=Alice|w word[-1]&suffix(2)=Alice|aw
+    """
+
+    def __init__(
+        self,
+        templates: str | Iterable[str],
+        *,
+        lexicons: Mapping[str, Any] | None = None,
+        clusters: Mapping[str, Any] | None = None,
+        lists: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        texts = [templates] if isinstance(templates, str) else list(templates)
+        for n, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TemplateError(f"template {n} is {text!r}; expected a str such as 'word[-1]'.")
+        resources = Resources(
+            {n: x if isinstance(x, Lexicon) else Lexicon(x) for n, x in (lexicons or {}).items()},
+            {n: x if isinstance(x, Clusters) else Clusters(x) for n, x in (clusters or {}).items()},
+            {n: _affixes(n, x) for n, x in (lists or {}).items()},
+        )
+        records = [record for n, text in enumerate(texts) for record in parse(text, n)]
+        saved = {
+            "kind": "templates",
+            "templates": texts,
+            "lexicons": {n: x.to_dict() for n, x in resources.lexicons.items()},
+            "clusters": {n: x.to_dict() for n, x in resources.clusters.items()},
+            "lists": {n: list(x) for n, x in resources.lists.items()},
+        }
+        self._build(records, saved, "<{:+d}>".format, resources)
+
+    def _build(
+        self,
+        records: list[Template],
+        saved: dict[str, Any],
+        outside: Callable[[int], str],
+        resources: Resources | None = None,
+        *,
+        transitions: bool = True,
+    ) -> None:
+        """Compile records; `outside` says what stands so many tokens before (< 0) or after."""
+        self.templates = [record.text for record in records]
+        self.transitions = transitions
+        self._saved = saved
+        self._records = records
+        self._resources = resources or Resources({}, {}, {})
+        self._check_resources()
+
+        self._columns: list[Column] = [None]  # what the native extractor is given; tokens first
+        self._numbers: list[tuple[str | int, int]] = []  # real-valued columns, with their offsets
+        atoms: dict[Atom, int] = {}
+        for record in records:
+            for factor in record.factors:
+                atoms.setdefault(factor.atom, len(atoms))
+                if factor.atom.column not in self._columns:
+                    self._columns.append(factor.atom.column)
+            if record.number is not None and record.number not in self._numbers:
+                self._numbers.append(record.number)
+        farthest = max((abs(f.offset) for record in records for f in record.factors), default=0)
+        programme = (
+            [self._native_atom(atom) for atom in atoms],
+            [_gives_marker(atom) for atom in atoms],
+            [outside(-d) for d in range(1, farthest + 1)],
+            [outside(d) for d in range(1, farthest + 1)],
+        )
+
+        def extractor(records: list[Template]) -> Extractor:
+            native, marked, before, after = programme
+            shown = [
+                (
+                    list(record.literals),
+                    [(atoms[factor.atom], factor.offset) for factor in record.factors],
+                    -1 if record.number is None else self._numbers.index(record.number),
+                )
+                for record in records
+            ]
+            return Extractor(native, marked, shown, before, after)
+
+        edges = [record for record in records if record.edge]
+        self.has_edges = bool(edges)
+        self._node = extractor([record for record in records if not record.edge])
+        self._edge = extractor(edges) if edges else None
+
+    def _check_resources(self) -> None:
+        for number, record in enumerate(self._records):
+            for kind, name in _named(record):
+                known = getattr(self._resources, kind)
+                if name not in known:
+                    given = f"given are {', '.join(sorted(known))}" if known else "none is given"
+                    raise TemplateError(
+                        f"template {number}, {record.text!r}: there is no {name!r} among the "
+                        f"{kind}; {given}. Pass {kind}={{{name!r}: ...}}."
+                    )
+
+    def _function(self, atom: Atom) -> Function:
+        return function_of(atom, self._resources)
+
+    def _native_atom(self, atom: Atom) -> tuple[int, str, object]:
+        column = self._columns.index(atom.column)
+        kind = native_kind(atom)
+        if kind is None:
+            return column, "python", self._function(atom)
+        return column, *kind
+
+    # ---- sentences ---------------------------------------------------------------------------
+
+    def encode(
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
+    ) -> Encoded:
+        """Turn sentences into attribute ids.
+
+        Parameters
+        ----------
+        X : iterable of list of str, or of Sentence
+            The sentences.
+        index, edge_index : Index
+            The numbers of the attributes; the second for edge templates, if there are any.
+        grow : bool, optional
+            Whether attributes without a number get one, as in training, or are left out.
+
+        Returns
+        -------
+        Encoded
+
+        Raises
+        ------
+        SentenceError
+            If something is not a sentence; a str never is.
+        TemplateError
+            If a template reads a column that a sentence does not have.
+        FeatureError
+            If a real-valued column holds something else than a finite number.
+
+        Examples
+        --------
+        >>> from tagloom._native import Index
+        >>> from tagloom.features import Templates
+        >>> index = Index()
+        >>> Templates(["word", "lower"]).encode([["Fish", "fish"]], index, grow=True).ids
+        array([0, 1, 2, 1], dtype=int32)
+        >>> index.size
+        3
+        """
+        columns, numbers = self.columns(X)
+        node = _native(self._node.encode, columns, numbers, index, grow)
+        if self._edge is None:
+            return Encoded(*node)
+        if edge_index is None:
+            raise ParameterError("these templates have edge templates; pass edge_index=Index().")
+        return Encoded(*node, *_native(self._edge.encode, columns, numbers, edge_index, grow)[1:])
+
+    def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
+        """Show the attributes of one sentence by name.
+
+        Parameters
+        ----------
+        sentence : list of str, or Sentence
+        edges : bool, optional
+            Whether to show those of the edge templates instead of the others.
+
+        Returns
+        -------
+        list of dict
+            For each token, name to value.
+
+        Examples
+        --------
+        >>> from tagloom.features import Templates
+        >>> Templates(["shape", "edge(word)"]).extract(["B2B"])
+        [{'shape=XdX': 1.0}]
+        >>> Templates(["shape", "edge(word)"]).extract(["B2B"], edges=True)
+        [{'edge(word)=B2B': 1.0}]
+        """
+        columns, numbers = self.columns([sentence])
+        extractor = self._edge if edges else self._node
+        if extractor is None:
+            return [{} for _ in columns[0][0]]
+        found: list[dict[str, float]] = []
+        for attributes in _native(extractor.names, columns, numbers):
+            found.append({})
+            for name, value in attributes:  # two templates may make the same name
+                found[-1][name] = found[-1].get(name, 0.0) + value
+        return found
+
+    def columns(self, X: Any) -> tuple[list[_Text], list[NDArray[np.float64]]]:
+        """Find what the native programme reads: columns of str, and flat arrays of numbers.
+
+        Parameters
+        ----------
+        X : iterable of list of str, or of Sentence
+
+        Returns
+        -------
+        columns : list of list of list of str
+        numbers : list of ndarray, shape (T,)
+        """
+        if len(self._columns) > 1 or self._numbers:
+            X = list(X) if not isinstance(X, str | bytes) else X  # it is gone through twice
+        tokens = read_tokens(X)
+        columns = [tokens if c is None else self._column(c, X, tokens) for c in self._columns]
+        return columns, [self._number(c, X, tokens) for c in self._numbers]
+
+    def scorer(
+        self,
+        index: Index,
+        ptr: NDArray[np.int64],
+        cols: NDArray[Any],
+        weights: NDArray[np.float32],
+        K: int,
+        *,
+        edges: bool = False,
+    ) -> Scorer:
+        """Join the programme with weights: from strings to scores without attribute ids between.
+
+        Parameters
+        ----------
+        index : Index
+        ptr, cols, weights : ndarray
+            The rows of weights, see `tagloom.scores.Rows`.
+        K : int
+            Outputs: Y, or Y·Y for edge templates.
+        edges : bool
+            Whether to take the edge templates.
+
+        Returns
+        -------
+        Scorer
+        """
+        extractor = self._edge if edges else self._node
+        assert extractor is not None
+        return Scorer(extractor, index, ptr, cols, weights, K)
+
+    def _column(self, column: Column, X: Any, tokens: _Text) -> _Text:
+        """Find one column of every sentence, or work it out from others."""
+        if column is None:
+            return tokens
+        if isinstance(column, tuple):
+            if column[0] == "lexicon":
+                _, name, atom = column
+                lexicon = self._resources.lexicons[str(name)]
+                assert isinstance(atom, Atom)
+                return [lexicon.match(values) for values in self._values(atom, X, tokens)]
+            return self._derived(column, X, tokens)
+        return [self._further(column, sentence, i, tokens[i]) for i, sentence in enumerate(X)]
+
+    def _derived(self, column: tuple[object, ...], X: Any, tokens: _Text) -> _Text:
+        raise AssertionError(column)
+
+    def _values(self, atom: Atom, X: Any, tokens: _Text) -> _Text:
+        """Compute an atom at every token, in Python; the empty string for no value."""
+        column = self._column(atom.column, X, tokens)
+        if not atom.steps:
+            return column
+        function = self._function(atom)
+        known: dict[str, str] = {}
+        found = []
+        for values in column:
+            for value in values:
+                if value not in known:
+                    known[value] = function(value) or ""
+            found.append([known[value] for value in values])
+        return found
+
+    def _further(
+        self, column: str | int, sentence: Any, i: int, tokens: Sequence[str]
+    ) -> Sequence[str]:
+        """Find a column of a sentence by name or number."""
+        if not isinstance(sentence, Sentence):
+            if column == 0:
+                return tokens
+            raise TemplateError(
+                f"{self._user_of(column)} reads column {column}, but sentence {i} is a "
+                f"{type(sentence).__name__} of tokens without further columns. Give a "
+                "tagloom.Sentence with columns={...}, or read the file with tagloom.read()."
+            )
+        found = sentence.columns
+        if str(column) in found:
+            return found[str(column)]
+        if isinstance(column, int):
+            # In a file the tokens are one of the columns; by hand they come before the others.
+            numbered = list(found.values())
+            if sentence.line is None:
+                numbered.insert(0, sentence.tokens)
+            if column < len(numbered):
+                return numbered[column]
+        names = ", ".join(found) or "none beside the tokens"
+        raise TemplateError(
+            f"{self._user_of(column)} reads column {column}, which sentence {i} does not have. "
+            f"Its columns are: {names}."
+        )
+
+    def _number(self, number: tuple[str | int, int], X: Any, tokens: _Text) -> NDArray[np.float64]:
+        """Read a real-valued column; outside the sentence it is 0."""
+        column, offset = number
+        parts = []
+        for i, sentence in enumerate(X):
+            values = np.zeros(len(tokens[i]))
+            for t, text in enumerate(self._further(column, sentence, i, tokens[i])):
+                try:
+                    value = float(text)
+                except ValueError:
+                    value = np.nan
+                if not np.isfinite(value):
+                    raise FeatureError(
+                        f"sentence {i}, token {t}: {text!r} in column {column} is not a finite "
+                        f"number, which {self._user_of(column)} needs."
+                    )
+                if 0 <= t - offset < len(values):
+                    values[t - offset] = value
+            parts.append(values)
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _user_of(self, column: Column) -> str:
+        """Name the first template that reads a column."""
+        for number, record in enumerate(self._records):
+            read = [factor.atom.column for factor in record.factors]
+            read += [record.number[0]] if record.number else []
+            if any(_reads(c, column) for c in read):
+                return f"template {number}, {record.text!r},"
+        raise AssertionError(column)
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a JSON-able copy, with lexicons, clusters and lists inside.
+
+        Returns
+        -------
+        dict
+        """
+        return self._saved
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Templates:
+        """Make templates from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        Templates
+        """
+        return cls(
+            data["templates"],
+            lexicons={n: Lexicon.from_dict(x) for n, x in data["lexicons"].items()},
+            clusters={n: Clusters.from_dict(x) for n, x in data["clusters"].items()},
+            lists=data["lists"],
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self._saved,)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Templates):
+            return NotImplemented
+        return self._saved == other._saved
+
+    __hash__ = None  # type: ignore[assignment]  # what is saved is a dict
+
+    def __len__(self) -> int:
+        return len(self.templates)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.templates[:4])) + (", …" if len(self) > 4 else "")
+        return f"{type(self).__name__}([{shown}])"
+
+
+def _gives_marker(atom: Atom) -> bool:
+    """Say whether an atom stands for a whole word, so that a marker can stand for it."""
+    return all(step[0] in WHOLE for step in atom.steps)
+
+
+def _named(record: Template) -> Iterable[tuple[str, str]]:
+    """Yield the resources that a template names: kind and name."""
+    atoms = [factor.atom for factor in record.factors]
+    while atoms:
+        atom = atoms.pop()
+        for step in atom.steps:
+            if step[0] == "cluster":
+                yield "clusters", str(step[1])
+            elif step[0] in ("named_prefix", "named_suffix"):
+                yield "lists", str(step[1])
+        if isinstance(atom.column, tuple) and atom.column[0] == "lexicon":
+            yield "lexicons", str(atom.column[1])
+            assert isinstance(atom.column[2], Atom)
+            atoms.append(atom.column[2])
+
+
+def _reads(column: object, wanted: Column) -> bool:
+    if isinstance(column, tuple):
+        return any(_reads(part, wanted) for part in column)
+    return column == wanted and column is not None
+
+
+def _affixes(name: str, affixes: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(affixes, str | os.PathLike):
+        raise ParameterError(f"lists[{name!r}] is {affixes!r}; expected a list of affixes.")
+    found = tuple(affixes)
+    if not found or not all(isinstance(affix, str) and affix for affix in found):
+        raise ParameterError(f"lists[{name!r}] is {found!r}; expected str that are not empty.")
+    return found
+
+
+def _native(call: Any, *arguments: Any) -> Any:
+    """Call the native reader; what it says about a token that is no str is our SentenceError."""
+    try:
+        return call(*arguments)
+    except TypeError as error:
+        raise SentenceError(str(error)) from None

@@ -1,0 +1,344 @@
+r"""Pattern files of Wapiti, read as they are.
+
+    u:%x[-1,0]/%X[0,0]       tied to the label: token before, "/", token in lower case
+    b                        every pair of labels has a weight
+    *:%m[0,0,"..?$"]         tied to the label and, once more, to (previous label, label)
+
+====================  ==============================================================
+``%x[off,col]``       the value of a column at an offset from the current token
+``%t[off,col,"re"]``  ``true`` or ``false``: does the regular expression match it?
+``%m[off,col,"re"]``  the part of it that the regular expression matches, or nothing
+``%X``, ``%T``, ``%M``  the same in lower case
+``%x[@n,col]``        the n-th token of the sentence, counted from 1; -1 is the last
+``%x[*n,col]``        offset by the number that column n holds
+====================  ==============================================================
+
+Before the first token stand ``_x-1`` to ``_x-4`` and then ``_x-#``, after the last one ``_x+1``
+and so on; a regular expression is tried on these like on any token. What follows a # is a comment.
+
+Wapiti looks at bytes, and knows classes of ASCII characters only: ``.`` is one byte, and ``%X``
+leaves É as it is. So does this unless ``unicode=True``, which looks at characters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from tagloom.errors import SentenceError, TemplateError
+from tagloom.features.expressions import Atom, Factor, Template
+from tagloom.features.functions import Function
+from tagloom.features.templates import Templates
+
+_COMMAND = re.compile(r"%([xXtTmM])\[([@*]?)([+-]?\d+),(\d+)")
+_TEXT = re.compile(r',"((?:[^"\\]|\\.)*)"')
+
+
+class WapitiTemplates(Templates):
+    r"""The patterns of a Wapiti file.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Lines of the file, with or without line ends.
+    path : str, optional
+        Name of the file, for messages.
+    unicode : bool, optional
+        Whether regular expressions and lower-casing see characters rather than bytes.
+
+    Raises
+    ------
+    TemplateError
+        If a pattern cannot be read.
+
+    Examples
+    --------
+    >>> from tagloom.features import WapitiTemplates
+    >>> patterns = WapitiTemplates(['u:%X[0,0]', r'u:cap=%t[0,0,"^\u"]', "b"])
+    >>> patterns.extract(["Mome", "raths"])
+    [{'u:mome': 1.0, 'u:cap=true': 1.0}, {'u:raths': 1.0, 'u:cap=false': 1.0}]
+    """
+
+    def __init__(
+        self, lines: Iterable[str], path: str | None = None, *, unicode: bool = False
+    ) -> None:
+        kept = [line.rstrip("\n") for line in lines]
+        records = []
+        transitions = False
+        for number, line in enumerate(kept, start=1):
+            line = line.split("#")[0].rstrip()
+            if not line:
+                continue
+            where = f"{path}:{number}" if path else f"line {number}"
+            if line[0] not in "uUbB*":
+                raise TemplateError(
+                    f"{where}: found {line!r}; a Wapiti pattern starts with u (tied to the label), "
+                    "b (tied to two labels) or * (both)."
+                )
+            line = line[0].lower() + line[1:]
+            literals, factors = _read_line(line, where, unicode)
+            if line[0] in "u*":
+                records.append(Template(line, literals, factors))
+            if line[0] in "b*":
+                if factors:
+                    records.append(Template(line, literals, factors, edge=True))
+                else:
+                    transitions = True  # the same for all tokens
+        saved = {"kind": "wapiti", "lines": kept, "unicode": unicode}
+        self._build(records, saved, _outside, transitions=transitions)
+
+    def _derived(
+        self, column: tuple[Any, ...], X: Any, tokens: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[str]]:
+        """Find the tokens that a command points to, and what it makes of them."""
+        _, how, number, atom = column
+        targets = self._column(atom.column, X, tokens)
+        if how == "*":
+            shifts = [
+                [_whole_number(text, i, t) for t, text in enumerate(values)]
+                for i, values in enumerate(self._column(number, X, tokens))
+            ]
+        function: Function = lru_cache(maxsize=None)(self._function(atom))
+        found = []
+        for i, values in enumerate(targets):
+            T = len(values)
+            if how == "@":
+                places = [number + T if number < 0 else number - 1] * T
+            elif how == "*":
+                places = [t + shift for t, shift in enumerate(shifts[i])]
+            else:
+                places = [t + number for t in range(T)]
+            read = [
+                values[p] if 0 <= p < T else _outside(p if p < 0 else p - T + 1) for p in places
+            ]
+            found.append([function(value) or "" for value in read])
+        return found
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> WapitiTemplates:
+        """Make templates from what `to_dict` gave.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        WapitiTemplates
+        """
+        return cls(data["lines"], unicode=bool(data["unicode"]))
+
+
+def read_wapiti(path: str | os.PathLike[str], *, unicode: bool = False) -> WapitiTemplates:
+    r"""Read a Wapiti pattern file.
+
+    Columns are those of the data by number: of a file that was read, its columns in their order,
+    as in Wapiti; of a Sentence made by hand, 0 is the tokens and the others follow.
+
+    Parameters
+    ----------
+    path : path
+    unicode : bool, optional
+        Whether regular expressions and lower-casing see characters rather than bytes, which is
+        what one wants but not what Wapiti does.
+
+    Returns
+    -------
+    WapitiTemplates
+
+    Raises
+    ------
+    TemplateError
+        If a pattern cannot be read; the message names file, line and place.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tagloom.features import read_wapiti
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "pattern")
+    >>> _ = path.write_text('u:suffix=%m[0,0,"..?$"]  # at most two\nb\n')
+    >>> read_wapiti(path).extract(["in"])
+    [{'u:suffix=in': 1.0}]
+    """
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    return WapitiTemplates(lines, os.fspath(path), unicode=unicode)
+
+
+def _outside(distance: int) -> str:
+    """What stands so many tokens before (less than 0) or after the sentence."""
+    sign = "-" if distance < 0 else "+"
+    return f"_x{sign}{abs(distance) if abs(distance) < 5 else '#'}"
+
+
+def _whole_number(text: str, i: int, t: int) -> int:
+    match = re.match(r"\s*[+-]?\d+", text)
+    if match is None:
+        raise SentenceError(
+            f"sentence {i}, token {t}: found {text!r} in a column that a Wapiti pattern reads "
+            "offsets from; expected a whole number."
+        )
+    return int(match[0])
+
+
+def _read_line(line: str, where: str, unicode: bool) -> tuple[tuple[str, ...], tuple[Factor, ...]]:
+    literals, factors, place = [""], [], 0
+
+    def fail(expected: str) -> TemplateError:
+        return TemplateError(
+            f"{where}, {line!r}, character {place + 1}: found {line[place : place + 12]!r}; "
+            f"expected {expected}."
+        )
+
+    while place < len(line):
+        if line[place] != "%":
+            literals[-1] += line[place]
+            place += 1
+            continue
+        head = _COMMAND.match(line, place)
+        if head is None:
+            raise fail('%x[off,col], %t[off,col,"regexp"] or %m[off,col,"regexp"]')
+        command, how, number, column = head[1], head[2], int(head[3]), int(head[4])
+        place = head.end()
+        function = None
+        if command in "tTmM":
+            text = _TEXT.match(line, place)
+            if text is None:
+                raise fail("a regular expression in double quotes after a comma")
+            try:
+                function = _matcher(text[1], command, unicode)
+            except ValueError as error:
+                raise fail(f"a regular expression of Wapiti; {error}") from None
+            place = text.end()
+        elif command == "X":
+            function = _lower(unicode)
+        if not line.startswith("]", place):
+            raise fail("']'")
+        place += 1
+        atom = Atom(column, (("call", function),) if function else ())
+        if how or (command in "tTmM" and number):  # Python has to look outside the sentence too
+            atom, number = Atom(("wapiti", how, number, atom)), 0
+        factors.append(Factor(atom, number))
+        literals.append("")
+    return tuple(literals), tuple(factors)
+
+
+# ---- the regular expressions of Wapiti -------------------------------------------------------
+#
+# A pattern is a row of characters, each perhaps repeated: `x*` as few times as will do, `x?` once
+# if that will do. ^ and $ are anchors at the very start and end of the pattern, elsewhere plain
+# characters. The first place where the pattern matches is taken.
+
+
+@cache
+def _lower(unicode: bool) -> Function:
+    if unicode:
+        return str.lower
+    return lambda text: text.translate(_ASCII_LOWER)
+
+
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+@cache
+def _matcher(pattern: str, command: str, unicode: bool) -> Function:
+    """Make the function of a %t or %m; ValueError says what is wrong with the pattern."""
+    if not unicode:  # a character for each byte
+        pattern = pattern.encode().decode("latin-1")
+    anchored = pattern.startswith("^")
+    parts = _read_regex(pattern[anchored:], _UNICODE if unicode else _ASCII)
+
+    def function(text: str) -> str:
+        units = text if unicode else text.encode().decode("latin-1")
+        for start in range(1 if anchored else len(units) + 1):
+            end = _match(parts, 0, units, start)
+            if end >= 0:
+                break
+        if command in "tT":
+            return "true" if end >= 0 else "false"
+        found = units[start:end] if end >= 0 else ""
+        if not unicode:
+            found = found.encode("latin-1").decode("utf-8", "backslashreplace")
+        return _lower(unicode)(found) or "" if command == "M" else found
+
+    return function
+
+
+_Test = Callable[[str], bool]
+_ASCII: dict[str, _Test] = {
+    "a": lambda c: c in string.ascii_letters,
+    "d": lambda c: c in string.digits,
+    "l": lambda c: c in string.ascii_lowercase,
+    "p": lambda c: c in string.punctuation,
+    "s": lambda c: c in string.whitespace,
+    "u": lambda c: c in string.ascii_uppercase,
+    "w": lambda c: c in string.ascii_letters + string.digits,
+}
+_UNICODE: dict[str, _Test] = {
+    "a": str.isalpha,
+    "d": str.isdigit,
+    "l": str.islower,
+    "p": lambda c: c.isprintable() and not c.isalnum() and not c.isspace(),
+    "s": str.isspace,
+    "u": str.isupper,
+    "w": str.isalnum,
+}
+_END = None  # instead of a test: the end of the text
+
+
+def _read_regex(pattern: str, classes: Mapping[str, _Test]) -> list[tuple[_Test | None, str]]:
+    """Split a pattern into tests of one character, each with its repetition: "", "?" or "*"."""
+    parts: list[tuple[_Test | None, str]] = []
+    for match in re.finditer(r"(?s)(\\.|.)([*?]?)", pattern):
+        unit, repeat = match[1], match[2]
+        if unit in "*?":
+            raise ValueError(f"{unit!r} has nothing to repeat: write \\{unit} for itself")
+        if unit == "$" and not repeat and match.end() == len(pattern):
+            parts.append((_END, ""))
+        else:
+            parts.append((_test(unit, classes), repeat))
+    return parts
+
+
+def _test(unit: str, classes: Mapping[str, _Test]) -> _Test:
+    if unit == ".":
+        return lambda c: True
+    name = unit[1:]
+    if name in classes:
+        return classes[name]
+    if name.lower() in classes:
+        within = classes[name.lower()]
+        return lambda c: not within(c)
+    return (unit[-1]).__eq__
+
+
+def _match(parts: list[tuple[_Test | None, str]], i: int, text: str, at: int) -> int:
+    """Match parts[i:] from a place on; return where the match ends, or -1."""
+    while i < len(parts):
+        test, repeat = parts[i]
+        if test is _END:
+            return at if at == len(text) else -1
+        fits = at < len(text) and test(text[at])
+        if repeat == "*":
+            while True:
+                end = _match(parts, i + 1, text, at)
+                if end >= 0:
+                    return end
+                if at >= len(text) or not test(text[at]):
+                    return -1
+                at += 1
+        if repeat == "?":
+            if fits:
+                end = _match(parts, i + 1, text, at + 1)
+                if end >= 0:
+                    return end
+        elif fits:
+            at += 1
+        else:
+            return -1
+        i += 1
+    return at

@@ -1,0 +1,8 @@
+"""Taggers: which features, which scores, which objective."""
+
+from tagloom.models.crf import CRF
+from tagloom.models.linear import FeatureWeight
+from tagloom.models.perceptrons import StructuredPerceptron
+from tagloom.models.taggers import Labelling, Tagger, load
+
+__all__ = ["CRF", "FeatureWeight", "Labelling", "StructuredPerceptron", "Tagger", "load"]

@@ -1,0 +1,183 @@
+"""Conditional random fields: linear scores, log loss over whole labellings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.errors import ParameterError
+from tagloom.models.linear import LinearTagger, Run, check_at_least, check_choice
+from tagloom.training import LBFGS, SGD, AdaGrad, Optimiser, Outcome
+
+Float64 = npt.NDArray[np.float64]
+
+ALGORITHMS = ("lbfgs", "adagrad", "sgd")
+
+
+class CRF(LinearTagger):
+    r"""A linear-chain conditional random field.
+
+    The probability of labels y given a sentence x is ``exp(score(x, y)) / Z(x)``, and the weights θ
+    minimise ::
+
+        Σ_i weight_i · −log Pr(y_i | x_i; θ) + l1·‖θ‖₁ + l2·‖θ‖₂²
+
+    Parameters
+    ----------
+    features : str, list of str, extractor, callable or None
+        What to look at: the name of a preset ("pos", "chunk", "ner", "words"), templates, anything
+        that `tagloom.features.make` takes, or None if the tokens are dicts or lists of features.
+        "auto" chooses by the data.
+    algorithm : {"adagrad", "lbfgs", "sgd"}
+        How the weights are found. "adagrad" and "sgd" learn sentence by sentence and need few
+        epochs; "lbfgs" goes over all of them until it reaches the optimum, with l1 > 0 by OWL-QN.
+    l1 : float
+        Penalty on the sum of absolute weights; makes most of them zero. Only with "lbfgs".
+    l2 : float, optional
+        Penalty on the sum of squared weights: 1 for lbfgs, otherwise 0, as few epochs are penalty
+        enough.
+    select : {None, "l1"}
+        "l1": train with the l1 penalty first, keep the features that survive, and train these
+        again with the l2 penalty.
+    max_iterations : int, optional
+        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 4, sgd: 10).
+    patience : int, optional
+        With development data: stop after so many iterations (lbfgs: 10) or epochs (others: 3)
+        without a better score.
+    eta : float, optional
+        Learning rate of adagrad (0.2) and sgd (0.1).
+    min_count : int
+        Ignore attributes that occur less often in the training data.
+    combinations : {"auto", "seen", "all"}
+        Whether an attribute has weights for the labels that it was seen with, or for all labels;
+        the same for moves. "auto": seen for lbfgs, otherwise all.
+    boundaries : bool
+        Whether the first and the last label of a sentence have weights of their own.
+    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"}
+        The scheme whose illegal moves are never predicted. "auto" finds it in the training labels,
+        if all of them are legal.
+    labels : list of str, optional
+        The labels in the order wanted; by default those of the data, sorted.
+    random_state : int
+        Seed of the order of sentences (adagrad, sgd).
+    n_threads : int, optional
+        All cores by default; the weights do not depend on it.
+    warm_start : bool
+        Whether `fit` goes on from the weights that are there already.
+
+    Attributes
+    ----------
+    labels_ : ndarray of str
+    scores_ : LinearScores
+        The features and their weights.
+    scheme_ : str or None
+        The scheme that constrains predictions.
+    history_ : list of Record
+        One for each iteration.
+    training_ : dict
+        Where the weights come from: sizes, digest of the data, losses, seconds.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> X = [["they", "can", "fish"], ["fish", "can", "swim"], ["they", "fish"]]
+    >>> y = [["N", "V", "V"], ["N", "V", "V"], ["N", "V"]]
+    >>> tagger = tl.CRF(features="words").fit(X, y)
+    >>> tagger.predict([["they", "can", "swim"], ["fish", "fish"]])
+    [['N', 'V', 'V'], ['N', 'V']]
+    """
+
+    algorithm: str
+    l1: float
+    l2: float | None
+    select: str | None
+    eta: float | None
+    random_state: int
+
+    def __init__(
+        self,
+        features: Any = "auto",
+        *,
+        algorithm: str = "adagrad",
+        l1: float = 0.0,
+        l2: float | None = None,
+        select: str | None = None,
+        max_iterations: int | None = None,
+        patience: int | None = None,
+        eta: float | None = None,
+        min_count: int = 1,
+        combinations: str = "auto",
+        boundaries: bool = True,
+        constraints: str | None = "auto",
+        labels: Sequence[str] | None = None,
+        random_state: int = 0,
+        n_threads: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.features = features
+        self.algorithm = algorithm
+        self.l1 = l1
+        self.l2 = l2
+        self.select = select
+        self.max_iterations = max_iterations
+        self.patience = patience
+        self.eta = eta
+        self.min_count = min_count
+        self.combinations = combinations
+        self.boundaries = boundaries
+        self.constraints = constraints
+        self.labels = labels
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.warm_start = warm_start
+
+    @property
+    def is_online(self) -> bool:
+        """Whether it learns sentence by sentence."""
+        return self.algorithm != "lbfgs"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
+        check_choice("select", self.select, (None, "l1"))
+        check_at_least("l1", self.l1, 0)
+        if self.l2 is not None:
+            check_at_least("l2", self.l2, 0)
+        if self.eta is not None and not self.eta > 0:
+            raise ParameterError(f"eta must be above 0; got {self.eta!r}.")
+        if self.l1 > 0 and self.is_online:
+            raise ParameterError(
+                f"l1 = {self.l1} needs algorithm='lbfgs'; {self.algorithm!r} has no l1 penalty."
+            )
+        if self.select == "l1" and (self.l1 == 0 or self.is_online):
+            raise ParameterError(
+                "select='l1' needs algorithm='lbfgs' and a penalty for its first pass, such as "
+                "l1=0.5."
+            )
+
+    def _limits(self) -> tuple[int, int]:
+        return {"lbfgs": (100, 10), "adagrad": (4, 3), "sgd": (10, 3)}[self.algorithm]
+
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+        seed = self.random_state
+        if self.algorithm == "adagrad":
+            eta = 0.2 if self.eta is None else self.eta
+            return AdaGrad(problem, l2=self.l2 or 0.0, eta=eta, random_state=seed, theta=theta)
+        if self.algorithm == "sgd":
+            eta = 0.1 if self.eta is None else self.eta
+            return SGD(problem, l2=self.l2 or 0.0, eta0=eta, random_state=seed, theta=theta)
+        l1 = 0.0 if self.select else self.l1
+        l2 = 1.0 if self.l2 is None else self.l2
+        return LBFGS(problem, l1=l1, l2=l2, n_threads=self.n_threads, theta=theta)
+
+    def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> Outcome:
+        if self.select == "l1":
+            first = LBFGS(problem, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta)
+            survivors = run(first, "CRF, choosing features", ".l1").theta
+            problem.set_mask(survivors != 0)
+            theta = None
+        return run(self._optimiser(problem, theta), "CRF", "")

@@ -1,0 +1,122 @@
+"""Where each weight stands in the vector θ of a problem, and how to carry θ to another problem.
+
+θ = [node rows W][edge rows][trans Y·Y, from → to][start Y][stop Y]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.scores import LinearScores, Rows
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order of the weights of a linear model.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    ptr, cols : ndarray
+        The rows of node attributes, see `Rows`.
+    edge_ptr, edge_cols : ndarray
+    boundaries : bool
+        Whether θ ends with start and stop weights.
+    """
+
+    labels: tuple[str, ...]
+    ptr: Int64
+    cols: npt.NDArray[Any]
+    edge_ptr: Int64
+    edge_cols: npt.NDArray[Any]
+    boundaries: bool
+
+    @classmethod
+    def of_problem(cls, labels: tuple[str, ...], problem: _native.Problem) -> Layout:
+        """Take the order that a problem chose."""
+        return cls(labels, *problem.rows()[:2], *problem.edge_rows()[:2], problem.boundaries)
+
+    @classmethod
+    def of_scores(cls, scores: LinearScores) -> Layout:
+        """Take the order in which scores keep their weights."""
+        edges = scores.edge_rows or Rows(np.zeros(1, np.int64), np.empty(0, np.uint16), _NOTHING)
+        return cls(scores.labels, scores.rows.ptr, scores.rows.cols, edges.ptr, edges.cols, True)
+
+    @property
+    def n_weights(self) -> int:
+        """The length of θ."""
+        Y = len(self.labels)
+        return len(self.cols) + len(self.edge_cols) + Y * Y + 2 * Y * self.boundaries
+
+    @property
+    def moves_at(self) -> int:
+        """Where the weights of moves begin."""
+        return len(self.cols) + len(self.edge_cols)
+
+    def known(self, labels: list[str]) -> tuple[Any, Any]:
+        """List the pairs (attribute, column) of nodes and of edges, for other labels."""
+        place, pairs = self._places(labels)
+        node = _attributes(self.ptr).astype(np.int32), place[self.cols].astype(np.uint16)
+        if not len(self.edge_cols):
+            return node, None
+        edge = _attributes(self.edge_ptr).astype(np.int32)
+        return node, (edge, pairs[self.edge_cols].astype(np.uint16))
+
+    def positions(self, new: Layout) -> Int64:
+        """Find where each weight of this layout stands in a new one that has them all.
+
+        Attributes must have the same numbers in both; labels may be in another order.
+        """
+        Y = len(new.labels)
+        place, pairs = self._places(list(new.labels))
+        parts = [
+            _find(self.ptr, place[self.cols], new.ptr, new.cols, Y),
+            len(new.cols)
+            + _find(self.edge_ptr, pairs[self.edge_cols], new.edge_ptr, new.edge_cols, Y * Y),
+            new.moves_at + pairs,
+        ]
+        if self.boundaries and new.boundaries:
+            parts += [new.moves_at + Y * Y + place, new.moves_at + Y * Y + Y + place]
+        return np.concatenate(parts)
+
+    def carry(self, values: npt.NDArray[Any], new: Layout) -> npt.NDArray[Any]:
+        """Lay out one value per weight in the order of a new layout; new weights get 0."""
+        found = np.zeros(new.n_weights, dtype=values.dtype)
+        positions = self.positions(new)
+        found[positions] = values[: len(positions)]
+        return found
+
+    def _places(self, labels: list[str]) -> tuple[Int64, Int64]:
+        """The new number of each label [Y], and of each pair of labels [Y·Y]."""
+        place = np.array([labels.index(label) for label in self.labels], dtype=np.int64)
+        return place, (place[:, None] * len(labels) + place[None, :]).ravel()
+
+
+_NOTHING = np.empty(0, dtype=np.float32)
+
+
+def _attributes(ptr: Int64) -> Int64:
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
+def _find(ptr: Int64, cols: Int64, new_ptr: Int64, new_cols: npt.NDArray[Any], K: int) -> Int64:
+    """Find each (attribute, column) among the new rows, whose columns ascend in every row."""
+    new_keys = _attributes(new_ptr) * K + new_cols
+    found: Int64 = np.searchsorted(new_keys, _attributes(ptr) * K + cols)
+    return found
+
+
+def join(scores: LinearScores) -> Float64:
+    """Put the weights of scores into one vector, in the order of `Layout.of_scores`."""
+    edges = _NOTHING if scores.edge_rows is None else scores.edge_rows.weights
+    parts: list[npt.NDArray[Any]]
+    parts = [scores.rows.weights, edges, scores.trans.ravel(), scores.start, scores.stop]
+    return np.concatenate(parts).astype(np.float64)

@@ -1,0 +1,745 @@
+"""Linear taggers: templates, weights and a trellis; how the weights are learnt is a choice.
+
+`CRF` and `StructuredPerceptron` are thin names for cells of one grid (loss × optimiser): they share
+everything in this file, from reading the training data to the model file.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native, features, labels
+from tagloom.errors import LabelError, ParameterError
+from tagloom.evaluation import evaluate
+from tagloom.features import Encoded, FeatureExtractor
+from tagloom.models import compaction
+from tagloom.models.data import as_sentences, check_not_empty, gold_labels, number_labels
+from tagloom.models.layouts import Layout, join
+from tagloom.models.taggers import Tagger
+from tagloom.scores import LinearScores, Names, Rows
+from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
+from tagloom.training.progress import Bar, is_wanted
+from tagloom.trellis import Trellis
+from tagloom.trellis.machine import ALL_THREADS
+
+Float64 = npt.NDArray[np.float64]
+
+#: Runs an optimiser to its end: given the title of the progress bar and a suffix for checkpoints.
+Run: TypeAlias = Callable[[Optimiser, str, str], Outcome]
+
+# Tried in this order where labels fit several schemes; see labels.schemes.
+_SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
+
+
+@dataclass
+class TrainingData:
+    """A labelled corpus as arrays, and what the arrays mean.
+
+    Attributes
+    ----------
+    names : list of str
+        The Y labels.
+    extractor : FeatureExtractor
+    index, edge_index : Index
+        The number of each attribute.
+    encoded : Encoded
+    gold : ndarray of int32, shape (T,)
+    weight : ndarray of float64, shape (N,), or None
+    scheme : str or None
+        The scheme whose illegal moves are forbidden when decoding.
+    """
+
+    names: list[str]
+    extractor: FeatureExtractor
+    index: _native.Index
+    edge_index: _native.Index
+    encoded: Encoded
+    gold: npt.NDArray[np.int32]
+    weight: Float64 | None
+    scheme: str | None
+
+    @cached_property
+    def attributes(self) -> Names:
+        """The names of the attributes."""
+        return Names(*self.index.names())
+
+    @cached_property
+    def edge_attributes(self) -> Names:
+        """The names of the edge attributes."""
+        return Names(*self.edge_index.names())
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of everything that the learnt weights depend on."""
+        hash = hashlib.blake2b("\0".join(self.names).encode(), digest_size=16)
+        for array in (*self.encoded, self.gold, self.weight, *self.index.arrays()):
+            if array is not None:
+                hash.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return hash.hexdigest()
+
+
+@dataclass
+class Known:
+    """What a tagger has learnt so far, where learning goes on from.
+
+    Attributes
+    ----------
+    index, edge_index : Index
+        They grow with what is learnt next.
+    layout : Layout
+    theta : ndarray
+        The weights.
+    state : dict or None
+        What the optimiser remembers besides.
+    """
+
+    index: _native.Index
+    edge_index: _native.Index
+    layout: Layout
+    theta: Float64
+    state: dict[str, npt.NDArray[Any]] | None
+
+
+class LinearTagger(Tagger):
+    """A tagger that scores labels by weighted features and moves by transition weights.
+
+    Subclasses say which optimiser learns the weights; see `CRF` and `StructuredPerceptron` for the
+    parameters that they share.
+    """
+
+    features: Any
+    labels: Sequence[str] | None
+    constraints: str | None
+    min_count: int
+    combinations: str
+    boundaries: bool
+    max_iterations: int | None
+    patience: int | None
+    n_threads: int | None
+    warm_start: bool
+
+    scores_: LinearScores
+    scheme_: str | None
+    history_: list[Record]
+    training_: dict[str, Any]
+    compaction_: compaction.Compaction
+
+    # ---- what a cell of the grid decides ---------------------------------------------------
+
+    @abstractmethod
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+        """Make the optimiser that learns the weights, from given ones or from zero."""
+
+    @property
+    @abstractmethod
+    def is_online(self) -> bool:
+        """Whether it learns sentence by sentence."""
+
+    @abstractmethod
+    def _limits(self) -> tuple[int, int]:
+        """Return the default max_iterations and patience of the optimiser in use."""
+
+    # ---- learning --------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        dev: Any = None,
+        sample_weight: Any = None,
+        callback: Listener | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> LinearTagger:
+        """Learn the weights from labelled sentences.
+
+        Ctrl-C ends training after the running iteration and keeps the best weights so far; a
+        second Ctrl-C raises.
+
+        Parameters
+        ----------
+        X : Corpus, or sequence of sentences
+        y : sequence of list of str, optional
+            The labels; a `Corpus` brings its own.
+        dev : Corpus, or (X, y), optional
+            Development data: scored after each iteration (span F1 if the labels are spans, token
+            accuracy otherwise); the best weights are kept, and training stops when the score has
+            not risen for ``patience`` iterations.
+        sample_weight : sequence of float, optional
+            How much each sentence counts.
+        callback : callable, optional
+            Called with a `Record` after each iteration.
+        progress : bool, optional
+            Whether to show a progress bar on stderr; by default if that is a terminal.
+        checkpoint : path, optional
+            A file that the run is saved to every half a minute and when it ends. If it is there
+            already, training resumes from it, to the same numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        SentenceError, LabelError
+            If the data are wrong; the message names the sentence.
+        """
+        began = time.perf_counter()
+        self._check_parameters()
+        known = self._known() if self.warm_start and self.is_fitted else None
+        data = self._read(X, y, sample_weight, known)
+        problem = self._problem(data, known)
+        layout = Layout.of_problem(tuple(data.names), problem)
+        start = None if known is None else known.layout.carry(known.theta, layout)
+        score = None if dev is None else self._dev_score(dev, data, problem)
+
+        def run_(optimiser: Optimiser, title: str, suffix: str) -> Outcome:
+            file = None if checkpoint is None else os.fspath(checkpoint) + suffix
+            return self._run(optimiser, title, data, score, callback, progress, file)
+
+        outcome = self._learn(problem, start, run_)
+        self._finish(data, problem, outcome)
+        self.training_ = self._record(data, outcome, time.perf_counter() - began)
+        if outcome.stopped == "interrupted":
+            warnings.warn(
+                f"Interrupted: the weights of iteration {outcome.best} are kept.", stacklevel=2
+            )
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearTagger:
+        """Learn from more sentences, once through; for learners that go sentence by sentence.
+
+        New words, labels and features are taken in; everything learnt before stays.
+
+        Parameters
+        ----------
+        X : Corpus, or sequence of sentences
+        y : sequence of list of str, optional
+        sample_weight : sequence of float, optional
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError
+            If the learner needs all sentences at once.
+        """
+        self._check_parameters()
+        if not self.is_online:
+            raise ParameterError(
+                f"{self!r} learns from all sentences at once. For partial_fit choose "
+                "algorithm='adagrad' or 'sgd'; to go on from present weights, warm_start=True."
+            )
+        known = self._known() if self.is_fitted else None
+        data = self._read(X, y, sample_weight, known)
+        problem = self._problem(data, known)
+        layout = Layout.of_problem(tuple(data.names), problem)
+        optimiser = self._optimiser(problem, None)
+        if known is not None:
+            optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
+            if known.state is not None:
+                optimiser.restore(
+                    {
+                        name: known.layout.carry(array, layout)
+                        if len(array) == known.layout.n_weights
+                        else array
+                        for name, array in known.state.items()
+                    }
+                )
+        outcome = run(optimiser, max_iterations=1)
+        history = [*getattr(self, "history_", []), *outcome.records]
+        self._finish(data, problem, outcome)
+        self.history_ = history
+        self.training_ = self._record(data, outcome, outcome.records[-1].seconds)
+        self._online = Known(data.index, data.edge_index, layout, outcome.theta, optimiser.state())
+        return self
+
+    def _known(self) -> Known:
+        """What was learnt so far, ready to grow."""
+        online: Known | None = self.__dict__.get("_online")
+        if online is not None:
+            return online
+        scores = self.scores_
+        index = _growing(scores.index, scores.names)
+        edge_index = _native.Index()
+        if scores.edge_index is not None and scores.edge_names is not None:
+            edge_index = _growing(scores.edge_index, scores.edge_names)
+        return Known(index, edge_index, Layout.of_scores(scores), join(scores), None)
+
+    def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> Outcome:
+        """Learn the weights; a learner that needs several passes has its own way."""
+        return run(self._optimiser(problem, theta), type(self).__name__, "")
+
+    def _run(
+        self,
+        optimiser: Optimiser,
+        title: str,
+        data: TrainingData,
+        dev: Callable[[Float64], float] | None,
+        callback: Listener | None,
+        progress: bool | None,
+        checkpoint: str | None,
+    ) -> Outcome:
+        iterations, patience = self._limits()
+        if self.max_iterations is not None:
+            iterations = self.max_iterations
+        if self.patience is not None:
+            patience = self.patience
+        listeners: tuple[Listener, ...] = () if callback is None else (callback,)
+        saved = None if checkpoint is None else Checkpoint(checkpoint, self._identity(data))
+        with ExitStack() as stack:
+            if is_wanted(progress):
+                listeners = (*listeners, stack.enter_context(Bar(title, iterations)))
+            return run(
+                optimiser,
+                max_iterations=iterations,
+                dev=dev,
+                patience=patience,
+                listeners=listeners,
+                checkpoint=saved,
+            )
+
+    def _identity(self, data: TrainingData) -> dict[str, Any]:
+        """What a checkpoint must agree with to be resumed: not how long or how wide it runs."""
+        free = {"max_iterations", "patience", "n_threads", "features", "labels", "warm_start"}
+        params = {k: v for k, v in self.get_params().items() if k not in free}
+        return {"model": type(self).__name__, "data": data.digest, **params}
+
+    def _check_parameters(self) -> None:
+        check_choice("combinations", self.combinations, ("auto", "seen", "all"))
+        check_at_least("min_count", self.min_count, 1)
+        for name in ("max_iterations", "patience", "n_threads"):
+            if getattr(self, name) is not None:
+                check_at_least(name, getattr(self, name), 1)
+        if self.constraints is not None:
+            check_choice("constraints", self.constraints, ("auto", *_SCHEMES))
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, known: Known | None) -> TrainingData:
+        """Turn labelled sentences into arrays."""
+        sentences = as_sentences(X)
+        path = getattr(X, "path", None)
+        check_not_empty(sentences, path)
+        rows = gold_labels(sentences, X, y)
+        names, gold = number_labels(rows, self._label_names(rows, known))
+        spec = _default_features(self.features, sentences, names)
+        extractor = self.scores_.extractor if known is not None else features.make(spec)
+        index = _native.Index() if known is None else known.index
+        edge_index = _native.Index() if known is None else known.edge_index
+        n_known, n_known_edges = index.size, edge_index.size
+        encoded = extractor.encode(sentences, index, edge_index, grow=True)
+        if self.min_count > 1:  # what is known already stays
+            index = _without_rare(index, self.min_count, n_known)
+            edge_index = _without_rare(edge_index, self.min_count, n_known_edges)
+            encoded = extractor.encode(sentences, index, edge_index)
+        weight = None
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+            fits = weight.shape == (len(sentences),)
+            if not fits or not np.isfinite(weight).all() or weight.min() < 0:
+                raise ParameterError(
+                    f"sample_weight must be {len(sentences)} numbers, one per sentence, none below "
+                    f"0; got shape {weight.shape}."
+                )
+        scheme = self._find_scheme(names, rows)
+        return TrainingData(names, extractor, index, edge_index, encoded, gold, weight, scheme)
+
+    def _label_names(self, rows: list[list[str]], known: Known | None) -> Sequence[str] | None:
+        """Which labels there are: those asked for, or those known together with those seen."""
+        if self.labels is not None or known is None:
+            return self.labels
+        return sorted({*known.layout.labels, *(label for row in rows for label in row)})
+
+    def _find_scheme(self, names: list[str], rows: list[list[str]]) -> str | None:
+        """Choose the scheme whose illegal moves are forbidden when decoding."""
+        if self.constraints is None:
+            return None
+        if self.constraints != "auto":
+            labels.legal_moves(
+                names, self.constraints
+            )  # raises if the labels are not of the scheme
+            return self.constraints
+        if not _look_like_spans(names):
+            return None  # parts of speech, say
+        found = labels.detect(rows)
+        if not found.fits:
+            warnings.warn(
+                f"{found}. Illegal label sequences are therefore not ruled out; tagloom check "
+                "shows where they are, constraints='bio' rules them out nevertheless.",
+                stacklevel=4,
+            )
+            return None
+        return next(scheme for scheme in _SCHEMES if scheme in found.fits)
+
+    def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
+        encoded = data.encoded
+        nodes, edges = (None, None) if known is None else known.layout.known(data.names)
+        problem = _native.Problem(
+            encoded.offsets,
+            encoded.indptr,
+            encoded.ids,
+            encoded.values,
+            data.index.size,
+            encoded.edge_indptr,
+            encoded.edge_ids,
+            encoded.edge_values,
+            0 if encoded.edge_indptr is None else data.edge_index.size,
+            data.gold,
+            len(data.names),
+            self.combinations == "all" or (self.combinations == "auto" and self.is_online),
+            self.boundaries,
+            data.weight,
+            True,
+            nodes,
+            edges,
+        )
+        layout = Layout.of_problem(tuple(data.names), problem)
+        free = problem.mask()
+        if known is not None:  # moves that were seen before may not occur now
+            free |= known.layout.carry(known.theta != 0, layout)
+        if not data.extractor.transitions:
+            free[layout.moves_at :] = False
+        problem.set_mask(free)
+        return problem
+
+    def _dev_score(
+        self, dev: Any, data: TrainingData, problem: _native.Problem
+    ) -> Callable[[Float64], float]:
+        """Return the function from weights to the score on the development data."""
+        X, y = dev if isinstance(dev, tuple) else (dev, None)
+        sentences = as_sentences(X)
+        rows = gold_labels(sentences, X, y)
+        if not any(rows):
+            raise LabelError("dev has no tokens; leave it out, or pass labelled sentences.")
+        encoded = data.extractor.encode(sentences, data.index, data.edge_index)
+        place = {label: i for i, label in enumerate(data.names)}
+        gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
+        threads = self.n_threads or ALL_THREADS
+
+        def score(theta: Float64) -> float:
+            scores = _scores(theta, data, problem, compact=False)
+            scored = scores.score_encoded(encoded, threads)
+            moves = _moves(scores, data.scheme)
+            path = (
+                moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
+                .viterbi()
+                .path
+            )
+            if data.scheme is None:
+                return float(np.mean(path == gold))
+            predicted = _native.label_lists(path, encoded.offsets, data.names)
+            return evaluate(rows, predicted, scheme=data.scheme, spans=True, n_bootstrap=0).f1
+
+        return score
+
+    def _finish(self, data: TrainingData, problem: _native.Problem, outcome: Outcome) -> None:
+        self.__dict__.pop("_online", None)
+        self.scores_ = _scores(outcome.theta, data, problem, compact=True)
+        self.labels_ = np.array(data.names, dtype=object)
+        self.scheme_ = data.scheme
+        self.history_ = outcome.records
+
+    def _record(self, data: TrainingData, outcome: Outcome, seconds: float) -> dict[str, Any]:
+        """What the model file says about where the weights come from."""
+        best = outcome.records[outcome.best - 1] if outcome.best else None
+        return {
+            "sentences": len(data.encoded.offsets) - 1,
+            "tokens": len(data.gold),
+            "digest": data.digest,
+            "iterations": len(outcome.records),
+            "best_iteration": outcome.best,
+            "stopped": outcome.stopped,
+            "loss": best and best.loss,
+            "dev": best and best.dev,
+            "seconds": round(seconds, 3),
+        }
+
+    # ---- predicting ------------------------------------------------------------------------
+
+    def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        threads = n_threads or self.n_threads
+        scored = self.scores_.score(sentences, threads or ALL_THREADS)
+        batch = self._moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
+        batch.n_threads = threads
+        return batch
+
+    @property
+    def _moves(self) -> Trellis:
+        """The moves of this tagger; made again when the scores change."""
+        made: tuple[LinearScores, str | None, Trellis] | None = self.__dict__.get("_made_moves")
+        if made is None or made[0] is not self.scores_ or made[1] != self.scheme_:
+            made = (self.scores_, self.scheme_, _moves(self.scores_, self.scheme_))
+            self._made_moves = made
+        return made[2]
+
+    def _scores_per_token(self) -> int:
+        Y = len(self.labels_)
+        return Y if self.scores_.edge_rows is None else Y * Y
+
+    # ---- looking inside --------------------------------------------------------------------
+
+    @property
+    def transitions_(self) -> Float64:
+        """The weights of moves y_prev → y [Y, Y], in the order of ``labels_``."""
+        self._check_fitted("transitions_")
+        return self.scores_.trans
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float]:
+        """The weights of moves by name: (from, to) → weight, without those that are zero."""
+        names = self._label_list
+        from_, to = np.nonzero(self.transitions_)
+        weights = self.scores_.trans[from_, to].tolist()
+        return {(names[i], names[j]): w for i, j, w in zip(from_, to, weights, strict=True)}
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float]:
+        """The weights of features by name: (attribute, label) → weight."""
+        return {(w.attribute, w.label): w.weight for w in self.feature_weights()}
+
+    def feature_weights(
+        self, pattern: str | None = None, *, label: str | None = None, n: int | None = None
+    ) -> list[FeatureWeight]:
+        """List weights of features, the strongest first.
+
+        Parameters
+        ----------
+        pattern : str, optional
+            A shell pattern that the attribute must match, such as ``"suffix*"``.
+        label : str, optional
+            Only weights of this label; then the largest come first, the most negative last.
+        n : int, optional
+            At most so many.
+
+        Returns
+        -------
+        list of FeatureWeight
+            ``attribute``, ``label``, ``weight``; edge features have a label ``from → to``.
+        """
+        self._check_fitted("feature_weights")
+        found = self._node_weights(pattern, label)
+        if self.scores_.edge_rows is not None and label is None:
+            found += self._edge_weights(pattern)
+        if label is None:
+            found.sort(key=lambda w: (-abs(w.weight), w.attribute, w.label))
+        else:
+            found.sort(key=lambda w: (-w.weight, w.attribute))
+        return found[:n]
+
+    def _node_weights(self, pattern: str | None, label: str | None) -> list[FeatureWeight]:
+        scores, names = self.scores_, self._label_list
+        if label is not None and label not in names:
+            raise LabelError(f"no label {label!r}. There are: {', '.join(names)}.")
+        chosen = np.ones(len(scores.rows.cols), dtype=bool)
+        if label is not None:
+            chosen &= scores.rows.cols == names.index(label)
+        return [
+            FeatureWeight(attribute, names[col], weight)
+            for attribute, col, weight in scores.named(scores.rows, scores.names, chosen, pattern)
+        ]
+
+    def _edge_weights(self, pattern: str | None) -> list[FeatureWeight]:
+        scores, names = self.scores_, self._label_list
+        assert scores.edge_rows is not None
+        assert scores.edge_names is not None
+        everything = np.ones(len(scores.edge_rows.cols), dtype=bool)
+        return [
+            FeatureWeight(attribute, f"{names[col // len(names)]} → {names[col % len(names)]}", w)
+            for attribute, col, w in scores.named(
+                scores.edge_rows, scores.edge_names, everything, pattern
+            )
+        ]
+
+    # ---- smaller ---------------------------------------------------------------------------
+
+    def compact(
+        self, *, max_bytes: int | None = None, min_accuracy: float | None = None, dev: Any = None
+    ) -> LinearTagger:
+        """Make a smaller copy: weak weights are dropped, the others stored in half the bytes.
+
+        Parameters
+        ----------
+        max_bytes : int, optional
+            Keep as many weights as fit into so many bytes.
+        min_accuracy : float, optional
+            Keep as few weights as reach this token accuracy on ``dev``.
+        dev : Corpus, or (X, y), optional
+            What to measure accuracy on.
+
+        Returns
+        -------
+        LinearTagger
+            A new tagger; its ``compaction_`` says what was saved and what it cost.
+
+        Raises
+        ------
+        ParameterError
+            If neither limit is given, or the limits cannot be met.
+        """
+        self._check_fitted("compact")
+        if max_bytes is None and min_accuracy is None:
+            raise ParameterError("compact needs max_bytes= or min_accuracy=.")
+        if min_accuracy is not None and dev is None:
+            raise ParameterError("min_accuracy= needs dev=, the data to measure it on.")
+        new = copy.copy(self)
+        measure = None
+        if dev is not None:
+            X, y = dev if isinstance(dev, tuple) else (dev, None)
+
+            def measure(scores: LinearScores) -> float:
+                new.scores_ = scores
+                return new.score(X, y)
+
+        new.scores_, new.compaction_ = compaction.compact(
+            self.scores_, measure, max_bytes, min_accuracy
+        )
+        new.training_ = {**self.training_, "compaction": new.compaction_._asdict()}
+        return new
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        params = self.get_params()
+        if not _is_plain(params["features"]):
+            params.pop("features")  # the templates themselves are stored below
+        header, arrays = self.scores_.to_file()
+        header |= {
+            "params": params,
+            "scheme": self.scheme_,
+            "training": self.training_,
+            "history": [list(record) for record in self.history_],
+        }
+        return header, arrays
+
+    @classmethod
+    def _from_file(
+        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features_: Any
+    ) -> LinearTagger:
+        scores = LinearScores.from_file(header, arrays, features_)
+        params = dict(header["params"])
+        params.setdefault("features", scores.extractor)
+        tagger = cls(**params)
+        tagger.scores_ = scores
+        tagger.labels_ = np.array(scores.labels, dtype=object)
+        tagger.scheme_ = header["scheme"]
+        if tagger.scheme_ is not None:
+            labels.legal_moves(scores.labels, tagger.scheme_)  # raises if they do not fit
+        tagger.training_ = dict(header["training"])
+        tagger.history_ = [Record(*row) for row in header["history"]]
+        return tagger
+
+
+class FeatureWeight(NamedTuple):
+    """The weight of one feature."""
+
+    attribute: str
+    label: str
+    weight: float
+
+
+def _moves(scores: LinearScores, scheme: str | None) -> Trellis:
+    """Make a trellis of no tokens, whose moves all batches share; illegal ones get −inf."""
+    trans, start, stop = scores.trans, scores.start, scores.stop
+    if scheme is not None:
+        legal = labels.legal_moves(scores.labels, scheme)
+        trans = np.where(legal.moves, trans, -np.inf)
+        start = np.where(legal.start, start, -np.inf)
+        stop = np.where(legal.stop, stop, -np.inf)
+    none = np.empty((0, len(scores.labels)), dtype=np.float32)
+    return Trellis(none, trans, start, stop, labels=scores.labels)
+
+
+def _growing(index: _native.Index, names: Names) -> _native.Index:
+    """Make a copy of an index that can take in new attributes."""
+    return _native.Index.from_arrays(*index.arrays(), index.size, (names.blob, names.offsets))
+
+
+def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native.Index:
+    return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_known))
+
+
+def _scores(
+    theta: Float64, data: TrainingData, problem: _native.Problem, *, compact: bool
+) -> LinearScores:
+    """Cut the weight vector into its parts; compact: without weights and attributes that are idle.
+
+    theta = [node rows W][edge rows][trans Y·Y][start Y][stop Y]
+    """
+    Y = len(data.names)
+    ptr, cols, _ = problem.rows()
+    edge_ptr, edge_cols, _ = problem.edge_rows()
+    W, E = len(cols), len(cols) + len(edge_cols)
+    weights = theta.astype(np.float32)
+    moves = theta[E : E + Y * Y].reshape(Y, Y).copy()
+    edges_of_sentence = theta[E + Y * Y :] if problem.boundaries else np.zeros(2 * Y)
+    scores = LinearScores(
+        labels=tuple(data.names),
+        extractor=data.extractor,
+        index=data.index,
+        rows=Rows(ptr, cols, weights[:W]),
+        trans=moves,
+        start=edges_of_sentence[:Y].copy(),
+        stop=edges_of_sentence[Y:].copy(),
+        names=data.attributes,
+        edge_index=data.edge_index if len(edge_cols) else None,
+        edge_rows=Rows(edge_ptr, edge_cols, weights[W:E]) if len(edge_cols) else None,
+        edge_names=data.edge_attributes if len(edge_cols) else None,
+    )
+    return scores.without_zeros() if compact else scores
+
+
+def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str]) -> Any:
+    """Choose features where none were asked for: by what a token is, and by the kind of labels."""
+    if not (isinstance(spec, str) and spec == "auto"):
+        return spec
+    first = sentences[0]
+    if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
+        return None  # dicts, lists or numbers: the tokens are their own features
+    return "ner" if _look_like_spans(names) else "pos"
+
+
+def _look_like_spans(names: Sequence[str]) -> bool:
+    return any(n != "O" for n in names) and all(
+        n == "O" or (n[1:2] in ("-", "_") and n[:1] in "BIOESLU") for n in names
+    )
+
+
+def _is_plain(spec: Any) -> bool:
+    return (
+        spec is None
+        or isinstance(spec, str)
+        or (isinstance(spec, list | tuple) and all(isinstance(part, str) for part in spec))
+    )
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise ParameterError unless a parameter has one of its values."""
+    if value not in choices:
+        raise ParameterError(
+            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
+        )
+
+
+def check_at_least(name: str, value: Any, least: float) -> None:
+    """Raise ParameterError unless a parameter is a number that is large enough."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.number)
+        or not value >= least
+    ):
+        raise ParameterError(f"{name} must be a number of at least {least}; got {value!r}.")

@@ -1,0 +1,103 @@
+"""The structured perceptron: linear scores, moved only by mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.models.linear import LinearTagger
+from tagloom.training import AveragedPerceptron, Optimiser
+
+Float64 = npt.NDArray[np.float64]
+
+
+class StructuredPerceptron(LinearTagger):
+    r"""A structured perceptron, averaged.
+
+    For each sentence in turn the best labels ŷ under the present weights are found, and where they
+    are wrong the weights move towards the right ones::
+
+        θ ← θ + Φ(x, y) − Φ(x, ŷ)
+
+    The average of θ over all steps is what predicts (Collins 2002): it generalises better than the
+    last θ, which hangs on the last few mistakes.
+
+    Parameters
+    ----------
+    features : str, list of str, extractor, callable or None
+        As for `CRF`.
+    average : bool
+        Whether to predict with the average of the weights over all steps.
+    shuffle : bool
+        Whether each epoch takes the sentences in a new order.
+    max_iterations : int, optional
+        The largest number of epochs: 10.
+    patience : int, optional
+        With development data: stop after so many epochs (3) without a better score.
+    min_count, combinations, boundaries, constraints, labels, random_state, n_threads, warm_start
+        As for `CRF`.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> X = [["they", "can", "fish"], ["fish", "can", "swim"], ["they", "fish"]]
+    >>> y = [["N", "V", "V"], ["N", "V", "V"], ["N", "V"]]
+    >>> tl.StructuredPerceptron(features="words").fit(X, y).predict([["they", "can", "swim"]])
+    [['N', 'V', 'V']]
+    """
+
+    average: bool
+    shuffle: bool
+    random_state: int
+
+    def __init__(
+        self,
+        features: Any = "auto",
+        *,
+        average: bool = True,
+        shuffle: bool = True,
+        max_iterations: int | None = None,
+        patience: int | None = None,
+        min_count: int = 1,
+        combinations: str = "auto",
+        boundaries: bool = True,
+        constraints: str | None = "auto",
+        labels: Sequence[str] | None = None,
+        random_state: int = 0,
+        n_threads: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.features = features
+        self.average = average
+        self.shuffle = shuffle
+        self.max_iterations = max_iterations
+        self.patience = patience
+        self.min_count = min_count
+        self.combinations = combinations
+        self.boundaries = boundaries
+        self.constraints = constraints
+        self.labels = labels
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.warm_start = warm_start
+
+    @property
+    def is_online(self) -> bool:
+        """Whether it learns sentence by sentence: it does."""
+        return True
+
+    def _limits(self) -> tuple[int, int]:
+        return 10, 3
+
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+        return AveragedPerceptron(
+            problem,
+            average=self.average,
+            shuffle=self.shuffle,
+            random_state=self.random_state,
+            theta=theta,
+        )

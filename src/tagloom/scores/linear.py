@@ -1,0 +1,417 @@
+"""The linear scorer: weights of features, summed into the arrays of a trellis.
+
+    emit[t, y]         = Σ_{a active at t} value · weight(a, y)
+    edge[t, y_prev, y] = Σ_{edge attributes a active at t} value · weight(a, y_prev, y)
+
+A `LinearScores` never changes, so that threads can share it without locks; what changes weights
+makes a new one. How the weights were learnt is the business of ``training``.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native, features, storage
+from tagloom.errors import ModelFileError
+from tagloom.features import Encoded, FeatureExtractor, Templates
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """The scores of a batch of N sentences with T tokens in all."""
+
+    offsets: npt.NDArray[np.int64]  # [N + 1]
+    emit: Float32  # [T, Y]
+    edge: Float32 | None  # [T, Y, Y]
+
+
+class _Scorers(NamedTuple):
+    templates: Templates
+    node: _native.Scorer
+    edge: _native.Scorer | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The weights of A attributes, each a sparse row over K outputs.
+
+    Attributes
+    ----------
+    ptr : ndarray of int64, shape (A + 1,)
+        The weights of attribute a are ``weights[ptr[a]:ptr[a + 1]]``.
+    cols : ndarray of uint16, shape (W,)
+        Which output each weight belongs to: y, or y_prev·Y + y for edge attributes.
+    weights : ndarray of float32, shape (W,)
+    """
+
+    ptr: npt.NDArray[np.int64]
+    cols: npt.NDArray[Any]
+    weights: Float32
+
+    @property
+    def n_attributes(self) -> int:
+        """A, the number of attributes."""
+        return len(self.ptr) - 1
+
+    @cached_property
+    def attributes(self) -> npt.NDArray[np.int64]:
+        """The attribute that each weight belongs to [W]."""
+        return np.repeat(np.arange(self.n_attributes), np.diff(self.ptr))
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """Drop weights, and the attributes that are left with none.
+
+        Parameters
+        ----------
+        kept : ndarray of bool, shape (W,)
+
+        Returns
+        -------
+        rows : Rows
+        attributes : ndarray of bool, shape (A,)
+            Which attributes are left.
+        """
+        left = np.bincount(self.attributes[kept], minlength=self.n_attributes)  # [A]
+        ptr = np.concatenate([[0], np.cumsum(left[left > 0])])
+        return Rows(ptr.astype(np.int64), self.cols[kept], self.weights[kept]), left > 0
+
+    def narrowed(self) -> Rows:
+        """Round the weights to 16 bits."""
+        limit = float(np.finfo(np.float16).max)
+        narrow = np.clip(self.weights, -limit, limit).astype(np.float16)
+        return Rows(self.ptr, self.cols, narrow.astype(np.float32))
+
+
+class Names:
+    """The names of attributes, in one piece of bytes: most programs never look at them.
+
+    Parameters
+    ----------
+    blob : bytes
+        All names in UTF-8, one after another.
+    offsets : ndarray of int64, shape (A + 1,)
+    """
+
+    def __init__(self, blob: bytes, offsets: npt.NDArray[np.int64]) -> None:
+        self.blob, self.offsets = blob, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, a: int) -> str:
+        return self.blob[self.offsets[a] : self.offsets[a + 1]].decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[a] for a in range(len(self)))
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> Names:
+        """Drop names."""
+        lengths = np.diff(self.offsets)
+        letters = np.frombuffer(self.blob, dtype=np.uint8)[np.repeat(kept, lengths)]
+        offsets = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
+        return Names(letters.tobytes(), offsets)
+
+
+class PackedNames(Names):
+    """Names as they lie in a file, compressed; unpacked when first looked at."""
+
+    def __init__(self, packed: npt.NDArray[np.uint8], n: int) -> None:
+        self.packed, self._n = packed, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @cached_property
+    def _unpacked(self) -> tuple[bytes, npt.NDArray[np.int64]]:
+        return storage.unpack_bytes(self.packed, count=self._n, where="the names")
+
+    @property
+    def blob(self) -> bytes:  # type: ignore[override]
+        """All names in UTF-8, one after another."""
+        return self._unpacked[0]
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
+        """Where each name begins and ends [A + 1]."""
+        return self._unpacked[1]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScores:
+    """Features and their weights, first order.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The Y labels.
+    extractor : FeatureExtractor
+        What makes attributes of sentences.
+    index : Index
+        The number of each attribute.
+    rows : Rows
+        The weights of (attribute, y).
+    names : Names
+        The attributes as people read them.
+    trans : ndarray, shape (Y, Y)
+        The weights of y_prev → y.
+    start, stop : ndarray, shape (Y,)
+    edge_index, edge_rows, edge_names
+        The same for edge templates, weights of (attribute, y_prev, y); None if there are none.
+    is_narrow : bool
+        Whether files hold the weights in 16 bits.
+    """
+
+    labels: tuple[str, ...]
+    extractor: FeatureExtractor
+    index: _native.Index
+    rows: Rows
+    names: Names
+    trans: Float64
+    start: Float64
+    stop: Float64
+    edge_index: _native.Index | None = None
+    edge_rows: Rows | None = None
+    edge_names: Names | None = None
+    is_narrow: bool = False
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights are stored."""
+        edges = 0 if self.edge_rows is None else len(self.edge_rows.weights)
+        return len(self.rows.weights) + edges + self.trans.size + self.start.size + self.stop.size
+
+    def score(self, sentences: Any, n_threads: int) -> Scored:
+        """Score every label at every token, and every move where there are edge templates.
+
+        Parameters
+        ----------
+        sentences : sequence of sentences
+            In the forms that the extractor takes.
+        n_threads : int
+
+        Returns
+        -------
+        Scored
+        """
+        if self._scorers is None:
+            encoded = self.extractor.encode(sentences, self.index, self.edge_index)
+            return self.score_encoded(encoded, n_threads)
+        columns, numbers = self._scorers.templates.columns(sentences)
+        offsets, emit = self._scorers.node.emit(columns, numbers, n_threads)
+        edge = None
+        if self._scorers.edge is not None:
+            _, edge = self._scorers.edge.edge(columns, numbers, n_threads)
+        return Scored(offsets, emit, edge)
+
+    def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
+        """Score sentences whose attributes are already numbered."""
+        Y = len(self.labels)
+        node, edge_rows = self._native_rows
+        emit = node.score(encoded.indptr, encoded.ids, encoded.values, n_threads)
+        edge = None
+        if (
+            edge_rows is not None
+            and encoded.edge_indptr is not None
+            and encoded.edge_ids is not None
+        ):
+            edge = edge_rows.score(
+                encoded.edge_indptr, encoded.edge_ids, encoded.edge_values, n_threads
+            ).reshape(-1, Y, Y)
+        return Scored(encoded.offsets, emit, edge)
+
+    @cached_property
+    def _native_rows(self) -> tuple[_native.Rows, _native.Rows | None]:
+        """The weights, checked once."""
+        Y, rows, edges = len(self.labels), self.rows, self.edge_rows
+        node = _native.Rows(rows.ptr, rows.cols, rows.weights, Y)
+        if edges is None:
+            return node, None
+        return node, _native.Rows(edges.ptr, edges.cols, edges.weights, Y * Y)
+
+    @cached_property
+    def _scorers(self) -> _Scorers | None:
+        """The short way from strings to scores, for templates."""
+        if not isinstance(self.extractor, Templates):
+            return None
+        Y, rows, edges = len(self.labels), self.rows, self.edge_rows
+        make = self.extractor.scorer
+        node = make(self.index, rows.ptr, rows.cols, rows.weights, Y)
+        edge = None
+        if edges is not None and self.edge_index is not None:
+            edge = make(self.edge_index, edges.ptr, edges.cols, edges.weights, Y * Y, edges=True)
+        return _Scorers(self.extractor, node, edge)
+
+    # ---- fewer weights ---------------------------------------------------------------------
+
+    def keep(self, kept: npt.NDArray[np.bool_]) -> LinearScores:
+        """Drop weights of (attribute, y) [W], and the attributes that are left with none."""
+        rows, left = self.rows.keep(kept)
+        return replace(self, rows=rows, index=self.index.keep(left), names=self.names.keep(left))
+
+    def keep_edges(self, kept: npt.NDArray[np.bool_]) -> LinearScores:
+        """Drop weights of edge attributes, and the attributes that are left with none."""
+        if self.edge_rows is None or self.edge_index is None or self.edge_names is None:
+            return self
+        rows, left = self.edge_rows.keep(kept)
+        return replace(
+            self,
+            edge_rows=rows,
+            edge_index=self.edge_index.keep(left),
+            edge_names=self.edge_names.keep(left),
+        )
+
+    def without_zeros(self) -> LinearScores:
+        """Drop weights that are zero; rows that are mostly full stay full, for speed."""
+        full = np.diff(self.rows.ptr) == len(self.labels)  # [A]
+        used = np.bincount(
+            self.rows.attributes, weights=self.rows.weights != 0, minlength=len(full)
+        )
+        dense = full & (2 * used >= len(self.labels))
+        slim = self.keep((self.rows.weights != 0) | dense[self.rows.attributes])
+        if slim.edge_rows is None:
+            return slim
+        return slim.keep_edges(slim.edge_rows.weights != 0)
+
+    def narrowed(self) -> LinearScores:
+        """Round the weights of attributes to 16 bits."""
+        return replace(
+            self,
+            rows=self.rows.narrowed(),
+            edge_rows=None if self.edge_rows is None else self.edge_rows.narrowed(),
+            is_narrow=True,
+        )
+
+    # ---- looking inside --------------------------------------------------------------------
+
+    @staticmethod
+    def named(
+        rows: Rows, names: Names, chosen: npt.NDArray[np.bool_], pattern: str | None
+    ) -> Iterator[tuple[str, int, float]]:
+        """List (attribute, output, weight) of the chosen weights [W] that are not zero."""
+        if pattern is not None:
+            match = re.compile(fnmatch.translate(pattern)).match
+            fits = np.fromiter((match(name) is not None for name in names), bool, len(names))
+            chosen = chosen & fits[rows.attributes]
+        for i in np.flatnonzero(chosen & (rows.weights != 0)).tolist():
+            yield names[rows.attributes[i]], int(rows.cols[i]), float(rows.weights[i])
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Describe everything as a JSON-able header and arrays; see docs/format.md."""
+        header = {
+            "labels": list(self.labels),
+            "features": self.extractor.to_dict(),
+            "unicode": unicodedata.unidata_version,
+        }
+        arrays = {"trans": self.trans, "start": self.start, "stop": self.stop}
+        arrays |= _part_to_file("", self.index, self.rows, self.names)
+        if self.edge_rows is not None and self.edge_index is not None and self.edge_names:
+            arrays |= _part_to_file("edge_", self.edge_index, self.edge_rows, self.edge_names)
+        if self.is_narrow:
+            for name in ("weights", "edge_weights"):
+                if name in arrays:
+                    arrays[name] = arrays[name].astype(np.float16)
+        return header, arrays
+
+    @classmethod
+    def from_file(
+        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], function: Any
+    ) -> LinearScores:
+        """Make scores from what `to_file` returned, trusting nothing.
+
+        Raises
+        ------
+        ModelFileError, ValueError, KeyError
+            If it does not fit together.
+        """
+        labels = header["labels"]
+        if not isinstance(labels, list) or not all(isinstance(y, str) for y in labels):
+            raise ModelFileError("the labels are not a list of strings")
+        if len(set(labels)) != len(labels) or not labels:
+            raise ModelFileError(f"the labels are empty or repeat: {labels[:10]}")
+        Y = len(labels)
+        extractor = features.from_dict(header["features"], function=function)
+        index, rows, names = _part_from_file("", arrays, Y)
+        edge_index, edge_rows, edge_names = None, None, None
+        if "edge_lengths" in arrays:
+            edge_index, edge_rows, edge_names = _part_from_file("edge_", arrays, Y * Y)
+        scores = cls(
+            tuple(labels),
+            extractor,
+            index,
+            rows,
+            names,
+            _finite(arrays, "trans", (Y, Y)),
+            _finite(arrays, "start", (Y,)),
+            _finite(arrays, "stop", (Y,)),
+            edge_index,
+            edge_rows,
+            edge_names,
+            is_narrow=arrays["weights"].dtype == np.float16,
+        )
+        if scores._scorers is None:  # either way, what is native checks the arrays now
+            _ = scores._native_rows
+        return scores
+
+
+def _part_to_file(
+    prefix: str, index: _native.Index, rows: Rows, names: Names
+) -> dict[str, npt.NDArray[Any]]:
+    """Store node or edge weights; what is small is stored small."""
+    keys, ids = index.arrays()
+    narrow = np.uint8 if rows.cols.max(initial=0) < 256 else rows.cols.dtype
+    return {
+        f"{prefix}index_keys": keys,
+        f"{prefix}index_ids": ids,
+        f"{prefix}lengths": np.diff(rows.ptr).astype(np.uint32),
+        f"{prefix}cols": rows.cols.astype(narrow),
+        f"{prefix}weights": rows.weights,
+        f"{prefix}names": names.packed
+        if isinstance(names, PackedNames)
+        else storage.pack_bytes(names.blob, names.offsets),
+    }
+
+
+def _part_from_file(
+    prefix: str, arrays: dict[str, npt.NDArray[Any]], K: int
+) -> tuple[_native.Index, Rows, Names]:
+    lengths = arrays[f"{prefix}lengths"]
+    if lengths.ndim != 1 or lengths.dtype.kind != "u":
+        raise ModelFileError(f"{prefix}lengths must be a list of sizes; found {lengths.dtype}")
+    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    cols, weights = arrays[f"{prefix}cols"], arrays[f"{prefix}weights"]
+    if cols.dtype.kind != "u" or cols.shape != (ptr[-1],) or cols.max(initial=0) >= K:
+        raise ModelFileError(f"{prefix}cols must be {ptr[-1]} numbers below {K}")
+    if weights.dtype.kind != "f" or weights.shape != (ptr[-1],):
+        raise ModelFileError(f"{prefix}weights must be {ptr[-1]} numbers")
+    if not np.isfinite(weights).all():
+        raise ModelFileError(f"{prefix}weights must be finite")
+    rows = Rows(ptr, cols.astype(np.uint16), np.asarray(weights, dtype=np.float32))
+    index = _native.Index.from_arrays(
+        arrays[f"{prefix}index_keys"], arrays[f"{prefix}index_ids"], len(lengths)
+    )
+    return index, rows, PackedNames(arrays[f"{prefix}names"], len(lengths))
+
+
+def _finite(
+    arrays: dict[str, npt.NDArray[Any]], name: str, shape: tuple[int, ...]
+) -> npt.NDArray[Any]:
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+        raise ModelFileError(
+            f"{name} must be finite numbers of shape {shape}; found {array.dtype} {array.shape}"
+        )
+    return array

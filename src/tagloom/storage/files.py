@@ -1,0 +1,626 @@
+"""One file that holds a JSON header and named arrays: a safetensors container, read strictly.
+
+::
+
+    n  {"__metadata__":{"format":"tagloom","version":"1","crc32":"…",…},"name":{…},…}  array array …
+    8  n bytes of JSON, padded with blanks so that the arrays begin at a multiple of 64
+
+Reading maps the file and believes nothing in it: every number is compared with the length of the
+file before it is used, so damage gives a `ModelFileError`, and never memory that the file does not
+have. The library safetensors reads these files too; we do not use it, as it neither maps arrays for
+NumPy nor says what is wrong. What the arrays mean, and whether their values fit each other, is for
+the caller to check.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import mmap
+import os
+import re
+import reprlib
+import stat
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom.errors import ModelFileError, ParameterError
+
+Array: TypeAlias = NDArray[Any]
+Path: TypeAlias = str | os.PathLike[str]
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+VERSION = 1
+ALIGNMENT = 64  # bytes: a cache line, so that no entry of a table of 8-byte keys lies across two
+HEADER_LIMIT = 1 << 25  # bytes of JSON; long lists of strings belong into arrays, see strings.py
+DEPTH_LIMIT = 64  # of nested lists and objects, so that no recursion of the parser is deep
+DIMENSION_LIMIT = 8
+DIGITS_LIMIT = 40  # of a whole number in the header: 128 bits of a seed fit
+
+DTYPES = {
+    "BOOL": np.dtype("?"),
+    "U8": np.dtype("u1"),
+    "I8": np.dtype("i1"),
+    "U16": np.dtype("<u2"),
+    "I16": np.dtype("<i2"),
+    "F16": np.dtype("<f2"),
+    "U32": np.dtype("<u4"),
+    "I32": np.dtype("<i4"),
+    "F32": np.dtype("<f4"),
+    "U64": np.dtype("<u8"),
+    "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+}
+_CODES = {dtype: code for code, dtype in DTYPES.items()}
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+# A file begins so, byte for byte, after the 8 bytes of its length; format and version can then be
+# told before anything else is read, by later versions too.
+_MAGIC = b'{"__metadata__":{"format":"tagloom","version":"'
+_START = re.compile(re.escape(_MAGIC) + rb'([1-9][0-9]{0,8})","crc32":"([0-9a-f]{8})",')
+_NO_SUM = b"00000000"  # stands in the place of the header's own checksum while that is computed
+# What else people have under the name of a model, by its first bytes.
+_FOREIGN = {
+    b"\x1f\x8b": "gzip data; decompress it first",
+    b"\xfd7zXZ": "xz data; decompress it first",
+    b"\x28\xb5\x2f\xfd": "zstd data; decompress it first",
+    b"PK\x03\x04": "a zip archive, as of NumPy or PyTorch",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x80": "perhaps a pickle, which tagloom never opens",
+    b"lCRF": "a CRFsuite model",
+    b"version https://git-lfs": "a Git LFS pointer; fetch the file itself with `git lfs pull`",
+}
+
+
+def write(
+    path: Path,
+    header: dict[str, Any],
+    arrays: Mapping[str, Array],
+    *,
+    checked: Collection[str] | None = None,
+) -> None:
+    """Write a header and arrays to a file, which appears under its name only when it is complete.
+
+    The bytes go to a hidden file beside it (``.tagloom-….part``), are flushed to the disk, and take
+    the name in one step: after a crash or an error at any moment, the old file is still there. A
+    symbolic link stays one and what it points to is replaced. A new file gets the mode that the
+    umask gives; one that is replaced keeps its mode.
+
+    Parameters
+    ----------
+    path : str or path
+    header : dict
+        JSON: dict with str keys, list, str, int, finite float, bool, None. A tuple becomes a list.
+    arrays : mapping of str to ndarray
+        Names are of letters, digits, ``_``, ``.`` and ``-``; types are bool, float16 to float64,
+        and integers of 8 to 64 bits.
+    checked : collection of str, optional
+        The arrays whose checksum is verified by every `read`; by default all. The checksums of the
+        others are verified by ``read(path, verify=True)``.
+
+    Raises
+    ------
+    ParameterError
+        The header is not JSON, or an array cannot be stored; says which.
+    OSError
+        No such folder, no permission, no room on the disk. The old file is left as it was.
+
+    See Also
+    --------
+    to_bytes : The same without a file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from tagloom import storage
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "small.tagloom")
+    >>> storage.write(path, {"labels": ["N", "V"]}, {"trans": np.eye(2)})
+    >>> header, arrays = storage.read(path)
+    >>> header, arrays["trans"].tolist()
+    ({'labels': ['N', 'V']}, [[1.0, 0.0], [0.0, 1.0]])
+    >>> del arrays  # the file is mapped as long as one of them is in use
+    >>> folder.cleanup()
+    """
+    _replace(os.fspath(path), list(_parts(header, arrays, checked)))
+
+
+def to_bytes(
+    header: dict[str, Any],
+    arrays: Mapping[str, Array],
+    *,
+    checked: Collection[str] | None = None,
+) -> bytes:
+    """Return the bytes that `write` would put into a file; for pickle, or to send them.
+
+    Parameters
+    ----------
+    header, arrays, checked
+        As of `write`.
+
+    Returns
+    -------
+    bytes
+        The same for the same header and arrays, on every machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tagloom import storage
+    >>> data = storage.to_bytes({}, {"start": np.zeros(3, np.float32)})
+    >>> data[8:42]
+    b'{"__metadata__":{"format":"tagloom'
+    """
+    return b"".join(_parts(header, arrays, checked))
+
+
+def read(path: Path, *, verify: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read a file of `write`: the header is parsed, the arrays are mapped, nothing is executed.
+
+    Parameters
+    ----------
+    path : str or path
+    verify : bool, default False
+        Verify the checksum of every array, and so read the whole file, rather than only of those
+        that the writer named.
+
+    Returns
+    -------
+    header : dict
+    arrays : dict of str to ndarray
+        Read-only views of the file, in its order. The file may be replaced by another `write`, also
+        while it is mapped; it must not be changed or shortened in place.
+
+    Raises
+    ------
+    ModelFileError
+        The file is something else, is damaged, or has a newer format.
+    OSError
+        It does not exist or may not be read.
+
+    See Also
+    --------
+    read_bytes : The same from memory.
+
+    Examples
+    --------
+    >>> import os
+    >>> from tagloom import storage
+    >>> storage.read(os.curdir)
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ModelFileError: .: expected a model file, found a folder.
+    """
+    name = os.fspath(path)
+    mode = os.stat(name).st_mode
+    if not stat.S_ISREG(mode):
+        found = "a folder" if stat.S_ISDIR(mode) else "a pipe or device, which cannot be mapped"
+        raise ModelFileError(f"{name}: expected a model file, found {found}.")
+    with open(name, "rb") as file:
+        # Mapping refuses an empty file with a message of its own; ours is better.
+        data = (
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            if os.fstat(file.fileno()).st_size
+            else b""
+        )
+    return _Reader(data, name).read(verify)
+
+
+def read_bytes(
+    data: Buffer, *, verify: bool = False, name: str = "<bytes>"
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read what `to_bytes` gave, or the content of a file.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The arrays are views of it if it is of type bytes; anything else is copied, for it could be
+        changed after it was checked.
+    verify : bool, default False
+        As of `read`.
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    header : dict
+    arrays : dict of str to ndarray
+        Read-only.
+
+    Raises
+    ------
+    ModelFileError
+        As of `read`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tagloom import storage
+    >>> data = storage.to_bytes({"order": 1}, {"start": np.zeros(2, np.float32)})
+    >>> storage.read_bytes(data)
+    ({'order': 1}, {'start': array([0., 0.], dtype=float32)})
+    >>> storage.read_bytes(data[:-1])  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ModelFileError: <bytes>: cut short: its arrays end at byte 264, but the file has
+        263 bytes. Copy or save the model again.
+    """
+    return _Reader(bytes(data), name).read(verify)
+
+
+# Writing
+
+
+def _parts(
+    header: dict[str, Any], arrays: Mapping[str, Array], checked: Collection[str] | None
+) -> Iterator[Buffer]:
+    """Yield the file in pieces: everything before the arrays, then each array."""
+    if not isinstance(header, dict):
+        raise ParameterError(f"header must be a dict, got {header!r:.60}.")
+    _check_json(header, "header", 0)
+    if checked is not None and (unknown := sorted(set(checked) - set(arrays))):
+        raise ParameterError(f"checked names {unknown}, but the arrays are {sorted(arrays)}.")
+    plain = {name: _storable(name, array) for name, array in arrays.items()}
+    # By the power of two that divides their size, the largest first: so each array begins at a
+    # multiple of its own, with no holes, which safetensors does not allow. A table whose size is a
+    # multiple of 64 begins at a multiple of 64, every array at a multiple of its item size.
+    order = sorted(plain, key=lambda name: (-math.gcd(plain[name].nbytes, ALIGNMENT), name))
+    sums = {name: f"{zlib.crc32(_raw(plain[name])):08x}" for name in order}
+    is_checked = set(order if checked is None else checked)
+    metadata = {
+        "format": "tagloom",
+        "version": str(VERSION),
+        "crc32": _NO_SUM.decode(),
+        "checked": _dumps({name: sums[name] for name in order if name in is_checked}),
+        "unchecked": _dumps({name: sums[name] for name in order if name not in is_checked}),
+        "header": _dumps(header),
+    }
+    outer: dict[str, object] = {"__metadata__": metadata}
+    end = 0
+    for name in order:
+        array = plain[name]
+        begin, end = end, end + array.nbytes
+        outer[name] = {
+            "dtype": _CODES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = _dumps(outer).encode("utf-8")
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > HEADER_LIMIT:
+        raise ParameterError(
+            f"the header takes {len(text)} bytes, more than {HEADER_LIMIT}. "
+            "Put long lists of strings into arrays with pack_strings."
+        )
+    whole = len(text).to_bytes(8, "little") + text
+    at = whole.index(_NO_SUM)
+    yield whole[:at] + b"%08x" % zlib.crc32(whole) + whole[at + 8 :]
+    for name in order:
+        yield _raw(plain[name])
+
+
+def _check_json(value: object, where: str, depth: int) -> None:
+    """Raise ParameterError, saying where, unless JSON keeps the value as it is."""
+    if isinstance(value, dict | list | tuple) and depth >= DEPTH_LIMIT:
+        raise ParameterError(f"{where:.200} is nested more than {DEPTH_LIMIT} deep.")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ParameterError(f"{where} has the key {key!r:.60}; JSON keys are str.")
+            _check_json(item, f"{where}[{key!r:.60}]", depth + 1)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            _check_json(item, f"{where}[{i}]", depth + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(f"{where} is {value}; JSON has no such number.")
+    elif isinstance(value, int) and abs(value) >= 10**DIGITS_LIMIT:
+        raise ParameterError(f"{where} is a number of more than {DIGITS_LIMIT} digits.")
+    elif not isinstance(value, str | int | float | None):
+        raise ParameterError(
+            f"{where} is {value!r:.60} of type {type(value).__name__}; JSON has dict, list, str, "
+            "int, float, bool and None."
+        )
+
+
+def _dumps(value: object) -> str:
+    """Serialise, in UTF-8 where possible: a lone surrogate can only be written as an escape."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if re.search("[\ud800-\udfff]", text):
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def _storable(name: str, array: Array) -> Array:
+    """Return the array as it lies in the file: contiguous, little-endian."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "__metadata__":
+        raise ParameterError(
+            f"{name!r:.120} cannot name an array: letters, digits, '_', '.' and '-', at most 100."
+        )
+    array = np.asarray(array)
+    dtype = array.dtype.newbyteorder("<")
+    if dtype not in _CODES:
+        raise ParameterError(
+            f"array {name!r} has dtype {array.dtype}; a model file holds "
+            f"{', '.join(sorted(str(dtype) for dtype in _CODES))}."
+        )
+    if array.ndim > DIMENSION_LIMIT:
+        raise ParameterError(
+            f"array {name!r} has {array.ndim} dimensions; at most {DIMENSION_LIMIT} are stored."
+        )
+    return np.ascontiguousarray(array, dtype).reshape(array.shape)  # 0-d stays 0-d
+
+
+def _raw(array: Array) -> Buffer:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _replace(path: str, parts: Iterable[Buffer]) -> None:
+    """Put the parts into a file in one step: the old one is there until the new one is complete."""
+    path = os.path.realpath(path)  # a symbolic link stays one
+    old = os.stat(path).st_mode if os.path.exists(path) else None
+    if old is not None and not stat.S_ISREG(old):  # a pipe or device is written to, not replaced
+        with open(path, "wb") as file:
+            file.writelines(parts)
+        return
+    folder = os.path.dirname(path)
+    part = os.path.join(folder, f".tagloom-{os.urandom(8).hex()}.part")
+    # Not tempfile: that gives mode 600 whatever the umask is, and asking for the umask sets it.
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with open(handle, "wb") as file:
+            if old is not None:
+                os.chmod(part, stat.S_IMODE(old))  # before the first byte: it may be a secret
+            file.writelines(parts)
+            file.flush()
+            os.fsync(handle)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+    if os.name == "posix":
+        # The new name lasts through a power cut once the folder is written too. The file is in
+        # place already: where a folder cannot be flushed there is nothing left to do or to undo.
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+# Reading
+
+
+class _Entry(NamedTuple):
+    """An array as the header describes it, checked against the length of the file."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    begin: int  # byte of the file
+    size: int  # bytes
+
+
+class _Reader:
+    """A file in memory, or mapped, that is not trusted."""
+
+    def __init__(self, data: bytes | mmap.mmap, name: str) -> None:
+        self.data, self.name = data, name
+
+    def read(self, verify: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+        outer, data_begin = self._outer()
+        metadata = outer.pop("__metadata__")
+        if (
+            type(metadata) is not dict
+            or metadata.keys() != {"format", "version", "crc32", "checked", "unchecked", "header"}
+            or not all(type(value) is str for value in metadata.values())
+        ):
+            self._refuse(f"__metadata__ is not as specified: {_show(metadata)}")
+        entries = self._entries(outer, data_begin)
+        checked = self._sums(metadata["checked"], "checked")
+        unchecked = self._sums(metadata["unchecked"], "unchecked")
+        if len(checked) + len(unchecked) != len(entries) or (
+            checked.keys() | unchecked.keys() != entries.keys()
+        ):
+            self._refuse("the checksums are not those of its arrays, one for each")
+        header = self._parse(metadata["header"], "the header")
+        arrays = {name: self._array(name, entry) for name, entry in entries.items()}
+        for name, expected in (checked | unchecked if verify else checked).items():
+            found = f"{zlib.crc32(_raw(arrays[name])):08x}"
+            if found != expected:
+                self._refuse(f"array {name!r} has the checksum {found}, expected {expected}")
+        return header, arrays
+
+    def _outer(self) -> tuple[dict[str, Any], int]:
+        """Parse the JSON that describes the file; returns it and the byte where arrays begin."""
+        data, size = self.data, len(self.data)
+        if not size:
+            self._refuse("the file is empty")
+        magic = data[8 : 8 + len(_MAGIC)]
+        if not _MAGIC.startswith(magic):
+            self._refuse_foreign()
+        start = _START.match(data[8:128])
+        if start is None:
+            if size >= 128:
+                self._refuse(f"its header begins with {_show(data[8:128])}")
+            self._refuse_cut("its header ends after byte 128")
+        version = int(start[1])
+        if version > VERSION:
+            raise ModelFileError(
+                f"{self.name}: format version {version}; this tagloom reads up to version "
+                f"{VERSION}. Update it: pip install --upgrade tagloom"
+            )
+        n = int.from_bytes(data[:8], "little")
+        if n > HEADER_LIMIT or (8 + n) % ALIGNMENT:
+            self._refuse(
+                f"its header is said to take {n} bytes; expected at most {HEADER_LIMIT}, and with "
+                f"8 more a multiple of {ALIGNMENT}"
+            )
+        if 8 + n > size:
+            self._refuse_cut(f"its header ends at byte {8 + n}")
+        at = 8 + start.start(2)
+        found = zlib.crc32(data[at + 8 : 8 + n], zlib.crc32(_NO_SUM, zlib.crc32(data[:at])))
+        if f"{found:08x}".encode() != start[2]:
+            self._refuse(f"its header has the checksum {found:08x}, expected {start[2].decode()}")
+        try:
+            text = data[8 : 8 + n].decode("utf-8")
+        except UnicodeDecodeError as error:
+            self._refuse(f"its header is not UTF-8 at byte {8 + error.start}")
+        return self._parse(text, "the description of the file"), 8 + n
+
+    def _entries(self, outer: dict[str, Any], data_begin: int) -> dict[str, _Entry]:
+        """Check that the arrays follow each other from ``data_begin`` to the end of the file."""
+        entries = {}
+        end = data_begin
+        for name, entry in outer.items():
+            if not _NAME.fullmatch(name):
+                self._refuse(f"{_show(name)} cannot name an array")
+            if type(entry) is not dict or entry.keys() != {"dtype", "shape", "data_offsets"}:
+                self._refuse(f"array {name!r} is described by {_show(entry)}")
+            code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+            dtype = DTYPES.get(code) if type(code) is str else None
+            if dtype is None:
+                self._refuse(f"array {name!r} has dtype {_show(code)}; known are {[*DTYPES]}")
+            if not _are_sizes(shape) or len(shape) > DIMENSION_LIMIT:
+                self._refuse(f"array {name!r} has shape {_show(shape)}")
+            if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+                self._refuse(f"array {name!r} has data_offsets {_show(offsets)}")
+            if data_begin + offsets[0] != end:
+                self._refuse(
+                    f"array {name!r} begins at {offsets[0]}, not where the one before it ends, "
+                    f"{end - data_begin}"
+                )
+            begin, end = end, data_begin + offsets[1]
+            if math.prod(shape) * dtype.itemsize != end - begin:
+                self._refuse(
+                    f"array {name!r} has {end - begin} bytes, which is not what {code} of shape "
+                    f"{_show(shape)} takes"
+                )
+            # Where one dimension is 0 the others may be anything; NumPy takes what would fit.
+            if math.prod(d or 1 for d in shape) * dtype.itemsize >= 1 << 62:
+                self._refuse(f"array {name!r} has shape {_show(shape)}")
+            if begin % dtype.itemsize:
+                self._refuse(f"array {name!r} of {code} begins at byte {begin} and is not aligned")
+            entries[name] = _Entry(dtype, tuple(shape), begin, end - begin)
+        if end > len(self.data):
+            self._refuse_cut(f"its arrays end at byte {end}")
+        if end < len(self.data):
+            self._refuse(f"{len(self.data) - end} bytes follow the last array")
+        return entries
+
+    def _array(self, name: str, entry: _Entry) -> Array:
+        raw = np.frombuffer(self.data, np.uint8, entry.size, entry.begin)
+        if entry.dtype.kind == "b" and raw.max(initial=0) > 1:
+            self._refuse(f"array {name!r} of BOOL has a byte {raw.max()}; expected 0 and 1")
+        array = raw.view(entry.dtype).reshape(entry.shape)
+        if not array.flags.aligned:  # bytes at an odd address, of some other Python
+            array = array.copy()
+            array.flags.writeable = False
+        return array
+
+    def _sums(self, text: str, what: str) -> dict[str, str]:
+        sums = self._parse(text, f"the list of {what} arrays")
+        for name, value in sums.items():
+            if type(value) is not str or not re.fullmatch("[0-9a-f]{8}", value):
+                self._refuse(f"array {_show(name)} has the checksum {_show(value)}")
+        return sums
+
+    def _parse(self, text: str, what: str) -> dict[str, Any]:
+        """Parse a JSON object, more strictly than Python does."""
+        if _depth(text) > DEPTH_LIMIT:
+            self._refuse(f"{what} is nested more than {DEPTH_LIMIT} deep")
+        try:
+            value = json.loads(
+                text,
+                object_pairs_hook=_object,
+                parse_int=_parse_int,
+                parse_float=_parse_float,
+                parse_constant=_parse_constant,
+            )
+        except ValueError as error:
+            self._refuse(f"{what} is not JSON ({error})")
+        if type(value) is not dict:
+            self._refuse(f"{what} is not a JSON object: {_show(value)}")
+        return value
+
+    def _refuse(self, found: str) -> NoReturn:
+        raise ModelFileError(
+            f"{self.name}: damaged: {found}. Copy or save the model again."
+        ) from None
+
+    def _refuse_cut(self, end: str) -> NoReturn:
+        raise ModelFileError(
+            f"{self.name}: cut short: {end}, but the file has {len(self.data)} bytes. "
+            "Copy or save the model again."
+        )
+
+    def _refuse_foreign(self) -> NoReturn:
+        head = self.data[:64]
+        found = next((what for magic, what in _FOREIGN.items() if head.startswith(magic)), None)
+        if found is None and head[8:9] == b"{":
+            found = "perhaps a safetensors file of another program"
+        raise ModelFileError(
+            f"{self.name}: not a tagloom model: it begins with {head[:9]!r}"
+            + (f" ({found})" if found else "")
+            + ". Expected a file that a tagger's save() wrote."
+        )
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist = 3, 3, 8
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def _show(value: object) -> str:
+    """Show what was found, but not all of it if it is long; nor is all of it looked at."""
+    return _SHORT.repr(value)
+
+
+def _are_sizes(values: object) -> bool:
+    """Whether it is a list of whole numbers, none of them negative; True is not a number."""
+    return type(values) is list and all(type(x) is int and x >= 0 for x in values)
+
+
+# A string; or the rest of the text where a string is not closed, so that the search is linear.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+
+
+def _depth(text: str) -> int:
+    """How deep lists and objects are nested, found without recursion."""
+    brackets = re.sub(r"[^\[\]{}]+", "", _STRING.sub("", text)).encode("ascii")
+    is_opening = np.isin(np.frombuffer(brackets, np.uint8), np.frombuffer(b"[{", np.uint8))
+    return int((2 * is_opening.astype(np.int8) - 1).cumsum(dtype=np.int32).max(initial=0))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        for twice, _ in pairs:
+            if twice in seen:
+                break
+            seen.add(twice)
+        raise ValueError(f"the key {_show(twice)} occurs twice")
+    return value
+
+
+def _parse_int(text: str) -> int:
+    if len(text) > DIGITS_LIMIT + 1:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _parse_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text:.40} is not a finite number")
+    return value
+
+
+def _parse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")

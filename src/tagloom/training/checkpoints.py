@@ -1,0 +1,76 @@
+"""Checkpoints: the state of a training run in one file, so that a dead process loses little."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import storage
+from tagloom.errors import ModelFileError
+
+
+class Checkpoint:
+    """A file that a run is saved to and resumed from.
+
+    Parameters
+    ----------
+    path : str or path
+        Written atomically; read if it is there.
+    identity : mapping
+        What the run depends on (parameters, a digest of the data). A checkpoint of another run
+        is refused.
+    every : float
+        Seconds between saves.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], identity: Mapping[str, Any], every: float = 30.0
+    ) -> None:
+        self.path = Path(path)
+        self.identity = dict(identity)
+        self.every = every
+        self._saved = time.monotonic()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last save is long enough ago."""
+        return time.monotonic() - self._saved >= self.every
+
+    def save(self, run: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Write the file in one go: a crash leaves the old one."""
+        header = {"kind": "checkpoint", "identity": self.identity, "run": dict(run)}
+        storage.write(self.path, header, dict(arrays))
+        self._saved = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
+        """Read the file, or return None if there is none.
+
+        Raises
+        ------
+        ModelFileError
+            If it belongs to another run or is no checkpoint.
+        """
+        if not self.path.exists():
+            return None
+        header, arrays = storage.read(self.path, verify=True)
+        if header.get("kind") != "checkpoint":
+            raise ModelFileError(
+                f"{self.path}: holds a {header.get('kind')}, expected a checkpoint. Choose another "
+                "name for checkpoint=."
+            )
+        theirs = header["identity"]
+        for name, value in self.identity.items():
+            if theirs.get(name) != value:
+                raise ModelFileError(
+                    f"{self.path}: is the checkpoint of another run: its {name} is "
+                    f"{theirs.get(name)!r}, here it is {value!r}. Delete the file to start anew, "
+                    "or fit with the same data and parameters to resume."
+                )
+        # The file may be overwritten while these arrays are in use: take copies.
+        return header["run"], {name: np.array(array) for name, array in arrays.items()}

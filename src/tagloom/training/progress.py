@@ -1,0 +1,65 @@
+"""Progress on a terminal: one line that says how far training is, how good, and how long still."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tagloom.training.loops import Record
+
+
+def is_wanted(progress: bool | None) -> bool:
+    """Decide whether to show progress: when asked, or by default when stderr is a terminal."""
+    return sys.stderr.isatty() if progress is None else progress
+
+
+class Bar:
+    """A progress bar on stderr; a listener for `tagloom.training.run`.
+
+    Parameters
+    ----------
+    title : str
+    total : int
+        The largest number of iterations.
+    """
+
+    def __init__(self, title: str, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress: Any = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[reached]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task(title, total=total, reached="")
+
+    def __enter__(self) -> Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, record: Record) -> None:
+        """Show a record."""
+        reached = f"loss {record.loss:,.4g}"
+        if record.dev is not None:
+            reached += f"  dev {record.dev:.4f}"
+        self._progress.update(self._task, completed=record.iteration, reached=reached)

@@ -1,0 +1,122 @@
+"""Small encoded problems for the tests of learning, and their scores worked out in plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import oracles
+from tagloom._native import Problem
+
+
+@dataclass
+class Encoding:
+    """What `Problem` takes, by name; `scores` and `nll` say what it should make of theta."""
+
+    offsets: np.ndarray
+    indptr: np.ndarray
+    ids: np.ndarray
+    gold: np.ndarray
+    n_labels: int
+    n_attributes: int
+    values: np.ndarray | None = None
+    edge_indptr: np.ndarray | None = None
+    edge_ids: np.ndarray | None = None
+    edge_values: np.ndarray | None = None
+    n_edge_attributes: int = 0
+    all_combinations: bool = False
+    boundaries: bool = True
+    weight: np.ndarray | None = None
+    float32: bool = False
+    problem: Problem = field(init=False)
+
+    def __post_init__(self):
+        self.problem = self.make()
+
+    def make(self, **changes):
+        names = list(self.__dataclass_fields__)
+        names.remove("problem")
+        return Problem(**{name: getattr(self, name) for name in names} | changes)
+
+    def scores(self, theta):
+        """emit [T, Y], edge [T, Y, Y], trans, start, stop from theta."""
+        T, Y = len(self.gold), self.n_labels
+        at, (ptr, cols, _) = 0, self.problem.rows()
+        emit, edge = np.zeros((T, Y)), np.zeros((T, Y, Y))
+        add_rows(emit, self.indptr, self.ids, self.values, ptr, cols, theta[: len(cols)])
+        at += len(cols)
+        if self.edge_ids is not None:
+            ptr, cols, _ = self.problem.edge_rows()
+            weights = theta[at : at + len(cols)]
+            flat = edge.reshape(T, Y * Y)
+            add_rows(flat, self.edge_indptr, self.edge_ids, self.edge_values, ptr, cols, weights)
+            at += len(cols)
+        trans = theta[at : at + Y * Y].reshape(Y, Y)
+        at += Y * Y
+        start, stop = np.zeros(Y), np.zeros(Y)
+        if self.boundaries:
+            start, stop = theta[at : at + Y], theta[at + Y : at + 2 * Y]
+        return emit, edge, trans, start, stop
+
+    def chains(self, theta):
+        """The enumerated chain of every sentence."""
+        emit, edge, trans, start, stop = self.scores(theta)
+        for lo, hi in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield oracles.Chain(emit[lo:hi], trans, start, stop, edge=edge[lo:hi])
+
+    def nll(self, theta):
+        """Σ weight·nll by enumeration of all paths."""
+        total = 0.0
+        for i, chain in enumerate(self.chains(theta)):
+            weight = 1.0 if self.weight is None else self.weight[i]
+            path = self.gold[self.offsets[i] : self.offsets[i + 1]].tolist()
+            total -= weight * chain.log_prob(tuple(path)) if path else 0.0
+        return total
+
+    def evaluate(self, theta, threads=1):
+        grad = np.full(self.problem.n_weights, 77.0)  # nonsense that must be overwritten
+        loss = self.problem.evaluate(theta, grad, threads)
+        return loss, grad
+
+
+def add_rows(out, indptr, ids, values, ptr, cols, weights):
+    for t in range(len(out)):
+        for j in range(indptr[t], indptr[t + 1]):
+            value = 1.0 if values is None else float(values[j])
+            row = slice(ptr[ids[j]], ptr[ids[j] + 1])
+            for column, weight in zip(cols[row].tolist(), weights[row].tolist(), strict=True):
+                out[t, column] += value * weight
+
+
+def random_csr(rng, T, n_attributes, most):
+    counts = rng.integers(0, most + 1, T)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    # Skewed, so that some attributes are seen with many labels and others with one.
+    skewed = rng.uniform(size=indptr[-1]) ** 2 * n_attributes
+    return indptr, skewed.astype(np.int32)
+
+
+def random_encoding(
+    seed, lengths=(3, 1, 0, 4, 2), Y=3, n_attributes=12, edges=True, valued=True, **options
+):
+    rng = np.random.default_rng(seed)
+    T = int(sum(lengths))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    indptr, ids = random_csr(rng, T, n_attributes, 5)
+    if valued:
+        options["values"] = rng.normal(size=len(ids)).astype(np.float32)
+    if edges:
+        options["edge_indptr"], options["edge_ids"] = random_csr(rng, T, 4, 2)
+        options["n_edge_attributes"] = 4
+        if valued:
+            n = len(options["edge_ids"])
+            options["edge_values"] = rng.normal(size=n).astype(np.float32)
+    gold = rng.integers(0, Y, T).astype(np.int32)
+    return Encoding(offsets, indptr, ids, gold, Y, n_attributes, **options)
+
+
+def random_theta(encoding, seed=0, scale=1.0):
+    """Random free weights; the masked ones are zero."""
+    mask = encoding.problem.mask()
+    return np.random.default_rng(seed).normal(size=len(mask)) * scale * mask

@@ -1,0 +1,175 @@
+"""The index of attributes: numbering, growth, keeping some, and arrays from hostile files."""
+
+import collections
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from tagloom import _native
+
+
+def grown(names):
+    index = _native.Index()
+    for name in names:
+        index.add(name)
+    return index
+
+
+def names_of(index):
+    blob, offsets = index.names()
+    return [blob[a:b].decode() for a, b in itertools.pairwise(offsets)]
+
+
+def test_numbers_names_and_counts():
+    rng = random.Random(1)
+    names = [f"é{rng.randrange(30000)}" for _ in range(60000)]
+    index = grown(names)
+    counts = collections.Counter(names)
+    assert index.size == len(counts)
+    assert names_of(index) == list(counts)  # in the order of their first occurrence
+    assert index.counts().tolist() == list(counts.values())
+    assert [index.find(name) for name in counts] == list(range(len(counts)))
+    assert index.find("absent") == -1
+    assert _native.Index().find("") == -1
+
+
+def test_parts_are_folded():
+    index = _native.Index()
+    assert index.add(["w[0]=", "the"]) == 0
+    assert index.find(["w[0]=", "", "the", ""]) == 0  # empty parts do not count
+    assert index.find("w[0]=the") == -1  # other parts, another attribute
+    assert index.add(["w[0]=the"]) == index.find("w[0]=the") == 1
+    assert names_of(index) == ["w[0]=the", "w[0]=the"]
+    assert _native.fingerprint(["a", "b"]) != _native.fingerprint(["b", "a"])
+    assert _native.fingerprint([]) == _native.fingerprint([""]) == _native.fingerprint("")
+
+
+def test_fingerprints_stay_what_they_are():
+    """Model files hold them: a change here needs a new version of the file format."""
+    known = {
+        "": 12535862302449814171,
+        "a": 15667997895817000597,
+        "word[-1]=the": 15175305714106843493,
+        "Donaudampfschifffahrtsgesellschaft": 4606568880151885602,
+        "日本語": 14310128324443027581,
+    }
+    assert {name: _native.fingerprint(name) for name in known} == known
+
+
+def test_fingerprints_are_well_mixed():
+    """One changed bit of the text changes each bit of the fingerprint about half of the time."""
+    rng = random.Random(2)
+    changed = []
+    for length in [1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 40]:
+        for _ in range(200):
+            text = [rng.randrange(128) for _ in range(length)]
+            a = _native.fingerprint("".join(map(chr, text)))
+            text[rng.randrange(length)] ^= 1 << rng.randrange(7)
+            b = _native.fingerprint("".join(map(chr, text)))
+            changed.append([a >> bit & 1 ^ b >> bit & 1 for bit in range(64)])
+    rates = np.mean(changed, axis=0)
+    assert rates.min() > 0.45
+    assert rates.max() < 0.55
+
+
+def test_fingerprints_of_short_texts_differ():
+    alphabet = [chr(c) for c in range(128)]
+    texts = ["", *alphabet, *(a + b for a in alphabet for b in alphabet)]
+    texts += ["\0" * n for n in range(3, 40)] + [a + "b" * 7 + a for a in alphabet]
+    assert len({_native.fingerprint(text) for text in texts}) == len(texts)
+
+
+def test_keep():
+    index = grown(["a", "b", "c", "b", "d"])
+    kept = index.keep(np.array([False, True, False, True]))
+    assert names_of(kept) == ["b", "d"]
+    assert kept.counts().tolist() == [2, 1]
+    assert [kept.find(name) for name in "abcd"] == [-1, 0, -1, 1]
+    assert kept.add("a") == 2
+    assert index.size == 4  # is as it was
+    assert index.keep(np.zeros(4, bool)).size == 0
+    with pytest.raises(ValueError, match="a bool for each of 4 attributes; got 3"):
+        index.keep(np.zeros(3, bool))
+
+
+def test_keep_of_many_and_of_a_view():
+    index = grown(map(str, range(5000)))
+    view = _native.Index.from_arrays(*index.arrays(), index.size)
+    mask = np.arange(5000) % 3 == 0
+    for one in [index, view]:
+        kept = one.keep(mask)
+        assert [kept.find(str(i)) for i in range(0, 5000, 3)] == list(range(kept.size))
+        assert kept.find("1") == -1
+    assert kept.arrays()[0].size == 4096  # no longer than needed
+    with pytest.raises(ValueError, match="cannot grow"):
+        kept.add("1")
+
+
+def test_arrays_and_back():
+    index = grown(map(str, range(1000)))
+    keys, ids = index.arrays()
+    keys.flags.writeable = ids.flags.writeable = False
+    view = _native.Index.from_arrays(keys, ids, 1000)
+    del keys, ids
+    assert view.size == 1000
+    assert [view.find(str(i)) for i in range(1001)] == [*range(1000), -1]
+    for refused in [view.counts, view.names]:
+        with pytest.raises(ValueError, match="made from arrays without names"):
+            refused()
+    with pytest.raises(ValueError, match="cannot grow: it was made from arrays without names"):
+        view.add("new")
+    again = _native.Index.from_arrays(*view.arrays(), 1000, names=index.names())
+    assert again.add("7") == 7
+    assert again.add("new") == 1000
+    assert names_of(again) == [*map(str, range(1000)), "new"]
+    assert again.counts().sum() == 2
+    assert view.find("new") == index.find("new") == -1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda keys, ids: (keys[:-1], ids[:-1], 2), "length 63 is not a power of two"),
+        (lambda keys, ids: (keys[:0], ids[:0], 0), "length 0 is not a power of two"),
+        (lambda keys, ids: (keys, ids[:-1], 2), "there are 64 keys, but 63 ids"),
+        (lambda keys, ids: (keys, ids, 64), "length 64 cannot hold 64 attributes"),
+        (lambda keys, ids: (keys, ids, 2**63), "cannot hold 9223372036854775808"),
+        (lambda keys, ids: (keys, ids, 3), "holds 2 attributes, not 3"),
+        (lambda keys, ids: (keys, ids, 1), "has id 1, not below the size 1"),
+        (lambda keys, ids: (keys, ids * 0, 2), "has id 0, as another slot has"),
+        (lambda keys, ids: (keys | 1, ids, 2), "has id 0, as another slot has"),
+    ],
+)
+def test_arrays_that_are_no_index(change, message):
+    with pytest.raises(ValueError, match=message):
+        _native.Index.from_arrays(*change(*grown("ab").arrays()))
+
+
+def test_names_that_do_not_fit():
+    index = grown(["a", "bc"])
+    for offsets in [[0, 1], [0, 1, 2], [1, 1, 3], [0, 4, 3], [0, -1, 3]]:
+        with pytest.raises(ValueError, match="do not cut 3 bytes into the names of 2 attributes"):
+            _native.Index.from_arrays(*index.arrays(), 2, names=(b"abc", np.array(offsets)))
+
+
+def test_random_damage_never_goes_unnoticed_or_wild():
+    rng = np.random.default_rng(3)
+    keys, ids = grown(map(str, range(40))).arrays()
+    accepted = 0
+    for _ in range(3000):
+        k, i, size = keys.copy(), ids.copy(), 40
+        for _ in range(rng.integers(1, 4)):
+            array = [k, i][rng.integers(2)]
+            array[rng.integers(64)] = rng.choice([0, 1, 39, 40, 2**31, rng.integers(2**32)])
+        if rng.random() < 0.1:
+            size = int(rng.choice([0, 1, 39, 41, 63, 64, 2**31, 2**40]))
+        try:
+            index = _native.Index.from_arrays(k, i, size)
+        except ValueError:
+            continue
+        accepted += 1  # damage to empty slots, or to a key, makes another valid table
+        assert all(-1 <= index.find(str(n)) < size for n in range(60))
+        assert index.keep(np.ones(size, bool)).size <= size
+    assert 0 < accepted < 3000

@@ -1,0 +1,308 @@
+"""Scores from sentences: judged by sums over the names that the plain extractor gives."""
+
+import itertools
+import random
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import plain_features as reference
+from tagloom import _native
+
+ATOMS = [
+    (0, "value", None),
+    (0, "lower", None),
+    (0, "suffix", 2),
+    (0, "title", None),
+    (1, "value", None),
+    (0, "shape", None),
+]
+TEMPLATES = [
+    (["w=", ""], [(0, 0)], -1),
+    (["w[-1]=", ""], [(0, -1)], -1),
+    (["l[1]=", ""], [(1, 1)], -1),
+    (["s2=", ""], [(2, 0)], -1),
+    (["title", ""], [(3, 0)], -1),
+    (["title|s2=", "", ""], [(3, 0), (2, 0)], -1),
+    (["s2[-1]=", ""], [(2, -1)], -1),
+    (["ww=", "|", ""], [(0, -1), (0, 0)], -1),
+    (["pw=", "|", ""], [(4, 0), (1, 0)], -1),
+    (["p=", ""], [(4, 1)], -1),
+    (["x*shape=", ""], [(5, 0)], 0),
+    (["x*ll=", "|", ""], [(1, 0), (1, 1)], 1),
+    (["bias"], [], -1),
+]
+PROGRAM = ATOMS, [True, True, False, False, True, False], TEMPLATES, ["<s>"], ["</s>"]
+EXTRACTOR = _native.Extractor(*PROGRAM)
+
+
+def sentences(seed, n, longest=12):
+    rng = random.Random(seed)
+    words = ["The", "the", "Été", "dog", "dogs", "runs", "a", "B", "日本", "😀😀", "x1"]
+    lengths = [rng.randint(0, longest) for _ in range(n)]
+    columns = [
+        [rng.choices(words, k=length) for length in lengths],
+        [rng.choices(["N", "V", "D"], k=length) for length in lengths],
+    ]
+    numeric = [np.array([rng.uniform(-2, 2) for _ in range(sum(lengths))]) for _ in range(2)]
+    return columns, numeric
+
+
+def rows_for(size, K, seed=0, dtype=np.uint16):
+    """Random rows: empty, sparse and dense ones."""
+    rng = np.random.default_rng(seed)
+    n = rng.choice([0, 1, min(3, K - 1), K], size) if K > 1 else rng.choice([0, 1], size)
+    row_ptr = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
+    cols = [np.sort(rng.choice(K, k, replace=False)) for k in n]
+    cols = np.concatenate([*cols, np.zeros(0, int)]).astype(dtype)
+    return row_ptr, cols, rng.normal(size=row_ptr[-1]).astype(np.float32)
+
+
+def dense(row_ptr, cols, weights, K):
+    table = np.zeros((len(row_ptr) - 1, K))
+    for a in range(len(table)):
+        table[a, cols[row_ptr[a] : row_ptr[a + 1]]] = weights[row_ptr[a] : row_ptr[a + 1]]
+    return table
+
+
+def make(K, seed=0, dtype=np.uint16, keep=0.8):
+    """A scorer that has seen some sentences, its index, and its weights by name, [K] each."""
+    index = _native.Index()
+    EXTRACTOR.encode(*sentences(seed, 20), index, True)
+    rng = np.random.default_rng(seed)
+    index = index.keep(rng.random(index.size) < keep)
+    rows = rows_for(index.size, K, seed, dtype)
+    blob, ends = index.names()
+    names = [blob[a:b].decode() for a, b in itertools.pairwise(ends)]
+    by_name = dict(zip(names, dense(*rows, K), strict=True))
+    assert len(by_name) == index.size
+    return _native.Scorer(EXTRACTOR, index, *rows, K), index, rows, by_name
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 4, 5, 16, 17, 49, 64, 65, 100])
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
+def test_emit_is_the_sum_over_names(K, dtype):
+    scorer, index, rows, by_name = make(K, K, dtype)
+    columns, numeric = sentences(K + 1, 90)
+    offsets, emit = scorer.emit(columns, numeric, 1)
+    expected = [
+        sum((value * by_name[name] for name, value in found if name in by_name), np.zeros(K))
+        for found in reference.names(PROGRAM, columns, numeric)
+    ]
+    assert emit.dtype == np.float32
+    np.testing.assert_allclose(emit, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(offsets, np.cumsum([0, *map(len, columns[0])]))
+
+    _, indptr, ids, values = EXTRACTOR.encode(columns, numeric, index, False)
+    encoded = _native.score_encoded(indptr, ids, values, *rows, K)
+    np.testing.assert_allclose(encoded, expected, rtol=1e-5, atol=1e-5)
+    ones = _native.Rows(*rows, K).score(indptr, ids, None)
+    table = dense(*rows, K)
+    plain = [table[ids[a:b]].sum(0) for a, b in itertools.pairwise(indptr)]
+    np.testing.assert_allclose(ones, plain, rtol=1e-5, atol=1e-5)
+
+
+def test_edge_is_emit_seen_as_moves():
+    scorer, *_ = make(9)
+    columns, numeric = sentences(2, 9)
+    _, emit = scorer.emit(columns, numeric)
+    _, edge = scorer.edge(columns, numeric)
+    assert edge.shape == (len(emit), 3, 3)
+    np.testing.assert_array_equal(edge.reshape(emit.shape), emit)
+    with pytest.raises(ValueError, match=r"needs Y \* Y outputs; this scorer has 8"):
+        make(8)[0].edge(columns, numeric)
+
+
+@pytest.mark.parametrize("K", [17, 70])
+def test_neither_threads_nor_the_rest_of_the_batch_change_a_bit(K):
+    scorer, index, rows, _ = make(K)
+    columns, numeric = sentences(3, 1500)
+    _, emit = scorer.emit(columns, numeric, 1)
+    assert len(emit) > 3 * 2048  # more than one share for a thread
+    _, indptr, ids, values = EXTRACTOR.encode(columns, numeric, index, False)
+    encoded = _native.score_encoded(indptr, ids, values, *rows, K, 1)
+    for threads in [2, 3, 8, 10**6]:
+        np.testing.assert_array_equal(scorer.emit(columns, numeric, threads)[1], emit)
+        again = _native.score_encoded(indptr, ids, values, *rows, K, threads)
+        np.testing.assert_array_equal(again, encoded)
+    start = 0
+    for n in range(50):
+        stop = start + len(columns[0][n])
+        one = [[column[n]] for column in columns]
+        alone = scorer.emit(one, [values[start:stop] for values in numeric])[1]
+        np.testing.assert_array_equal(alone, emit[start:stop])
+        start = stop
+
+
+def test_many_threads_share_one_scorer():
+    scorer, *_ = make(17)
+    cases = [sentences(seed, 40) for seed in range(8)]
+    expected = [scorer.emit(*case)[1] for case in cases]
+    wrong = []
+
+    def work(i):
+        for _ in range(30):
+            if not np.array_equal(scorer.emit(*cases[i])[1], expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_scorer_keeps_the_index_that_it_was_made_with():
+    scorer, index, *_ = make(5)
+    case = sentences(4, 30)
+    before = scorer.emit(*case)[1]
+    EXTRACTOR.encode(*case, index, True)
+    for i in range(1000):
+        index.add(str(i))
+    np.testing.assert_array_equal(scorer.emit(*case)[1], before)
+    del index
+    np.testing.assert_array_equal(scorer.emit(*case)[1], before)
+
+
+def test_a_scorer_keeps_alive_what_it_needs():
+    _, index, rows, _ = make(5)
+    expected = _native.Scorer(EXTRACTOR, index, *rows, 5).emit(*sentences(4, 30))[1]
+    view = _native.Index.from_arrays(*index.arrays(), index.size)
+    scorer = _native.Scorer(_native.Extractor(*PROGRAM), view, *(array.copy() for array in rows), 5)
+    del view
+    np.testing.assert_array_equal(scorer.emit(*sentences(4, 30))[1], expected)
+
+
+def test_nothing_to_score():
+    scorer, *_ = make(5)
+    assert scorer.emit([[], []], [np.zeros(0)] * 2)[1].shape == (0, 5)
+    offsets, emit = scorer.emit([[[], []], [[], []]], [np.zeros(0)] * 2, 4)
+    assert offsets.tolist() == [0, 0, 0]
+    assert emit.shape == (0, 5)
+    empty = _native.Extractor([], [], [], [], [])
+    none = np.zeros(0, np.uint16), np.zeros(0, np.float32)
+    scorer = _native.Scorer(empty, _native.Index(), np.zeros(1, np.int64), *none, 5)
+    assert scorer.emit([[["a", "b"]]], [])[1].tolist() == [[0] * 5] * 2
+
+
+def test_a_sentence_of_many_tokens():
+    scorer, *_ = make(5)
+    columns, numeric = sentences(6, 1, longest=0)
+    columns = [["The", "dog", "runs"] * 5000], [["D", "N", "V"] * 5000]
+    numeric = [np.ones(15000)] * 2
+    _, emit = scorer.emit(columns, numeric, 3)
+    middle = emit.reshape(5000, 3, 5)[1:-1]
+    np.testing.assert_array_equal(middle, np.broadcast_to(middle[0], middle.shape))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p, c, w: (p[:0], c, w), "row_ptr is empty"),
+        (lambda p, c, w: (p[:-1], c, w), "row_ptr goes from 0 to 4"),
+        (lambda p, c, w: (p + 1, c, w), "row_ptr goes from 1 to 6"),
+        (lambda p, c, w: (p, c[1:], w), "there are 5 weights, but 4 cols"),
+        (lambda p, c, w: (p, c[1:], w[1:]), "row_ptr goes from 0 to 5, not from 0 to the .* 4"),
+        (lambda p, c, w: (p[[0, 2, 1, 3]], c, w), "row_ptr falls after attribute 1"),
+        (lambda p, c, w: (p, c + np.uint16(2), w), "a weight is for output 4 of 3"),
+        (lambda p, c, w: (p, c[::-1].copy(), w), "attribute 0 has 3 weights that are not one for"),
+        (lambda p, c, w: (p[[0, 3]], c, w), "attribute 0 has 5 weights that are not one for"),
+    ],
+)
+def test_rows_that_do_not_fit(change, message):
+    rows = np.array([0, 3, 4, 5]), np.array([0, 1, 2, 0, 1], np.uint16), np.ones(5, np.float32)
+    _native.Rows(*rows, 3)
+    with pytest.raises(ValueError, match=message):
+        _native.Rows(*change(*rows), 3)
+
+
+def test_scorers_that_do_not_fit():
+    _, index, rows, _ = make(5)
+    with pytest.raises(ValueError, match="K is 0"):
+        _native.Scorer(EXTRACTOR, index, *rows, 0)
+    with pytest.raises(ValueError, match=f"for 0 attributes, but the index has {index.size}"):
+        _native.Scorer(EXTRACTOR, index, np.zeros(1, np.int64), rows[1][:0], rows[2][:0], 5)
+    scorer = _native.Scorer(EXTRACTOR, index, *rows, 5)
+    with pytest.raises(ValueError, match="threads must be at least 1; got 0"):
+        scorer.emit(*sentences(1, 1), 0)
+    with pytest.raises(TypeError, match=r"^sentence 0, token 1: expected a str, found int"):
+        scorer.emit([[["a", 1]], [["N", "N"]]], [np.zeros(2)] * 2)
+
+
+def test_encoded_features_that_do_not_fit():
+    rows = np.array([0, 1, 2]), np.array([0, 1], np.uint16), np.ones(2, np.float32)
+    two = np.array([0, 1], np.int32)
+    for indptr, ids, values in [
+        (np.zeros(0, np.int64), two, None),
+        (np.array([0, 1]), two, None),
+        (np.array([1, 2]), two, None),
+        (np.array([0, 3, 2]), two, None),
+        (np.array([0, -1, 2]), two, None),
+        (np.array([0, 2]), two, np.ones(1, np.float32)),
+    ]:
+        with pytest.raises(ValueError, match="indptr, ids and values do not fit each other"):
+            _native.score_encoded(indptr, ids, values, *rows, 3)
+    for bad in [-1, 2, 2**31 - 1, -(2**31)]:
+        with pytest.raises(ValueError, match=f"id {bad} is not among 2 attributes"):
+            _native.score_encoded(np.array([0, 1]), np.array([bad], np.int32), None, *rows, 3)
+
+
+def test_damaged_models_are_refused_or_harmless():
+    """Thousands of mutations: ValueError, or scores of the right shape; never a crash."""
+    rng = np.random.default_rng(7)
+    _, index, rows, _ = make(4)
+    case = sentences(8, 6)
+    T = sum(map(len, case[0][0]))
+    refused = 0
+    for _ in range(3000):
+        size = index.size
+        arrays = [array.copy() for array in (*index.arrays(), *rows)]
+        for _ in range(rng.integers(1, 4)):
+            which = rng.integers(5)
+            array = arrays[which]
+            if rng.random() < 0.15 and len(array) > 1:
+                arrays[which] = array[: rng.integers(len(array))].copy()
+            elif len(array):
+                raw = array.view(np.uint8)
+                raw[rng.integers(len(raw))] = rng.choice([0, 1, 4, 127, 255, rng.integers(256)])
+        if rng.random() < 0.1:
+            size += int(rng.choice([-1, 1, 100, 2**40]))
+        keys, ids, *damaged = arrays
+        try:
+            damaged_index = _native.Index.from_arrays(keys, ids, size)
+            scorer = _native.Scorer(EXTRACTOR, damaged_index, *damaged, 4)
+        except ValueError:
+            refused += 1
+            continue
+        assert scorer.emit(*case)[1].shape == (T, 4)
+    assert 500 < refused < 2900
+
+
+@given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 30), st.data())
+def test_label_lists(lengths, Y, data):
+    labels = [f"L{y}" for y in range(Y)]
+    T = sum(lengths)
+    path = data.draw(st.lists(st.integers(0, Y - 1), min_size=T, max_size=T))
+    offsets = np.cumsum([0, *lengths])
+    expected = [[labels[y] for y in path[a:b]] for a, b in itertools.pairwise(offsets)]
+    assert _native.label_lists(np.array(path, np.int32), offsets, labels) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "offsets", "message"),
+    [
+        ([0, 2], [0, 2], "position 1: 2 is not one of 2 labels"),
+        ([-1], [0, 1], "position 0: -1 is not one of 2 labels"),
+        ([0, 1], [0, 1], "do not cut 2 positions into sentences"),
+        ([0, 1], [], "do not cut 2 positions into sentences"),
+        ([0, 1], [0, 3, 2], "do not cut 2 positions into sentences"),
+        ([0, 1], [0, -1, 2], "do not cut 2 positions into sentences"),
+    ],
+)
+def test_label_lists_that_do_not_fit(path, offsets, message):
+    with pytest.raises(ValueError, match=message):
+        _native.label_lists(np.array(path, np.int32), np.array(offsets, np.int64), ["a", "b"])

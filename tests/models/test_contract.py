@@ -1,0 +1,232 @@
+"""What holds for every tagger: one suite for all models."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom.errors import LabelError, NotFittedError, ParameterError, SentenceError
+
+MODELS = {
+    "crf": lambda **kw: tl.CRF(features="pos", algorithm="lbfgs", max_iterations=15, **kw),
+    "crf-l1": lambda **kw: tl.CRF(
+        features="pos", algorithm="lbfgs", l1=0.3, l2=0.1, max_iterations=15, **kw
+    ),
+    "crf-adagrad": lambda **kw: tl.CRF(features="pos", algorithm="adagrad", max_iterations=3, **kw),
+    "crf-sgd": lambda **kw: tl.CRF(features="pos", algorithm="sgd", max_iterations=3, **kw),
+    "crf-edges": lambda **kw: tl.CRF(
+        features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw
+    ),
+    "perceptron": lambda **kw: tl.StructuredPerceptron(features="pos", max_iterations=3, **kw),
+}
+STRANGE = [
+    [],
+    ["unseenword"],
+    ["👩‍👩‍👧", "e\u0301a\u0308", "İstanbul", "ǅ", "\u200b", "a\u0000b"],
+    ["ß" * 300],
+]
+
+
+@pytest.fixture(scope="module")
+def train():
+    return tl.datasets.load("english", "train", label="upos")[:150]
+
+
+@pytest.fixture(scope="module")
+def test():
+    return tl.datasets.load("english", "test", label="upos")[:40]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def make(request):
+    return MODELS[request.param]
+
+
+@pytest.fixture(scope="module")
+def tagger(make, train):
+    return make().fit(train)
+
+
+def test_fit_returns_self_and_learns(make, train, test):
+    model = make()
+    assert model.fit(train) is model
+    assert model.score(train) > 0.8
+    assert model.score(test) > 0.6
+
+
+def test_predictions_have_the_lengths_of_the_sentences(tagger, test):
+    predicted = tagger.predict(test)
+    assert [len(row) for row in predicted] == [len(s) for s in test]
+    assert set().union(*predicted) <= set(tagger.labels_)
+
+
+def test_labels_are_sorted_and_are_the_classes(tagger, train):
+    assert tagger.labels_.tolist() == sorted(train.label_counts())
+    assert tagger.classes_ is tagger.labels_
+
+
+def test_a_saved_model_predicts_the_same(tagger, test, tmp_path):
+    path = tmp_path / "model.tagloom"
+    tagger.save(path)
+    loaded = tl.load(path, verify=True)
+    assert type(loaded) is type(tagger)
+    assert loaded.predict(test) == tagger.predict(test)
+    ours, theirs = tagger.trellis(test), loaded.trellis(test)
+    np.testing.assert_array_equal(ours.emit, theirs.emit)
+    np.testing.assert_array_equal(ours.trans, theirs.trans)
+    assert loaded.get_params() == tagger.get_params()
+    assert loaded.training_ == tagger.training_
+    assert loaded.feature_weights(n=50) == tagger.feature_weights(n=50)
+
+
+def test_pickle_and_copy_go_through_the_file_format(tagger, test):
+    data = pickle.dumps(tagger)
+    assert b"safetensors" not in data[:20]
+    assert pickle.loads(data).predict(test) == tagger.predict(test)
+    assert copy.deepcopy(tagger).predict(test) == tagger.predict(test)
+
+
+def test_an_unfitted_tagger_can_be_pickled_but_not_used(make):
+    model = pickle.loads(pickle.dumps(make()))
+    assert model.get_params() == make().get_params()
+    with pytest.raises(NotFittedError, match=r"has no weights yet. Call fit\(\)"):
+        model.predict([["a"]])
+    with pytest.raises(NotFittedError, match="before save"):
+        model.save("never")
+
+
+def test_one_seed_gives_one_model_at_any_number_of_threads(make, train, test):
+    one, two = make(n_threads=1).fit(train), make(n_threads=2).fit(train)
+    np.testing.assert_array_equal(one.trellis(test).emit, two.trellis(test).emit)
+    np.testing.assert_array_equal(one.trellis(test).trans, two.trellis(test).trans)
+
+
+def test_threads_do_not_matter_for_predictions(tagger, test):
+    assert tagger.predict(test, n_threads=1) == tagger.predict(test, n_threads=2)
+
+
+def test_many_threads_share_a_tagger(tagger, test):
+    expected = tagger.predict(test)
+    results = [None] * 8
+
+    def work(i):
+        results[i] = [tagger.predict(test, n_threads=1) for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(result == [expected] * 3 for result in results)
+
+
+def test_strange_input(tagger):
+    assert tagger.predict([]) == []
+    predicted = tagger.predict(STRANGE)
+    assert [len(row) for row in predicted] == [len(s) for s in STRANGE]
+    assert [len(m) for m in tagger.predict_marginals(STRANGE)] == [len(s) for s in STRANGE]
+
+
+def test_a_very_long_sentence(tagger):
+    (labels,) = tagger.predict([["word", "another", "7"] * 33_334])
+    assert len(labels) == 100_002
+
+
+def test_all_questions_are_the_trellis_questions(tagger, test):
+    trellis = tagger.trellis(test)
+    names = tagger.labels_.tolist()
+    paths = trellis.split(trellis.viterbi().path)
+    assert tagger.predict(test) == [[names[y] for y in path] for path in paths]
+    for ours, theirs in zip(
+        tagger.predict_marginals(test), trellis.split(trellis.marginals()), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+    as_dict = tagger.predict_marginals(test, as_dict=True)
+    assert as_dict[0][0].keys() == set(names)
+    assert sum(as_dict[0][0].values()) == pytest.approx(1, abs=1e-5)
+    best = tagger.predict_nbest(test, 3)
+    for ranked, predicted in zip(best, tagger.predict(test), strict=True):
+        assert ranked[0].labels == predicted
+        probs = [r.prob for r in ranked]
+        assert probs == sorted(probs, reverse=True)
+    np.testing.assert_allclose(tagger.entropy(test), trellis.entropy(), rtol=1e-6, atol=1e-6)
+    drawn = tagger.sample(test, 2, random_state=0)
+    assert [len(draws) for draws in drawn] == [2] * len(test)
+    assert drawn == tagger.sample(test, 2, random_state=0)
+    assert [len(draws[0]) for draws in drawn] == [len(s) for s in test]
+
+
+def test_predictions_make_a_one_dimensional_array(tagger):
+    array = np.asarray(tagger.predict([["a", "b"], ["c", "d"]]))
+    assert array.shape == (2,)
+    assert array.dtype == object
+
+
+def test_lists_and_corpora_are_the_same(make, train, test):
+    by_lists = make().fit(train.tokens, train.labels)
+    assert by_lists.predict(test.tokens) == make().fit(train).predict(test)
+
+
+@pytest.mark.parametrize("X", ["They can fish", ["They can fish"], [["ok"], "They"]])
+def test_letters_are_never_tagged(tagger, X):
+    with pytest.raises(SentenceError, match=r"the str 'They"):
+        tagger.predict(X)
+
+
+def test_bad_training_data_is_named(make):
+    with pytest.raises(LabelError, match="sentence 1 has 2 tokens but 1 labels"):
+        make().fit([["a"], ["b", "c"]], [["X"], ["Y"]])
+    with pytest.raises(SentenceError, match="sentence 1 has no tokens"):
+        make().fit([["a"], []], [["X"], []])
+    with pytest.raises(LabelError, match="every token of all 2 sentences has the label 'X'"):
+        make().fit([["a"], ["b"]], [["X"], ["X"]])
+    with pytest.raises(SentenceError, match="sentence 0 is the str 'ab'"):
+        make().fit(["ab"], [["X", "Y"]])
+    with pytest.raises(SentenceError, match="there are no sentences"):
+        make().fit([], [])
+    with pytest.raises(LabelError, match="sentence 0, token 1: the label is unknown"):
+        make().fit([["a", "b"]], [["X", None]])
+    with pytest.raises(LabelError, match="sentence 0, token 0: the label is 3, a int"):
+        make().fit([["a", "b"]], [[3, 4]])
+    with pytest.raises(LabelError, match="sentence 0 has no labels"):
+        make().fit([["a"]])
+    with pytest.raises(LabelError, match="1 sentences but 2 lists"):
+        make().fit([["a"]], [["X"], ["Y"]])
+
+
+def test_sample_weights_stand_for_repetition(make):
+    X = [["a", "b"], ["a", "c"], ["b", "a"]]
+    y = [["X", "Y"], ["Y", "X"], ["Y", "Y"]]
+    twice = make().fit([*X, X[0]], [*y, y[0]])
+    weighted = make().fit(X, y, sample_weight=[2, 1, 1])
+    if isinstance(weighted, tl.CRF) and weighted.algorithm == "lbfgs":
+        np.testing.assert_allclose(
+            twice.trellis(X).marginals(), weighted.trellis(X).marginals(), atol=2e-3
+        )
+    with pytest.raises(ParameterError, match="sample_weight must be 3 numbers"):
+        make().fit(X, y, sample_weight=[1, 2])
+    assert weighted.score(X, y, sample_weight=[1, 0, 0]) in (0.0, 0.5, 1.0)
+
+
+def test_parameters(make):
+    model = make()
+    assert model.set_params(min_count=3).min_count == 3
+    with pytest.raises(ParameterError, match=r"has no parameter 'depth'. It has: features"):
+        model.set_params(depth=2)
+    with pytest.raises(ParameterError, match="min_count must be a number of at least 1; got 0"):
+        model.set_params(min_count=0).fit([["a", "b"]], [["X", "Y"]])
+    assert "min_count=0" in repr(model)
+    assert repr(tl.CRF()) == "CRF()"
+
+
+def test_scikit_learn_can_clone_and_cross_validate(make, train):
+    from sklearn.base import clone
+    from sklearn.model_selection import cross_val_predict, cross_val_score
+
+    X, y = train.tokens, train.labels
+    assert clone(make()).get_params() == make().get_params()
+    assert (cross_val_score(make(), X, y, cv=2) > 0.5).all()
+    assert len(cross_val_predict(make(), X, y, cv=2)) == len(X)

@@ -1,0 +1,94 @@
+"""python-crfsuite as the judge: the same features, the same penalty, the same tagger."""
+
+import numpy as np
+import pycrfsuite
+import pytest
+
+import tagloom as tl
+
+
+def word2features(sentence, t):
+    word = sentence[t]
+    item = {
+        "bias": 1.0,
+        "lower": word.lower(),
+        "suffix3": word[-3:],
+        "isupper": word.isupper(),
+        "near": {"before": sentence[t - 1] if t else "BOS", "first": t == 0},
+        "letters": sorted(set(word[:3])),
+        "length": len(word) / 10,
+    }
+    return item
+
+
+@pytest.fixture(scope="module")
+def data():
+    corpus = tl.datasets.load("english", "train", label="upos")[:100]
+    X = [[word2features(s.tokens, t) for t in range(len(s))] for s in corpus]
+    return X, corpus.labels
+
+
+def crfsuite(data, path, algorithm, **params):
+    trainer = pycrfsuite.Trainer(algorithm=algorithm, params=params, verbose=False)
+    for x, y in zip(*data, strict=True):
+        trainer.append(x, y)
+    trainer.train(str(path))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(path))
+    return trainer, tagger
+
+
+@pytest.mark.parametrize(
+    ("c1", "c2", "every"), [(0.0, 1.0, False), (0.0, 0.3, True), (0.4, 0.05, False)]
+)
+def test_the_optimum_is_crfsuites(data, tmp_path, c1, c2, every):
+    params = {"c2": c2, "epsilon": 1e-7, "delta": 1e-9, "max_iterations": 2000}
+    if c1:
+        params["c1"] = c1
+    params |= {"feature.possible_states": every, "feature.possible_transitions": every}
+    trainer, theirs = crfsuite(data, tmp_path / "peer", "lbfgs", **params)
+    ours = tl.CRF(
+        features=None,
+        algorithm="lbfgs",
+        l1=c1,
+        l2=c2,
+        combinations="all" if every else "seen",
+        boundaries=False,
+        max_iterations=2000,
+    ).fit(*data)
+    X = data[0]
+    for x, marginals in zip(X[:20], ours.predict_marginals(X[:20]), strict=True):
+        theirs.set(x)
+        for t, row in enumerate(marginals):
+            expected = [theirs.marginal(label, t) for label in ours.labels_]
+            np.testing.assert_allclose(row, expected, atol=0.02)
+    loss = trainer.logparser.last_iteration["loss"]
+    assert ours.history_[-1].loss == pytest.approx(loss, rel=2e-4)
+
+
+def test_names_and_weights_are_crfsuites(data, tmp_path):
+    _, theirs = crfsuite(data, tmp_path / "peer", "lbfgs", c2=1.0, epsilon=1e-7, delta=1e-9)
+    ours = tl.CRF(
+        features=None, algorithm="lbfgs", l2=1.0, boundaries=False, max_iterations=500
+    ).fit(*data)
+    info = theirs.info()
+    # CRFsuite keeps the weights of attributes whose value is always zero; they are zero, too.
+    assert ours.state_features_.keys() == {k for k, w in info.state_features.items() if w != 0}
+    assert ours.transition_features_.keys() == info.transitions.keys()
+    largest = max(info.state_features, key=lambda k: abs(info.state_features[k]))
+    ours_by_name = ours.state_features_
+    for key in [largest, *list(info.state_features)[:200]]:
+        assert ours_by_name.get(key, 0.0) == pytest.approx(info.state_features[key], abs=0.03)
+
+
+def test_word2features_comes_unchanged(data):
+    corpus = tl.datasets.load("english", "train", label="upos")[:100]
+    X, y = data
+    given = tl.CRF(features=None, algorithm="lbfgs", max_iterations=10).fit(X, y)
+    by_token = tl.CRF(features=word2features, algorithm="lbfgs", max_iterations=10).fit(corpus)
+    by_sentence = tl.CRF(
+        features=lambda s: [word2features(s, t) for t in range(len(s))],
+        algorithm="lbfgs",
+        max_iterations=10,
+    ).fit(corpus)
+    assert given.predict(X) == by_token.predict(corpus) == by_sentence.predict(corpus)

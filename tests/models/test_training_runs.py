@@ -1,0 +1,132 @@
+"""Progress, callbacks, early stopping, interrupts, checkpoints, warm starts."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom.errors import ModelFileError
+
+KINDS = {
+    "lbfgs": lambda **kw: tl.CRF(features="words", algorithm="lbfgs", **kw),
+    "owlqn": lambda **kw: tl.CRF(features="words", algorithm="lbfgs", l1=0.2, l2=0.1, **kw),
+    "adagrad": lambda **kw: tl.CRF(features="words", algorithm="adagrad", **kw),
+    "sgd": lambda **kw: tl.CRF(features="words", algorithm="sgd", **kw),
+    "perceptron": lambda **kw: tl.StructuredPerceptron(features="words", **kw),
+}
+
+
+@pytest.fixture(params=KINDS)
+def make(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(scope="module")
+def train():
+    return tl.datasets.load("english", "train", label="upos")[:120]
+
+
+@pytest.fixture(scope="module")
+def dev():
+    return tl.datasets.load("english", "dev", label="upos")
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.scores_.rows.weights, b.scores_.rows.weights)
+    np.testing.assert_array_equal(a.scores_.trans, b.scores_.trans)
+
+
+def test_records_reach_a_callback(make, train, dev):
+    records = []
+    tagger = make(max_iterations=4).fit(train, dev=dev, callback=records.append)
+    assert [r.iteration for r in records] == [1, 2, 3, 4]
+    assert records == tagger.history_
+    assert all(0 < r.dev < 1 and np.isfinite(r.loss) and r.seconds > 0 for r in records)
+    assert tagger.training_["iterations"] == 4
+
+
+def test_the_best_weights_on_dev_are_kept(make, train, dev):
+    tagger = make(max_iterations=6).fit(train, dev=dev)
+    best = max(r.dev for r in tagger.history_)
+    assert tagger.score(dev) == pytest.approx(best, abs=1e-3)  # float32 weights
+    assert tagger.training_["dev"] == best
+
+
+def test_training_stops_when_dev_does_not_rise(make, train, dev):
+    tagger = make(max_iterations=500, patience=2).fit(train, dev=dev)
+    assert tagger.training_["stopped"] in ("early", "converged")
+    if tagger.training_["stopped"] == "early":
+        assert len(tagger.history_) == tagger.training_["best_iteration"] + 2
+
+
+def test_ctrl_c_keeps_what_was_learnt(make, train):
+    def press(record):
+        if record.iteration == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.warns(UserWarning, match="Interrupted: the weights of iteration [23] are kept"):
+        tagger = make(max_iterations=50).fit(train, callback=press)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert tagger.training_["stopped"] == "interrupted"
+    assert tagger.score(train) > 0.3
+
+
+def test_a_checkpoint_resumes_to_the_same_numbers(make, train, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    whole = make(max_iterations=6).fit(train)
+
+    def press(record):
+        if record.iteration == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make(max_iterations=6).fit(train, callback=press, checkpoint=path)
+    resumed = []
+    again = make(max_iterations=6).fit(train, callback=resumed.append, checkpoint=path)
+    assert resumed[0].iteration >= 4
+    assert len(again.history_) == 6
+    same(whole, again)
+    assert [r.loss for r in whole.history_] == [r.loss for r in again.history_]
+
+
+def test_a_checkpoint_of_other_data_is_refused(make, train, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    make(max_iterations=2).fit(train, checkpoint=path)
+    with pytest.raises(ModelFileError, match="is the checkpoint of another run: its data is"):
+        make(max_iterations=2).fit(train[:50], checkpoint=path)
+    make(max_iterations=2).fit(train).save(path)
+    with pytest.raises(ModelFileError, match="holds a tagger, expected a checkpoint"):
+        make(max_iterations=2).fit(train, checkpoint=path)
+
+
+def test_warm_start_goes_on(train):
+    cold = tl.CRF(features="words", algorithm="lbfgs", max_iterations=60).fit(train)
+    warm = tl.CRF(features="words", algorithm="lbfgs", max_iterations=60, warm_start=True).fit(
+        train
+    )
+    warm.fit(train)
+    assert warm.history_[0].loss == pytest.approx(cold.history_[-1].loss, rel=1e-2)
+    more = warm.fit([*train.tokens, ["zzz", "zzz"]], [*train.labels, ["NEW", "NOUN"]])
+    assert "NEW" in more.labels_
+    assert more.score(train) > cold.score(train) - 0.02
+
+
+def test_a_bar_is_shown_when_asked(train, capfd):
+    tl.CRF(features="words", algorithm="lbfgs", max_iterations=2).fit(train, progress=True)
+    shown = capfd.readouterr()
+    assert "2/2" in shown.err
+    assert shown.out == ""
+    tl.CRF(features="words", algorithm="lbfgs", max_iterations=2).fit(train)
+    assert capfd.readouterr().err == ""  # no terminal here
+
+
+def test_selection_by_l1_keeps_few_features(train, dev):
+    whole = tl.CRF(features="pos", algorithm="lbfgs", l2=0.1).fit(train)
+    chosen = tl.CRF(features="pos", algorithm="lbfgs", l1=0.5, l2=0.1, select="l1").fit(train)
+    assert len(chosen.scores_.rows.weights) < 0.3 * len(whole.scores_.rows.weights)
+    assert chosen.score(dev) > whole.score(dev) - 0.05

@@ -1,0 +1,386 @@
+"""AdaGrad, SGD and the perceptron: textbook runs, plain references, the optimum, resumed runs."""
+
+import _thread
+import itertools
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oracles
+from encoded import Encoding, random_encoding
+from tagloom.errors import ParameterError, ScoreError
+from tagloom.training import LBFGS, SGD, AdaGrad, AveragedPerceptron
+
+N, V = 0, 1
+THEY, CAN, FISH = 0, 1, 2
+FISH_SENTENCE = [THEY, CAN, FISH], [N, V, V]
+CANS_SENTENCE = [THEY, CAN, CAN, FISH], [N, V, V, N]
+
+ONLINE = [
+    (AdaGrad, {"l2": 0.1}),
+    (AdaGrad, {"l2": 0.1, "average": True}),
+    (SGD, {"l2": 0.1}),
+    (SGD, {"l2": 0.1, "average": True}),
+    (AveragedPerceptron, {}),
+    (AveragedPerceptron, {"average": False}),
+]
+
+
+def words(*sentences, boundaries=False):
+    """Sentences whose tokens have one attribute each, the word."""
+    lengths = [len(ids) for ids, _ in sentences]
+    ids, gold = (np.concatenate(part).astype(np.int32) for part in zip(*sentences, strict=True))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    indptr = np.arange(len(ids) + 1)
+    return Encoding(offsets, indptr, ids, gold, 2, 3, all_combinations=True, boundaries=boundaries)
+
+
+def best(encoding, theta):
+    return [list(chain.best()[0]) for chain in encoding.chains(theta)]
+
+
+# Textbook
+
+
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_they_can_fish_and_they_can_can_fish_are_not_separable(boundaries):
+    """Exercise 2: the right paths together score what two wrong ones do, whatever the weights."""
+    encoding = words(FISH_SENTENCE, CANS_SENTENCE, boundaries=boundaries)
+    for seed in range(20):
+        theta = np.random.default_rng(seed).normal(size=encoding.problem.n_weights)
+        fish, cans = encoding.chains(theta)
+        right = fish.path_score((N, V, V)) + cans.path_score((N, V, V, N))
+        wrong = fish.path_score((N, V, N)) + cans.path_score((N, V, V, V))
+        assert_allclose(right, wrong, rtol=1e-12)
+
+
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_the_perceptron_goes_round_in_circles(boundaries):
+    """Exercise 3: NNN, NVVV, then NVN, NVVV for ever."""
+    one = words(FISH_SENTENCE, boundaries=boundaries)
+    other = words(CANS_SENTENCE, boundaries=boundaries)
+    both = words(FISH_SENTENCE, CANS_SENTENCE, boundaries=boundaries)
+    together = AveragedPerceptron(both.problem, shuffle=False, average=False)
+    theta = np.zeros(one.problem.n_weights)
+    predicted = []
+    for _ in range(8):
+        for encoding in (one, other):
+            predicted += best(encoding, theta)
+            single = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+            assert not single.step().converged
+            theta = single.theta()
+        assert not together.step().converged
+        assert_array_equal(together.theta(), theta)
+    assert predicted[:2] == [[N, N, N], [N, V, V, V]]
+    assert predicted[2:] == [[N, V, N], [N, V, V, V]] * 7
+
+
+def test_the_update_of_the_textbook():
+    """[7.64-7.66]: NVN predicted for they can fish."""
+    encoding = words(FISH_SENTENCE, boundaries=True)
+    # Three words, then N->N, N->V, V->N, V->V, then start N V, stop N V.
+    theta = np.zeros(14)
+    theta[2 * CAN + V] = 5.0
+    theta[2 * FISH + N] = theta[2 * THEY + N] = 1.0
+    assert best(encoding, theta) == [[N, V, N]]
+    optimiser = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+    step = optimiser.step()
+    change = optimiser.theta() - theta
+    assert_array_equal(change[:6], [0, 0, 0, 0, -1, 1])  # (fish, N) -1, (fish, V) +1
+    assert_array_equal(change[6:10], [0, 0, -1, 1])  # (V, N) -1, (V, V) +1
+    assert_array_equal(change[10:], [0, 0, -1, 1])  # (N, stop) -1, (V, stop) +1
+    assert step.loss == 1.0
+
+
+# Plain references
+
+
+def features(encoding, i, path):
+    """Φ of one sentence as a vector like theta, masked weights left out."""
+    phi = np.zeros(encoding.problem.n_weights)
+    lo, Y = encoding.offsets[i], encoding.n_labels
+    ptr, cols, _ = encoding.problem.rows()
+    edge_ptr, edge_cols, _ = encoding.problem.edge_rows()
+
+    def add(base, ptr, cols, indptr, ids, values, t, column):
+        for j in range(indptr[t], indptr[t + 1]):
+            for w in range(ptr[ids[j]], ptr[ids[j] + 1]):
+                if cols[w] == column:
+                    phi[base + w] += 1.0 if values is None else float(values[j])
+
+    for k, y in enumerate(path):
+        t = lo + k
+        add(0, ptr, cols, encoding.indptr, encoding.ids, encoding.values, t, y)
+        if k == 0:
+            continue
+        pair = path[k - 1] * Y + y
+        if encoding.edge_ids is not None:
+            edges = encoding.edge_indptr, encoding.edge_ids, encoding.edge_values
+            add(len(cols), edge_ptr, edge_cols, *edges, t, pair)
+        phi[len(cols) + len(edge_cols) + pair] += 1
+    if len(path) and encoding.boundaries:
+        phi[len(phi) - 2 * Y + path[0]] += 1
+        phi[len(phi) - Y + path[-1]] += 1
+    return phi * encoding.problem.mask()
+
+
+@pytest.mark.parametrize("float32", [False, True])
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 2.0, 0.0, 1.5])])
+def test_perceptron_equals_a_plain_one(edges, weight, float32):
+    encoding = random_encoding(21, edges=edges, weight=weight, float32=float32)
+    # Whole values: sums are exact, so that ties are ties.
+    encoding.values = np.round(2 * encoding.values)
+    if edges:
+        encoding.edge_values = np.round(2 * encoding.edge_values)
+    encoding.__post_init__()
+    optimiser = AveragedPerceptron(encoding.problem, shuffle=False)
+    last = AveragedPerceptron(encoding.problem, shuffle=False, average=False)
+    theta, total, n, n_mistakes = np.zeros(encoding.problem.n_weights), 0.0, 0, 0
+    for _ in range(4):
+        loss = 0.0
+        for i in range(len(encoding.offsets) - 1):
+            gold = encoding.gold[encoding.offsets[i] : encoding.offsets[i + 1]].tolist()
+            *_, chain = itertools.islice(encoding.chains(theta), i + 1)
+            found = list(chain.best()[0])
+            w = 1.0 if weight is None else weight[i]
+            loss += w * (chain.path_score(found) - chain.path_score(gold))
+            n_mistakes += found != gold
+            theta = theta + w * (features(encoding, i, gold) - features(encoding, i, found))
+            total, n = total + theta, n + 1
+        assert_allclose(optimiser.step().loss, loss / 5, rtol=1e-6)
+        last.step()
+        assert_allclose(last.theta(), theta, atol=1e-12)
+        assert_allclose(optimiser.theta(), total / n, rtol=1e-6, atol=1e-6)
+    assert n_mistakes > 3
+
+
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 2.0, 0.0, 1.5])])
+def test_sgd_equals_a_plain_one(edges, weight):
+    """Without a penalty an epoch is θ ← θ − eta·(expected − observed), sentence by sentence."""
+    encoding = random_encoding(22, edges=edges, weight=weight)
+    optimiser = SGD(encoding.problem, eta0=0.3, decay=0.5, shuffle=False)
+    averaged = SGD(encoding.problem, eta0=0.3, decay=0.5, shuffle=False, average=True)
+    theta, total, n = np.zeros(encoding.problem.n_weights), 0.0, 0
+    for epoch in range(3):
+        loss = 0.0
+        for i in range(5):
+            gold = encoding.gold[encoding.offsets[i] : encoding.offsets[i + 1]].tolist()
+            *_, chain = itertools.islice(encoding.chains(theta), i + 1)
+            w = 1.0 if weight is None else weight[i]
+            loss -= w * chain.log_prob(gold)
+            expected = sum(p * features(encoding, i, path) for path, p in chain.probs())
+            eta = 0.3 / (1 + 0.5 * (epoch + i / 5))
+            theta = theta - eta * w * (expected - features(encoding, i, gold))
+            if epoch > 0:
+                total, n = total + theta, n + 1
+        assert_allclose(optimiser.step().loss, loss / 5, rtol=1e-10)
+        averaged.step()
+        assert_allclose(optimiser.theta(), theta, rtol=1e-9, atol=1e-12)
+        mean = total / n if n else theta
+        assert_allclose(averaged.theta(), mean, rtol=1e-9, atol=1e-12)
+
+
+def test_adagrad_equals_a_plain_one():
+    """One attribute per token, each word once a sentence: tokens are then independent."""
+    sentences = [([0, 1, 2], [N, V, V]), ([2, 0, 1], [N, N, V])]
+    encoding = words(*sentences)
+    optimiser = AdaGrad(encoding.problem, eta=0.5, shuffle=False)
+    theta, squares = np.zeros(10), np.full(10, 0.1)
+    for _ in range(4):
+        for i, (_, gold) in enumerate(sentences):
+            *_, chain = itertools.islice(encoding.chains(theta), i + 1)
+            expected = sum(p * features(encoding, i, path) for path, p in chain.probs())
+            grad = expected - features(encoding, i, gold)
+            squares += grad**2
+            theta = theta - 0.5 * grad / np.sqrt(squares)
+        optimiser.step()
+        assert_allclose(optimiser.theta(), theta, rtol=1e-10)
+
+
+# The optimum
+
+
+@pytest.mark.parametrize("options", [{}, {"edges": True}, {"all_combinations": True}])
+@pytest.mark.parametrize(
+    ("optimiser", "parameters", "epochs"),
+    [
+        (AdaGrad, {"eta": 0.3}, 150),
+        (AdaGrad, {"eta": 0.3, "average": True}, 150),
+        (SGD, {"eta0": 0.2, "decay": 0.2}, 300),
+        (SGD, {"eta0": 0.2, "decay": 0.2, "average": True}, 300),
+    ],
+)
+@pytest.mark.parametrize("l2", [0.1, 1.0])
+def test_objective_comes_within_a_percent_of_the_optimum(
+    options, optimiser, parameters, epochs, l2
+):
+    options = {"edges": False, "valued": False} | options
+    lengths = np.random.default_rng(0).integers(1, 12, 80)
+    encoding = random_encoding(23, lengths, Y=4, n_attributes=40, **options)
+
+    def objective(theta):
+        return encoding.evaluate(theta)[0] + l2 * theta @ theta
+
+    judge = LBFGS(encoding.problem, l2=l2, epsilon=1e-6)
+    while not (step := judge.step()).converged:
+        pass
+    online = optimiser(encoding.problem, l2=l2, **parameters)
+    for _ in range(epochs):
+        online.step()
+    theta = online.theta()
+    assert step.loss * (1 - 1e-9) <= objective(theta) <= 1.01 * step.loss
+    assert not theta[~encoding.problem.mask()].any()
+
+
+# One contract
+
+
+def small(**options):
+    lengths = np.random.default_rng(1).integers(0, 10, 50)
+    return random_encoding(24, lengths, Y=4, n_attributes=60, valued=False, **options)
+
+
+@pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)
+@pytest.mark.parametrize("float32", [False, True])
+def test_resuming_gives_the_same_bits(optimiser, parameters, float32):
+    encoding = small(float32=float32)
+    whole = optimiser(encoding.problem, random_state=7, **parameters)
+    for _ in range(3):
+        whole.step()
+    state = {name: array.copy() for name, array in whole.state().items()}
+    expected = [whole.step().loss for _ in range(3)]
+    resumed = optimiser(encoding.make(), random_state=7, **parameters)
+    resumed.restore(state)
+    assert [resumed.step().loss for _ in range(3)] == expected
+    assert_array_equal(resumed.theta(), whole.theta())
+
+
+@pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)
+def test_one_seed_gives_one_model_and_another_seed_another(optimiser, parameters):
+    found = []
+    for seed in (3, 3, 4):
+        online = optimiser(small().problem, random_state=seed, **parameters)
+        online.step()
+        online.step()
+        found.append(online.theta())
+    assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)
+def test_losses_fall_and_masked_weights_stay_zero(optimiser, parameters):
+    encoding = small()
+    online = optimiser(encoding.problem, **parameters)
+    steps = [online.step() for _ in range(15)]
+    assert steps[-1].loss < 0.8 * steps[0].loss
+    assert np.isnan(steps[0].grad_norm)
+    theta = online.theta()
+    mask = encoding.problem.mask()
+    assert not theta[~mask].any()
+    assert theta[mask].any()
+
+
+@pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)
+@pytest.mark.parametrize("lengths", [[], [0], [1], [3000, 1]])
+@pytest.mark.parametrize("Y", [1, 3])
+def test_odd_sizes(optimiser, parameters, lengths, Y):
+    encoding = random_encoding(25, lengths, Y=Y, valued=False)
+    online = optimiser(encoding.problem, **parameters)
+    for _ in range(3):
+        assert np.isfinite(online.step().loss)
+    assert np.isfinite(online.theta()).all()
+
+
+@pytest.mark.parametrize(("optimiser", "parameters"), ONLINE[:4])
+def test_large_weights_to_start_from(optimiser, parameters):
+    """Beyond what probabilities can hold, log space answers."""
+    encoding = small()
+    theta = np.round(np.random.default_rng(2).normal(size=encoding.problem.n_weights) * 1e4)
+    online = optimiser(encoding.problem, theta=theta, **parameters)
+    first = online.step().loss
+    assert np.isfinite(first)
+    assert online.step().loss < first
+
+
+def test_a_separable_corpus_converges():
+    encoding = words(([0, 1], [N, V]), ([1, 2], [V, N]))
+    optimiser = AveragedPerceptron(encoding.problem)
+    for _ in range(20):
+        if optimiser.step().converged:
+            break
+    else:
+        raise AssertionError("not converged")
+    assert best(encoding, optimiser.state()["theta"]) == [[N, V], [V, N]]
+
+
+def test_ties_go_to_the_lowest_label_at_the_end_and_before_it():
+    rng = np.random.default_rng(0)
+    encoding = random_encoding(26, [4], Y=3, edges=False, valued=False, all_combinations=True)
+    for _ in range(50):
+        theta = rng.integers(-1, 2, encoding.problem.n_weights).astype(float)
+        (chain,) = encoding.chains(theta)
+        assert isinstance(chain, oracles.Chain)
+        gold = encoding.gold.tolist()
+        difference = features(encoding, 0, gold) - features(encoding, 0, chain.best()[0])
+        optimiser = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+        optimiser.step()
+        assert_array_equal(optimiser.theta() - theta, difference)
+
+
+def test_an_interrupt_acts_between_epochs():
+    lengths = np.full(400, 20)
+    online = AdaGrad(random_encoding(27, lengths, Y=8, n_attributes=300, edges=False).problem)
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    losses = []
+
+    def learn():
+        for _ in range(100_000):
+            losses.append(online.step().loss)
+
+    with pytest.raises(KeyboardInterrupt):
+        learn()
+    timer.join()
+    assert 0 < len(losses) < 100_000
+    assert np.isfinite(online.theta()).all()
+
+
+# What does not fit
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "parameters", "message"),
+    [
+        (AdaGrad, {"eta": -1.0}, "eta is -1.0; expected a finite number from 0"),
+        (AdaGrad, {"l2": np.inf}, "l2 is inf"),
+        (SGD, {"eta0": np.nan}, "eta0 is nan"),
+        (SGD, {"decay": -0.5}, "decay is -0.5"),
+        (AveragedPerceptron, {"random_state": -1}, "random_state is -1; expected an integer"),
+    ],
+)
+def test_arguments_out_of_range(optimiser, parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        optimiser(small().problem, **parameters)
+
+
+@pytest.mark.parametrize("rule", [SGD, AveragedPerceptron])
+def test_values_that_make_the_scores_overflow_are_named(rule):
+    encoding = small()
+    huge = np.full(len(encoding.ids), 3e38, np.float32)
+    problem = encoding.make(values=huge, float32=True)
+    optimiser = rule(problem)
+    with pytest.raises(ScoreError, match=r"epoch \d: the .* no longer finite"):
+        [optimiser.step() for _ in range(5)]
+
+
+def test_the_state_of_another_optimiser_is_refused():
+    problem = small().problem
+    adagrad, perceptron = AdaGrad(problem), AveragedPerceptron(problem)
+    with pytest.raises(ValueError, match="with other options"):
+        perceptron.restore(adagrad.state())
+    with pytest.raises(ValueError, match="lacks one of its arrays"):
+        LBFGS(problem).restore(adagrad.state())
