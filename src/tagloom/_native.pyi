@@ -133,6 +133,8 @@ class ColumnScanner:
 
     def columns(self, data: bytes) -> list[list[str]]: ...
 
+    def put(self, data: bytes, tokens: list[str], columns: list[list[str]] | None, values: list[str | frozenset[str] | None] | None, column: int, unknown: str | None) -> bytes | None: ...
+
 def first_bad_byte(data: bytes) -> int:
     """The offset of the first NUL or byte that is not UTF-8, or the length."""
 

@@ -403,7 +403,7 @@ def test_a_sentence_with_more_tokens_than_it_was_read_with_is_written_anew():
 def test_labels_get_a_column_where_the_file_has_none():
     corpus = read(b"# id = 1\nThey\nfish\n\nFish\n", "conll")
     labelled = corpus.with_labels([["PRP", "VBP"], ["NN"]])
-    assert written(labelled) == b"# id = 1\nThey PRP\nfish VBP\n\nFish NN\n\n"
+    assert written(labelled) == b"# id = 1\nThey PRP\nfish VBP\n\nFish NN\n"
     assert written(labelled, sep="\t").startswith(b"# id = 1\nThey\tPRP\n")
     plus = read(b"# global.columns = ID FORM NER\n1\ta\tO\n\n")
     assert plus[0].labels is None

@@ -45,7 +45,7 @@ def test_guesses(tmp_path, caplog, name, text, format, why):
     ("text", "message"),
     [
         ("Fish swim\n", r"cannot tell the format: the first row is 'Fish swim'. Pass format="),
-        ("Fish\nswim\n", r"cannot tell the format.*'conll', 'conllu', 'slash', 'jsonl'"),
+        ("Fish\nswim\n", r"cannot tell the format.*'conll', 'conllu', 'slash', 'text'"),
         ("and/or NN\neither/or NN x\n", "cannot tell the format"),
         ("a/X b/Y\nc/X d/Y\n", "cannot tell the format"),  # two columns, or word/TAG
         ('{"tokens": [], "text": "", "spans": []}', r'Pass format="jsonl" or format="jsonl-spans"'),

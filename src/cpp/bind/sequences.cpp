@@ -124,7 +124,79 @@ class ColumnScanner {
         return result;
     }
 
+    // The bytes of one sentence with other values in one column, or in a new one after the last
+    // (`column` is then n_columns). None where Python has more to say: if the rows do not hold
+    // these tokens or columns, or a value cannot stand in a column.
+    nb::object put(const nb::bytes& data, nb::handle tokens, nb::handle columns, nb::handle values,
+                   int column, const std::optional<std::string>& unknown) const {
+        const std::string_view text = view(data);
+        ColumnRules rules = rules_;
+        const bool append = column >= rules.n_columns;
+        rules.label = append ? rules.n_columns - 1 : column;
+        rules.label_tail = -1;
+        const Scan scan = [&] {
+            nb::gil_scoped_release release;
+            return scan_columns(text, rules, true, true);
+        }();
+        if (scan.fault != Fault::none || !holds(text, scan, tokens, columns)) return nb::none();
+        if (values.is_none()) return data;
+        if (column < 0) throw nb::value_error("put: column must not be negative");
+        std::vector<std::string_view> fields;
+        if (!views(values, unknown, fields) || fields.size() != scan.rows.size()) return nb::none();
+        for (const std::string_view field : fields)
+            if (!is_field(field, rules.sep) && !(unknown && field == *unknown)) return nb::none();
+        const std::string out = put_fields(text, scan.rows, rules.sep, append, fields);
+        return nb::bytes(out.data(), out.size());
+    }
+
   private:
+    // The strings of a list, None being `unknown`; false if something else is in it.
+    static bool views(nb::handle list, const std::optional<std::string>& unknown,
+                      std::vector<std::string_view>& out) {
+        if (!PyList_Check(list.ptr())) return false;
+        const Py_ssize_t n = PyList_GET_SIZE(list.ptr());
+        out.clear();
+        out.reserve(static_cast<std::size_t>(n));
+        for (Py_ssize_t i = 0; i < n; ++i) {
+            PyObject* item = PyList_GET_ITEM(list.ptr(), i);
+            if (item == Py_None && unknown) {
+                out.push_back(*unknown);
+                continue;
+            }
+            if (!PyUnicode_Check(item)) return false;
+            Py_ssize_t size = 0;
+            const char* text = PyUnicode_AsUTF8AndSize(item, &size);
+            if (!text) return PyErr_Clear(), false;  // half of a surrogate pair
+            out.emplace_back(text, static_cast<std::size_t>(size));
+        }
+        return true;
+    }
+
+    // Whether the rows have these tokens and, where they are given, these columns.
+    bool holds(std::string_view text, const Scan& scan, nb::handle tokens,
+               nb::handle columns) const {
+        std::vector<std::string_view> given;
+        if (!views(tokens, std::nullopt, given) || given.size() != scan.rows.size()) return false;
+        for (std::size_t r = 0; r < given.size(); ++r)
+            if (slice(text, scan.rows[r].token) != given[r]) return false;
+        if (columns.is_none()) return true;
+        if (!PyList_Check(columns.ptr()) || PyList_GET_SIZE(columns.ptr()) != rules_.n_columns)
+            return false;
+        std::vector<std::vector<std::string_view>> all(static_cast<std::size_t>(rules_.n_columns));
+        for (std::size_t c = 0; c < all.size(); ++c)
+            if (!views(PyList_GET_ITEM(columns.ptr(), static_cast<Py_ssize_t>(c)), std::nullopt,
+                       all[c]) ||
+                all[c].size() != scan.rows.size())
+                return false;
+        std::vector<Range> fields;
+        for (std::size_t r = 0; r < scan.rows.size(); ++r) {
+            split_row(text, scan.rows[r].bytes, rules_.sep, fields);
+            for (std::size_t c = 0; c < all.size(); ++c)
+                if (slice(text, fields[c]) != all[c][r]) return false;
+        }
+        return true;
+    }
+
     static std::string_view slice(std::string_view text, Range r) {
         return text.substr(r.begin, r.end - r.begin);
     }
@@ -162,7 +234,14 @@ void bind_sequences(nb::module_& m) {
         .def("rows", &ColumnScanner::rows, nb::arg("data"),
              nb::sig("def rows(self, data: bytes) -> list[tuple[int, int, int]]"))
         .def("columns", &ColumnScanner::columns, nb::arg("data"),
-             nb::sig("def columns(self, data: bytes) -> list[list[str]]"));
+             nb::sig("def columns(self, data: bytes) -> list[list[str]]"))
+        .def(
+            "put", &ColumnScanner::put, nb::arg("data"), nb::arg("tokens"),
+            nb::arg("columns").none(), nb::arg("values").none(), nb::arg("column"),
+            nb::arg("unknown").none(),
+            nb::sig("def put(self, data: bytes, tokens: list[str], columns: list[list[str]] | "
+                    "None, values: list[str | frozenset[str] | None] | None, column: int, unknown: "
+                    "str | None) -> bytes | None"));
     m.def(
         "first_bad_byte", [](const nb::bytes& data) { return first_bad_byte(view(data)); },
         nb::arg("data"), "The offset of the first NUL or byte that is not UTF-8, or the length.");

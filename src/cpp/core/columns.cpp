@@ -81,6 +81,35 @@ void split_row(std::string_view text, Range row, char sep, std::vector<Range>& f
     split(text, row, sep, [&](int, Range field) { fields.push_back(field); });
 }
 
+std::string put_fields(std::string_view text, const std::vector<Row>& rows, char sep, bool append,
+                       std::span<const std::string_view> values) {
+    std::string out;
+    std::size_t size = text.size();
+    for (const std::string_view value : values) size += value.size() + 1;
+    out.reserve(size);
+    std::size_t done = 0;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        const auto [begin, end] = rows[r].label;
+        out.append(text.substr(done, (append ? end : begin) - done));
+        if (append) {
+            // Between blanks a row may use tabs; a new field follows its last one in the same way.
+            const bool is_tab =
+                sep == ' ' && begin > rows[r].bytes.begin && text[begin - 1] == '\t';
+            out.push_back(is_tab ? '\t' : sep);
+        }
+        out.append(values[r]);
+        done = end;
+    }
+    out.append(text.substr(done));
+    return out;
+}
+
+bool is_field(std::string_view value, char sep) {
+    for (const char c : value)
+        if (c == sep || c == '\n' || c == '\r' || (sep == ' ' && c == '\t')) return false;
+    return !value.empty();
+}
+
 std::size_t first_bad_byte(std::string_view text) {
     std::size_t i = 0;
     while (i < text.size()) {

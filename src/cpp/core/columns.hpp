@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,14 @@ struct Scan {
 // empty field means an unknown label.
 Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
                   bool allow_empty_label);
+
+// The text with one value per row put in the place of the row's `label` field, or after it as a new
+// field. Everything else stays byte for byte.
+std::string put_fields(std::string_view text, const std::vector<Row>& rows, char sep, bool append,
+                       std::span<const std::string_view> values);
+
+// Whether a value can stand in a column: it is not empty, and neither separator nor line end.
+bool is_field(std::string_view value, char sep);
 
 // Splits one row into its fields, which replace those in `fields`.
 void split_row(std::string_view text, Range row, char sep, std::vector<Range>& fields);

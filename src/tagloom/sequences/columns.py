@@ -22,6 +22,7 @@ CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "dep
 UNKNOWN = "_"  # an unknown label in CoNLL-U
 
 _FIELD = re.compile(r"([^ \t]+)")
+_BLANK_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
 
 
 @dataclass
@@ -49,6 +50,10 @@ class ColumnLayout:
         What stands for an unknown label.
     head : bytes
         A byte order mark, a header row: what stands before the first sentence.
+    has_header : bool
+        Whether ``head`` ends in a row that names the columns.
+    labelled : bool
+        Whether the labels are read; otherwise ``label`` is only where they would be written.
     """
 
     format: str
@@ -61,29 +66,37 @@ class ColumnLayout:
     comment: str | None = None
     unknown: str | None = None
     head: bytes = b""
+    has_header: bool = False
+    labelled: bool = True
     tail: bytes = b""  # what follows the last sentence, once it is read
     first_row: str = ""  # where the number of columns was seen, for messages
-    _scanner: ColumnScanner | None = field(default=None, init=False, repr=False, compare=False)
+    _scanners: dict[int, ColumnScanner] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def scanner(self) -> ColumnScanner:
         """The native scanner for this layout."""
-        if self._scanner is None:
-            self._scanner = ColumnScanner(
+        return self._scanner(len(self.names))
+
+    def _scanner(self, n_columns: int) -> ColumnScanner:
+        """The scanner for rows to which not all columns are added yet."""
+        if n_columns not in self._scanners:
+            self._scanners[n_columns] = ColumnScanner(
                 self.sep,
-                len(self.names),
+                n_columns,
                 self.token,
-                self.label,
+                self.label if self.labelled else -1,
                 self.label_tail,
                 self.id,
                 self.comment or "",
                 self.comment is None,
                 self.unknown,
             )
-        return self._scanner
+        return self._scanners[n_columns]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_scanner": None}  # native, and made again when needed
+        return {**self.__dict__, "_scanners": {}}  # native, and made again when needed
 
     @property
     def label_name(self) -> str | None:
@@ -93,29 +106,32 @@ class ColumnLayout:
         name = self.names[self.label]
         return name if self.label_tail < 0 else f"{name}+{self.names[self.label_tail]}"
 
-    def read(self, file: Input) -> Iterator[Sentence]:
-        """Yield the sentences of a file; what follows the last one is kept in ``tail``."""
-        data, size = b"", CHUNK
+    def read(self, file: Input) -> Iterator[list[Sentence]]:
+        """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
+        parts, size = [b""], CHUNK
         line, offset = 1 + self.head.count(b"\n"), len(self.head)
         skip = len(self.head) - file.start
+        make = Sentence._from_file
         while True:
             more = file.read(size)
-            data += more
-            if skip:
-                data, skip = data[skip:], 0
+            parts.append(more[skip:])
+            skip = 0
+            # A sentence that arrives in many pieces is scanned when its end may be there.
+            if more and not (b"\n" in more and _BLANK_LINE.search(more)):
+                continue
+            data = b"".join(parts)
             sentences, consumed, n_lines, fault = self.scanner.scan(data, not more)
-            for raw, tokens, labels, block_line in sentences:
-                yield Sentence._from_file(tokens, labels, raw, line + block_line, self)
+            yield [make(x, y, raw, line + first, self) for raw, x, y, first in sentences]
             del sentences  # before the next ones are made
             if fault:
                 raise self._error(data, fault, file.name, line, offset)
-            data = data[consumed:]
+            parts = [data[consumed:]]
             if not more:
-                self.tail = data
+                self.tail = parts[0]
                 return
             line, offset = line + n_lines, offset + consumed
-            # A sentence longer than a chunk: double, so that scanning it anew stays linear.
-            size = max(CHUNK, len(data))
+            # Many blank lines and no sentence: double, so that scanning them anew stays linear.
+            size = max(CHUNK, len(parts[0]))
 
     def _error(self, data: bytes, fault: Any, name: str, line: int, offset: int) -> FormatError:
         kind, fault_line, begin, end, detail = fault
@@ -196,12 +212,16 @@ class ColumnLayout:
                 f"{where} has no tokens, and {self.format} cannot hold that. "
                 "Leave it out, or write jsonl."
             )
-        self._check_lengths(sentence, where)
         own = sentence._layout
-        if isinstance(own, ColumnLayout) and self._shares_rows_with(own):
+        if isinstance(own, ColumnLayout) and self._extends(own):
+            raw = self._relabel(sentence, own)
+            if raw is not None:
+                return raw
+            self._check_lengths(sentence, where)
             raw = self._edit(sentence, own, where)
             if raw is not None:
                 return raw
+        self._check_lengths(sentence, where)
         fields = self._fields(sentence, where)
         rows = [
             self.sep.join(self._checked(column[t], f"{where}, token {t}") for column in fields)
@@ -236,46 +256,72 @@ class ColumnLayout:
                     "they must agree."
                 )
 
-    def _shares_rows_with(self, own: ColumnLayout) -> bool:
-        names = ("format", "sep", "names", "token")
-        return all(getattr(self, name) == getattr(own, name) for name in names)
+    def _extends(self, own: ColumnLayout) -> bool:
+        """Whether this layout has the columns of the sentence's own one, and perhaps more."""
+        return (
+            self.format == own.format
+            and self.sep == own.sep
+            and self.token == own.token
+            and self.names[: len(own.names)] == own.names
+        )
+
+    def _relabel(self, sentence: Sentence, own: ColumnLayout) -> bytes | None:
+        """Write a sentence whose labels alone may have changed; None if it is another case."""
+        has_more = len(self.names) > len(own.names) + (self.label == len(own.names))
+        if has_more or self.label_tail >= 0:
+            return None
+        if sentence._comments is not None and sentence._comments != own.comments(sentence._raw):
+            return None
+        columns = sentence._columns
+        is_bare = sentence.labels is None and (self.label < 0 or not own.labelled)
+        return own.scanner.put(
+            sentence._raw,
+            sentence.tokens,
+            None if columns is None else [columns.get(name, []) for name in own.names],
+            None if is_bare else sentence.labels or [None] * len(sentence),
+            self.label,
+            self.unknown,
+        )
 
     def _edit(self, sentence: Sentence, own: ColumnLayout, where: str) -> bytes | None:
         """Change what the user changed in the sentence's bytes; None if it has other rows now."""
-        raw = sentence._raw
+        raw, n = sentence._raw, len(own.names)
         ((_, tokens, labels, _),) = own.scanner.scan(raw, True)[0]
         if len(tokens) != len(sentence):
             return None
         if sentence._comments is not None and sentence._comments != own.comments(raw):
             raw = own._with_comments(raw, sentence._comments)
+        before = own.scanner.columns(raw)  # [n][T]
+        given = sentence._columns or {}
+        after = [[*(given.get(name) or before[i])] for i, name in enumerate(own.names)]
+        for i, name in enumerate(self.names[n:], n):
+            after.append([""] * len(tokens) if i == self.label else _column(given, name, where))
+        for t, token in enumerate(sentence.tokens):
+            if token != tokens[t]:
+                after[self.token][t] = token
         moved = (self.label, self.label_tail) != (own.label, own.label_tail)
-        same = tokens == sentence.tokens and labels == sentence.labels and not moved
-        if same and sentence._columns is None:
-            return raw
-        columns = [sentence.columns.get(name) or own.columns(raw)[name] for name in own.names]
-        now = sentence.labels or [None] * len(tokens)
-        parts, end = [], 0
-        for t, (_, a, b) in enumerate(own.scanner.rows(raw)):
-            before = own.split(raw[a:b].decode("utf-8"))
-            after = [column[t] for column in columns]
-            if sentence.tokens[t] != tokens[t]:
-                after[self.token] = sentence.tokens[t]
-            if self.label >= 0 and (moved or labels is None or now[t] != labels[t]):
-                for i, value in self._label_fields(now[t], f"{where}, token {t}"):
-                    after[i] = value
-            if before != after:
-                row = self._rejoin(raw[a:b].decode("utf-8"), after, f"{where}, token {t}")
-                parts += [raw[end:a], row.encode("utf-8")]
-                end = b
-        return b"".join([*parts, raw[end:]])
-
-    def _rejoin(self, row: str, fields: list[str], where: str) -> str:
-        fields = [self._checked(value, where) for value in fields]
-        if self.sep != " ":
-            return self.sep.join(fields)
-        pieces = _FIELD.split(row)  # blanks at even places, fields at odd ones
-        pieces[1::2] = fields
-        return "".join(pieces)
+        if self.label >= 0 and (sentence.labels is not None or own.labelled):
+            now = sentence.labels or [None] * len(tokens)
+            for t, label in enumerate(now):
+                if moved or labels is None or label != labels[t]:
+                    for i, value in self._label_fields(label, f"{where}, token {t}"):
+                        after[i][t] = value
+        words = tokens
+        for i, column in enumerate(after):
+            if i < n and column == before[i]:
+                continue
+            for t, value in enumerate(column):
+                self._checked(value, f"{where}, token {t}")
+            scanner = self._scanner(i) if i > n else own.scanner
+            put = scanner.put(raw, words, None, [*column], i, self.unknown)
+            if put is None:
+                raise FormatError(
+                    f"{where}: with its new words a row would be read as a comment. Write jsonl."
+                )
+            raw = put
+            if i == self.token:
+                words = column
+        return raw
 
     def _with_comments(self, raw: bytes, comments: list[str]) -> bytes:
         rows = {line for line, _, _ in self.scanner.rows(raw)}
@@ -305,15 +351,10 @@ class ColumnLayout:
             name: column for name, column in copy(sentence).columns.items() if len(column) == n
         }
         for i, name in enumerate(self.names):
-            if i in found:
-                continue
-            if name in columns:
-                found[i] = columns[name]
-            elif self.format == "conllu":
+            if i not in found and name not in columns and self.format == "conllu":
                 found[i] = ["_"] * n
-            else:
-                known = ", ".join(["token", "label", *columns])
-                raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+            elif i not in found:
+                found[i] = _column(columns, name, where)
         return [found[i] for i in range(len(self.names))]
 
     def _label_fields(self, label: Label, where: str) -> list[tuple[int, str]]:
@@ -342,6 +383,13 @@ class ColumnLayout:
         return value
 
 
+def _column(columns: dict[str, list[str]], name: str, where: str) -> list[str]:
+    if name not in columns:
+        known = ", ".join(["token", "label", *columns])
+        raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+    return columns[name]
+
+
 def columns_layout(
     file: Input,
     format: str,
@@ -353,6 +401,7 @@ def columns_layout(
     sep: str | None = None,
     comment: str | None = None,
     unknown: str | None = None,
+    labelled: bool = True,
 ) -> tuple[ColumnLayout, str]:
     """Find out which columns a file has; returns the layout and what was guessed."""
     lines = sample_lines(file)
@@ -364,13 +413,15 @@ def columns_layout(
         if columns is None and (match := _GLOBAL_COLUMNS.match(first)):
             names, head = match[1].split(), head + file.peek(1)[0].split(b"\n", 1)[0] + b"\n"
             notes.append("columns named by # global.columns")
-        layout = ColumnLayout(format, sep, names, 0, -1, id=0, comment="#", head=head)
+        layout = ColumnLayout(
+            format, sep, names, 0, -1, id=0, comment="#", head=head, labelled=labelled
+        )
         lower = [name.lower() for name in names]
         layout.id = lower.index("id") if "id" in lower else -1
         layout.token = find_column(token if token is not None else "form", names, file.name)
         if label is None and "upos" in lower:
             label = "upos"
-            notes.append("labels from column 'upos'")
+            notes += ["labels from column 'upos'"] if labelled else []
         if label == "upos+feats":
             layout.label, layout.label_tail = (
                 find_column(x, names, file.name) for x in label.split("+")
@@ -394,24 +445,36 @@ def columns_layout(
         notes.append("columns kept apart by " + ("tabs" if sep == "\t" else "blanks"))
     if len(sep) != 1 or not sep.isascii() or sep in "\r\n":
         raise FormatError(f'sep must be one ASCII character, such as "\\t" or " "; got {sep!r}.')
-    layout = ColumnLayout(format, sep, [], 0, -1, comment=comment, unknown=unknown, head=head)
+    layout = ColumnLayout(
+        format, sep, [], 0, -1, comment=comment, unknown=unknown, head=head, labelled=labelled
+    )
     fields = layout.split(first.rstrip("\r"))
-    if header is None and columns is None and len(fields) > 1:
-        header = all(x.lower() in _HEADER_WORDS for x in fields) and fields[0].lower() in _FORMS
+    if columns is not None and not labelled and len(fields) == len(columns) - 1:
+        # The file has all columns but that of the labels.
+        place = find_column(-1 if label is None else label, columns, file.name)
+        columns = [name for i, name in enumerate(columns) if i != place]
+    if header is None and len(fields) > 1:
+        header = fields == list(columns or ()) or (
+            columns is None
+            and all(x.lower() in _HEADER_WORDS for x in fields)
+            and fields[0].lower() in _FORMS
+        )
         notes += ["first row read as a header"] if header else []
     if not fields or not first.strip():  # nothing to read, so nothing to choose
         layout.names = list(columns or ["0"])
         return layout, ""
     if header:
         raw = b"\n".join(file.peek(1)[0].split(b"\n", first_line + 1)[: first_line + 1]) + b"\n"
-        layout.head += raw
+        layout.head, layout.has_header = layout.head + raw, True
     layout.names = list(columns or (fields if header else map(str, range(len(fields)))))
     if len(set(layout.names)) < len(layout.names):
         raise FormatError(f"columns must have different names; got {layout.names}.", file.name)
     layout.first_row = "" if columns else f" as on line {first_line + 1}"
     layout.token = find_column(token if token is not None else 0, layout.names, file.name)
     n = len(layout.names)
-    if label is not None:
+    if not labelled:
+        layout.label = -1 if label is None else _find_column(label, layout.names)
+    elif label is not None:
         layout.label = find_column(label, layout.names, file.name)
     elif n > 1:
         layout.label = n - 1 if layout.token != n - 1 else 0
@@ -429,12 +492,18 @@ _HEADER_WORDS = _FORMS | {
 
 def find_column(which: str | int, names: Sequence[str], path: str | None) -> int:
     """Find a column by name, by name in another case, or by number."""
-    if isinstance(which, int) and -len(names) <= which < len(names):
-        return which % len(names)
-    if isinstance(which, str):
-        if which in names:
-            return list(names).index(which)
-        lower = [name.lower() for name in names]
-        if lower.count(which.lower()) == 1:
-            return lower.index(which.lower())
-    raise FormatError(f"there is no column {which!r}. The columns are: {', '.join(names)}.", path)
+    found = _find_column(which, names)
+    if found < 0:
+        raise FormatError(
+            f"there is no column {which!r}. The columns are: {', '.join(names)}.", path
+        )
+    return found
+
+
+def _find_column(which: str | int, names: Sequence[str]) -> int:
+    if isinstance(which, int):
+        return which % len(names) if -len(names) <= which < len(names) else -1
+    if which in names:
+        return list(names).index(which)
+    lower = [name.lower() for name in names]
+    return lower.index(which.lower()) if lower.count(which.lower()) == 1 else -1

@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count, islice
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from tagloom.errors import FormatError
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout, columns_layout, find_column
-from tagloom.sequences.files import BOM, Input, Source, open_output, sample_lines, split_suffix
+from tagloom.sequences.files import (
+    BOM,
+    SAMPLE,
+    Input,
+    Source,
+    open_output,
+    sample_lines,
+    split_suffix,
+)
 from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
@@ -19,20 +28,22 @@ from tagloom.sequences.slashes import SlashLayout, slash_layout
 _Layout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
 
 # format -> (what makes its layout, the options it takes)
-_COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown"}
+_COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown", "labelled"}
 _READERS: dict[str, tuple[Callable[..., tuple[_Layout, str]], set[str]]] = {
     "conll": (columns_layout, _COLUMN_OPTIONS),
-    "conllu": (columns_layout, {"label", "token", "columns", "sep", "unknown"}),
-    "slash": (slash_layout, {"sep", "unknown"}),
-    "jsonl": (object_layout, {"label", "token"}),
-    "jsonl-spans": (object_layout, {"label", "token", "tokenize"}),
+    "conllu": (columns_layout, {"label", "token", "columns", "sep", "unknown", "labelled"}),
+    "slash": (slash_layout, {"sep", "unknown", "labelled"}),
+    "text": (slash_layout, {"labelled"}),
+    "jsonl": (object_layout, {"label", "token", "labelled"}),
+    "jsonl-spans": (object_layout, {"label", "token", "tokenize", "labelled"}),
 }
 _WRITER_OPTIONS = {
-    "conll": {"columns", "sep", "unknown"},
-    "conllu": {"label", "unknown"},
-    "slash": {"sep", "unknown"},
-    "jsonl": {"label", "columns"},
-    "jsonl-spans": {"label"},
+    "conll": {"columns", "sep", "unknown", "append"},
+    "conllu": {"label", "unknown", "append"},
+    "slash": {"sep", "unknown", "append"},
+    "text": set(),
+    "jsonl": {"label", "columns", "append"},
+    "jsonl-spans": {"label", "append"},
 }
 
 
@@ -50,13 +61,20 @@ class Stream(Iterator[Sentence]):
         What could not be mapped so far.
     """
 
-    def __init__(self, file: Input, layout: _Layout, notice: str | None) -> None:
+    def __init__(
+        self,
+        file: Input,
+        layout: _Layout,
+        notice: str | None,
+        batches: Iterator[Iterable[Sentence]] | None = None,
+    ) -> None:
         self.path = file.name
         self.format = layout.format
         self.label = layout.label_name
         self.notice = notice
         self._file, self._layout = file, layout
-        self._sentences = layout.read(file)
+        self._batches = layout.read(file) if batches is None else batches
+        self._sentences: Iterator[Sentence] = iter(())  # what is left of the running batch
         self._is_empty = True
 
     @property
@@ -73,13 +91,63 @@ class Stream(Iterator[Sentence]):
         return self
 
     def __next__(self) -> Sentence:
+        while True:
+            for sentence in self._sentences:
+                self._is_empty = False
+                return sentence
+            self._sentences = iter(self._next_batch())
+
+    def _next_batch(self) -> Iterable[Sentence]:
         try:
-            sentence = next(self._sentences)
-            self._is_empty = False
-            return sentence
+            return next(self._batches)
         except BaseException:  # at the end, and on an error, the file is done with
             self.close()
             raise
+
+    def batches(self) -> Iterator[list[Sentence]]:
+        """Yield the sentences that are left in lists, as the file delivers them.
+
+        A list holds what could be read at once: some thousand tokens of a file, one sentence of
+        someone who types.
+
+        Yields
+        ------
+        list of Sentence
+        """
+        while True:
+            batch = list(self._sentences)
+            if batch:
+                self._is_empty = False
+                yield batch
+            try:
+                self._sentences = iter(self._next_batch())
+            except StopIteration:
+                return
+
+    def through(self, function: Callable[[list[Sentence]], Iterable[Sentence]]) -> Stream:
+        r"""Pass the sentences through a function on their way, still in constant memory.
+
+        Parameters
+        ----------
+        function : callable
+            From a list of sentences, as `batches` gives them, to those that take their place.
+
+        Returns
+        -------
+        Stream
+            It takes the place of this one, which must not be used any more.
+
+        Examples
+        --------
+        >>> import io, tagloom as tl
+        >>> def shout(batch):
+        ...     return [s.with_labels([label.upper() for label in s.labels]) for s in batch]
+        >>> file = io.BytesIO(b"They  pron\nfish  verb\n")
+        >>> tl.write(tl.stream(file, "conll").through(shout), "-")
+        They  PRON
+        fish  VERB
+        """
+        return Stream(self._file, self._layout, self.notice, map(function, self.batches()))
 
     def read(self) -> Corpus:
         """Read the sentences that are left into a corpus.
@@ -115,7 +183,7 @@ class Stream(Iterator[Sentence]):
 
 
 def stream(
-    path: Source,
+    path: Source | Input,
     format: str | None = None,
     *,
     label: str | int | None = None,
@@ -126,13 +194,16 @@ def stream(
     comment: str | None = None,
     unknown: str | None = None,
     tokenize: Tokenizer | None = None,
+    labelled: bool = True,
     encoding: str = "utf-8",
 ) -> Stream:
     r"""Read a corpus sentence by sentence, in constant memory.
 
     Parameters
     ----------
-    path, format, label, token, columns, header, sep, comment, unknown, tokenize, encoding
+    path, format, label, token, columns, header, sep, comment, unknown, tokenize
+        As in `read`.
+    labelled, encoding
         As in `read`.
 
     Returns
@@ -161,11 +232,12 @@ def stream(
         "comment": comment,
         "unknown": unknown,
         "tokenize": tokenize,
+        "labelled": None if labelled else False,
     }
-    file = Input(path, encoding)
+    file = path if isinstance(path, Input) else Input(path, encoding)
     try:
         why = None
-        lines = sample_lines(file)
+        lines = sample_lines(file, 1 if format else SAMPLE)
         if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
             raise FormatError(
                 "its lines end in a carriage return alone, as on old Macintoshes. "
@@ -178,9 +250,7 @@ def stream(
         _check_format(format)
         make, takes = _READERS[format]
         options = _only(given, takes, format, "reading")
-        if make is not slash_layout:
-            options["format"] = format
-        layout, details = make(file, **options)
+        layout, details = make(file, format, **options)
     except BaseException:
         file.close()
         raise
@@ -204,6 +274,7 @@ def read(
     comment: str | None = None,
     unknown: str | None = None,
     tokenize: Tokenizer | None = None,
+    labelled: bool = True,
     encoding: str = "utf-8",
 ) -> Corpus:
     r"""Read a corpus.
@@ -212,7 +283,7 @@ def read(
     ----------
     path : path, "-" or open file
         What to read; "-" is stdin. gzip, xz and zstd are recognised.
-    format : {"conll", "conllu", "slash", "jsonl", "jsonl-spans"}, optional
+    format : {"conll", "conllu", "slash", "text", "jsonl", "jsonl-spans"}, optional
         Guessed from name and content unless given; ``Corpus.notice`` says what was guessed and
         why, and so does the logger "tagloom" at level INFO.
     label : str or int, optional
@@ -234,6 +305,10 @@ def read(
         there are none), nothing elsewhere.
     tokenize : callable, optional
         For text with spans: text to (begin, end) of each token; `word_offsets` unless given.
+    labelled : bool
+        False for a file that need not have labels, say because they are to be predicted: the
+        column or key may be missing, and is not read. A file of columns may lack that of the
+        labels although ``columns`` names it.
     encoding : str
         What the file is written in.
 
@@ -273,6 +348,7 @@ def read(
         comment=comment,
         unknown=unknown,
         tokenize=tokenize,
+        labelled=labelled,
         encoding=encoding,
     ).read()
     if corpus.problems:
@@ -293,6 +369,7 @@ def write(
     columns: Sequence[str] | None = None,
     sep: str | None = None,
     unknown: str | None = None,
+    append: bool | Sequence[str] = False,
     encoding: str = "utf-8",
 ) -> None:
     r"""Write a corpus; in the format it was read from, byte for byte but for what was changed.
@@ -315,6 +392,11 @@ def write(
         As in `read`; a tab for columns, "/" for word/TAG unless given.
     unknown : str, optional
         What to write for an unknown label; "_" in CoNLL-U.
+    append : bool or list of str
+        Columns: keep those of the file as they are, and write the labels to a new one after the
+        last. The other formats have one place for labels, which is used. A list, such as
+        ``["label", "prob"]``, adds columns of the sentences too: in word/TAG after the tag, in
+        JSONL as keys.
     encoding : str
         What to write in.
 
@@ -332,8 +414,17 @@ def write(
     >>> import tagloom as tl
     >>> tl.write(tl.Corpus([["They", "fish"]], [["PRON", None]]), "-", "jsonl")
     {"tokens": ["They", "fish"], "labels": ["PRON", null]}
+    >>> import io
+    >>> corpus = tl.read(io.BytesIO(b"They  they\nfish  fish\n"), "conll", labelled=False)
+    >>> tl.write(corpus.with_labels([["PRON", "VERB"]]), "-", append=True)
+    They  they PRON
+    fish  fish VERB
     """
+    if isinstance(append, str):
+        raise FormatError(f"append= takes a list of names, found {append!r}.")
     given = {"label": label, "columns": columns, "sep": sep, "unknown": unknown}
+    given["append"] = list(append or ()) if not isinstance(append, bool) else ["label"] * append
+    given["append"] = given["append"] or None
     if isinstance(sentences, Sentence):
         sentences = [sentences]
     if not isinstance(sentences, Stream | Corpus):
@@ -342,27 +433,41 @@ def write(
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
     # By the layout that a sentence was read with, and whether it has labels.
     layouts: dict[tuple[int, bool], _Layout] = {}
-    end = b""
+    end, n = b"", 0
     with open_output(path, encoding) as out:
         first: _Layout | None = None
-        for i, sentence in enumerate(sentences):
-            key = (id(sentence._layout), sentence.labels is None)
-            layout = layouts.get(key)
-            if layout is None:
-                layout = layouts[key] = _target(sentence, format, options)
-            raw = layout.render(sentence, f"sentence {i}")
-            if first is None:
-                first = layout
-                # A word that starts like a byte order mark needs a real one before it.
-                out.write(layout.head or (BOM if raw.startswith(BOM) else b""))
-            elif isinstance(layout, ColumnLayout) and isinstance(first, ColumnLayout):
-                _check_width(layout, first, i)
-            out.write(end)
-            out.write(raw)
-            end = _missing_end(raw, format)
+        for batch in _batches(sentences):
+            parts = []
+            for i, sentence in enumerate(batch, n):
+                key = (id(sentence._layout), sentence.labels is None)
+                layout = layouts.get(key)
+                if layout is None:
+                    layout = layouts[key] = _target(sentence, format, options)
+                raw = layout.render(sentence, f"sentence {i}")
+                if first is None:
+                    first = layout
+                    # A word that starts like a byte order mark needs a real one before it.
+                    parts.append(layout.head or (BOM if raw.startswith(BOM) else b""))
+                elif isinstance(layout, ColumnLayout) and isinstance(first, ColumnLayout):
+                    _check_width(layout, first, i)
+                parts += end, raw
+                end = b"" if raw.endswith(b"\n\n") else _missing_end(raw, format)
+            n += len(batch)
+            out.write(b"".join(parts))
+            out.flush()
         # What stood after the last sentence of the file, if the file is written back.
         if sentences.format == format:
             out.write(sentences._tail)
+
+
+def _batches(sentences: Corpus | Stream) -> Iterator[list[Sentence]]:
+    """Cut sentences into lists to write at once: what is there of a stream, some of a corpus."""
+    if isinstance(sentences, Stream):
+        yield from sentences.batches()
+        return
+    rest = iter(sentences)
+    while batch := list(islice(rest, 256)):
+        yield batch
 
 
 def _log(level: str, message: str) -> None:
@@ -410,6 +515,7 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
     """The layout to write a sentence with: that of its own file, where it fits."""
     own = sentence._layout
     unknown = options.get("unknown")
+    added = [name for name in options.get("append", ()) if name != "label"]
     if format in ("conll", "conllu"):
         mine = own if isinstance(own, ColumnLayout) and own.format == format else None
         if mine and "columns" not in options:
@@ -428,17 +534,20 @@ def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout
             )
         names = list(options.get("columns") or ())
         names = names or ["token", "label"][: 1 if sentence.labels is None else 2]
+        names += added
         token = names.index("token") if "token" in names else -1
         label = names.index("label") if "label" in names else -1
         return ColumnLayout("conll", options.get("sep", "\t"), names, token, label, unknown=unknown)
-    if format == "slash":
+    if format in ("slash", "text"):
         slash = own if isinstance(own, SlashLayout) else SlashLayout()
         return replace(
             slash,
             sep=options.get("sep", slash.sep),
             unknown=unknown if unknown is not None else slash.unknown,
+            format=format,
+            extra=added,
         )
-    extra = list(options.get("columns") or ())
+    extra = list(options.get("columns") or ()) + added
     if isinstance(own, ObjectLayout) and own.format == format:
         return replace(own, extra=extra, label_key=options.get("label", own.label_key))
     has_spans = format == "jsonl-spans"
@@ -451,15 +560,36 @@ def _own_columns(mine: ColumnLayout, sentence: Sentence, options: dict[str, Any]
     sep = options.get("sep", mine.sep)
     unknown = options.get("unknown", mine.unknown)
     layout = replace(mine, sep=sep, unknown=unknown)
-    if "label" in options:
-        layout.label, layout.label_tail = find_column(options["label"], mine.names, None), -1
-    elif mine.label < 0 and sentence.labels is not None:
-        if mine.format == "conllu":
+    added = list(options.get("append", ()))
+    if mine.format == "conllu":
+        if added not in ([], ["label"]):
+            raise FormatError(f"CoNLL-U has ten columns; it cannot take {', '.join(added)} too.")
+        if "label" in options:
+            layout.label, layout.label_tail = find_column(options["label"], mine.names, None), -1
+        elif mine.label < 0 and sentence.labels is not None:
             raise FormatError(
                 f"the labels have no column. Choose label=, one of {', '.join(mine.names)}."
             )
-        layout.names, layout.label = [*mine.names, "label"], len(mine.names)
+        return layout
+    if not added and mine.label < 0 and sentence.labels is not None:
+        added = ["label"]
+    for name in added:
+        if name == "label":
+            layout.label, layout.label_tail = len(layout.names), -1
+            name = next(x for x in _free_names("label") if x not in mine.names)
+        elif name in mine.names:
+            raise FormatError(f"the file has a column {name!r} already. Choose another name.")
+        layout.names = [*layout.names, name]
+    if added and mine.has_header:
+        shown = mine.sep.join(["", *layout.names[len(mine.names) :]]).encode("utf-8")
+        row = mine.head.rstrip(b"\r\n")
+        layout.head = row + shown + mine.head[len(row) :]
     return layout
+
+
+def _free_names(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}{i}" for i in count(2))
 
 
 def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:

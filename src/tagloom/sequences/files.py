@@ -21,6 +21,7 @@ Source: TypeAlias = str | os.PathLike[str] | IO[Any]
 BOM = codecs.BOM_UTF8
 # Large enough to be fast, small enough that a stream's memory is nothing to speak of.
 CHUNK = 1 << 17
+SAMPLE = 1 << 16  # what a guess of the format is made from
 
 _COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -70,9 +71,10 @@ class Input:
         self._ahead = b""
         try:
             self.encoding = "utf-8" if is_text else _codec_name(encoding)
-            head = self._raw(6)
+            # Only as many bytes as it takes: whoever types a line waits for an answer.
+            head = _start(self._raw, tuple(_MAGIC))
             self._reader = _decompressed(_Prefixed(head, self._raw), head, self.name)
-            self._pending = self._decompress(4)
+            self._pending = _start(self._decompress, (BOM, *_MARKS))
             self.has_bom = self._pending.startswith(BOM) and self.encoding == "utf-8"
             if self.has_bom:
                 self._pending = self._pending[len(BOM) :]
@@ -95,15 +97,10 @@ class Input:
         self._decoded = 0  # bytes that the decoder has taken
 
     def _raw(self, size: int) -> bytes:
-        """Read up to ``size`` bytes, fewer only at the end; a text file gives its UTF-8."""
-        data = self._file.read(size)
+        """Read up to ``size`` bytes, as many as are there; a text file gives its UTF-8."""
+        data = getattr(self._file, "read1", self._file.read)(size)
         if isinstance(data, str):
             return data.encode("utf-8", "surrogatepass")
-        while 0 < len(data) < size:  # a pipe may give less than asked for
-            more = self._file.read(size - len(data))
-            if not more:
-                break
-            data += more
         return data or b""
 
     def _decompress(self, size: int) -> bytes:
@@ -117,7 +114,7 @@ class Input:
             ) from error
 
     def read(self, size: int = CHUNK) -> bytes:
-        """Read about ``size`` bytes of UTF-8; ``b""`` only at the end."""
+        """Read up to about ``size`` bytes of UTF-8, as many as are there; ``b""`` at the end."""
         if self._ahead:
             data, self._ahead = self._ahead, b""
             return data
@@ -149,14 +146,14 @@ class Input:
         parts = [self._ahead]
         self._ahead, n, more = b"", len(parts[0]), b"x"
         while n < size and more:
-            more = self.read(size - n)
+            more = self.read(max(size - n, CHUNK))
             parts.append(more)
             n += len(more)
         self._ahead = b"".join(parts)
         return self._ahead, not more
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield line numbers, counted from 1, and lines with their line ends."""
+    def lines(self) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield line numbers, counted from 1, and lines with their line ends, as they arrive."""
         line, offset, parts = 0, self.start, []
         while True:
             data = self.read()
@@ -165,16 +162,25 @@ class Input:
                 continue
             text = b"".join([*parts, data])
             end = text.rfind(b"\n") + 1 if data else len(text)
-            begin = 0
-            while begin < end:
-                stop = text.find(b"\n", begin) + 1 or end
+            whole = text[:end]
+            batch: list[tuple[int, bytes]] = []
+            is_bad = first_bad_byte(whole) < end
+            for raw in whole.split(b"\n"):
                 line += 1
-                check_bytes(text[begin:stop], self.name, line, offset + begin)
-                yield line, text[begin:stop]
-                begin = stop
+                if is_bad and first_bad_byte(raw) < len(raw):
+                    yield batch  # the lines before the bad one
+                    check_bytes(raw, self.name, line, offset)
+                offset += len(raw) + 1
+                batch.append((line, raw + b"\n"))
+            # What stands after the last line end: nothing, or a last line that lacks it.
+            line, raw = batch.pop()
+            offset -= len(raw)
+            if len(raw) > 1:
+                batch.append((line, raw[:-1]))
+            yield batch
             if not data:
                 return
-            offset += end
+            line -= 1
             parts = [text[end:]]
 
     def close(self) -> None:
@@ -183,15 +189,18 @@ class Input:
             self._file.close()
 
 
-def sample_lines(file: Input, size: int = 1 << 16) -> list[str]:
-    """The first lines of a file, whole ones, with at least one row of data if there is any."""
+def sample_lines(file: Input, size: int = 1) -> list[str]:
+    """The first lines of a file, whole ones, with at least one row of data if there is any.
+
+    No more than ``size`` bytes are waited for: who types a row is not asked for a page of them.
+    """
     while True:
         data, is_all = file.peek(size)
         whole = data if is_all else data[: data.rfind(b"\n") + 1]
         lines = whole.decode("utf-8", "replace").removesuffix("\n").split("\n")
         if is_all or any(x.strip() and not x.startswith("# ") for x in lines):
             return lines if whole else []
-        size *= 2
+        size = max(2 * size, len(data) + 1)
 
 
 def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:
@@ -228,6 +237,15 @@ def _codec_name(encoding: str) -> str:
     return "utf-8" if name == "utf-8-sig" else name
 
 
+def _start(read: Any, marks: tuple[bytes, ...]) -> bytes:
+    """Read the first bytes, until it is clear which of the marks they are, if any."""
+    head = more = read(1)
+    while more and any(mark.startswith(head) and mark != head for mark in marks):
+        more = read(1)
+        head += more
+    return bytes(head)
+
+
 class _Prefixed(io.RawIOBase):
     """Bytes already read, then the rest of the file: what the decompressors read from."""
 
@@ -251,14 +269,14 @@ def _decompressed(file: _Prefixed, head: bytes, name: str) -> Any:
     if kind == "gzip":
         import gzip
 
-        return gzip.GzipFile(fileobj=buffered).read
+        return gzip.GzipFile(fileobj=buffered).read1
     if kind == "xz":
         import lzma
 
-        return lzma.LZMAFile(buffered).read
+        return lzma.LZMAFile(buffered).read1
     if kind == "zstd":
         return _ZstdReader(buffered, name).read
-    return buffered.read
+    return buffered.read1
 
 
 # The decompressors are imported where they are used: together they take as long as half of numpy.
@@ -276,14 +294,14 @@ def _damages() -> tuple[type[Exception], ...]:
 class _ZstdReader:
     """Frames of zstd one after another; unlike the package's own reader it notices a cut file."""
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: io.BufferedReader[_Prefixed], name: str) -> None:
         self._zstd = _import_zstandard(name)
         self._file, self._left = file, b""
         self._frame: Any = None
 
     def read(self, size: int) -> bytes:
         while True:
-            data = self._left or self._file.read(min(size, CHUNK))
+            data = self._left or self._file.read1(min(size, CHUNK))
             self._left = b""
             if not data:
                 if self._frame is not None:
@@ -315,9 +333,9 @@ def _import_zstandard(name: str) -> Any:
 class Output:
     """A file being written, from UTF-8 bytes."""
 
-    def __init__(self, file: Any, encoding: str, name: str) -> None:
+    def __init__(self, file: Any, encoding: str, name: str, is_live: bool = False) -> None:
         self.name = name
-        self._file = file
+        self._file, self._is_live = file, is_live
         self._encoding = _codec_name(encoding)
         self._encoder = codecs.getincrementalencoder(self._encoding)()
         self._has_begun = False
@@ -339,6 +357,11 @@ class Output:
                 ) from None
         self._file.write(data)
 
+    def flush(self) -> None:
+        """Hand on what was written, where somebody may be waiting for it."""
+        if self._is_live:
+            self._file.flush()
+
 
 @contextlib.contextmanager
 def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
@@ -353,7 +376,7 @@ def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
         return
     if os.fspath(target) == "-":
         stdout = getattr(sys.stdout, "buffer", None)
-        yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>")
+        yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>", is_live=True)
         sys.stdout.flush()
         return
     import tempfile
@@ -405,3 +428,6 @@ class _Text:
 
     def write(self, data: bytes) -> None:
         self._file.write(data.decode("utf-8"))
+
+    def flush(self) -> None:
+        self._file.flush()

@@ -15,6 +15,7 @@ FORMATS = {
     "conll": "CoNLL columns",
     "conllu": "CoNLL-U",
     "slash": "word/TAG lines",
+    "text": "plain text",
     "jsonl": "JSONL with tokens and labels",
     "jsonl-spans": "JSONL with text and spans",
 }

@@ -63,6 +63,8 @@ class ObjectLayout:
         Text to (begin, end) of each token; for spans.
     extra : list of str
         Further columns to write.
+    labelled : bool
+        Whether the labels are read; otherwise their key is only where they would be written.
     head : bytes
         A byte order mark.
     """
@@ -72,6 +74,7 @@ class ObjectLayout:
     label_key: str | None
     tokenize: Tokenizer = word_offsets
     extra: list[str] = field(default_factory=list)
+    labelled: bool = True
     head: bytes = b""
     tail: bytes = b""  # what follows the last sentence, once it is read
     problems: list[str] = field(default_factory=list)
@@ -81,26 +84,36 @@ class ObjectLayout:
         """Key of the labels, as a user would give it."""
         return self.label_key
 
-    def read(self, file: Input) -> Iterator[Sentence]:
-        """Yield the sentences of a file; what follows the last one is kept in ``tail``."""
+    def read(self, file: Input) -> Iterator[list[Sentence]]:
+        """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
         before, n_before = b"", 0  # blank lines belong to the sentence after them
-        for line, raw in file.lines():
-            if not raw.strip():
-                before, n_before = before + raw, n_before + 1
-                continue
-            try:
-                tokens, labels, text, offsets, problems = self._parse(_load(raw))
-            except FormatError as error:
-                raise FormatError(str(error), file.name, line) from None
-            self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
-            yield Sentence._from_file(
-                tokens, labels, before + raw, line - n_before, self, text, offsets
-            )
-            before, n_before = b"", 0
+        for lines in file.lines():
+            batch: list[Sentence] = []
+            for line, raw in lines:
+                if not raw.strip():
+                    before, n_before = before + raw, n_before + 1
+                    continue
+                try:
+                    tokens, labels, text, offsets, problems = self._parse(_load(raw))
+                except FormatError as error:
+                    yield batch
+                    raise FormatError(str(error), file.name, line) from None
+                self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
+                batch.append(
+                    Sentence._from_file(
+                        tokens, labels, before + raw, line - n_before, self, text, offsets
+                    )
+                )
+                before, n_before = b"", 0
+            yield batch
         self.tail = before
 
     def _parse(self, value: dict[str, Any]) -> _Parsed:
         return (_parse_spans if self.format == "jsonl-spans" else _parse_tokens)(value, self)
+
+    def labels_of(self, value: dict[str, Any]) -> Any:
+        """What an object has under the key of the labels; None if that is not read."""
+        return value.get(self.label_key) if self.labelled and self.label_key is not None else None
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
         """All keys whose value is a list of str, one per token."""
@@ -131,8 +144,10 @@ class ObjectLayout:
             )
         own = sentence._layout
         value: dict[str, Any] = {}
+        before, after = "", "\n"  # blank lines, and the line end
         if isinstance(own, ObjectLayout) and own.format == self.format:
-            value = json.loads(sentence._raw)
+            value, raw = json.loads(sentence._raw), sentence._raw.decode("utf-8")
+            before, after = raw[: raw.index("{")], raw[raw.rindex("}") + 1 :]
             tokens, labels, text, _, _ = own._parse(value)
             same = (tokens, labels, text) == (sentence.tokens, sentence.labels, sentence.text)
             same = same and self.label_key == own.label_key and not self.extra
@@ -140,7 +155,8 @@ class ObjectLayout:
                 sentence._columns is None or sentence._columns == own.columns(sentence._raw)
             ):
                 return sentence._raw
-            value.update(sentence._columns or {})
+            mine = (sentence._columns or {}).items()
+            value.update((name, column) for name, column in mine if name not in self.extra)
             if own.label_key != self.label_key:
                 value.pop(own.label_key or "", None)
         try:
@@ -152,7 +168,7 @@ class ObjectLayout:
                 known = ", ".join(sentence.columns) or "none"
                 raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
             value[name] = sentence.columns[name]
-        return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8")
+        return f"{before}{json.dumps(value, ensure_ascii=False)}{after}".encode()
 
 
 # tokens, labels, text, offsets, problems
@@ -192,7 +208,7 @@ def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
             f"expected a list of strings under {layout.text_key!r}, found {_short(tokens)}. "
             "Name the key with token=."
         )
-    found = value.get(layout.label_key) if layout.label_key is not None else None
+    found = layout.labels_of(value)
     if found is None:
         return tokens, None, None, None, []
     if not isinstance(found, list) or len(found) != len(tokens):
@@ -217,7 +233,8 @@ def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
 def _put_tokens(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
     value[layout.text_key] = sentence.tokens
     if sentence.labels is None:
-        value.pop(layout.label_key or "labels", None)
+        if layout.labelled:
+            value.pop(layout.label_key or "labels", None)
         return
     value[layout.label_key or "labels"] = [
         sorted(label) if isinstance(label, frozenset) else label for label in sentence.labels
@@ -241,7 +258,7 @@ def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
             )
         last = end
     tokens = [text[begin:end] for begin, end in offsets]
-    found = value.get(layout.label_key) if layout.label_key is not None else None
+    found = layout.labels_of(value)
     if found is None:
         return tokens, None, text, offsets, []
     if not isinstance(found, list):
@@ -316,7 +333,8 @@ def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) 
     value[layout.text_key] = text
     key = layout.label_key or "spans"
     if sentence.labels is None:
-        value.pop(key, None)
+        if layout.labelled:
+            value.pop(key, None)
         return
     # Spans that stay keep whatever else the file says of them; so do those over unknown tokens.
     old = value.get(key) or []
@@ -371,6 +389,7 @@ def object_layout(
     label: str | int | None = None,
     token: str | int | None = None,
     tokenize: Tokenizer | None = None,
+    labelled: bool = True,
 ) -> tuple[ObjectLayout, str]:
     """Find the keys of a JSONL file from its first object."""
     if isinstance(label, int) or isinstance(token, int):
@@ -391,18 +410,23 @@ def object_layout(
     notes = [] if token else [f"{'text' if has_spans else 'tokens'} under {text_key!r}"]
     if label is None:
         found = [key for key in (SPAN_KEYS if has_spans else LABEL_KEYS) if key in first]
-        if len(found) > 1:
+        if len(found) > 1 and labelled:
             raise FormatError(
                 f'labels may be under {" or ".join(map(repr, found))}. Choose: label="{found[0]}".',
                 file.name,
             )
         label = found[0] if found else "spans" if has_spans else "labels"
-        notes.append(f"labels under {label!r}")
-    elif first and label not in first:
+        notes += [f"labels under {label!r}"] if labelled else []
+    elif first and label not in first and labelled:
         raise FormatError(
             f"the first object has no key {label!r}. It has: {', '.join(first)}.", file.name
         )
     layout = ObjectLayout(
-        format, text_key, label, tokenize or word_offsets, head=BOM if file.has_bom else b""
+        format,
+        text_key,
+        label,
+        tokenize or word_offsets,
+        labelled=labelled,
+        head=BOM if file.has_bom else b"",
     )
     return layout, "; ".join(notes)

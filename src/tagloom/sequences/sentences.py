@@ -149,7 +149,10 @@ class Sentence:
 
     @property
     def columns(self) -> dict[str, list[str]]:
-        """All columns by name; for a file these include those of the tokens and labels."""
+        """All columns by name; for a file these include those of the tokens and labels.
+
+        JSONL may hold other values than str in further ones.
+        """
         if self._columns is None:
             self._columns = self._layout.columns(self._raw) if self._layout else {}
         return self._columns
@@ -187,10 +190,11 @@ class Sentence:
         Sentence('Fish/NOUN swim/VERB')
         """
         new = Sentence.__new__(Sentence)
-        for slot in self.__slots__:
-            setattr(new, slot, getattr(self, slot))
-        new.tokens = list(self.tokens)
+        new.tokens = self.tokens[:]
         new.labels = None if labels is None else _as_labels(labels, len(self.tokens))
+        new.text, new.offsets, new.line = self.text, self.offsets, self.line
+        new._columns, new._comments = self._columns, self._comments
+        new._raw, new._layout = self._raw, self._layout
         return new
 
     def line_of(self, token: int) -> int | None:
@@ -275,7 +279,10 @@ def _as_tokens(tokens: Iterable[str]) -> list[str]:
 def _as_labels(labels: Iterable[Any], n_tokens: int) -> list[Label]:
     if isinstance(labels, str | bytes):
         raise LabelError(f"expected a list of labels, found the str {_cut(labels)}.")
+    labels = list(labels)
     result: list[Label] = []
+    if set(map(type, labels)) == {str}:
+        result, labels = labels, []  # nothing to look at one by one
     for t, label in enumerate(labels):
         if isinstance(label, set | frozenset) and label and all(isinstance(x, str) for x in label):
             label = frozenset(label)

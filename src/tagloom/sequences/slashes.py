@@ -1,10 +1,10 @@
-"""Lines of ``word/TAG word/TAG``: one sentence a line, the tag after the last slash."""
+"""One sentence a line: ``word/TAG word/TAG``, the tag after the last slash, or words alone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tagloom.errors import FormatError
 from tagloom.sequences.files import BOM, Input
@@ -23,40 +23,60 @@ class SlashLayout:
         What stands between word and tag; the last one in an item counts.
     unknown : str or None
         The tag that stands for an unknown label.
+    format : str
+        "slash", or "text" where there are only words.
+    labelled : bool
+        Whether the tags are read; otherwise only the words are.
+    extra : list of str
+        Further columns to write, each after another ``sep``.
     head : bytes
         A byte order mark.
     """
 
     sep: str = "/"
     unknown: str | None = None
+    format: str = "slash"
+    labelled: bool = True
+    extra: list[str] = field(default_factory=list)
     head: bytes = b""
     tail: bytes = b""  # what follows the last sentence, once it is read
-    format: str = "slash"
     label_name: str | None = None
 
-    def read(self, file: Input) -> Iterator[Sentence]:
-        """Yield the sentences of a file; what follows the last one is kept in ``tail``."""
+    def read(self, file: Input) -> Iterator[list[Sentence]]:
+        """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
         before, n_before = b"", 0  # blank lines belong to the sentence after them
-        for line, raw in file.lines():
-            if not raw.strip():
-                before, n_before = before + raw, n_before + 1
-                continue
-            tokens: list[str] = []
-            labels: list[Label] = []
-            for item in _ITEM.findall(raw.decode("utf-8")):
-                token, sep, label = item.rpartition(self.sep)
-                if not (token and sep and (label or self.unknown == "")):
-                    raise FormatError(
-                        f"expected word{self.sep}TAG, found {item[:60]!r} as item "
-                        f"{len(tokens) + 1}. If another sign joins word and tag, pass sep=.",
-                        file.name,
-                        line,
-                    )
-                tokens.append(token)
-                labels.append(None if label == self.unknown else label)
-            yield Sentence._from_file(tokens, labels, before + raw, line - n_before, self)
-            before, n_before = b"", 0
+        for lines in file.lines():
+            batch: list[Sentence] = []
+            for line, raw in lines:
+                if not raw.strip():
+                    before, n_before = before + raw, n_before + 1
+                    continue
+                items = _ITEM.findall(raw.decode("utf-8"))
+                try:
+                    tokens, labels = (items, None) if self.format == "text" else self._split(items)
+                except FormatError as error:
+                    yield batch
+                    raise FormatError(str(error), file.name, line) from None
+                batch.append(
+                    Sentence._from_file(tokens, labels, before + raw, line - n_before, self)
+                )
+                before, n_before = b"", 0
+            yield batch
         self.tail = before
+
+    def _split(self, items: list[str]) -> tuple[list[str], list[Label] | None]:
+        tokens: list[str] = []
+        labels: list[Label] = []
+        for item in items:
+            token, sep, label = item.rpartition(self.sep)
+            if not (token and sep and (label or self.unknown == "")):
+                raise FormatError(
+                    f"expected word{self.sep}TAG, found {item[:60]!r} as item "
+                    f"{len(tokens) + 1}. If another sign joins word and tag, pass sep=."
+                )
+            tokens.append(token)
+            labels.append(None if label == self.unknown else label)
+        return tokens, labels if self.labelled else None
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
         """There are none beyond tokens and labels."""
@@ -81,19 +101,31 @@ class SlashLayout:
             raise FormatError(
                 f"{where}: {len(sentence)} tokens but {len(labels)} labels; they must agree."
             )
+        if self.format == "text" and sentence.labels is not None:
+            raise FormatError(f'{where} has labels, which plain text cannot hold. Pass "slash".')
         items = [
             self._item(token, label, f"{where}, token {t}")
             for t, (token, label) in enumerate(zip(sentence.tokens, labels, strict=True))
         ]
+        for name in self.extra:
+            values = sentence.columns.get(name)
+            if values is None or len(values) != len(items):
+                raise FormatError(f"{where} has no column {name!r} with a value per token.")
+            items = [f"{item}{self.sep}{x}" for item, x in zip(items, values, strict=True)]
         own = sentence._layout
-        if isinstance(own, SlashLayout) and own.sep == self.sep:
+        if isinstance(own, SlashLayout):
+            comments = "".join(f"{line}\n" for line in sentence._comments or ())
             pieces = _ITEM.split(sentence._raw.decode("utf-8"))
             if len(pieces) == 2 * len(items) + 1:
                 pieces[1::2] = items
-                return "".join(pieces).encode("utf-8")
+                return (comments + "".join(pieces)).encode("utf-8")
         return f"{' '.join(items)}\n".encode()
 
     def _item(self, token: str, label: Label, where: str) -> str:
+        if self.format == "text":
+            if _ITEM.fullmatch(token):
+                return token
+            raise FormatError(f"{where}: {token!r} is not one word of plain text. Write jsonl.")
         if isinstance(label, frozenset):
             raise FormatError(
                 f"{where}: the label is one of {show_label(label)}, and slash holds one. "
@@ -117,9 +149,15 @@ class SlashLayout:
 
 
 def slash_layout(
-    file: Input, *, sep: str | None = None, unknown: str | None = None
+    file: Input,
+    format: str,
+    *,
+    sep: str | None = None,
+    unknown: str | None = None,
+    labelled: bool = True,
 ) -> tuple[SlashLayout, str]:
-    """Make the layout of a word/TAG file."""
+    """Make the layout of a word/TAG file, or of plain text."""
     if sep is not None and (not sep or _ITEM.fullmatch(sep) is None):
         raise FormatError(f"sep joins word and tag, so it cannot be {sep!r}.", file.name)
-    return SlashLayout(sep or "/", unknown, BOM if file.has_bom else b""), ""
+    head = BOM if file.has_bom else b""
+    return SlashLayout(sep or "/", unknown, format, labelled, head=head), ""

@@ -1,0 +1,295 @@
+"""Predicted labels on their way into files: relabelled streams, appended columns, promptness."""
+
+import io
+import os
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tagloom as tl
+from tagloom.errors import FormatError
+from tagloom.sequences.files import CHUNK
+
+
+def read(data, *args, **options):
+    return tl.read(io.BytesIO(data), *args, **options)
+
+
+def written(sentences, *args, **options):
+    out = io.BytesIO()
+    tl.write(sentences, out, *args, **options)
+    return out.getvalue()
+
+
+def number(batch):
+    """Label each token with its place in the sentence."""
+    return [s.with_labels([f"L{t}" for t in range(len(s))]) for s in batch]
+
+
+# A file, and the same file with labels appended: comments, blank lines, line ends, odd blanks, a
+# document mark, a header, a byte order mark, a missing last line end.
+APPENDED = {
+    "tabs": ("a\tX\nb\tY\n\nc\tX\n\n", "a\tX\tL0\nb\tY\tL1\n\nc\tX\tL0\n\n"),
+    "blanks": ("a  X\nb   Y\n\n\nc X\n", "a  X L0\nb   Y L1\n\n\nc X L0\n"),
+    "tabs and blanks": ("a \tX\nb\t Y\n", "a \tX\tL0\nb\t Y L1\n"),
+    "blanks at the end": ("a X  \nb Y\t\n", "a X L0  \nb Y L1\t\n"),
+    "one column": ("a\nb\n\nc\n", "a L0\nb L1\n\nc L0\n"),
+    "comments": ("# id 1\na X\nb Y\n\n# id 2\nc X\n", "# id 1\na X L0\nb Y L1\n\n# id 2\nc X L0\n"),
+    "no last line end": ("a X\nb Y", "a X L0\nb Y L1"),
+    "windows": ("a X\r\nb Y\r\n\r\nc X\r\n", "a X L0\r\nb Y L1\r\n\r\nc X L0\r\n"),
+    "documents": ("-DOCSTART- O\n\na X\n\n\n", "-DOCSTART- O\n\na X L0\n\n\n"),
+    "header": ("word\tpos\r\na\tX\r\n", "word\tpos\tlabel\r\na\tX\tL0\r\n"),
+    "header with a label": ("word\tlabel\na\tX\n", "word\tlabel\tlabel2\na\tX\tL0\n"),
+    "letters": ("ß ü\n😀 é\n", "ß ü L0\n😀 é L1\n"),
+    "nothing": ("", ""),
+    "blank lines": ("\n\n", "\n\n"),
+}
+
+
+@pytest.mark.parametrize("name", APPENDED)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_an_appended_column_leaves_the_others_byte_for_byte(name, labelled):
+    before, after = (text.encode() for text in APPENDED[name])
+    for mark in (b"", b"\xef\xbb\xbf"):
+        file = io.BytesIO(mark + before)
+        stream = tl.stream(file, "conll", labelled=labelled).through(number)
+        assert written(stream, append=True) == mark + after
+        corpus = read(mark + before, "conll", labelled=labelled)
+        assert all(len(s.columns["0" if "0" in s.columns else "word"]) for s in corpus)  # parsed
+        assert written(corpus.with_labels(s.labels for s in number(corpus)), append=True) == (
+            mark + after
+        )
+
+
+def test_labels_of_conllu_go_to_their_column_also_when_appended():
+    data = b"# c\n1-2\tab\t_\t_\t_\t_\t_\t_\t_\t_\n1\ta\t_\tX\tP\t_\t_\t_\t_\t_\n\n"
+    for options in ({}, {"append": True}):
+        stream = tl.stream(io.BytesIO(data), "conllu", labelled=False).through(number)
+        assert written(stream, **options) == data.replace(b"\tX\t", b"\tL0\t")
+    stream = tl.stream(io.BytesIO(data), "conllu", label="xpos").through(number)
+    assert written(stream) == data.replace(b"\tP\t", b"\tL0\t")
+    with pytest.raises(FormatError, match="CoNLL-U has ten columns; it cannot take label, prob"):
+        written(read(data, "conllu"), append=["label", "prob"])
+
+
+def test_further_columns_are_appended_too():
+    def sure(batch):
+        for sentence in number(batch):
+            sentence.columns["prob"] = ["0.5"] * len(sentence)
+            yield sentence
+
+    for data, format, expected in [
+        (b"a  X\nb  Y\n", "conll", b"a  X L0 0.5\nb  Y L1 0.5\n"),
+        (b"a/X  b/Y\n", "slash", b"a/L0/0.5  b/L1/0.5\n"),
+        (b"{\"tokens\": [\"a\"]}\n", "jsonl",
+         b'{"tokens": ["a"], "labels": ["L0"], "prob": ["0.5"]}\n'),
+    ]:  # fmt: skip
+        stream = tl.stream(io.BytesIO(data), format, labelled=False).through(sure)
+        assert written(stream, append=["label", "prob"]) == expected
+    with pytest.raises(FormatError, match=r"sentence 0 has no column 'prob'. It has: token, label"):
+        written(read(b"a X\n", "conll"), append=["label", "prob"])
+    with pytest.raises(FormatError, match=r"the file has a column '1' already"):
+        written(read(b"a X\n", "conll"), append=["label", "1"])
+    with pytest.raises(FormatError, match=r"append= takes a list of names, found 'label'"):
+        written(read(b"a X\n", "conll"), append="label")
+
+
+def test_a_replaced_label_changes_its_field_alone():
+    data = b"# c\r\na  X  p \r\nb  Y  q\r\n\r\n"
+    corpus = read(data, "conll", label=1)
+    assert written(corpus) == data
+    expected = data.replace(b" X ", b" L0 ").replace(b" Y ", b" L1 ")
+    assert written(tl.stream(io.BytesIO(data), "conll", label=1).through(number)) == expected
+    assert (
+        written(read(data, "conll", label=1, labelled=False)) == data
+    )  # there was nothing to write
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("a b", r"sentence 0, token 1: 'a b' cannot stand in a column that ' ' ends"),
+        ("a\nb", r"token 1: 'a\\nb' cannot stand"),
+        ("", r"token 1: '' cannot stand"),
+        (None, r"sentence 0, token 1: the label is unknown, and conll has no sign"),
+        ({"A", "B"}, r"token 1: the label is one of \{A,B\}, and conll holds one"),
+    ],
+)
+@pytest.mark.parametrize("append", [True, False])
+def test_a_label_that_cannot_be_written_says_where(label, message, append):
+    corpus = read(b"a X\nb Y\n", "conll").with_labels([["A", label]])
+    with pytest.raises(FormatError, match=message):
+        written(corpus, append=append)
+
+
+def test_a_token_that_would_become_a_comment_is_refused():
+    corpus = read(b"a X p\nb Y q\n", "conll")
+    corpus[0].tokens[0], corpus[0].columns["1"][0] = "-DOCSTART-", "Z"
+    with pytest.raises(FormatError, match="a row would be read as a comment"):
+        written(corpus)
+
+
+fields = st.text("abü😀-#\u00a0", min_size=1, max_size=4)
+blank = st.text(" \t", min_size=1, max_size=3)
+
+
+@given(st.data())
+def test_random_rows_keep_every_byte(data):
+    """What is written without its new fields is what was read."""
+    n = data.draw(st.integers(1, 3))
+    end = data.draw(st.sampled_from(["\n", "\r\n"]))
+    lines, marked = [], []
+    for _ in range(data.draw(st.integers(1, 6))):
+        row = "a" + data.draw(fields)  # no comment
+        for _ in range(n - 1):
+            row += data.draw(blank) + data.draw(fields)
+        lead, trail = data.draw(st.text(" ", max_size=2)), data.draw(st.text(" \t", max_size=2))
+        lines.append(lead + row + trail + end)
+        marked.append((lead + row, trail + end))
+        if data.draw(st.booleans()):
+            lines.append(end)
+            marked.append(("", end))
+    raw = "".join(lines).encode()
+    corpus = read(raw, "conll", sep=" ", labelled=False, comment="")
+    out = written(corpus.with_labels(s.labels for s in number(corpus)),
+                  append=True).decode()  # fmt: skip
+    for before, after in marked:
+        assert out.startswith(before)
+        out = out[len(before) :]
+        if before:
+            assert out[0] in " \t"
+            assert out[1] == "L"
+            out = out[2:].lstrip("0123456789")
+        assert out.startswith(after)
+        out = out[len(after) :]
+    assert out == ""
+
+
+# Reading without labels.
+
+
+def test_columns_are_named_although_the_labels_are_missing():
+    names = ["word", "pos", "ner"]
+    for data in (b"a X\nb Y\n", b"a X O\nb Y O\n"):
+        corpus = read(data, "conll", columns=names, label="ner", labelled=False)
+        assert corpus[0].columns["pos"] == ["X", "Y"]
+        assert corpus[0].labels is None
+    corpus = read(b"X a\n", "conll", columns=["ner", "pos", "word"], label=0, labelled=False)
+    assert list(corpus[0].columns) == ["pos", "word"]
+    with pytest.raises(FormatError, match="expected 3 columns, found 2"):
+        read(b"a X\n", "conll", columns=names, label="ner")
+    with pytest.raises(FormatError, match="expected 3 columns, found 1"):
+        read(b"a\n", "conll", columns=names, label="ner", labelled=False)
+
+
+def test_a_row_of_the_given_names_is_a_header():
+    names = ["form", "kind", "answer"]
+    for data in (b"form\tkind\tanswer\na\tX\tO\n", b"form\tkind\na\tX\n"):
+        corpus = read(data, "conll", columns=names, label="answer", labelled=False)
+        assert corpus.tokens == [["a"]]
+    assert read(b"form\tkind\tanswer\na\tX\tO\n", "conll", columns=names).tokens == [["a"]]
+
+
+def test_empty_or_missing_labels_do_not_matter_when_they_are_not_read():
+    assert read(b"a\t\nb\tX\n", "conll", label=1, labelled=False).tokens == [["a", "b"]]
+    with pytest.raises(FormatError, match="the label is empty"):
+        read(b"a\t\nb\tX\n", "conll", label=1)
+    data = b'{"tokens": ["a"], "upos": ["X"], "tags": [1], "n": 5}\n'
+    corpus = read(data, "jsonl", label="ner", labelled=False)
+    assert (corpus[0].labels, corpus.label, written(corpus)) == (None, "ner", data)
+    assert b'"n": 5, "ner": ["L0"]}\n' in written(corpus.with_labels([["L0"]]))
+    assert read(data, "jsonl", labelled=False).tokens == [["a"]]  # two keys, neither is read
+    assert read(b"a/X b/Y\n", "slash", labelled=False)[0].labels is None
+
+
+def test_relabelled_json_keeps_blank_lines_and_line_ends():
+    data = b'\n{"tokens": ["a"]}\r\n\n{"tokens": ["b"]}'
+    stream = tl.stream(io.BytesIO(data), "jsonl", labelled=False).through(number)
+    assert written(stream) == data.replace(b"]}", b'], "labels": ["L0"]}')
+
+
+# Plain text.
+
+
+def test_plain_text_is_read_and_written_with_or_without_tags():
+    data = "\nThey  can fish.\n\n1/2 é\n".encode()
+    corpus = read(data, "text")
+    assert corpus.tokens == [["They", "can", "fish."], ["1/2", "é"]]
+    assert corpus[0].labels is None
+    assert written(corpus) == data
+    stream = tl.stream(io.BytesIO(data), "text").through(number)
+    assert written(stream, "slash") == "\nThey/L0  can/L1 fish./L2\n\n1/2/L0 é/L1\n".encode()
+    with pytest.raises(FormatError, match="sentence 0 has labels, which plain text cannot hold"):
+        written(number(corpus), "text")
+    with pytest.raises(FormatError, match="token 0: 'New York' is not one word of plain text"):
+        written([["New York"]], "text")
+
+
+# Streams.
+
+
+def test_through_keeps_what_stands_before_and_after_the_sentences():
+    data = b"\xef\xbb\xbfword tag\n# c 1\n\na X\n\n# the end\n"
+    stream = tl.stream(io.BytesIO(data), "conll", header=True).through(list).through(number)
+    assert (stream.format, stream.label) == ("conll", "tag")
+    assert written(stream) == data.replace(b"a X", b"a L0")
+    assert written(tl.stream(io.BytesIO(b"a X\n\n# the end\n"), "conll").through(lambda b: [])) == (
+        b"# the end\n"
+    )
+
+
+def test_batches_hold_all_sentences_once():
+    data = b"a X\nb Y\n\n" * (CHUNK // 4)
+    sizes = [len(batch) for batch in tl.stream(io.BytesIO(data), "conll").batches()]
+    assert sum(sizes) == CHUNK // 4
+    assert len(sizes) > 2
+    stream = tl.stream(io.BytesIO(data), "conll")
+    assert next(stream).tokens == ["a", "b"]
+    assert sum(map(len, stream.batches())) == CHUNK // 4 - 1
+
+
+def test_sentences_before_a_fault_are_delivered():
+    for data, format in [
+        (b"a X\n\nb\n", "conll"),
+        (b"a/X\nb\n", "slash"),
+        (b'{"tokens": ["a"]}\n{\n', "jsonl"),
+        (b"a/X\nb\xff\n", "slash"),
+    ]:
+        stream = tl.stream(io.BytesIO(data), format)
+        assert next(stream).tokens == ["a"]
+        with pytest.raises(FormatError, match=r":[23]: "):
+            next(stream)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
+@pytest.mark.parametrize(
+    ("format", "pieces"),
+    [
+        ("conll", [b"I X\n\n", b"They X\ncan", b" Y\n", b"\n", b"Fish X\n\n", b"a X"]),
+        ("conllu", [b"1\tI\t_\t_\t_\t_\t_\t_\t_\t_\n\n"] * 3),
+        ("text", [b"I\n", b"They can", b" fish\n", b"a"]),
+        ("jsonl", [b'{"tokens": ["I"]}\n'] * 3),
+    ],
+)
+def test_a_sentence_is_delivered_as_soon_as_it_is_there(format, pieces):
+    """Whoever writes a sentence into a pipe gets it back before writing the next one."""
+    end, start = os.pipe()
+    whole = 0
+    with open(end, "rb") as file, open(start, "wb", buffering=0) as out:
+        out.write(pieces[0])
+        timer = threading.Timer(20, lambda: os.close(start))  # a reader that waits gets an end
+        timer.start()
+        stream = tl.stream(file, format, labelled=False)
+        assert next(stream).tokens == ["I"]
+        timer.cancel()
+        for piece in pieces[1:]:
+            out.write(piece)
+            ends = piece.endswith(b"\n\n") or (piece == b"\n" and format == "conll")
+            if ends or (format in ("text", "jsonl") and piece.endswith(b"\n")):
+                whole += 1
+                next(stream)
+        out.close()
+        whole += sum(1 for _ in stream)
+    assert whole == len(tl.read(io.BytesIO(b"".join(pieces)), format, labelled=False)) - 1
