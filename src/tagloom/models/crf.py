@@ -44,12 +44,12 @@ class CRF(LinearTagger):
         "l1": train with the l1 penalty first, keep the features that survive, and train these
         again with the l2 penalty.
     max_iterations : int, optional
-        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 4, sgd: 10).
+        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, sgd: 10).
     patience : int, optional
         With development data: stop after so many iterations (lbfgs: 10) or epochs (others: 3)
         without a better score.
     eta : float, optional
-        Learning rate of adagrad (0.2) and sgd (0.1).
+        Learning rate of adagrad (0.4) and sgd (0.1).
     min_count : int
         Ignore attributes that occur less often in the training data.
     min_weight : float, optional
@@ -169,12 +169,12 @@ class CRF(LinearTagger):
         return 0.02 if self.is_online else 0.0
 
     def _limits(self) -> tuple[int, int]:
-        return {"lbfgs": (100, 10), "adagrad": (4, 3), "sgd": (10, 3)}[self.algorithm]
+        return {"lbfgs": (100, 10), "adagrad": (5, 3), "sgd": (10, 3)}[self.algorithm]
 
     def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
         seed = self.random_state
         if self.algorithm == "adagrad":
-            eta = 0.2 if self.eta is None else self.eta
+            eta = 0.4 if self.eta is None else self.eta
             return AdaGrad(problem, l2=self.l2 or 0.0, eta=eta, random_state=seed, theta=theta)
         if self.algorithm == "sgd":
             eta = 0.1 if self.eta is None else self.eta
