@@ -77,12 +77,12 @@ class Task:
 
 
 NER = ("form", "ner")
-CHUNKS = ("form", "upos", "xpos", "chunk")
+CHUNKS = ("form", "upos", "pos", "chunk")
 TASKS = (
     Task("ewt-upos", "ud-english-ewt", "conllu", "upos", "pos", "accuracy"),
     Task("ewt-xpos", "ud-english-ewt", "conllu", "xpos", "pos", "accuracy"),
     Task("estonian-upos", "ud-estonian-ewt", "conllu", "upos", "pos", "accuracy"),
-    Task("gum-chunks", "gum-chunking", "tsv", "chunk", "chunk", "f1", CHUNKS, pos="xpos"),
+    Task("gum-chunks", "gum-chunking", "tsv", "chunk", "chunk-pos", "f1", CHUNKS, pos="pos"),
     Task("uner-ewt", "uner-english-ewt-ner", "tsv", "ner", "ner", "f1", NER),
     Task("wnut17", "wnut17-ner", "tsv", "ner", "ner", "f1", NER),
     Task("ncbi-disease", "ncbi-disease-ner", "tsv", "ner", "ner", "f1", NER),
