@@ -11,6 +11,9 @@ from tagloom.errors import ParameterError, TemplateError
 from tagloom.features import PRESETS, Function, Items, Templates, from_dict, make
 
 
+NAMES = "words, pos, chunk, chunk-pos, ner"
+
+
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_a_preset_works_on_any_words(name):
     templates = make(name)
