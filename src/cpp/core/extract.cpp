@@ -84,10 +84,11 @@ void featurise(const Program& program, std::size_t c, Column& column, std::size_
                std::size_t last) {
     const std::vector<uint32_t>& atoms = program.of[c];
     std::string scratch;
-    for (std::size_t w = first; w < last; w++) {
-        uint64_t* hashes = column.hashes.data() + w * column.n_atoms;
-        for (std::size_t i = 0; i < atoms.size(); i++) {
-            hashes[i] = program.atoms[atoms[i]].hash(column.words.all[w], scratch);
+    for (std::size_t i = 0; i < atoms.size(); i++) {
+        const Atom& atom = program.atoms[atoms[i]];
+        uint64_t* hashes = column.hashes.data() + i * column.words.all.size();
+        for (std::size_t w = first; w < last; w++) {
+            hashes[w] = atom.hash(column.words.all[w], scratch);
         }
     }
 }
@@ -95,8 +96,7 @@ void featurise(const Program& program, std::size_t c, Column& column, std::size_
 void prepare_hashes(const Program& program, Batch& batch) {
     for (std::size_t c = 0; c < program.columns; c++) {
         Column& column = batch.columns[c];
-        column.n_atoms = program.of[c].size();
-        column.hashes.resize(column.words.all.size() * column.n_atoms);
+        column.hashes.resize(column.words.all.size() * program.of[c].size());
     }
 }
 
@@ -150,6 +150,7 @@ Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& 
     // Where the known of a local template begin: word w has known[w * stride].
     struct Local {
         const int32_t* tokens;
+        int32_t offset;
         Known* known;
         std::size_t stride;
     };
@@ -160,7 +161,7 @@ Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& 
         known[c].resize(batch.columns[c].words.all.size() * stride);
         for (std::size_t slot = 0; slot < stride; slot++) {
             const uint32_t k = program.local[c][slot];
-            locals[k] = {batch.columns[c].tokens.data() + program.templates[k].offset,
+            locals[k] = {batch.columns[c].tokens.data(), program.templates[k].offset,
                          known[c].data() + slot, stride};
         }
     }
@@ -218,7 +219,8 @@ Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& 
                 Known* keep = nullptr;
                 if (one.local) {
                     const Local& local = locals[k];
-                    const auto word = static_cast<std::size_t>(local.tokens[position]);
+                    const auto word =
+                        static_cast<std::size_t>(local.tokens[position + local.offset]);
                     keep = local.known + word * local.stride;
                     id = keep->id;
                     if (id == kNothing || id == kAbsent) continue;

@@ -65,9 +65,8 @@ struct Column {
     explicit Column(std::size_t tokens) : words(tokens) {}
 
     Words words;
-    std::vector<int32_t> tokens;  // word numbers, each sentence with `pad` more on both sides
-    std::size_t n_atoms = 0;
-    std::vector<uint64_t> hashes;  // [words, n_atoms] filled by featurise()
+    std::vector<int32_t> tokens;   // word numbers, each sentence with `pad` more on both sides
+    std::vector<uint64_t> hashes;  // [atoms of the column, words] filled by featurise()
 };
 
 struct Batch {
@@ -90,25 +89,27 @@ void featurise(const Program& program, Batch& batch);  // both, for all words of
 // hash_of(factor) -> kNone, kEmpty or a hash.
 template <class HashOf>
 uint64_t fingerprint(const Template& one, const HashOf& hash_of) {
-    uint64_t h = one.start;
+    uint64_t h = one.start, some = ~uint64_t{0};  // all ones until a factor has no value
     for (const Factor& factor : one.factors) {
         const uint64_t value = hash_of(factor);
-        if (value == kNone) return kNone;
-        h = mix(mix(h, value), factor.then);
+        some &= -uint64_t{value != kNone};
+        h = mix(h, value);
+        if (factor.then != kEmpty) h = mix(h, factor.then);
     }
-    return Table::key(h);
+    return Table::key(h) & some;
 }
 // ... at a padded position, and of a local template at a word.
 inline uint64_t fingerprint_at(const Batch& batch, const Template& one, int64_t position) {
     return fingerprint(one, [&](const Factor& factor) {
         const Column& column = batch.columns[factor.column];
         const auto word = static_cast<std::size_t>(column.tokens[position + factor.offset]);
-        return column.hashes[word * column.n_atoms + factor.place];
+        return column.hashes[factor.place * column.words.all.size() + word];
     });
 }
 inline uint64_t fingerprint_of(const Column& column, std::size_t word, const Template& one) {
-    const uint64_t* hashes = column.hashes.data() + word * column.n_atoms;
-    return fingerprint(one, [&](const Factor& factor) { return hashes[factor.place]; });
+    return fingerprint(one, [&](const Factor& factor) {
+        return column.hashes[factor.place * column.words.all.size() + word];
+    });
 }
 
 // Where token 0 of sentence n lies in the padded `tokens` of a column.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/hash.hpp"
+#include "core/pages.hpp"
 
 namespace tagloom {
 
@@ -105,8 +106,8 @@ class Index {
 
   private:
     struct Slots {
-        std::vector<uint64_t> keys;
-        std::vector<uint32_t> ids;
+        PagedVector<uint64_t> keys;
+        PagedVector<uint32_t> ids;
     };
     void rebuild(std::size_t capacity);
     uint64_t make_room(uint64_t wanted);  // -> an empty slot for `wanted`

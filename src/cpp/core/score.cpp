@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -52,10 +53,10 @@ Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::s
         if (static_cast<int64_t>(n) < K) units += (n * col_bytes + 3) / 4;
         if (units >> 32 != 0) throw std::length_error("the weights need more than 16 GB");
     }
-    data = std::make_unique_for_overwrite<std::byte[]>(units * 4);
+    data.resize(units * 4);
     for (int64_t a = 0; a < arrays.A; a++) {
         const std::size_t n = by_id[a].n;
-        std::byte* to = data.get() + std::size_t{by_id[a].begin} * 4;
+        std::byte* to = data.data() + std::size_t{by_id[a].begin} * 4;
         if (n > 0) std::memcpy(to, arrays.weights + arrays.row_ptr[a], n * 4);
         if (static_cast<int64_t>(n) == K) continue;
         to += n * 4;
@@ -72,9 +73,13 @@ template Rows::Rows(const RowArrays<uint16_t>&);
 template Rows::Rows(const RowArrays<uint32_t>&);
 
 RowTable::RowTable(const Table& table, const std::vector<Row>& by_id)
-    : slots_(table.mask + 1), mask_(table.mask) {
-    for (std::size_t i = 0; i < slots_.size(); i++) {
-        if (table.keys[i] != 0) slots_[i] = {table.keys[i], by_id[table.ids[i]]};
+    : slots_(std::bit_ceil(2 * table.size + 1)), mask_(slots_.size() - 1) {
+    for (std::size_t i = 0; i <= table.mask; i++) {
+        const uint64_t key = table.keys[i];
+        if (key == 0) continue;
+        uint64_t slot = key & mask_;
+        while (slots_[slot].key != 0) slot = (slot + 1) & mask_;
+        slots_[slot] = {key, by_id[table.ids[i]]};
     }
 }
 
@@ -94,7 +99,7 @@ struct Hit {
 template <class Col>
 void add_rows(const Rows& rows, const Hit* hits, std::size_t n_hits) {
     for (const Hit* hit = hits; hit < hits + n_hits; hit++) {
-        const std::byte* data = rows.data.get() + std::size_t{hit->row.begin} * 4;
+        const std::byte* data = rows.data.data() + std::size_t{hit->row.begin} * 4;
         const auto* __restrict weights = reinterpret_cast<const float*>(data);
         const std::size_t n = hit->row.n;
         float* __restrict out = hit->out;
@@ -119,7 +124,7 @@ class Hits {
         if (hits_.size() < n) hits_.resize(n);
     }
     void push(float* out, Row row, float value) {
-        const std::byte* data = rows_.data.get() + std::size_t{row.begin} * 4;
+        const std::byte* data = rows_.data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
         __builtin_prefetch(data + row.n * 4);  // the cols of a row that goes on in the next line
         hits_[n_++] = {out, row, value};
@@ -141,8 +146,10 @@ class Hits {
 // What the words of a column give, for the tokens to look up.
 struct Known {
     std::vector<Row> rows;    // [words, local templates of the column]
-    std::vector<float> sums;  // [words, groups of the column, K]
+    PagedVector<float> sums;  // [words, groups of the column, stride_of(K)]
 };
+// Sums are padded to whole vectors of four.
+constexpr int64_t stride_of(int64_t K) { return (K + 3) / 4 * 4; }
 
 void score_words(const Program& program, const Plan& plan, const RowTable& table, int64_t K,
                  std::size_t c, Column& column, std::size_t first, std::size_t last, Known& known,
@@ -165,8 +172,8 @@ void score_words(const Program& program, const Plan& plan, const RowTable& table
         }
         for (const Plan::Group& group : plan.groups) {
             if (group.column != c) continue;
-            float* sum =
-                known.sums.data() + static_cast<int64_t>(w * plan.n_groups[c] + group.place) * K;
+            float* sum = known.sums.data() +
+                         static_cast<int64_t>(w * plan.n_groups[c] + group.place) * stride_of(K);
             for (const uint32_t slot : group.slots) {
                 if (rows[slot].n > 0) hits.push(sum, rows[slot], 1.0f);
             }
@@ -181,13 +188,14 @@ void score_tokens(const Program& program, const Plan& plan, const Batch& batch,
     const auto sentence = std::upper_bound(batch.offsets.begin(), batch.offsets.end(), first) - 1;
     int64_t n = sentence - batch.offsets.begin();
     std::array<int64_t, kTokensAtOnce> positions;
+    const int64_t stride = stride_of(K);
     hits.reserve(kTokensAtOnce * plan.each.size());
     const auto sum_of = [&](const Plan::Group& group, int64_t position) {
         const std::size_t c = group.column;
         const auto word =
             static_cast<std::size_t>(batch.columns[c].tokens[position + group.offset]);
         return known[c].sums.data() +
-               static_cast<int64_t>(word * plan.n_groups[c] + group.place) * K;
+               static_cast<int64_t>(word * plan.n_groups[c] + group.place) * stride;
     };
     for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
         const int64_t m = std::min(kTokensAtOnce, last - begin);
@@ -208,7 +216,7 @@ void score_tokens(const Program& program, const Plan& plan, const Batch& batch,
         }
         h = hits.fingerprints.data();
         for (int64_t i = 0; i < m; i++) {
-            float* __restrict row = out + (begin + i) * K;
+            float* row = out + (begin + i) * K;
             for (const uint32_t k : plan.each) {
                 const Template& one = program.templates[k];
                 Row found;
@@ -226,11 +234,18 @@ void score_tokens(const Program& program, const Plan& plan, const Batch& batch,
                               ? 1.0f
                               : static_cast<float>(batch.numeric[one.numeric][begin + i]));
             }
-            std::fill(row, row + K, 0.0f);
-            for (const Plan::Group& group : plan.groups) {
-                const float* __restrict sum = sum_of(group, positions[i]);
-                for (int64_t k = 0; k < K; k++) row[k] += sum[k];
+            if (plan.groups.empty()) {
+                std::fill(row, row + K, 0.0f);
+                continue;
             }
+            alignas(16) std::array<float, kMostSummed> total{};  // [stride]
+            for (const Plan::Group& group : plan.groups) {
+                const float* sum = sum_of(group, positions[i]);
+                for (int64_t k = 0; k < stride; k += 4) {
+                    for (int64_t lane = k; lane < k + 4; lane++) total[lane] += sum[lane];
+                }
+            }
+            std::copy_n(total.data(), K, row);
         }
         hits.add();
     }
@@ -268,7 +283,7 @@ void score(const Program& program, const Plan& plan, Batch& batch, const RowTabl
     for (std::size_t c = 0; c < program.columns; c++) {
         const std::size_t n = batch.columns[c].words.all.size();
         known[c].rows.resize(n * program.local[c].size());
-        known[c].sums.resize(n * plan.n_groups[c] * static_cast<std::size_t>(rows.K));
+        known[c].sums.resize(n * plan.n_groups[c] * static_cast<std::size_t>(stride_of(rows.K)));
         for (std::size_t first = 0; first < n; first += kWordsPerItem) {
             items.push_back({c, first, std::min<std::size_t>(n, first + kWordsPerItem)});
         }

@@ -15,12 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/extract.hpp"
 #include "core/index.hpp"
+#include "core/pages.hpp"
 
 namespace tagloom {
 
@@ -45,7 +45,7 @@ struct Row {
 struct Rows {
     int64_t K = 0;
     std::vector<Row> by_id;  // [A]
-    std::unique_ptr<std::byte[]> data;
+    PagedVector<std::byte> data;
 
     Rows() = default;
     template <class Col>
@@ -54,7 +54,8 @@ struct Rows {
     bool is_wide() const { return K > 65536; }  // cols of 32 bits
 };
 
-// Fingerprint -> row, slot by slot as in the table it is made from.
+// Fingerprint -> row. At most half full, where a table that is stored may be fuller: then an absent
+// pair of words, the most common case, costs one or two slots instead of five.
 class RowTable {
   public:
     RowTable() = default;
@@ -77,7 +78,7 @@ class RowTable {
         uint64_t key = 0;
         Row row;
     };
-    std::vector<Slot> slots_;
+    PagedVector<Slot> slots_;
     uint64_t mask_ = 0;
 };
 
