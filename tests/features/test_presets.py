@@ -10,7 +10,6 @@ from tagloom._native import Index
 from tagloom.errors import ParameterError, TemplateError
 from tagloom.features import PRESETS, Function, Items, Templates, from_dict, make
 
-
 NAMES = "words, pos, chunk, chunk-pos, ner"
 
 
@@ -54,15 +53,15 @@ def test_what_is_an_extractor_already_is_kept():
     [
         (
             "po",
-            "features is 'po', which is neither a preset (words, pos, chunk, chunk-pos, ner) nor a file.",
+            f"features is 'po', which is neither a preset ({NAMES}) nor a file.",
         ),
         (
             "word[-1]",
-            "which is neither a preset (words, pos, chunk, chunk-pos, ner) nor a file. A template",
+            f"which is neither a preset ({NAMES}) nor a file. A template",
         ),
         (
             3,
-            "features is 3; expected a preset (words, pos, chunk, chunk-pos, ner), a list of templates",
+            f"features is 3; expected a preset ({NAMES}), a list of templates",
         ),
     ],
 )
