@@ -35,10 +35,8 @@ class Index:
     def __init__(self) -> None: ...
 
     @staticmethod
-    def from_arrays(keys: NDArray[numpy.uint64], ids: NDArray[numpy.uint32], size: int, names: tuple[bytes, NDArray[numpy.int64]] | None = None) -> Index:
-        """
-        A view of arrays() once written, checked; with the names() a copy that can grow. The arrays must not change any more.
-        """
+    def from_keys(keys: NDArray[numpy.uint64], names: tuple[bytes, NDArray[numpy.int64]] | None = None) -> Index:
+        """Number keys() as they come; with the names() it can grow."""
 
     @property
     def size(self) -> int:
@@ -63,8 +61,8 @@ class Index:
     def keep(self, mask: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Index:
         """Only the attributes whose mask is true, renumbered in their old order."""
 
-    def arrays(self) -> tuple[NDArray[numpy.uint64], NDArray[numpy.uint32]]:
-        """Keys and ids [capacity], for from_arrays()."""
+    def keys(self) -> NDArray[numpy.uint64]:
+        """The fingerprint of each attribute [size], for from_keys()."""
 
 class Extractor:
     """A compiled list of templates."""
@@ -102,6 +100,11 @@ class Scorer:
 
     def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
         """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
+
+    def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], trans: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], threads: int = 1) -> list[list[str]] | None:
+        """
+        The best labels of every sentence; None if one has no path or no finite scores.
+        """
 
 def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
     """The labels of each sentence, from their numbers one after another."""
@@ -193,7 +196,7 @@ class Lbfgs:
 class Online:
     """AdaGrad, SGD and the perceptron; see tagloom.training."""
 
-    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int) -> None: ...
+    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float) -> None: ...
 
     def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
         """

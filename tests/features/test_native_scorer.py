@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_features as reference
+import tagloom as tl
 from tagloom import _native
 
 ATOMS = [
@@ -171,7 +172,7 @@ def test_a_scorer_keeps_the_index_that_it_was_made_with():
 def test_a_scorer_keeps_alive_what_it_needs():
     _, index, rows, _ = make(5)
     expected = _native.Scorer(EXTRACTOR, index, *rows, 5).emit(*sentences(4, 30))[1]
-    view = _native.Index.from_arrays(*index.arrays(), index.size)
+    view = _native.Index.from_keys(index.keys())
     scorer = _native.Scorer(_native.Extractor(*PROGRAM), view, *(array.copy() for array in rows), 5)
     del view
     np.testing.assert_array_equal(scorer.emit(*sentences(4, 30))[1], expected)
@@ -259,21 +260,18 @@ def test_damaged_models_are_refused_or_harmless():
     T = sum(map(len, case[0][0]))
     refused = 0
     for _ in range(3000):
-        size = index.size
-        arrays = [array.copy() for array in (*index.arrays(), *rows)]
+        arrays = [array.copy() for array in (index.keys(), *rows)]
         for _ in range(rng.integers(1, 4)):
-            which = rng.integers(5)
+            which = rng.integers(4)
             array = arrays[which]
             if rng.random() < 0.15 and len(array) > 1:
                 arrays[which] = array[: rng.integers(len(array))].copy()
             elif len(array):
                 raw = array.view(np.uint8)
                 raw[rng.integers(len(raw))] = rng.choice([0, 1, 4, 127, 255, rng.integers(256)])
-        if rng.random() < 0.1:
-            size += int(rng.choice([-1, 1, 100, 2**40]))
-        keys, ids, *damaged = arrays
+        keys, *damaged = arrays
         try:
-            damaged_index = _native.Index.from_arrays(keys, ids, size)
+            damaged_index = _native.Index.from_keys(keys)
             scorer = _native.Scorer(EXTRACTOR, damaged_index, *damaged, 4)
         except ValueError:
             refused += 1
@@ -306,3 +304,25 @@ def test_label_lists(lengths, Y, data):
 def test_label_lists_that_do_not_fit(path, offsets, message):
     with pytest.raises(ValueError, match=message):
         _native.label_lists(np.array(path, np.int32), np.array(offsets, np.int64), ["a", "b"])
+
+
+def test_tagging_in_one_go_is_scoring_and_decoding():
+    _, index, rows, _ = make(5)
+    scorer = _native.Scorer(EXTRACTOR, index, *rows, 5)
+    rng = np.random.default_rng(0)
+    trans, start, stop = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
+    labels = list("abcde")
+    for n in (1, 3, 40):
+        case = sentences(9, n)
+        offsets, emit = scorer.emit(*case)
+        path = tl.Trellis(emit, trans, start, stop, offsets=offsets).viterbi().path
+        expected = _native.label_lists(path, offsets, labels)
+        for threads in (1, 2):
+            assert scorer.tag(*case, trans, start, stop, labels, threads) == expected
+    forbidden = np.full(5, -np.inf)
+    assert scorer.tag(*sentences(9, 3), trans, forbidden, stop, labels) is None
+    with pytest.raises(ValueError, match="must be for 5 labels"):
+        scorer.tag(*sentences(9, 3), trans, start, stop, labels[:4])
+    huge = [*rows[:-1], np.full_like(rows[-1], 3e38)]
+    too_large = _native.Scorer(EXTRACTOR, index, *huge, 5)
+    assert too_large.tag(*sentences(9, 3), trans, start, stop, labels) is None

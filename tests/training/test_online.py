@@ -189,7 +189,7 @@ def test_adagrad_equals_a_plain_one():
     sentences = [([0, 1, 2], [N, V, V]), ([2, 0, 1], [N, N, V])]
     encoding = words(*sentences)
     optimiser = AdaGrad(encoding.problem, eta=0.5, shuffle=False)
-    theta, squares = np.zeros(10), np.full(10, 0.1)
+    theta, squares = np.zeros(10), np.ones(10)
     for _ in range(4):
         for i, (_, gold) in enumerate(sentences):
             *_, chain = itertools.islice(encoding.chains(theta), i + 1)

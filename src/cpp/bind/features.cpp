@@ -10,7 +10,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -20,6 +23,7 @@
 #include "bind/bind.hpp"
 #include "bind/index.hpp"
 #include "bind/words.hpp"
+#include "core/dense.hpp"
 #include "core/extract.hpp"
 #include "core/index.hpp"
 #include "core/score.hpp"
@@ -63,35 +67,27 @@ uint64_t fold(const Parts& parts) {
 
 using Names = std::pair<nb::bytes, In<int64_t, 1>>;
 
-PyIndex index_from_arrays(In<uint64_t, 1> keys, In<uint32_t, 1> ids, std::size_t size,
-                          std::optional<Names> names) {
-    std::string fault;
-    {
-        nb::gil_scoped_release release;
-        fault = Table::fault(keys.data(), keys.shape(0), ids.data(), ids.shape(0), size);
+PyIndex index_from_keys(In<uint64_t, 1> keys, std::optional<Names> names) {
+    const std::vector<uint64_t> own(keys.data(), keys.data() + keys.shape(0));
+    const std::size_t size = own.size();
+    try {
+        if (!names) {
+            nb::gil_scoped_release release;
+            return PyIndex(Index(own));
+        }
+        const auto& [blob, offsets] = *names;
+        bool fits = offsets.shape(0) == size + 1 && offsets(0) == 0 &&
+                    offsets(size) == static_cast<int64_t>(blob.size());
+        for (std::size_t i = 0; fits && i < size; i++) fits = offsets(i) <= offsets(i + 1);
+        if (!fits) {
+            fail("The offsets of the names do not cut " + std::to_string(blob.size()) +
+                 " bytes into the names of " + std::to_string(size) + " attributes.");
+        }
+        return PyIndex(Index(own, std::string(blob.c_str(), blob.size()),
+                             std::vector<int64_t>(offsets.data(), offsets.data() + size + 1)));
+    } catch (const std::invalid_argument& error) {
+        fail("These are no keys of an index: " + std::string(error.what()) + ".");
     }
-    if (!fault.empty()) fail("These arrays are no index: " + fault + ".");
-    // The arrays are released with the last copy of the table, which may be in another thread.
-    struct Arrays {
-        In<uint64_t, 1> keys;
-        In<uint32_t, 1> ids;
-    };
-    const std::shared_ptr<const void> owner(new Arrays{keys, ids}, [](const Arrays* p) {
-        nb::gil_scoped_acquire acquire;
-        delete p;
-    });
-    const Table table{keys.data(), ids.data(), keys.shape(0) - 1, size, owner};
-    if (!names) return PyIndex(Index(table));
-    const auto& [blob, offsets] = *names;
-    bool fits = offsets.shape(0) == size + 1 && offsets(0) == 0 &&
-                offsets(size) == static_cast<int64_t>(blob.size());
-    for (std::size_t i = 0; fits && i < size; i++) fits = offsets(i) <= offsets(i + 1);
-    if (!fits) {
-        fail("The offsets of the names do not cut " + std::to_string(blob.size()) +
-             " bytes into the names of " + std::to_string(size) + " attributes.");
-    }
-    return PyIndex(Index(table, std::string(blob.c_str(), blob.size()),
-                         std::vector<int64_t>(offsets.data(), offsets.data() + size + 1)));
 }
 
 int32_t index_add(PyIndex& self, const Parts& parts) {
@@ -107,7 +103,7 @@ int32_t index_add(PyIndex& self, const Parts& parts) {
 
 const Index& named(const PyIndex& self) {
     self.check_idle();
-    if (!self.index.can_grow()) fail("This Index was made from arrays without names.");
+    if (!self.index.can_grow()) fail("This Index was made from keys without names.");
     return self.index;
 }
 
@@ -126,11 +122,10 @@ PyIndex index_keep(const PyIndex& self, In<bool, 1> mask) {
     return PyIndex(self.index.keep(mask.data()));
 }
 
-nb::tuple index_arrays(const PyIndex& self) {
+Out<uint64_t> index_keys(const PyIndex& self) {
     self.check_idle();
-    const Table& table = self.index.table();
-    return nb::make_tuple(copy_array(table.keys, table.mask + 1),
-                          copy_array(table.ids, table.mask + 1));
+    const std::vector<uint64_t> keys = self.index.keys();
+    return copy_array(keys.data(), keys.size());
 }
 
 // ---- Extractor ----
@@ -284,6 +279,40 @@ class Extractor {
     PyProgram compiled_;
 };
 
+// ---- Labels ----
+
+// Lists of labels; every label of the path is one, and the offsets cut it.
+nb::list lists_of(const int32_t* y, std::span<const int64_t> offsets, const nb::list& labels) {
+    const auto N = static_cast<Py_ssize_t>(offsets.size()) - 1;
+    nb::list sentences = nb::steal<nb::list>(PyList_New(N));
+    if (!sentences.is_valid()) throw nb::python_error();
+    for (Py_ssize_t n = 0; n < N; n++) {
+        const Py_ssize_t T_n = offsets[n + 1] - offsets[n];
+        PyObject* sentence = PyList_New(T_n);
+        if (!sentence) throw nb::python_error();
+        for (Py_ssize_t t = 0; t < T_n; t++) {
+            PyList_SET_ITEM(sentence, t, Py_NewRef(PyList_GET_ITEM(labels.ptr(), *y++)));
+        }
+        PyList_SET_ITEM(sentences.ptr(), n, sentence);
+    }
+    return sentences;
+}
+
+nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list labels) {
+    const std::size_t T = path.shape(0), Y = labels.size();
+    bool fits = offsets.shape(0) > 0 && offsets(0) == 0 &&
+                offsets(offsets.shape(0) - 1) == static_cast<int64_t>(T);
+    for (std::size_t n = 1; fits && n < offsets.shape(0); n++) fits = offsets(n - 1) <= offsets(n);
+    if (!fits) fail("The offsets do not cut " + std::to_string(T) + " positions into sentences.");
+    for (std::size_t t = 0; t < T; t++) {
+        if (static_cast<uint32_t>(path(t)) >= Y) {
+            fail("position " + std::to_string(t) + ": " + std::to_string(path(t)) +
+                 " is not one of " + std::to_string(Y) + " labels.");
+        }
+    }
+    return lists_of(path.data(), {offsets.data(), offsets.shape(0)}, labels);
+}
+
 // ---- Scorer ----
 
 int64_t check_threads(int64_t threads) {
@@ -409,6 +438,54 @@ class Scorer {
         return nb::make_tuple(offsets, give(std::move(scores), {T, Y, Y}));
     }
 
+    // From sentences to labels in one go; None where that needs a closer look: a sentence without a
+    // path, or scores that are not finite.
+    nb::object tag(nb::handle columns, nb::handle numeric, In<double, 2> trans,
+                   In<double, 1> start, In<double, 1> stop, nb::list labels,
+                   int64_t threads) const {
+        const auto Y = static_cast<std::size_t>(K());
+        if (trans.shape(0) != Y || trans.shape(1) != Y || start.shape(0) != Y ||
+            stop.shape(0) != Y || labels.size() != Y) {
+            fail("trans, start, stop and labels must be for " + std::to_string(Y) + " labels.");
+        }
+        check_threads(threads);
+        PyBatch read(compiled_, columns, numeric);
+        const std::vector<int64_t>& offsets = read.batch.offsets;
+        const auto T = static_cast<std::size_t>(offsets.back());
+        const auto emit = std::make_unique_for_overwrite<float[]>(T * Y);
+        const auto path = std::make_unique_for_overwrite<int32_t[]>(T);
+        bool sound = true;
+        {
+            nb::gil_scoped_release release;
+            rows_.visit([&](const auto& rows) {
+                tagloom::score(compiled_.program, plan_, read.batch, table_, rows, threads,
+                               emit.get());
+            });
+            uint32_t largest = 0;  // without their sign, the bits of floats order as the floats do
+            for (std::size_t i = 0; i < T * Y; i++) {
+                largest = std::max(largest, std::bit_cast<uint32_t>(emit[i]) & 0x7fffffffu);
+            }
+            sound = largest < 0x7f800000u;  // from there on: infinite, or NaN
+            if (sound) {
+                DenseBatch<float> batch{};
+                batch.Y = K();
+                batch.G = batch.levels = 1;
+                batch.moves = trans.data();
+                batch.start = start.data();
+                batch.stop = stop.data();
+                batch.emit = emit.get();
+                batch.offsets = offsets.data();
+                batch.N = static_cast<int64_t>(offsets.size()) - 1;
+                batch.threads = threads;
+                batch.largest_emit = std::bit_cast<float>(largest);
+                std::vector<double> score(offsets.size() - 1);
+                viterbi(batch, path.get(), score.data());
+                for (std::size_t t = 0; sound && t < T; t++) sound = path[t] >= 0;
+            }
+        }
+        return sound ? nb::object(lists_of(path.get(), offsets, labels)) : nb::none();
+    }
+
   private:
     int64_t K() const { return rows_.outputs(); }
 
@@ -437,36 +514,6 @@ class Scorer {
     Plan plan_;
 };
 
-// ---- Labels ----
-
-nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list labels) {
-    const std::size_t T = path.shape(0), Y = labels.size();
-    bool fits = offsets.shape(0) > 0 && offsets(0) == 0 &&
-                offsets(offsets.shape(0) - 1) == static_cast<int64_t>(T);
-    for (std::size_t n = 1; fits && n < offsets.shape(0); n++) fits = offsets(n - 1) <= offsets(n);
-    if (!fits) fail("The offsets do not cut " + std::to_string(T) + " positions into sentences.");
-    for (std::size_t t = 0; t < T; t++) {
-        if (static_cast<uint32_t>(path(t)) >= Y) {
-            fail("position " + std::to_string(t) + ": " + std::to_string(path(t)) +
-                 " is not one of " + std::to_string(Y) + " labels.");
-        }
-    }
-    const auto N = static_cast<Py_ssize_t>(offsets.shape(0)) - 1;
-    nb::list sentences = nb::steal<nb::list>(PyList_New(N));
-    if (!sentences.is_valid()) throw nb::python_error();
-    const int32_t* y = path.data();
-    for (Py_ssize_t n = 0; n < N; n++) {
-        const Py_ssize_t T_n = offsets(n + 1) - offsets(n);
-        PyObject* sentence = PyList_New(T_n);
-        if (!sentence) throw nb::python_error();
-        for (Py_ssize_t t = 0; t < T_n; t++) {
-            PyList_SET_ITEM(sentence, t, Py_NewRef(PyList_GET_ITEM(labels.ptr(), *y++)));
-        }
-        PyList_SET_ITEM(sentences.ptr(), n, sentence);
-    }
-    return sentences;
-}
-
 }  // namespace
 
 void bind_features(nb::module_& m) {
@@ -475,13 +522,10 @@ void bind_features(nb::module_& m) {
 
     nb::class_<PyIndex>(m, "Index", "Numbers attributes: fingerprint -> id in [0, size).")
         .def(nb::init<>())
-        .def_static("from_arrays", &index_from_arrays, "keys"_a, "ids"_a, "size"_a,
-                    "names"_a = nb::none(),
-                    nb::sig("def from_arrays(keys: NDArray[numpy.uint64], ids: "
-                            "NDArray[numpy.uint32], size: int, names: tuple[bytes, "
+        .def_static("from_keys", &index_from_keys, "keys"_a, "names"_a = nb::none(),
+                    nb::sig("def from_keys(keys: NDArray[numpy.uint64], names: tuple[bytes, "
                             "NDArray[numpy.int64]] | None = None) -> Index"),
-                    "A view of arrays() once written, checked; with the names() a copy that can "
-                    "grow. The arrays must not change any more.")
+                    "Number keys() as they come; with the names() it can grow.")
         .def_prop_ro(
             "size", [](const PyIndex& self) { return self.index.size(); },
             "How many attributes there are.")
@@ -506,9 +550,8 @@ void bind_features(nb::module_& m) {
              "All names in UTF-8, one after another, and where they begin: [size + 1].")
         .def("keep", &index_keep, "mask"_a,
              "Only the attributes whose mask is true, renumbered in their old order.")
-        .def("arrays", &index_arrays,
-             nb::sig("def arrays(self) -> tuple[NDArray[numpy.uint64], NDArray[numpy.uint32]]"),
-             "Keys and ids [capacity], for from_arrays().");
+        .def("keys", &index_keys, nb::sig("def keys(self) -> NDArray[numpy.uint64]"),
+             "The fingerprint of each attribute [size], for from_keys().");
 
     nb::class_<Extractor>(m, "Extractor", "A compiled list of templates.")
         .def(nb::init<const std::vector<AtomSpec>&, const std::vector<bool>&,
@@ -562,7 +605,14 @@ void bind_features(nb::module_& m) {
              nb::sig("def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
                      "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
-             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).");
+             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).")
+        .def("tag", &Scorer::tag, "columns"_a, "numeric"_a, "trans"_a, "start"_a, "stop"_a,
+             "labels"_a, "threads"_a = 1,
+             nb::sig("def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                     "Sequence[NDArray[numpy.float64]], trans: NDArray[numpy.float64], start: "
+                     "NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], "
+                     "threads: int = 1) -> list[list[str]] | None"),
+             "The best labels of every sentence; None if one has no path or no finite scores.");
     m.def("label_lists", &label_lists, "path"_a, "offsets"_a, "labels"_a,
           nb::sig("def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
                   "labels: list[str]) -> list[list[str]]"),

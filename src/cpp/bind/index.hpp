@@ -34,7 +34,7 @@ struct PyIndex {
             one.check_idle();
             if (!one.index.can_grow()) {
                 throw nanobind::value_error(
-                    "This Index cannot grow: it was made from arrays without names.");
+                    "This Index cannot grow: it was made from keys without names.");
             }
             one.is_growing = true;
             one.index.begin_growing();

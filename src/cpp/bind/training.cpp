@@ -283,14 +283,16 @@ void bind_online(nb::module_& m) {
         .def(
             "__init__",
             [](OnlineOwner* self, const Problem& problem, const std::string& rule, double l2,
-               double eta, double decay, bool average, int64_t average_from) {
-                require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0,
-                        "l2, eta, decay and average_from start at 0");
-                OnlineOptions options{rule_of(rule), l2, eta, decay, average, average_from};
+               double eta, double decay, bool average, int64_t average_from, double first_square) {
+                require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 && first_square > 0,
+                        "l2, eta, decay and average_from start at 0, first_square above");
+                OnlineOptions options{rule_of(rule), l2,           eta,         decay,
+                                      average,       average_from, first_square};
                 new (self) OnlineOwner{Online::make(problem, options), problem.N};
             },
             nb::arg("problem"), nb::arg("rule"), nb::arg("l2"), nb::arg("eta"), nb::arg("decay"),
-            nb::arg("average"), nb::arg("average_from"), nb::keep_alive<1, 2>())
+            nb::arg("average"), nb::arg("average_from"), nb::arg("first_square"),
+            nb::keep_alive<1, 2>())
         .def("epoch", online_epoch, nb::arg("permutation"),
              "One pass over the sentences: (sum of losses, sentences with a mistake).")
         .def("theta",

@@ -1,7 +1,6 @@
 #include "core/index.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace tagloom {
 namespace {
@@ -19,42 +18,35 @@ std::size_t capacity_for(std::size_t size) {
 
 }  // namespace
 
-std::string Table::fault(const uint64_t* keys, std::size_t n_keys, const uint32_t* ids,
-                         std::size_t n_ids, std::size_t size) {
-    if (n_keys != n_ids) {
-        return "there are " + std::to_string(n_keys) + " keys, but " + std::to_string(n_ids) +
-               " ids";
-    }
-    if (!std::has_single_bit(n_keys)) {
-        return "the length " + std::to_string(n_keys) + " is not a power of two";
-    }
-    if (size >= n_keys || size > Index::max_size) {
-        return "a table of length " + std::to_string(n_keys) + " cannot hold " +
-               std::to_string(size) + " attributes";
-    }
-    std::vector<bool> seen(size);
-    std::size_t used = 0;
-    for (std::size_t slot = 0; slot < n_keys; slot++) {
-        if (keys[slot] == 0) continue;
-        if (ids[slot] >= size || seen[ids[slot]]) {
-            return "slot " + std::to_string(slot) + " has id " + std::to_string(ids[slot]) +
-                   (ids[slot] >= size ? ", not below the size " + std::to_string(size)
-                                      : ", as another slot has");
-        }
-        seen[ids[slot]] = true;
-        used++;
-    }
-    if (used != size) {
-        return "it holds " + std::to_string(used) + " attributes, not " + std::to_string(size);
-    }
-    return "";
-}
-
 Index::Index() : offsets_{0} { rebuild(kSmallest); }
 
-Index::Index(const Table& table, std::string blob, std::vector<int64_t> offsets)
-    : table_(table), names_(std::move(blob)), offsets_(std::move(offsets)), counts_(table.size) {
-    rebuild(capacity_for(table.size));
+Index::Index(const std::vector<uint64_t>& keys) {
+    if (keys.size() > max_size) throw std::invalid_argument("there are too many keys");
+    rebuild(capacity_for(keys.size()));
+    for (const uint64_t key : keys) {
+        if (key == 0) throw std::invalid_argument("a key is 0");
+        uint64_t slot = key & table_.mask;
+        for (; slots_->keys[slot] != 0; slot = (slot + 1) & table_.mask) {
+            if (slots_->keys[slot] == key) throw std::invalid_argument("a key comes twice");
+        }
+        slots_->keys[slot] = key;
+        slots_->ids[slot] = static_cast<uint32_t>(table_.size++);
+    }
+}
+
+Index::Index(const std::vector<uint64_t>& keys, std::string blob, std::vector<int64_t> offsets)
+    : Index(keys) {
+    names_ = std::move(blob);
+    offsets_ = std::move(offsets);
+    counts_.resize(keys.size());
+}
+
+std::vector<uint64_t> Index::keys() const {
+    std::vector<uint64_t> keys(size());
+    for (uint64_t slot = 0; slot <= table_.mask; slot++) {
+        if (table_.keys[slot] != 0) keys[table_.ids[slot]] = table_.keys[slot];
+    }
+    return keys;
 }
 
 void Index::rebuild(std::size_t capacity) {
@@ -90,10 +82,7 @@ uint64_t Index::make_room(uint64_t wanted) {
 }
 
 Index Index::keep(const bool* mask) const {
-    std::vector<uint64_t> keys(size());  // by id
-    for (uint64_t slot = 0; slot <= table_.mask; slot++) {
-        if (table_.keys[slot] != 0) keys[table_.ids[slot]] = table_.keys[slot];
-    }
+    const std::vector<uint64_t> keys = this->keys();
     Index kept;
     kept.rebuild(capacity_for(static_cast<std::size_t>(std::count(mask, mask + size(), true))));
     for (std::size_t id = 0; id < size(); id++) {

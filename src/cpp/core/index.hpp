@@ -45,11 +45,6 @@ struct Table {
         __builtin_prefetch(keys + (fingerprint & mask));
         __builtin_prefetch(ids + (fingerprint & mask));
     }
-
-    // Why these arrays cannot be a table, empty if they can: for arrays from a file. Where a key
-    // sits is not checked; one in a wrong place is merely not found.
-    static std::string fault(const uint64_t* keys, std::size_t n_keys, const uint32_t* ids,
-                             std::size_t n_ids, std::size_t size);
 };
 
 class Index {
@@ -57,12 +52,15 @@ class Index {
     static constexpr std::size_t max_size = 0x7fffffff;  // ids are also held as int32
 
     Index();
-    explicit Index(Table table) : table_(std::move(table)) {}  // cannot grow: it knows no names
-    // A copy of the table that can grow; blob[offsets[i], offsets[i + 1]) is the name of id i.
-    Index(const Table& table, std::string blob, std::vector<int64_t> offsets);
+    // The attributes with these fingerprints, numbered as they come; it cannot grow, for it knows no
+    // names. std::invalid_argument for a key that is 0 or comes twice, as in a damaged file.
+    explicit Index(const std::vector<uint64_t>& keys);
+    // The same with names, so that it can grow: blob[offsets[i], offsets[i + 1]) is that of id i.
+    Index(const std::vector<uint64_t>& keys, std::string blob, std::vector<int64_t> offsets);
 
     std::size_t size() const { return table_.size; }
     const Table& table() const { return table_; }
+    std::vector<uint64_t> keys() const;  // [size] fingerprints by id
     bool can_grow() const { return !offsets_.empty(); }
     const std::vector<int64_t>& counts() const { return counts_; }    // [size] additions of each
     const std::string& names() const { return names_; }               // one after another, UTF-8

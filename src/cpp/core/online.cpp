@@ -12,9 +12,6 @@ namespace tagloom {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// AdaGrad's sums of squares begin here: the first steps of rare weights are then about as long as
-// their gradients, not eta whatever the gradient.
-constexpr double kFirstSquare = 0.1;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -184,7 +181,8 @@ class OnlineOf final : public Online {
             tail_squares.resize(tail_size + kRowSlack);
             last.resize(W + kRowSlack);
             const bool adagrad = options.rule == Rule::adagrad;
-            const double free = adagrad ? kFirstSquare : 1, masked = adagrad ? kInfinity : 0;
+            const double free = adagrad ? options.first_square : 1,
+                         masked = adagrad ? kInfinity : 0;
             for (int64_t j = 0; j < W; ++j)
                 squares[j] = static_cast<In>(problem.mask[j] ? free : masked);
             for (int64_t j = 0; j < tail_size; ++j)

@@ -20,6 +20,7 @@ struct OnlineOptions {
     double decay = 0;  // SGD: the rate is eta / (1 + decay * epochs)
     bool average = false;
     int64_t average_from = 0;  // first epoch that is averaged
+    double first_square = 0;   // AdaGrad: where the sums of squared gradients begin
 };
 
 struct Epoch {

@@ -111,7 +111,9 @@ def _read_file(path: str | os.PathLike[str]) -> Templates:
     """Read the file of another program; it tells by its commands which."""
     if not Path(path).is_file():
         close = get_close_matches(str(path), PRESETS, 1)
-        advice = f"Did you mean {close[0]!r}?" if close else "A template goes into a list: [...]."
+        advice = "A template goes into a list: features=[...]."
+        if close and not set("[(&") & set(str(path)):
+            advice = f"Did you mean {close[0]!r}?"
         raise ParameterError(
             f"features is {os.fspath(path)!r}, which is neither a preset ({', '.join(PRESETS)}) "
             f"nor a file. {advice}"

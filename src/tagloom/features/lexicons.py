@@ -120,7 +120,7 @@ class Lexicon:
                 continue
             for n in lengths[token]:
                 kinds = self._types.get(tuple(tokens[t : t + n]))
-                if kinds is not None:
+                if kinds is not None and t + n <= len(tokens):
                     kind = "+".join(sorted(filter(None, kinds)))
                     tail = f"-{kind}" if kind else ""
                     marks = "S" if n == 1 else "B" + "I" * (n - 2) + "E"

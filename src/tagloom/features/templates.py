@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tagloom._native import Extractor, Index, Scorer
 from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError
-from tagloom.features.batches import Encoded, read_tokens
+from tagloom.features.batches import Encoded, check_batch, read_tokens
 from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
 from tagloom.features.functions import Function, Resources, function_of, native_kind
 from tagloom.features.lexicons import Clusters, Lexicon
@@ -259,7 +259,8 @@ class Templates:
         numbers : list of ndarray, shape (T,)
         """
         if len(self._columns) > 1 or self._numbers:
-            X = list(X) if not isinstance(X, str | bytes) else X  # it is gone through twice
+            check_batch(X)
+            X = list(X)  # it is gone through more than once
         tokens = read_tokens(X)
         columns = [tokens if c is None else self._column(c, X, tokens) for c in self._columns]
         return columns, [self._number(c, X, tokens) for c in self._numbers]

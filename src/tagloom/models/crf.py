@@ -52,6 +52,10 @@ class CRF(LinearTagger):
         Learning rate of adagrad (0.2) and sgd (0.1).
     min_count : int
         Ignore attributes that occur less often in the training data.
+    min_weight : float, optional
+        Forget weights of features that are smaller in absolute value: 0.02 for adagrad and sgd,
+        whose many tiny weights decide nothing but make the model several times as large;
+        otherwise 0.
     combinations : {"auto", "seen", "all"}
         Whether an attribute has weights for the labels that it was seen with, or for all labels;
         the same for moves. "auto": seen for lbfgs, otherwise all.
@@ -110,6 +114,7 @@ class CRF(LinearTagger):
         patience: int | None = None,
         eta: float | None = None,
         min_count: int = 1,
+        min_weight: float | None = None,
         combinations: str = "auto",
         boundaries: bool = True,
         constraints: str | None = "auto",
@@ -127,6 +132,7 @@ class CRF(LinearTagger):
         self.patience = patience
         self.eta = eta
         self.min_count = min_count
+        self.min_weight = min_weight
         self.combinations = combinations
         self.boundaries = boundaries
         self.constraints = constraints
@@ -158,6 +164,9 @@ class CRF(LinearTagger):
                 "select='l1' needs algorithm='lbfgs' and a penalty for its first pass, such as "
                 "l1=0.5."
             )
+
+    def _least_weight(self) -> float:
+        return 0.02 if self.is_online else 0.0
 
     def _limits(self) -> tuple[int, int]:
         return {"lbfgs": (100, 10), "adagrad": (4, 3), "sgd": (10, 3)}[self.algorithm]

@@ -85,7 +85,7 @@ class TrainingData:
     def digest(self) -> str:
         """Fingerprint of everything that the learnt weights depend on."""
         hash = hashlib.blake2b("\0".join(self.names).encode(), digest_size=16)
-        for array in (*self.encoded, self.gold, self.weight, *self.index.arrays()):
+        for array in (*self.encoded, self.gold, self.weight, self.index.keys()):
             if array is not None:
                 hash.update(np.ascontiguousarray(array).view(np.uint8).data)
         return hash.hexdigest()
@@ -124,6 +124,7 @@ class LinearTagger(Tagger):
     labels: Sequence[str] | None
     constraints: str | None
     min_count: int
+    min_weight: float | None
     combinations: str
     boundaries: bool
     max_iterations: int | None
@@ -151,6 +152,10 @@ class LinearTagger(Tagger):
     @abstractmethod
     def _limits(self) -> tuple[int, int]:
         """Return the default max_iterations and patience of the optimiser in use."""
+
+    def _least_weight(self) -> float:
+        """Return the default of min_weight."""
+        return 0.0
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -324,6 +329,8 @@ class LinearTagger(Tagger):
     def _check_parameters(self) -> None:
         check_choice("combinations", self.combinations, ("auto", "seen", "all"))
         check_at_least("min_count", self.min_count, 1)
+        if self.min_weight is not None:
+            check_at_least("min_weight", self.min_weight, 0)
         for name in ("max_iterations", "patience", "n_threads"):
             if getattr(self, name) is not None:
                 check_at_least(name, getattr(self, name), 1)
@@ -449,7 +456,9 @@ class LinearTagger(Tagger):
 
     def _finish(self, data: TrainingData, problem: _native.Problem, outcome: Outcome) -> None:
         self.__dict__.pop("_online", None)
-        self.scores_ = _scores(outcome.theta, data, problem, compact=True)
+        scores = _scores(outcome.theta, data, problem, compact=True)
+        least = self._least_weight() if self.min_weight is None else self.min_weight
+        self.scores_ = scores.keep(np.abs(scores.rows.weights) >= least) if least else scores
         self.labels_ = np.array(data.names, dtype=object)
         self.scheme_ = data.scheme
         self.history_ = outcome.records
@@ -477,6 +486,11 @@ class LinearTagger(Tagger):
         batch = self._moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
         batch.n_threads = threads
         return batch
+
+    def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
+        threads = n_threads or self.n_threads or ALL_THREADS
+        found = self.scores_.tag(sentences, self._moves.moves, threads)
+        return super()._decode(sentences, n_threads) if found is None else found
 
     @property
     def _moves(self) -> Trellis:
@@ -666,7 +680,7 @@ def _moves(scores: LinearScores, scheme: str | None) -> Trellis:
 
 def _growing(index: _native.Index, names: Names) -> _native.Index:
     """Make a copy of an index that can take in new attributes."""
-    return _native.Index.from_arrays(*index.arrays(), index.size, (names.blob, names.offsets))
+    return _native.Index.from_keys(index.keys(), (names.blob, names.offsets))
 
 
 def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native.Index:

@@ -38,6 +38,8 @@ class StructuredPerceptron(LinearTagger):
         The largest number of epochs: 10.
     patience : int, optional
         With development data: stop after so many epochs (3) without a better score.
+    min_weight : float, optional
+        Forget weights of features that are smaller in absolute value: 0.
     min_count, combinations, boundaries, constraints, labels, random_state, n_threads, warm_start
         As for `CRF`.
 
@@ -63,6 +65,7 @@ class StructuredPerceptron(LinearTagger):
         max_iterations: int | None = None,
         patience: int | None = None,
         min_count: int = 1,
+        min_weight: float | None = None,
         combinations: str = "auto",
         boundaries: bool = True,
         constraints: str | None = "auto",
@@ -77,6 +80,7 @@ class StructuredPerceptron(LinearTagger):
         self.max_iterations = max_iterations
         self.patience = patience
         self.min_count = min_count
+        self.min_weight = min_weight
         self.combinations = combinations
         self.boundaries = boundaries
         self.constraints = constraints

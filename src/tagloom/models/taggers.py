@@ -56,8 +56,19 @@ class Labellings(list[list[str]]):
 class Tagger(ABC):
     """Base of all taggers.
 
-    Constructors only store their arguments; what is learnt ends in ``_``. See `CRF` for a whole
-    example.
+    Constructors only store their arguments; what is learnt ends in ``_``.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> X = [["they", "can", "fish"], ["fish", "can", "swim"], ["they", "fish"]]
+    >>> tagger = tl.CRF(features="words").fit(X, [["N", "V", "V"], ["N", "V", "V"], ["N", "V"]])
+    >>> isinstance(tagger, tl.Tagger), tagger.labels_.tolist()
+    (True, ['N', 'V'])
+    >>> tagger.predict_nbest([["they", "swim"]], n=2)[0][0].labels
+    ['N', 'V']
+    >>> tagger.trellis([["they", "swim"]])[0].viterbi().path
+    array([0, 1], dtype=int32)
     """
 
     #: Names of the models in files, filled as the classes are made.
@@ -135,11 +146,15 @@ class Tagger(ABC):
             It converts to a one-dimensional array of lists, as scikit-learn wants it.
         """
         self._check_fitted("predict")
-        labels = self._label_list
         result = Labellings()
-        for batch in self._batches(X, n_threads):
-            result += _native.label_lists(batch.viterbi().path, batch.offsets, labels)
+        for sentences in self._pieces(X, n_threads):
+            result += self._decode(sentences, n_threads)
         return result
+
+    def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
+        """Find the best labels; a model that knows a shorter way to the same may take it."""
+        trellis = self._trellis(sentences, n_threads)
+        return _native.label_lists(trellis.viterbi().path, trellis.offsets, self._label_list)
 
     def predict_marginals(
         self, X: Any, *, as_dict: bool = False, n_threads: int | None = None
@@ -365,16 +380,23 @@ class Tagger(ABC):
         return len(self.labels_)
 
     def _batches(self, X: Any, n_threads: int | None) -> Iterator[Trellis]:
-        """Cut the sentences into batches whose scores stay small, and score each."""
+        """Score the sentences piece by piece."""
+        return (self._trellis(piece, n_threads) for piece in self._pieces(X, n_threads))
+
+    def _pieces(self, X: Any, n_threads: int | None) -> Iterator[Sequence[Any]]:
+        """Cut the sentences into pieces whose scores stay small."""
         sentences = as_sentences(X)
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
             most *= 4  # enough work to share
+        if len(sentences) == 1:
+            yield sentences
+            return
         first = tokens = 0
         for i, sentence in enumerate(sentences):
             tokens += len(sentence)
             if tokens >= most or i + 1 == len(sentences):
-                yield self._trellis(sentences[first : i + 1], n_threads)
+                yield sentences[first : i + 1]
                 first, tokens = i + 1, 0
 
 
@@ -404,6 +426,17 @@ def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = F
     ------
     ModelFileError
         If the file is no tagger, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import tagloom as tl
+    >>> tagger = tl.CRF(features="words").fit([["they", "fish"]], [["N", "V"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.tagloom")
+    ...     tagger.save(path)
+    ...     tl.load(path).predict([["they", "fish"]])
+    [['N', 'V']]
     """
     header, arrays = storage.read(path, verify=verify)
     return _restore(header, arrays, features, str(path))

@@ -214,6 +214,29 @@ class LinearScores:
             _, edge = self._scorers.edge.edge(columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
+    def tag(
+        self, sentences: Any, moves: tuple[Float64, Float64, Float64], n_threads: int
+    ) -> list[list[str]] | None:
+        """Find the best labels in one go, where the short way is open.
+
+        Parameters
+        ----------
+        sentences : sequence of sentences
+        moves : tuple of ndarray
+            trans [Y, Y], start [Y] and stop [Y], −inf for what is forbidden.
+        n_threads : int
+
+        Returns
+        -------
+        list of list of str, or None
+            None where only a trellis can answer: with edge features, features that are no
+            templates, or a sentence without a path.
+        """
+        if self._scorers is None or self._scorers.edge is not None:
+            return None
+        columns, numbers = self._scorers.templates.columns(sentences)
+        return self._scorers.node.tag(columns, numbers, *moves, list(self.labels), n_threads)
+
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""
         Y = len(self.labels)
@@ -370,11 +393,9 @@ def _part_to_file(
     prefix: str, index: _native.Index, rows: Rows, names: Names
 ) -> dict[str, npt.NDArray[Any]]:
     """Store node or edge weights; what is small is stored small."""
-    keys, ids = index.arrays()
     narrow = np.uint8 if rows.cols.max(initial=0) < 256 else rows.cols.dtype
     return {
-        f"{prefix}index_keys": keys,
-        f"{prefix}index_ids": ids,
+        f"{prefix}keys": index.keys(),
         f"{prefix}lengths": np.diff(rows.ptr).astype(np.uint32),
         f"{prefix}cols": rows.cols.astype(narrow),
         f"{prefix}weights": rows.weights,
@@ -400,9 +421,9 @@ def _part_from_file(
     if not np.isfinite(weights).all():
         raise ModelFileError(f"{prefix}weights must be finite")
     rows = Rows(ptr, cols.astype(np.uint16), np.asarray(weights, dtype=np.float32))
-    index = _native.Index.from_arrays(
-        arrays[f"{prefix}index_keys"], arrays[f"{prefix}index_ids"], len(lengths)
-    )
+    index = _native.Index.from_keys(arrays[f"{prefix}keys"])
+    if index.size != len(lengths):
+        raise ModelFileError(f"{index.size} keys for {len(lengths)} attributes")
     return index, rows, PackedNames(arrays[f"{prefix}names"], len(lengths))
 
 

@@ -21,6 +21,11 @@ from tagloom.errors import ParameterError, ScoreError, ShapeError
 Problem = _native.Problem
 State = dict[str, npt.NDArray[Any]]
 
+# AdaGrad's sums of squared gradients begin here: the first steps of a rare weight are then in
+# proportion to its gradients, not of length eta whatever they are. On EWT's dev set 1 was better
+# than 0.1 and 0.01 by 0.05 points, than nothing by 0.1.
+_FIRST_SQUARE = 1.0
+
 
 class Step(NamedTuple):
     """What one `Optimiser.step` did.
@@ -177,7 +182,9 @@ class _Online:
         self.random_state = _count(random_state, "random_state", 0)
         self.shuffle = bool(shuffle)
         self._n_sentences = problem.n_sentences
-        self._native = _native.Online(problem, rule, l2, eta, decay, bool(average), average_from)
+        self._native = _native.Online(
+            problem, rule, l2, eta, decay, bool(average), average_from, _FIRST_SQUARE
+        )
         self._epochs = 0
         if theta is not None:
             self._native.restore({**self._native.state(), "theta": _weights(theta, problem)})
@@ -218,8 +225,9 @@ class _Online:
 class AdaGrad(_Online):
     r"""AdaGrad on the loss of a CRF: every weight has a rate of its own, which falls as it learns.
 
-    For the gradient g of each token of a sentence, G ← G + g² and θ ← θ − eta·g/√G. The penalty
-    l2·‖θ‖² is spread over the sentences and taken implicitly, so that it never overshoots.
+    For the gradient g of each token of a sentence, G ← G + g² and θ ← θ − eta·g/√G, with G = 1 at
+    the start. The penalty l2·‖θ‖² is spread over the sentences and taken implicitly, so that it
+    never overshoots.
 
     Parameters
     ----------
@@ -255,7 +263,7 @@ class AdaGrad(_Online):
         problem: Problem,
         *,
         l2: float = 0.0,
-        eta: float = 0.2,
+        eta: float = 0.4,
         average: bool = False,
         random_state: int = 0,
         shuffle: bool = True,

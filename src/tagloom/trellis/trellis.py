@@ -369,7 +369,7 @@ class Trellis:
         return (self[i] for i in range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = {"_automaton", "_moves"}
+        derived = {"_automaton", "_moves", "moves"}
         return {name: value for name, value in self.__dict__.items() if name not in derived}
 
     def __repr__(self) -> str:
@@ -419,6 +419,7 @@ class Trellis:
         if "trans" in changes:  # what depends on the moves alone is kept otherwise
             other.__dict__.pop("_automaton", None)
             other.__dict__.pop("_moves", None)
+            other.__dict__.pop("moves", None)
         other.__dict__.update(changes)
         return other
 
@@ -428,6 +429,16 @@ class Trellis:
         """The moves for the dense kernels, if they apply."""
         of_order = self._states is not None and self._states.kind == "order"
         return None if of_order and self.edge is not None else self._moves
+
+    @cached_property
+    def moves(self) -> tuple[Float64, Float64, Float64]:
+        """Scores of moves [Y, Y], start [Y] and stop [Y], with zeros for what was not given.
+
+        For states that are labels; −inf where the state space forbids something.
+        """
+        if self._moves is None or len(self._moves[0]) != 1:
+            raise ShapeError(f"{self.states!r} has more states than labels, so no such arrays.")
+        return self._moves[0][0, 0], self._moves[1], self._moves[2]
 
     @cached_property
     def _moves(self) -> tuple[Float64, Float64, Float64] | None:
