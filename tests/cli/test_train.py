@@ -103,7 +103,7 @@ def test_features_may_be_files_and_use_lexicons(run, is_mistake, tmp_path):
         assert any(w.attribute.startswith(name) for w in weights)
     train = ["train", "crf", "ner.conll", "-o", "m.tagloom"]
     assert is_mistake(run(*train, "--features", "none.tpl"), "none.tpl: No such file")
-    assert is_mistake(run(*train, "--features", "wrod"), "wrod")
+    assert is_mistake(run(*train, "--features", "magic"), "magic")
     assert is_mistake(run(*train, "--lexicon", "people"), "expected NAME=FILE")
 
 
