@@ -38,7 +38,7 @@ $(VENV)/.peers: $(VENV)/.test
 	$(PIP) install --no-build-isolation -e '.[peers]'
 	@touch $@
 
-demo: $(VENV)/.installed  ## the worked example, printed as a trellis
+demo: $(VENV)/.installed  ## train, measure and try a tagger, in the terminal
 	$(BIN)/tagloom demo
 
 test: lint  ## set up, lint, type-check and run the tests

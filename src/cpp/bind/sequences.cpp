@@ -4,44 +4,68 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <functional>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "bind/bind.hpp"
 #include "core/columns.hpp"
+#include "core/hash.hpp"
 
 namespace nb = nanobind;
 
 namespace tagloom {
 namespace {
 
-struct ViewHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
-};
-
-// Words and labels recur, so most lookups save making a str. Bounded, so that streaming a file of
-// any size needs constant memory.
+// Words and labels recur, so most lookups save making a str. Open addressing over the bytes that
+// CPython keeps with each str. Bounded, so that streaming a file of any size needs constant memory.
 class StringPool {
   public:
     nb::object get(std::string_view s) {
-        if (const auto hit = pool_.find(s); hit != pool_.end()) return hit->second;
-        if (pool_.size() >= limit) pool_.clear();
+        const std::uint64_t hash = hash64(s);
+        std::size_t i = hash & (entries_.size() - 1);
+        for (; entries_[i].value; i = (i + 1) & (entries_.size() - 1))
+            if (entries_[i].hash == hash && entries_[i].text == s) return entries_[i].value;
         PyObject* made = PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), nullptr);
         if (!made) throw nb::python_error();
         nb::object value = nb::steal(made);
-        if (s.size() <= longest) pool_.emplace(std::string(s), value);
+        if (s.size() > longest) return value;
+        Py_ssize_t size = 0;
+        const char* text = PyUnicode_AsUTF8AndSize(made, &size);
+        if (!text) throw nb::python_error();
+        entries_[i] = {hash, {text, static_cast<std::size_t>(size)}, value};
+        if (++size_ * 2 > entries_.size()) grow();
         return value;
     }
 
   private:
-    static constexpr std::size_t limit = 1 << 17, longest = 64;
-    std::unordered_map<std::string, nb::object, ViewHash, std::equal_to<>> pool_;
+    struct Entry {
+        std::uint64_t hash = 0;
+        std::string_view text;  // the bytes of `value`
+        nb::object value;
+    };
+
+    void grow() {
+        std::vector<Entry> old(size_ > limit ? smallest : 2 * entries_.size());
+        old.swap(entries_);
+        if (size_ > limit) {  // forget everything: what recurs comes back soon
+            size_ = 0;
+            return;
+        }
+        for (Entry& entry : old) {
+            if (!entry.value) continue;
+            std::size_t i = entry.hash & (entries_.size() - 1);
+            while (entries_[i].value) i = (i + 1) & (entries_.size() - 1);
+            entries_[i] = std::move(entry);
+        }
+    }
+
+    static constexpr std::size_t limit = 1 << 17, smallest = 1 << 10, longest = 64;
+    std::vector<Entry> entries_{smallest};
+    std::size_t size_ = 0;
 };
 
 const char* name(Fault fault) {
@@ -80,17 +104,22 @@ class ColumnScanner {
         const Scan scan = run(text, final);
         nb::list sentences;
         for (const Block& block : scan.blocks) {
-            nb::list tokens, labels;
-            for (std::size_t r = block.first; r < block.last; ++r) {
-                const Row& row = scan.rows[r];
-                tokens.append(pool_.get(slice(text, row.token)));
-                if (rules_.label < 0) continue;
-                labels.append(label(text, row));
-            }
+            const auto list = [&](auto field) {
+                nb::object made =
+                    nb::steal(PyList_New(static_cast<Py_ssize_t>(block.last - block.first)));
+                if (!made) throw nb::python_error();
+                for (std::size_t r = block.first; r < block.last; ++r)
+                    PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(r - block.first),
+                                    field(scan.rows[r]).release().ptr());
+                return made;
+            };
+            nb::object tokens =
+                list([&](const Row& row) { return pool_.get(slice(text, row.token)); });
+            nb::object labels = nb::none();
+            if (rules_.label >= 0) labels = list([&](const Row& row) { return label(text, row); });
             const std::string_view raw = slice(text, block.bytes);
-            sentences.append(nb::make_tuple(nb::bytes(raw.data(), raw.size()), tokens,
-                                            rules_.label < 0 ? nb::object(nb::none()) : labels,
-                                            block.line));
+            sentences.append(
+                nb::make_tuple(nb::bytes(raw.data(), raw.size()), tokens, labels, block.line));
         }
         nb::object fault = nb::none();
         if (scan.fault != Fault::none)

@@ -18,11 +18,14 @@ from tagloom.errors import TagloomError
 # name -> (module, one-line help). A command's module is imported only when it runs, so that
 # start-up stays cheap.
 COMMANDS = {
-    "eval": ("tagloom.cli.eval", "Score predicted labels against gold ones."),
+    "train": ("tagloom.cli.train", "Learn a tagger from labelled sentences."),
+    "tag": ("tagloom.cli.tag", "Predict labels."),
+    "eval": ("tagloom.cli.eval", "Score a model, or predicted labels, against gold ones."),
     "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
+    "inspect": ("tagloom.cli.inspect", "Look inside a model."),
     "convert": ("tagloom.cli.convert", "Convert formats and label schemes."),
-    "check": ("tagloom.cli.check", "Find what is wrong in corpora."),
-    "demo": ("tagloom.cli.demo", "Show the worked example as a trellis."),
+    "check": ("tagloom.cli.check", "Find what is wrong in corpora and models."),
+    "demo": ("tagloom.cli.demo", "Train and try a tagger on the corpus that comes along."),
 }
 
 
@@ -46,15 +49,17 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def group(ctx: click.Context, debug: bool) -> None:
-    """Read, check, convert and score labelled sequences."""
+    """Learn to label sequences, label them, and score, check and convert what is labelled."""
     ctx.obj = {"debug": debug}
 
 
 def main() -> None:
     """Run the command line; a mistake of the user's is one line and exit code 2."""
+    # --debug may stand anywhere, also after the command that failed.
     debug = "--debug" in sys.argv
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        sys.exit(group(prog_name="tagloom", standalone_mode=False) or 0)
+        sys.exit(group(arguments, prog_name="tagloom", standalone_mode=False) or 0)
     except click.exceptions.NoArgsIsHelpError as help:
         help.show()
         sys.exit(2)
@@ -69,6 +74,7 @@ def main() -> None:
             raise
         _say(f"tagloom: {error.format_message()}")
     except click.Abort:
+        click.echo("tagloom: interrupted.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has seen enough, as in `tagloom ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

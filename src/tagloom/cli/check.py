@@ -1,4 +1,4 @@
-"""``tagloom check``: what is wrong in corpora, before a model learns it."""
+"""``tagloom check``: what is wrong in corpora, before a model learns it, and in model files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from typing import Any
 import click
 
 from tagloom._native import first_bad_byte
-from tagloom.errors import FormatError
+from tagloom.cli.models import is_model, load_model
+from tagloom.cli.reading import as_column
+from tagloom.errors import FormatError, ModelFileError
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input
 
 # kind -> what it means; --ignore takes the kinds
 KINDS = {
+    "model": "a model file that is damaged or cannot be used",
     "bytes": "bytes that are not UTF-8, or NUL",
     "format": "a line that the format cannot hold; the rest of the file is not checked",
     "span": "a character span that does not fit the tokens",
@@ -65,7 +68,14 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  tagloom check train.conllu dev.conllu test.conllu
+  tagloom check train.conllu --ignore duplicate --ignore rare --json
+  tagloom check pos.tagloom
+"""
+)
 @click.argument("files", nargs=-1, required=True)
 @click.option("--format", type=click.Choice(list(FORMATS)), help="Guessed and told if not given.")
 @click.option("--label", help="Column or key of the labels.")
@@ -86,22 +96,25 @@ def command(
     ignore: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check FILES, and what they share; - is stdin.
+    """Check FILES, and what they share; - is stdin. Of a model every byte is verified.
 
     The exit code is 0 if nothing is wrong, 1 if something is, 2 if the command cannot run.
     """
-    number = label is not None and label.lstrip("-").isdigit()
-    column = int(label) if label is not None and number else label
+    column = as_column(label)
     reports, corpora = [], []
     for path in files:
+        if is_model(path):
+            reports.append(check_model(path))
+            continue
         report, corpus = read_report(path, format, column, encoding)
         report.problems += check_corpus(corpus, report, scheme, rare)
         reports.append(report)
         corpora.append(corpus)
     reports[0].problems += check_schemes(reports)
+    own = [report for report in reports if report.format != "model"]
     for i, corpus in enumerate(corpora):
         for j in range(i):
-            reports[i].problems += check_overlap(corpora[j], corpus)
+            own[i].problems += check_overlap(corpora[j], corpus)
     for report in reports:
         report.problems = [p for p in report.problems if p.kind not in ignore]
     total = sum(len(report.problems) for report in reports)
@@ -113,6 +126,22 @@ def command(
             show(report)
     if total:
         click.get_current_context().exit(1)
+
+
+def check_model(path: str) -> Report:
+    """Read all of a model and compare it with its checksums."""
+    report = Report(path, format="model")
+    try:
+        tagger = load_model(path, verify=True)
+    except ModelFileError as error:
+        message = str(error).removeprefix(f"{path}: ")
+        report.problems.append(Problem("model", path, None, message))
+    else:
+        record = getattr(tagger, "training_", {})
+        report.sentences, report.tokens = record.get("sentences", 0), record.get("tokens", 0)
+        report.labels = dict.fromkeys(tagger.labels_.tolist(), 0)
+        report.notice = f"{path}: {tagger!r}, learnt from what is counted above"
+    return report
 
 
 def read_report(
@@ -308,6 +337,9 @@ def check_overlap(first: Corpus, second: Corpus) -> Iterator[Problem]:
         yield Problem("overlap", str(second.path), _line(shared[0]), message)
 
 
+_NAMES = {**FORMATS, "model": "a model"}
+
+
 def _number(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
@@ -316,7 +348,7 @@ def show(report: Report) -> None:
     """Print a report for people."""
     scheme = f", scheme {' or '.join(report.schemes)}" if report.schemes else ""
     click.echo(
-        f"{report.path}: {FORMATS.get(report.format, 'unreadable')}, "
+        f"{report.path}: {_NAMES.get(report.format, 'unreadable')}, "
         f"{_number(report.sentences, 'sentence')}, {_number(report.tokens, 'token')}, "
         f"{_number(len(report.labels), 'label')}{scheme}"
     )

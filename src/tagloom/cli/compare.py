@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import click
 
-from tagloom.cli.scoring import read_labels, read_train, scoring_options, show
+from tagloom.cli.scoring import (
+    label_with,
+    read_gold,
+    read_labels,
+    read_train,
+    scoring_options,
+    show,
+)
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  tagloom compare test.conllu pos.tagloom small.tagloom
+  tagloom compare test.conllu tagged.conllu pos.tagloom --json
+"""
+)
 @click.argument("gold")
 @click.argument("a")
 @click.argument("b")
@@ -29,14 +42,23 @@ def command(
     random_state: int,
     as_json: bool,
 ) -> None:
-    """Test whether the labels of A and B, both for GOLD, differ in quality.
+    """Test whether the labels of A and B, files or models, differ in quality for GOLD.
 
     The test is approximate randomisation over sentences; p is the chance of a difference at least
     this large between two systems that are alike.
     """
     from tagloom.evaluation import compare
 
-    files = [read_labels(path, label, format, encoding) for path in (gold, a, b)]
+    corpus, models = read_gold(gold, [a, b], label, format, encoding)
+    files = [
+        corpus,
+        *(
+            label_with(models[path], corpus)
+            if path in models
+            else read_labels(path, label, format, encoding)
+            for path in (a, b)
+        ),
+    ]
     words = read_train(train, encoding)
     result = compare(
         *files,

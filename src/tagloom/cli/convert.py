@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import click
 
+from tagloom.cli.reading import as_column, as_sep
 from tagloom.errors import SchemeError
 from tagloom.sequences import FORMATS, Corpus, stream, write
 
 _formats = click.Choice(list(FORMATS))
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  tagloom convert train.conllu train.jsonl --label upos
+  tagloom convert ner.conll ner-bioes.conll --scheme-to bioes
+  tagloom convert train.conllu - --to conll --to-columns token,xpos,label
+"""
+)
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option("--from", "from_", type=_formats, help="Format of IN; guessed and told if not given.")
@@ -65,11 +73,11 @@ def command(
     sentences = stream(
         source,
         from_,
-        label=_as_column(label),
-        token=_as_column(token),
+        label=as_column(label),
+        token=as_column(token),
         columns=columns.split(",") if columns else None,
         header=header,
-        sep=_as_sep(sep),
+        sep=as_sep(sep),
         unknown=unknown,
         encoding=encoding,
     )
@@ -83,21 +91,12 @@ def command(
         to,
         label=to_label,
         columns=to_columns.split(",") if to_columns else None,
-        sep=_as_sep(to_sep),
+        sep=as_sep(to_sep),
         unknown=to_unknown,
         encoding=to_encoding,
     )
     for problem in sentences.problems:
         click.echo(problem, err=True)
-
-
-def _as_column(name: str | None) -> str | int | None:
-    """Read a column that is given by its number as one."""
-    return int(name) if name is not None and name.lstrip("-").isdigit() else name
-
-
-def _as_sep(sep: str | None) -> str | None:
-    return "\t" if sep == r"\t" else sep
 
 
 def _convert_scheme(corpus: Corpus, source: str | None, target: str, repair: bool) -> Corpus:

@@ -1,4 +1,4 @@
-"""What ``eval`` and ``compare`` share: their options, and how they read files and print results."""
+"""What ``eval`` and ``compare`` share: options, and how they read, let models label, and print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tagloom.cli.models import is_model, load_model
+from tagloom.cli.reading import Reading, as_column
+
 if TYPE_CHECKING:
+    from tagloom.models import Tagger
     from tagloom.sequences import Corpus
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,11 +40,25 @@ def scoring_options(command: Command) -> Command:
 
 def read_labels(path: str, label: str | None, format: str | None, encoding: str) -> Corpus:
     """Read a labelled file."""
-    from tagloom.sequences import read
+    return Reading(as_column(label), format, encoding=encoding).read(path)
 
-    number = label is not None and label.lstrip("-").isdigit()
-    column = int(label) if label is not None and number else label
-    return read(path, format, label=column, encoding=encoding)
+
+def read_gold(
+    path: str, systems: Sequence[str], label: str | None, format: str | None, encoding: str
+) -> tuple[Corpus, dict[str, Tagger]]:
+    """Read gold labels, as the models among the systems have learnt to read; and these models."""
+    models = {system: load_model(system) for system in systems if is_model(system)}
+    reading = Reading(as_column(label), format, encoding=encoding)
+    for tagger in models.values():
+        return reading.read_like(tagger, path), models
+    return reading.read(path), models
+
+
+def label_with(tagger: Tagger, gold: Corpus) -> Corpus:
+    """Let a model label the sentences of a corpus."""
+    predicted = gold.with_labels(tagger.predict(gold))
+    predicted.notice = None
+    return predicted
 
 
 def read_train(path: str | None, encoding: str) -> Corpus | None:

@@ -9,6 +9,7 @@ import codecs
 import contextlib
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from typing import IO, Any, TypeAlias
@@ -95,6 +96,14 @@ class Input:
             None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
         )
         self._decoded = 0  # bytes that the decoder has taken
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is a terminal or a pipe, whose other end may wait for an answer."""
+        try:
+            return not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        except (AttributeError, OSError, ValueError):  # no file of the system's
+            return False
 
     def _raw(self, size: int) -> bytes:
         """Read up to ``size`` bytes, as many as are there; a text file gives its UTF-8."""

@@ -160,6 +160,34 @@ def to_bytes(
     return b"".join(_parts(header, arrays, checked))
 
 
+def is_model(path: Path) -> bool:
+    """Tell by its first bytes whether a file is one of `write`.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    bool
+        False for whatever is not a file that can be read.
+
+    Examples
+    --------
+    >>> import os
+    >>> from tagloom import storage
+    >>> storage.is_model(os.devnull)
+    False
+    """
+    if not os.path.isfile(path):  # a pipe or device must not lose its first bytes
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(8 + len(_MAGIC))[8:] == _MAGIC
+    except OSError:
+        return False
+
+
 def read(path: Path, *, verify: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read a file of `write`: the header is parsed, the arrays are mapped, nothing is executed.
 

@@ -1,0 +1,195 @@
+"""``tagloom inspect``: what a model has learnt."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+import numpy as np
+
+from tagloom.cli.models import load_model
+from tagloom.errors import LabelError, ModelFileError
+from tagloom.models.linear import LinearTagger
+
+WIDEST = 20  # labels of a transition table that people can read
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tagloom inspect pos.tagloom
+  tagloom inspect pos.tagloom --label VERB --top 10
+  tagloom inspect pos.tagloom --pattern 'suffix*' --json
+"""
+)
+@click.argument("model")
+@click.option("--pattern", help="Show the weights whose feature matches, such as 'suffix*'.")
+@click.option("--label", help="Show only this label.")
+@click.option(
+    "--top", default=5, show_default=True, type=click.IntRange(1), help="How many weights."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(model: str, pattern: str | None, label: str | None, top: int, as_json: bool) -> None:
+    """Show what MODEL is and has learnt.
+
+    Labels, sizes, the training record, the strongest features of each label, and the weights of
+    moves from label to label; or, with --pattern, the features that match it.
+    """
+    tagger = load_model(model)
+    if not isinstance(tagger, LinearTagger):
+        raise ModelFileError(f"{model}: a {type(tagger).__name__} has no weights to show.")
+    names = tagger.labels_.tolist()
+    if label is not None and label not in names:
+        raise LabelError(f"{model}: no label {label!r}. There are: {', '.join(names)}.")
+    found: dict[str, Any] = {}
+    if pattern is None:
+        found = describe(tagger, model)
+        found["transitions"] = [
+            {"from": a, "to": b, "weight": weight}
+            for (a, b), weight in sorted(tagger.transition_features_.items(), key=lambda x: -x[1])
+            if label in (None, a, b)
+        ]
+    shown = [label] if label else names
+    found["weights"] = strongest(tagger, shown, pattern, top)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+        return
+    if pattern is None:
+        click.echo(show_description(found))
+        click.echo()
+    show_weights(found["weights"], pattern)
+    if pattern is None:
+        click.echo()
+        show_transitions(tagger, found["transitions"], label, top)
+
+
+def describe(tagger: LinearTagger, path: str) -> dict[str, Any]:
+    """Say what a model is."""
+    scores = tagger.scores_
+    about: dict[str, Any] = {
+        "model": type(tagger).__name__,
+        "path": path,
+        "bytes": os.path.getsize(path),
+        "labels": tagger.labels_.tolist(),
+        "scheme": tagger.scheme_,
+        "attributes": scores.rows.n_attributes,
+        "weights_in_all": scores.n_weights,
+        "features": scores.extractor.to_dict().get("templates"),
+        "parameters": {k: v for k, v in tagger.get_params().items() if _is_plain(v)},
+        "training": tagger.training_,
+    }
+    return about
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | list)
+
+
+def strongest(
+    tagger: LinearTagger, labels: list[str], pattern: str | None, top: int
+) -> list[dict[str, Any]]:
+    """Find the largest weights: of each label, or with a pattern of all of these labels."""
+    if pattern is not None:
+        wanted = set(labels)
+        weights = tagger.feature_weights(pattern, label=labels[0] if len(labels) == 1 else None)
+        return [
+            {"label": w.label, "feature": w.attribute, "weight": w.weight}
+            for w in weights
+            if w.label in wanted or " → " in w.label
+        ][:top]
+    rows, names = tagger.scores_.rows, tagger.labels_.tolist()
+    found = []
+    for label in labels:
+        own = np.flatnonzero(rows.cols == names.index(label))  # weights of this label
+        best = own[np.argsort(-rows.weights[own], kind="stable")[:top]]
+        found += [
+            {
+                "label": label,
+                "feature": tagger.scores_.names[rows.attributes[i]],
+                "weight": float(rows.weights[i]),
+            }
+            for i in best
+            if rows.weights[i] > 0
+        ]
+    return found
+
+
+def show_description(found: dict[str, Any]) -> str:
+    """Lay out what a model is, for people."""
+    training = found["training"]
+    rows = [
+        ("model", f"{found['model']}, {found['bytes'] / 1e6:,.1f} MB"),
+        ("labels", f"{len(found['labels'])}: {_cut(' '.join(found['labels']))}"),
+        ("scheme", found["scheme"]),
+        ("features", f"{found['attributes']:,} attributes, {found['weights_in_all']:,} weights"),
+        ("templates", _cut("; ".join(map(str, found["features"] or ())))),
+        ("learnt from", _learnt_from(training)),
+        ("training", _training(training)),
+    ]
+    return "\n".join(f"{name:12}{value}" for name, value in rows if value)
+
+
+def _learnt_from(training: dict[str, Any]) -> str:
+    parts = [f"{training[name]:,} {name}" for name in ("sentences", "tokens") if training.get(name)]
+    if training.get("label"):
+        parts.append(f"labels of {training['label']!r}")
+    return ", ".join(parts)
+
+
+def _training(training: dict[str, Any]) -> str:
+    parts = [
+        f"{training['iterations']} iterations" if training.get("iterations") else "",
+        f"loss {training['loss']:,.6g}" if training.get("loss") is not None else "",
+        f"dev {training['dev']:.4f}" if training.get("dev") is not None else "",
+        f"{training['seconds']:.1f} s" if training.get("seconds") is not None else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _cut(text: str, width: int = 300) -> str:
+    return text if len(text) <= width else text[:width].rsplit(" ", 1)[0] + " …"
+
+
+def show_weights(weights: list[dict[str, Any]], pattern: str | None) -> None:
+    """Print features with their weights, label by label."""
+    if not weights:
+        click.echo(f"no weight of a feature that matches {pattern!r}.")
+        return
+    width = max(len(w["label"]) for w in weights) + 2
+    before = None
+    for w in weights:
+        name = "" if w["label"] == before and pattern is None else w["label"]
+        click.echo(f"{name:{width}}{w['weight']:8.3f}  {w['feature']}")
+        before = w["label"]
+
+
+def show_transitions(
+    tagger: LinearTagger, transitions: list[dict[str, Any]], label: str | None, top: int
+) -> None:
+    """Print the weights of moves: a table if there are few labels, otherwise the strongest."""
+    names = tagger.labels_.tolist()
+    if label is None and len(names) <= WIDEST and sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title="from ↓ to →", box=None)
+        for name in ("", *names):
+            table.add_column(name, justify="right")
+        for name, row in zip(names, tagger.transitions_.tolist(), strict=True):
+            table.add_row(name, *(f"{weight:.1f}" if weight else "·" for weight in row))
+        Console().print(table)
+        return
+    if label is None and len(names) <= WIDEST:
+        width = max(6, *(len(name) + 1 for name in names))
+        click.echo("from ↓ to →".ljust(width) + "".join(f"{name:>{width}}" for name in names))
+        for name, row in zip(names, tagger.transitions_.tolist(), strict=True):
+            cells = "".join(
+                f"{weight:{width}.1f}" if weight else "·".rjust(width) for weight in row
+            )
+            click.echo(f"{name:{max(width, 11)}}{cells}")
+        return
+    for move in [*transitions[:top], *transitions[-top:]]:
+        click.echo(f"{move['weight']:8.3f}  {move['from']} → {move['to']}")

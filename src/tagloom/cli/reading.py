@@ -1,0 +1,197 @@
+"""What commands share about reading: options, and reading files as those a model learnt from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tagloom.errors import FormatError
+from tagloom.sequences import FORMATS, Corpus, read, stream
+from tagloom.sequences.files import SAMPLE, Input, sample_lines
+from tagloom.sequences.guesses import guess_format
+
+if TYPE_CHECKING:
+    from tagloom.models import Tagger
+    from tagloom.sequences.corpora import Stream
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OPTIONS = [
+    click.option("--label", help="Column or key of the labels, such as upos, upos+feats or 3."),
+    click.option(
+        "--format", type=click.Choice(list(FORMATS)), help="Guessed and told if not given."
+    ),
+    click.option("--columns", help="Names of the columns, such as form,pos,chunk."),
+    click.option("--token", help="Column or key of the tokens."),
+    click.option("--header/--no-header", default=None, help="Whether the first row names columns."),
+    click.option("--sep", help=r"What keeps columns apart; \t for a tab."),
+    click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
+]
+
+
+def reading_options(command: Command) -> Command:
+    """Add the options that say how files are read."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def as_column(name: str | None) -> str | int | None:
+    """Read a column that is given by its number as one."""
+    return int(name) if name is not None and name.lstrip("-").isdigit() else name
+
+
+def as_sep(sep: str | None) -> str | None:
+    """Read a backslash and a t as a tab, which is hard to type in a shell."""
+    return "\t" if sep == r"\t" else sep
+
+
+@dataclass
+class Reading:
+    """How to read files: what the user said, None elsewhere.
+
+    Attributes
+    ----------
+    label, token : str, int or None
+    format, sep : str or None
+    columns : list of str or None
+    header : bool or None
+    encoding : str
+    """
+
+    label: str | int | None = None
+    format: str | None = None
+    columns: list[str] | None = None
+    token: str | int | None = None
+    header: bool | None = None
+    sep: str | None = None
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Reading:
+        """Take the reading options out of all options of a command."""
+        columns = options.pop("columns", None)
+        return cls(
+            label=as_column(options.pop("label", None)),
+            format=options.pop("format", None),
+            columns=columns.split(",") if columns else None,
+            token=as_column(options.pop("token", None)),
+            header=options.pop("header", None),
+            sep=as_sep(options.pop("sep", None)),
+            encoding=options.pop("encoding", "utf-8"),
+        )
+
+    def read(self, path: str) -> Corpus:
+        """Read a labelled file."""
+        return read(path, **asdict(self))
+
+    def describe(self, corpus: Corpus) -> dict[str, Any]:
+        """Say how a corpus was read, for the record of a model."""
+        found: dict[str, Any] = {"format": corpus.format, "label": corpus.label}
+        if corpus.format == "conll" and len(corpus):
+            names = list(corpus[0].columns)
+            # Names that are only numbers say nothing about the columns of another file.
+            if names != [str(i) for i in range(len(names))]:
+                found["columns"] = names
+        said = {"columns": self.columns, "token": self.token, "sep": self.sep}
+        return found | {name: value for name, value in said.items() if value is not None}
+
+    def like(self, training: dict[str, Any], format: str) -> dict[str, Any]:
+        """Return the options to read a file of a format with: as said, else as in training."""
+        options = {name: value for name, value in asdict(self).items() if value is not None}
+        options["format"] = format
+        if training.get("format") == format:
+            for name in ("label", "columns", "token", "sep"):
+                if training.get(name) is not None:
+                    options.setdefault(name, training[name])
+        return options
+
+    def read_like(self, tagger: Tagger, path: str) -> Corpus:
+        """Read a labelled file as those that a tagger has learnt from."""
+        file = Input(path, self.encoding)
+        try:
+            why = None
+            format = self.format
+            if format is None:
+                format, why = guess_format(file.name, sample_lines(file, SAMPLE))
+            corpus = stream(file, **self.like(training_of(tagger), format)).read()
+        except BaseException:
+            file.close()
+            raise
+        corpus.notice = _notice(corpus, why)
+        return corpus
+
+    def stream_like(self, tagger: Tagger, path: str) -> tuple[Stream, str | None]:
+        """Open a file whose labels a tagger shall find; returns what was guessed too.
+
+        What cannot be told from the file is taken for one token a row, or one sentence a line.
+        """
+        file = Input(path, self.encoding)
+        try:
+            why = None
+            format = self.format
+            if format is None:
+                format, why = _guess(file, training_of(tagger).get("format"))
+            options = self.like(training_of(tagger), format)
+            if format == "conll" and self.label is None:
+                # A column that happens to have the same number need not be the same.
+                if "columns" not in options:
+                    options.pop("label", None)
+            elif format in ("slash", "text"):
+                options.pop("label", None)
+            found = stream(file, labelled=False, **options)
+        except BaseException:
+            file.close()
+            raise
+        return found, _notice(found, why)
+
+
+def _notice(read: Corpus | Stream, why: str | None) -> str | None:
+    """Tell what was guessed about a file, and why."""
+    if why is None:
+        return None
+    details = (read.notice or "").partition("; ")[2]
+    notice = f"{read.path}: read as {FORMATS[str(read.format)]} ({why})"
+    return f"{notice}; {details}" if details else notice
+
+
+def training_of(tagger: Tagger) -> dict[str, Any]:
+    """Return the training record of a tagger, which says how its files were read."""
+    record: dict[str, Any] = getattr(tagger, "training_", {})
+    return record
+
+
+def _guess(file: Input, trained: str | None) -> tuple[str, str]:
+    """Guess the format of what is to be tagged, which need not have labels."""
+    lines = _first_sentence(file) if file.is_live else sample_lines(file, SAMPLE)
+    try:
+        return guess_format(file.name, lines)
+    except FormatError:
+        rows = [x.split() for x in lines if x.strip() and not x.startswith("# ")]
+        if rows[0][0].startswith("{") and trained in ("jsonl", "jsonl-spans"):
+            return trained, "as in training"
+        if trained == "slash" and all("/" in item[1:-1] for row in rows for item in row):
+            return "slash", "as in training"
+        if rows[0][0].startswith(("{", "[")):
+            raise
+        if all(len(row) == 1 for row in rows):
+            return "conll", "one token a row"
+        return "text", "one sentence a line"
+
+
+def _first_sentence(file: Input) -> list[str]:
+    """Wait for one sentence of whoever types, and for no more."""
+    size = 1
+    while True:
+        data, is_all = file.peek(size)
+        lines = data[: data.rfind(b"\n") + 1].decode("utf-8", "replace").split("\n")[:-1]
+        filled = [i for i, line in enumerate(lines) if line.strip() and not line.startswith("# ")]
+        if filled and any(not line.strip() for line in lines[filled[0] :]):
+            end = next(i for i in range(filled[0], len(lines)) if not lines[i].strip())
+            return lines[:end]
+        if is_all or len(data) > SAMPLE:
+            return sample_lines(file)
+        size = len(data) + 1

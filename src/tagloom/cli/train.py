@@ -1,0 +1,345 @@
+"""``tagloom train``: one subcommand per model, whose options are the arguments of its class.
+
+An option's name, default and help are declared once, in the signature and the docstring of the
+class; this file only reads them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import tempfile
+import typing
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from types import NoneType
+from typing import Any
+
+import click
+
+from tagloom import features, models
+from tagloom.cli.reading import OPTIONS as READING
+from tagloom.cli.reading import Reading
+from tagloom.errors import ParameterError
+from tagloom.models.linear import LinearTagger
+
+# command -> class. A new model is one line here.
+MODELS: dict[str, type[LinearTagger]] = {
+    "crf": models.CRF,
+    "perceptron": models.StructuredPerceptron,
+}
+# Arguments that make no sense for a command, or have options of their own below.
+_LEFT_OUT = {"self", "features", "warm_start"}
+
+EXAMPLES = {
+    "crf": """\b
+Examples:
+  tagloom train crf train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train crf train.conllu -o small.tagloom --features "word; suffix(1..3)"
+  tagloom train crf ner.conll -o ner.tagloom --algorithm lbfgs --l1 0.5 --json
+""",
+    "perceptron": """\b
+Examples:
+  tagloom train perceptron train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train perceptron ner.conll -o ner.tagloom --max-iterations 5
+""",
+}
+
+
+class _Models(click.Group):
+    """The models, each a command that is made when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(MODELS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return make_command(cmd_name, MODELS[cmd_name]) if cmd_name in MODELS else None
+
+
+@click.group(
+    cls=_Models,
+    epilog="""\b
+Examples:
+  tagloom train crf train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train perceptron ner.conll -o ner.tagloom
+""",
+)
+def command() -> None:
+    """Learn a tagger from labelled sentences; choose a MODEL.
+
+    Each model has options of its own: tagloom train crf --help.
+    """
+
+
+# ---- options from signatures -------------------------------------------------------------------
+
+
+def make_command(name: str, cls: type[LinearTagger]) -> click.Command:
+    """Make the command that trains one model."""
+    run = partial(train, cls)
+    made = click.Command(
+        name,
+        callback=run,
+        params=list(_model_options(cls)),
+        help=f"Learn {_summary(cls)} from TRAIN; - is stdin.\n\nCtrl-C saves what was learnt so "
+        "far. The model remembers how TRAIN was read, and reads other files in the same way.",
+        epilog=EXAMPLES.get(name),
+    )
+    options = [
+        click.argument("train_file", metavar="TRAIN"),
+        click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
+        click.option("--dev", metavar="FILE", help="Development data: keep the best iteration."),
+        click.option(
+            "--features",
+            "spec",
+            default="auto",
+            show_default=True,
+            help=f"A preset ({', '.join(features.PRESETS)}), a CRF++ or Wapiti template file, or "
+            "templates such as 'word; suffix(1..3); word[-1] & word'.",
+        ),
+        click.option(
+            "--lexicon", multiple=True, metavar="NAME=FILE", help="Phrases for lexicon(NAME)."
+        ),
+        click.option(
+            "--clusters", multiple=True, metavar="NAME=FILE", help="Words for cluster(NAME)."
+        ),
+        *READING,
+        click.option(
+            "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
+        click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
+    ]
+    # Ours come before those of the model; a decorator puts what it adds last.
+    own = made.params
+    made.params = []
+    for option in options:
+        option(made)
+    made.params += own
+    return made
+
+
+def _summary(cls: type) -> str:
+    first = (inspect.getdoc(cls) or "").split("\n", 1)[0].rstrip(".")
+    return first[:1].lower() + first[1:]
+
+
+def _model_options(cls: type[LinearTagger]) -> Iterator[click.Option]:
+    """Make an option for each argument of a class."""
+    hints = typing.get_type_hints(cls.__init__)
+    documented = _parameters(cls)
+    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+        if name in _LEFT_OUT:
+            continue
+        kind, text = documented[name]
+        option = "--" + name.replace("_", "-")
+        default = parameter.default
+        types = [t for t in typing.get_args(hints[name]) or (hints[name],) if t is not NoneType]
+        about: dict[str, Any] = {
+            "help": text,
+            "default": default,
+            "show_default": default is not None,
+        }
+        choices = re.findall(r'"([^"]+)"|(None)', kind) if kind.startswith("{") else []
+        if types == [bool]:
+            yield click.Option([f"{option}/--no-{name.replace('_', '-')}"], **about)
+        elif choices:
+            names = [choice or "none" for choice, _ in choices]
+            yield click.Option([option], type=click.Choice(names), **about)
+        elif types in ([int], [float], [str]):
+            names = [option, "--threads"] if name == "n_threads" else [option]
+            yield click.Option(names, type=types[0], **about)
+        else:  # a list of str
+            yield click.Option([option], metavar="A,B,…", **about)
+
+
+def _parameters(cls: type) -> dict[str, tuple[str, str]]:
+    """Read the numpydoc section Parameters: name -> (type, first sentence)."""
+    doc = inspect.getdoc(cls) or ""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", doc, re.M | re.S)
+    found: dict[str, tuple[str, str]] = {}
+    for entry in re.finditer(
+        r"^(?P<names>[a-z]\w*(?:, \w+)*)(?: : (?P<kind>[^\n]*))?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)",
+        section[1] if section else "",
+        re.M,
+    ):
+        text = " ".join(entry["text"].split())
+        for name in entry["names"].split(", "):
+            elsewhere = re.fullmatch(r"As for `(\w+)`\.", text)
+            if elsewhere:
+                found[name] = _parameters(models.Tagger.kinds[elsewhere[1]])[name]
+            else:
+                sentence = re.split(r"(?<=[^.A-Z])\. (?=[A-Z\"])", text.rstrip("."))[0]
+                found[name] = (entry["kind"] or "", sentence.replace("`", "") + ".")
+    return found
+
+
+# ---- training ----------------------------------------------------------------------------------
+
+
+def train(
+    cls: type[LinearTagger],
+    *,
+    train_file: str,
+    output: str,
+    dev: str | None,
+    spec: str,
+    lexicon: tuple[str, ...],
+    clusters: tuple[str, ...],
+    checkpoint: str | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Read the files, learn, save, and say what was learnt."""
+    reading = Reading.of(options)
+    if options.get("labels") is not None:
+        options["labels"] = options["labels"].split(",")
+    options = {name: None if value == "none" else value for name, value in options.items()}
+    resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
+    tagger = cls(**{"features": read_features(spec, resources), **options})
+    check_writable(output)
+    corpus = reading.read(train_file)
+    dev_corpus = None if dev is None else reading.read(dev)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        tagger.fit(
+            corpus,
+            dev=dev_corpus,
+            progress=False if quiet else None,
+            checkpoint=checkpoint,
+        )
+    tagger.training_ |= reading.describe(corpus)
+    tagger.save(output)
+    interrupted = tagger.training_["stopped"] == "interrupted"
+    # What was guessed comes last, so that a mistake, which ends the command earlier, is one line.
+    for file in (corpus, dev_corpus):
+        if file is not None and file.notice and not quiet:
+            click.echo(file.notice, err=True)
+    for warning in said:
+        if not quiet and not str(warning.message).startswith("Interrupted"):
+            click.echo(f"tagloom: {warning.message}", err=True)
+    if interrupted:
+        kept = tagger.training_["best_iteration"]
+        click.echo(f"tagloom: interrupted; iteration {kept} is saved in {output}.", err=True)
+    summary = summarise(tagger, output)
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    elif not quiet:
+        click.echo(show_summary(summary))
+    if interrupted:
+        click.get_current_context().exit(130)
+
+
+def read_features(spec: str, resources: dict[str, dict[str, str]]) -> Any:
+    """Read ``--features``: a preset, a file of templates, or templates."""
+    resources = {name: found for name, found in resources.items() if found}
+    if spec == "auto" and not resources:
+        return spec
+    if spec in features.PRESETS or spec == "auto":
+        return features.make("pos" if spec == "auto" else spec, **resources) if resources else spec
+    templates = [part for part in (x.strip() for x in _split_templates(spec)) if part]
+    if os.path.isfile(spec) or re.fullmatch(r"[^\s(;&]*[/\\.][^\s(;&]*", spec):
+        with open(spec, encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+        templates = [line for line in lines if line and not line.startswith("#")]
+        # CRF++ and Wapiti name columns by %x[...]; without one, or a lone B, these are our own.
+        if any(re.search(r"%[xXtTmM]", line) or line in ("B", "b", "*") for line in templates):
+            return features.make(spec, **resources)
+    return features.make(templates, **resources)
+
+
+def _split_templates(text: str) -> Iterator[str]:
+    """Split at line ends and semicolons, but not within parentheses or quotes."""
+    depth, quote, part = 0, "", ""
+    for c in text:
+        if c in "'\"" and quote in ("", c):
+            quote = "" if quote else c
+        elif not quote:
+            depth += (c == "(") - (c == ")")
+            if c in ";\n" and depth <= 0:
+                yield part
+                part = ""
+                continue
+        part += c
+    yield part
+
+
+def _resources(pairs: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, sep, path = pair.partition("=")
+        if not sep or not name or not path:
+            raise ParameterError(f"expected NAME=FILE, such as cities=cities.txt; got {pair!r}.")
+        found[name] = path
+    return found
+
+
+def check_writable(path: str) -> None:
+    """Find out before training whether its result can be saved.
+
+    Raises
+    ------
+    OSError
+        If it cannot.
+    """
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "Is a folder; -o names the file to save to", path)
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(
+            error.errno, f"{error.strerror}; cannot save a model there", path
+        ) from None
+
+
+def summarise(tagger: LinearTagger, path: str) -> dict[str, Any]:
+    """Say what was learnt, for machines."""
+    record = tagger.training_
+    return {
+        "model": type(tagger).__name__,
+        "path": path,
+        "bytes": os.path.getsize(path),
+        "labels": len(tagger.labels_),
+        "attributes": tagger.scores_.rows.n_attributes,
+        "weights": tagger.scores_.n_weights,
+        "scheme": tagger.scheme_,
+        **{
+            name: record.get(name)
+            for name in ("sentences", "tokens", "iterations", "best_iteration", "stopped")
+        },
+        **{name: record.get(name) for name in ("loss", "dev", "seconds")},
+    }
+
+
+def show_summary(summary: dict[str, Any]) -> str:
+    """Lay out for people what was learnt."""
+    why = {
+        "converged": "converged",
+        "max_iterations": "as many as allowed",
+        "early": "stopped early",
+        "interrupted": "interrupted",
+    }
+    rows = [
+        ("learnt from", f"{summary['sentences']:,} sentences, {summary['tokens']:,} tokens"),
+        (
+            "labels",
+            f"{summary['labels']}" + (f", {summary['scheme']}" if summary["scheme"] else ""),
+        ),
+        ("features", f"{summary['attributes']:,} attributes, {summary['weights']:,} weights"),
+        ("iterations", f"{summary['iterations']}, {why.get(summary['stopped'], '')}"),
+        ("loss", f"{summary['loss']:,.6g}" if summary["loss"] is not None else ""),
+    ]
+    if summary["dev"] is not None:
+        measure = "span F1" if summary["scheme"] else "accuracy"
+        rows.append(
+            ("dev", f"{measure} {summary['dev']:.4f} in iteration {summary['best_iteration']}")
+        )
+    size = f"{summary['path']}, {summary['bytes'] / 1e6:,.1f} MB"
+    rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", size)]
+    return "\n".join(f"{name:12}{value}" for name, value in rows if value)

@@ -1,0 +1,130 @@
+"""tagloom inspect, check of models, and the examples of every command."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import click
+import pytest
+
+import tagloom as tl
+from tagloom.cli import COMMANDS, group
+from tagloom.cli.train import MODELS, make_command
+
+
+def test_inspect_shows_what_a_model_is_and_has_learnt(run, model):
+    done = run("inspect", model)
+    assert (done.returncode, done.stderr) == (0, "")
+    out = done.stdout
+    assert re.search(r"^model +CRF, \d+\.\d MB$", out, re.MULTILINE)
+    assert re.search(r"^labels +17: ADJ ADP", out, re.MULTILINE)
+    assert "learnt from 495 sentences, 7,266 tokens, labels of 'upos'" in out
+    assert re.search(r"^training +\d+ iterations, loss [\d.]+, dev 0\.9\d+", out, re.MULTILINE)
+    (verb,) = re.findall(r"^VERB((?: +[\d.]+  \S+\n){5})", out, re.MULTILINE)
+    weights = [float(line.split()[0]) for line in verb.splitlines()]
+    assert weights == sorted(weights, reverse=True)
+    table = out[out.index("from ↓ to →") :].splitlines()
+    assert len(table) == 18
+    assert [len(row.split()) for row in table[1:]] == [18] * 17
+    assert "\x1b" not in out
+
+
+def test_inspect_as_json_has_everything(run, model):
+    value = json.loads(run("inspect", model, "--json", "--top", "2").stdout)
+    tagger = tl.load(model)
+    assert value["labels"] == tagger.labels_.tolist()
+    assert value["bytes"] == model.stat().st_size
+    assert value["training"] == json.loads(json.dumps(tagger.training_))
+    assert value["parameters"]["algorithm"] == tagger.algorithm
+    assert {(x["from"], x["to"]): x["weight"] for x in value["transitions"]} == (
+        tagger.transition_features_
+    )
+    for label in tagger.labels_:
+        shown = [x for x in value["weights"] if x["label"] == label]
+        best = [w for w in tagger.feature_weights(label=label) if w.weight > 0]
+        assert sorted(x["weight"] for x in shown) == sorted(w.weight for w in best[:2])
+
+
+def test_inspect_by_pattern_and_label(run, model, is_mistake):
+    done = run("inspect", model, "--pattern", "suffix*", "--label", "VERB", "--top", "3")
+    tagger = tl.load(model)
+    best = tagger.feature_weights("suffix*", label="VERB", n=3)
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["VERB", f"{w.weight:.3f}", w.attribute] for w in best
+    ]
+    value = json.loads(run("inspect", model, "--pattern", "suffix*", "--json").stdout)
+    strongest = tagger.feature_weights("suffix*", n=5)
+    assert [x["weight"] for x in value["weights"]] == [w.weight for w in strongest]
+    assert "no weight" in run("inspect", model, "--pattern", "magic*").stdout
+    one = run("inspect", model, "--label", "VERB").stdout
+    assert "NOUN → VERB" in one or "PRON → VERB" in one
+    assert is_mistake(run("inspect", model, "--label", "V"), "no label 'V'. There are: ADJ, ")
+    assert is_mistake(run("inspect", "none"), "none: No such file or directory.")
+
+
+def test_check_verifies_a_model(run, model, tmp_path):
+    done = run("check", model)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{model}: a model, 495 sentences, 7,266 tokens, 17 labels\n" in done.stdout
+    assert "nothing wrong" in done.stdout
+    data = bytearray(model.read_bytes())
+    data[-100] ^= 1  # a weight
+    (tmp_path / "m.tagloom").write_bytes(data)
+    done = run("check", "m.tagloom", "--json")
+    assert done.returncode == 1
+    ((problem,),) = [file["problems"] for file in json.loads(done.stdout)["files"]]
+    assert problem["kind"] == "model"
+    (tmp_path / "a.conll").write_text("a X\nb Y\n")
+    done = run("check", "m.tagloom", "a.conll", "--rare", "1")
+    assert done.returncode == 1
+    assert "a.conll: CoNLL columns, 1 sentence" in done.stdout
+
+
+# Every example that a help shows runs.
+
+
+def commands():
+    context = click.Context(group)
+    for name in COMMANDS:
+        yield name, group.get_command(context, name)
+    for name, cls in MODELS.items():
+        yield f"train {name}", make_command(name, cls)
+
+
+def examples():
+    for name, command in commands():
+        lines = (command.epilog or "").split("\n")
+        found = [line.strip() for line in lines if "tagloom " in line]
+        yield name, found
+
+
+def test_every_command_has_examples():
+    assert all(found for _, found in examples())
+
+
+@pytest.fixture(scope="module")
+def desk(corpora, model, tmp_path_factory):
+    """A folder with every file that the examples read."""
+    folder = tmp_path_factory.mktemp("desk")
+    for path in corpora.iterdir():
+        shutil.copy(path, folder)
+    shutil.copy(model, folder / "pos.tagloom")
+    shutil.copy(model, folder / "small.tagloom")
+    tagged = tl.read(folder / "test.conllu")
+    tl.write(tagged.with_labels(tl.load(model).predict(tagged)), folder / "tagged.conllu")
+    return folder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="written for a POSIX shell")
+@pytest.mark.parametrize("example", [x for _, found in examples() for x in found])
+def test_examples_of_the_help_run(example, desk):
+    python = f"{sys.executable} -c 'from tagloom.cli import main; main()'"
+    script = f'tagloom() {{ {python} "$@"; }}; {example}'
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=desk, capture_output=True, text=True, encoding="utf-8"
+    )
+    finds = "tagloom check train.conllu dev.conllu"  # repeated sentences: something is wrong
+    assert done.returncode == (1 if example.startswith(finds) else 0), done.stderr
+    assert "Traceback" not in done.stderr

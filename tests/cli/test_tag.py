@@ -1,0 +1,248 @@
+"""tagloom tag, and eval and compare of models, as processes."""
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tagloom as tl
+
+COMMAND = [sys.executable, "-c", "from tagloom.cli import main; main()"]
+
+
+def test_columns_comments_and_blank_lines_stay(run, model):
+    text = "# id = 1\nThey  x\ncan   y\r\nfish  z \n\n\n# id = 2\nPlease  x\n-DOCSTART- x\nbook  y"
+    done = run("tag", model, "-q", stdin=text)
+    assert (done.returncode, done.stderr) == (0, "")
+    bare = re.sub(r" [A-Z]+(?= ?\r?$)", "", done.stdout.replace("\r\n", "\n"), flags=re.MULTILINE)
+    assert bare == text.replace("\r\n", "\n")
+    assert done.stdout.startswith("# id = 1\nThey  x PRON\ncan   y AUX\n")
+
+
+def test_it_gives_what_predict_gives_in_every_format(run, model, corpora, tmp_path):
+    tagger = tl.load(model)
+    test = tl.read(corpora / "test.conllu")
+    expected = tagger.predict(test)
+    for name, options in [
+        ("out.conllu", []),
+        ("out.conllu.gz", []),
+        ("out.jsonl", []),
+        ("out.conll", []),
+        ("one.conllu", ["--threads", "1"]),
+    ]:
+        done = run("tag", model, corpora / "test.conllu", "-o", name, *options)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        assert done.stderr.endswith("test.conllu: read as CoNLL-U (by the name .conllu)\n")
+        assert tl.read(tmp_path / name).labels == expected, name
+    for name, options in [("in.jsonl", []), ("in.conll", [])]:
+        tl.write(tl.Corpus(test.tokens), tmp_path / name)
+        done = run("tag", model, name, "-q", *options)
+        (tmp_path / "out").write_text(done.stdout)
+        assert tl.read(tmp_path / "out", name[3:]).labels == expected
+    # word/TAG in, word/TAG out: the old tags do not matter
+    tl.write(test.with_labels([["X"] * len(s) for s in test]), tmp_path / "in.txt", "slash")
+    done = run("tag", model, "in.txt", "-q", "--format", "slash", "-o", "out.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tl.read(tmp_path / "out.txt", "slash").labels == expected
+
+
+def test_plain_text_becomes_word_slash_tag(run, model):
+    for text, options in [
+        ("They can fish .\n\nPlease book a room .\n", ["--format", "text"]),
+        ("They can fish .\n\nPlease book a room\n", []),  # nothing else fits
+    ]:
+        done = run("tag", model, *options, stdin=text)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("They/PRON can/AUX fish/VERB ./PUNCT\n\nPlease/")
+        words = [item.rpartition("/")[0] for item in done.stdout.split()]
+        assert words == text.split()
+        told = "<stdin>: read as plain text (one sentence a line)\n"
+        assert done.stderr == ("" if options else told)
+
+
+def test_one_token_a_row_needs_no_other_column(run, model):
+    done = run("tag", model, stdin="They\ncan\nfish\n\n")
+    assert done.stdout == "They PRON\ncan AUX\nfish VERB\n\n"
+    assert "one token a row" in done.stderr
+
+
+def test_labels_go_into_a_column_that_is_named(run, model, is_mistake):
+    text = "They ? x\ncan ? y\n"
+    done = run("tag", model, "-q", "--label", "1", stdin=text)
+    assert done.stdout == "They PRON x\ncan AUX y\n"
+    done = run("tag", model, "-q", "--label", "pos", "--columns", "word,pos,z", stdin=text)
+    assert done.stdout == "They PRON x\ncan AUX y\n"
+    done = run("tag", model, "-q", "--label", "7", stdin=text)
+    assert is_mistake(done, "there is no column 7. Leave --label out to add one.")
+    conllu = "1\tThey\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+    done = run("tag", model, "-q", "--label", "xpos", stdin=conllu)
+    assert done.stdout == "1\tThey\t_\t_\tPRON\t_\t_\t_\t_\t_\n\n"
+    done = run("tag", model, "-q", "--label", "pos", stdin='{"tokens": ["They"]}\n')
+    assert json.loads(done.stdout) == {"tokens": ["They"], "pos": ["PRON"]}
+
+
+def test_marginals(run, model):
+    tagger, words = tl.load(model), ["They", "can", "fish"]
+    gamma = tagger.predict_marginals([words], as_dict=True)[0]
+    labels = tagger.predict([words])[0]
+    probs = [f"{g[y]:.4f}" for g, y in zip(gamma, labels, strict=True)]
+    done = run("tag", model, "-q", "--marginals", stdin="They  x\ncan  y\nfish  z\n")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[2:] for row in rows] == [[y, p] for y, p in zip(labels, probs, strict=True)]
+    done = run("tag", model, "--marginals", "--format", "text", stdin="They can fish\n")
+    assert done.stdout == " ".join(map("/".join, zip(words, labels, probs, strict=True))) + "\n"
+    conllu = "1\tThey\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No|Prob=0.1\n2\tcan" + "\t_" * 8 + "\n\n"
+    done = run("tag", model, "-q", "--marginals", stdin=conllu)
+    misc = [line.split("\t")[9] for line in done.stdout.splitlines()[:2]]
+    assert re.fullmatch(r"SpaceAfter=No\|Prob=0\.\d{4}", misc[0])
+    assert re.fullmatch(r"Prob=0\.\d{4}", misc[1])
+    done = run("tag", model, "-q", "--marginals", stdin='{"tokens": ["They", "can", "fish"]}\n')
+    value = json.loads(done.stdout)
+    assert list(value) == ["tokens", "labels", "probs"]
+    assert [f"{p:.4f}" for p in value["probs"]] == probs
+
+
+def test_nbest(run, model):
+    tagger, words = tl.load(model), ["They", "can", "fish"]
+    best = tagger.predict_nbest([words], 3)[0]
+    done = run("tag", model, "-q", "--nbest", "3", stdin="# id = 7\nThey\ncan\nfish\n\n")
+    blocks = done.stdout.split("\n\n")
+    assert blocks.pop() == ""
+    for i, (block, labelling) in enumerate(zip(blocks, best, strict=True), 1):
+        lines = block.split("\n")
+        assert lines[:2] == ["# id = 7", f"# nbest = {i}, prob = {labelling.prob:.4f}"]
+        assert [line.split()[1] for line in lines[2:]] == labelling.labels
+    done = run("tag", model, "--nbest", "2", "--format", "text", stdin="They can fish\n")
+    assert done.stdout.splitlines()[::2] == [
+        f"# nbest = {i}, prob = {x.prob:.4f}" for i, x in enumerate(best[:2], 1)
+    ]
+    done = run("tag", model, "-q", "--nbest", "2", stdin='{"tokens": ["They", "can", "fish"]}')
+    value = json.loads(done.stdout)
+    assert [x["labels"] for x in value["nbest"]] == [x.labels for x in best[:2]]
+    assert value["labels"] == best[0].labels
+    done = run("tag", model, "-q", "--nbest", "2", "--marginals", stdin="They x\ncan y\n")
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("They", "can"))]
+    assert [len(row) for row in rows] == [4] * 4
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
+@pytest.mark.parametrize(
+    ("sentence", "options"),
+    [
+        (b"They x\ncan y\n\n", ["-q"]),
+        (b"They\ncan\n\n", ["-q"]),
+        (b"They can .\n", ["--format", "text"]),
+    ],
+)
+def test_a_sentence_is_answered_before_the_next_is_sent(model, sentence, options):
+    with subprocess.Popen(
+        [*COMMAND, "tag", str(model), *options],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+    ) as process:  # fmt: skip
+        for _ in range(3):
+            process.stdin.write(sentence)
+            answer, end = b"", time.monotonic() + 20
+            while answer.count(b"\n") < sentence.count(b"\n") and time.monotonic() < end:
+                if select.select([process.stdout], [], [], 1)[0]:
+                    answer += process.stdout.read(1000)
+            assert answer.split()[0].startswith(b"They")
+            assert b"PRON" in answer
+            assert answer.count(b"\n") == sentence.count(b"\n")
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="measures memory by resource")
+def test_a_long_stream_needs_constant_memory(model, tmp_path):
+    code = (
+        "import resource, sys; from tagloom.cli import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+
+    def peak(n_sentences):
+        path = tmp_path / "long.conll"
+        path.write_bytes(b"They x\ncan y\nfish z\nhere w\n\n" * n_sentences)
+        arguments = ["tag", str(model), str(path), "-o", os.devnull, "-q", "--threads", "1"]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+        )
+        return int(done.stderr.split()[-1])
+
+    few, many = peak(20_000), peak(100_000)  # the difference is 2.2 MB of text
+    assert many - few < 5_000, (few, many)
+
+
+def test_output_that_nobody_reads_ends_quietly(corpora, model):
+    if os.name == "nt":
+        pytest.skip("needs POSIX pipes")
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | head -1', "x", *COMMAND, "tag", str(model), "train.conllu", "-q"],
+        cwd=corpora, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.tagloom"], "none.tagloom: No such file or directory."),
+        (["text.conll"], "text.conll: not a tagloom model"),
+        (["-"], "a model cannot be read from stdin"),
+        (["{model}", "none.conll"], "none.conll: No such file or directory."),
+        (["{model}", "bad.conll"], "bad.conll:2: expected 2 columns as on line 1, found 1"),
+        (["{model}", "text.conll", "--nbest", "0"], "Invalid value for '--nbest'"),
+        (["{model}", "text.conll", "-o", "no/such"], "No such file or directory"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_2(run, model, tmp_path, is_mistake, arguments, message):
+    (tmp_path / "text.conll").write_text("a x\n" * 50)
+    (tmp_path / "bad.conll").write_text("a x\nb\n")
+    arguments = [argument.format(model=model) for argument in arguments]
+    assert is_mistake(run("tag", "-q", *arguments), message)
+
+
+# eval and compare of models.
+
+
+def test_eval_of_a_model_is_evaluate_of_its_predictions(run, model, corpora):
+    done = run(
+        "eval", model, "test.conllu", "--train", "train.conllu", "--n-bootstrap", "50",
+        folder=corpora,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    test, train = (tl.read(corpora / f"{name}.conllu") for name in ("test", "train"))
+    predicted = test.with_labels(tl.load(model).predict(test))
+    assert done.stdout == f"{tl.evaluate(test, predicted, train=train, n_bootstrap=50)}\n"
+    assert done.stderr.count("\n") == 2  # what was guessed about two files
+    done = run("eval", model, "-", "--json", stdin=(corpora / "test.conllu").read_text("utf-8"))
+    assert json.loads(done.stdout)["accuracy"] == tl.load(model).score(test)
+
+
+def test_a_model_is_known_by_its_content(run, model, corpora, tmp_path, is_mistake):
+    (tmp_path / "anything").write_bytes(model.read_bytes())
+    done = run("eval", "anything", corpora / "test.conllu", "--json")
+    assert done.returncode == 0, done.stderr
+    assert is_mistake(run("eval", corpora / "test.conllu", model), "The model comes first")
+    (tmp_path / "m.tagloom").write_bytes(model.read_bytes()[:-10])
+    assert is_mistake(run("eval", "m.tagloom", corpora / "test.conllu"), "m.tagloom")
+    done = run("eval", model, corpora / "test.conllu", "--predicted-label", "xpos")
+    assert is_mistake(done, "--predicted-label needs a file")
+
+
+def test_compare_takes_models_and_files(run, model, corpora, tmp_path):
+    done = run("tag", model, corpora / "test.conllu", "-o", tmp_path / "tagged.conllu", "-q")
+    assert done.returncode == 0
+    done = run(
+        "compare", corpora / "test.conllu", "tagged.conllu", model, "--json",
+        "--n-trials", "20", "--n-bootstrap", "20",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["disagreements"] == []

@@ -1,0 +1,216 @@
+"""tagloom train, as a process."""
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tagloom as tl
+from tagloom.cli.train import MODELS, make_command, read_features
+
+NER = "Ann B-PER\nLee I-PER\nsaw O\nOslo B-LOC\n\nBo B-PER\nslept O\n\n"
+
+
+def test_it_learns_saves_and_says_what(run, corpora, tmp_path):
+    done = run(
+        "train", "crf", "train.conllu", "--label", "upos", "--dev", "dev.conllu",
+        "-o", tmp_path / "pos.tagloom", folder=corpora,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert done.stdout.startswith("learnt from 495 sentences, 7,266 tokens\n")
+    assert shown["labels"] == "17"
+    assert shown["dev"].startswith("accuracy 0.9")
+    assert done.stderr.splitlines() == [
+        f"{name}.conllu: read as CoNLL-U (by the name .conllu)" for name in ("train", "dev")
+    ]
+    tagger = tl.load(tmp_path / "pos.tagloom", verify=True)
+    assert tagger.score(tl.read(corpora / "test.conllu")) > 0.9
+    record = tagger.training_
+    assert (record["format"], record["label"]) == ("conllu", "upos")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_gives_json_and_is_what_its_class_makes(run, name, tmp_path):
+    (tmp_path / "ner.conll").write_text(NER)
+    done = run("train", name, "ner.conll", "-o", "ner.tagloom", "--json", "--n-threads", "1")
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert (value["sentences"], value["tokens"], value["labels"]) == (2, 6, 4)
+    assert (value["scheme"], value["dev"]) == ("bio", None)
+    assert value["bytes"] == (tmp_path / "ner.tagloom").stat().st_size
+    assert value["model"] == MODELS[name].__name__
+    corpus = tl.read(tmp_path / "ner.conll")
+    expected = MODELS[name](n_threads=1).fit(corpus, progress=False)
+    tagger = tl.load(tmp_path / "ner.tagloom")
+    assert tagger.get_params() == expected.get_params()
+    assert tagger.state_features_ == expected.state_features_
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_options_are_the_arguments_of_the_class(name):
+    """Name, default and help come from the class; nothing is forgotten."""
+    cls = MODELS[name]
+    options = {option.name: option for option in make_command(name, cls).params}
+    for argument, parameter in inspect.signature(cls).parameters.items():
+        if argument in ("features", "warm_start"):
+            continue
+        assert options[argument].default == parameter.default, argument
+        assert options[argument].help.endswith("."), argument
+        assert "As for" not in options[argument].help
+        assert options[argument].opts[0] == "--" + argument.replace("_", "-")
+    assert options["constraints"].type.choices[:3] == ("auto", "none", "bio")
+    assert "{" not in "".join(option.help or "" for option in options.values() if option.name)
+
+
+def test_options_reach_the_model(run, tmp_path):
+    (tmp_path / "ner.conll").write_text(NER)
+    done = run(
+        "train", "crf", "ner.conll", "-o", "m.tagloom", "-q", "--algorithm", "lbfgs", "--l1", "0.1",
+        "--constraints", "none", "--no-boundaries", "--max-iterations", "3",
+        "--features", "word; suffix(1..2) ; word[-1] & word",
+        "--labels", "O,B-PER,I-PER,B-LOC,I-LOC",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    tagger = tl.load(tmp_path / "m.tagloom")
+    params = tagger.get_params()
+    assert (params["algorithm"], params["l1"], params["constraints"]) == ("lbfgs", 0.1, None)
+    assert (params["boundaries"], params["max_iterations"]) == (False, 3)
+    assert tagger.labels_.tolist() == ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    assert tagger.scores_.extractor.templates == ["word", "suffix(1)", "suffix(2)", "word[-1]&word"]
+
+
+def test_features_may_be_files_and_use_lexicons(run, is_mistake, tmp_path):
+    (tmp_path / "ner.conll").write_text(NER)
+    (tmp_path / "crfpp.txt").write_text("# unigrams\nU00:%x[0,0]\nU01:%x[-1,0]\nB\n")
+    (tmp_path / "own.txt").write_text("word\n# and\nlexicon(people)\n")
+    (tmp_path / "people.txt").write_text("Ann Lee\nBo\n")
+    for features, more, name in [
+        ("crfpp.txt", [], "U00:Ann"),
+        ("own.txt", ["--lexicon", "people=people.txt"], "lexicon(people)"),
+        ("words", [], "word=Ann"),
+    ]:
+        done = run(
+            "train", "crf", "ner.conll", "-o", "m.tagloom", "-q", "--features", features, *more
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        weights = tl.load(tmp_path / "m.tagloom").feature_weights()
+        assert any(w.attribute.startswith(name) for w in weights)
+    train = ["train", "crf", "ner.conll", "-o", "m.tagloom"]
+    assert is_mistake(run(*train, "--features", "none.tpl"), "none.tpl: No such file")
+    assert is_mistake(run(*train, "--features", "magic"), "magic")
+    assert is_mistake(run(*train, "--lexicon", "people"), "expected NAME=FILE")
+
+
+def test_templates_are_split_outside_of_parentheses_and_quotes():
+    extractor = read_features('word; regex("a;b")\nsuffix(2)', {})
+    assert extractor.templates == ["word", 'regex("a;b")', "suffix(2)"]
+
+
+def test_the_model_remembers_columns(run, tmp_path):
+    (tmp_path / "a.conll").write_text("Ann NNP B-PER\nsaw VBD O\nBo NNP B-PER\n\n")
+    done = run(
+        "train", "crf", "a.conll", "--columns", "word,pos,ner", "-o", "m.tagloom", "-q",
+        "--features", "word; col(pos)",
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    record = tl.load(tmp_path / "m.tagloom").training_
+    assert (record["columns"], record["label"]) == (["word", "pos", "ner"], "ner")
+    for text in ("Eve NNP\nsaw VBD\n", "Eve NNP O\nsaw VBD O\n"):  # without and with labels
+        done = run("tag", "m.tagloom", "-q", stdin=text)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == text.replace("\n", " B-PER\n", 1)[:-1] + " O\n"
+    done = run("eval", "m.tagloom", "a.conll", "--json")
+    assert json.loads(done.stdout)["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.conll", "-o", "m"], "none.conll: No such file or directory."),
+        (["ner.conll", "-o", "no/such/m"], "no/such/m: No such file or directory; cannot save"),
+        (["ner.conll", "-o", "."], "Is a folder; -o names the file"),
+        (["ner.conll"], "Missing option '-o' / '--output'"),
+        (["ner.conll", "-o", "m", "--label", "7"], "there is no column 7"),
+        (["ner.conll", "-o", "m", "--label", "0", "--algorithm", "lbfgs", "--l1", "-1"], "l1 must"),
+        (["one.conll", "-o", "m"], "every token of all 1 sentences has the label 'O'"),
+        (["ner.conll", "-o", "m", "--dev", "bad.conll"], "bad.conll:3: expected"),
+        (["ner.conll", "-o", "m", "--algorithm", "magic"], "Invalid value for '--algorithm'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_2(run, is_mistake, arguments, message, tmp_path):
+    (tmp_path / "ner.conll").write_text(NER)
+    (tmp_path / "one.conll").write_text("a O\nb O\n")
+    (tmp_path / "bad.conll").write_text("# c\na\nb O\n")
+    assert is_mistake(run("train", "crf", *arguments), message)
+    assert not (tmp_path / "m").exists()
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(run):
+    for arguments in (["--debug", "train", "crf", "none.conll", "-o", "m"],
+                      ["train", "crf", "none.conll", "-o", "m", "--debug"]):  # fmt: skip
+        done = run(*arguments)
+        assert done.returncode == 1
+        assert "Traceback" in done.stderr
+        assert "FileNotFoundError" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c_saves_what_was_learnt_so_far(corpora, tmp_path):
+    path = tmp_path / "m.tagloom"
+    code = "from tagloom.cli import main; print('ready', flush=True); main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "train", "crf", "train.conllu", "-o", str(path),
+         "--algorithm", "sgd", "--max-iterations", "100000", "--json"],  # for hours
+        cwd=corpora, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+    )  # fmt: skip
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert f"tagloom: interrupted; iteration {json.loads(out)['best_iteration']} is saved" in err
+    assert json.loads(out)["stopped"] == "interrupted"
+    assert tl.load(path).training_["stopped"] == "interrupted"
+
+
+def test_a_checkpoint_is_resumed(run, tmp_path):
+    (tmp_path / "ner.conll").write_text(NER)
+    train = ["train", "crf", "ner.conll", "-q", "--max-iterations"]
+    checkpoint = ["--checkpoint", "run.tagloom"]
+    assert run(*train, "2", "-o", "a.tagloom", *checkpoint).returncode == 0
+    assert run(*train, "5", "-o", "b.tagloom", *checkpoint).returncode == 0
+    assert run(*train, "5", "-o", "c.tagloom").returncode == 0
+    resumed, once = (tl.load(tmp_path / name) for name in ("b.tagloom", "c.tagloom"))
+    assert resumed.state_features_ == once.state_features_
+    assert len(resumed.history_) == 5
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX terminal")
+def test_progress_is_shown_on_a_terminal_only(corpora, tmp_path):
+    import pty
+
+    terminal, end = pty.openpty()
+    code = "from tagloom.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "train", "crf", "train.conllu", "-o", tmp_path / "m"],
+        cwd=corpora, stdout=subprocess.PIPE, stderr=end, text=True,
+    ) as process:  # fmt: skip
+        os.close(end)
+        out, shown = process.stdout.read(), b""
+        try:
+            while part := os.read(terminal, 4096):
+                shown += part
+        except OSError:  # Linux says so when the other end is closed
+            pass
+        os.close(terminal)
+    assert process.returncode == 0
+    assert b"CRF" in shown
+    assert b"loss" in shown
+    assert "\x1b" not in out
