@@ -52,6 +52,8 @@ TEXTS = {
     "lower": lambda w, _: w.lower(),
     "prefix": lambda w, n: w[:n] if len(w) >= n else None,
     "suffix": lambda w, n: w[len(w) - n :] if len(w) >= n else None,
+    "lower_prefix": lambda w, n: TEXTS["prefix"](w.lower(), n),
+    "lower_suffix": lambda w, n: TEXTS["suffix"](w.lower(), n),
     "listed_prefix": lambda w, x: max((p for p in x if w.startswith(p)), key=len, default=None),
     "listed_suffix": lambda w, x: max((p for p in x if w.endswith(p)), key=len, default=None),
     "shape": lambda w, _: shape(w),

@@ -18,6 +18,8 @@ LISTED = ["ing", "s", "ness", "é", "字", "\U0001f600", "un", "unde"]
 ARGUMENTS = {
     "prefix": 2,
     "suffix": 3,
+    "lower_prefix": 2,
+    "lower_suffix": 3,
     "listed_prefix": LISTED,
     "listed_suffix": LISTED,
     "python": lambda word: word[::-1] if "a" in word else None,

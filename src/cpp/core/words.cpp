@@ -60,36 +60,55 @@ Value flag(bool holds) {
 
 bool is_continuation(char c) { return (c & 0xc0) == 0x80; }
 
-// Bytes of the first n code points, which the word has.
-std::size_t bytes_of_prefix(const Word& word, std::size_t n) {
-    if (!word.classes) return n;
+// Bytes of the first n code points, which the text has.
+std::size_t bytes_of_prefix(std::string_view text, std::size_t n) {
     std::size_t i = 0;
     for (; n > 0; n--) {
-        for (i++; i < word.text.size() && is_continuation(word.text[i]); i++) {
+        for (i++; i < text.size() && is_continuation(text[i]); i++) {
         }
     }
     return i;
 }
 
+// The first or last n of the code points that a text has, if it has so many.
+template <bool kAtEnd>
+Value affix(std::string_view text, std::size_t points, std::size_t n) {
+    if (points < n) return std::nullopt;
+    const bool is_ascii = points == text.size();
+    const std::size_t cut = kAtEnd ? points - n : n;
+    const std::size_t bytes = is_ascii ? cut : bytes_of_prefix(text, cut);
+    return kAtEnd ? text.substr(bytes) : text.substr(0, bytes);
+}
+
 Value text(const Atom&, const Word& word, std::string&) { return word.text; }
 
-Value lower(const Atom&, const Word& word, std::string& scratch) {
-    if (word.classes) return word.lowered;
+std::string_view ascii_lower(std::string_view text, std::string& scratch) {
     const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    if (std::none_of(word.text.begin(), word.text.end(), is_upper)) return word.text;
-    scratch.assign(word.text);
+    if (std::none_of(text.begin(), text.end(), is_upper)) return text;
+    scratch.assign(text);
     for (char& c : scratch) c = is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c;
     return scratch;
 }
 
-Value prefix(const Atom& atom, const Word& word, std::string&) {
-    if (word.points < atom.length) return std::nullopt;
-    return word.text.substr(0, bytes_of_prefix(word, atom.length));
+Value lower(const Atom&, const Word& word, std::string& scratch) {
+    return word.classes ? word.lowered : ascii_lower(word.text, scratch);
 }
 
-Value suffix(const Atom& atom, const Word& word, std::string&) {
-    if (word.points < atom.length) return std::nullopt;
-    return word.text.substr(bytes_of_prefix(word, word.points - atom.length));
+template <bool kAtEnd>
+Value affix_of_word(const Atom& atom, const Word& word, std::string&) {
+    return affix<kAtEnd>(word.text, word.points, atom.length);
+}
+
+// Lower-casing may change how many code points there are.
+template <bool kAtEnd>
+Value affix_of_lower(const Atom& atom, const Word& word, std::string& scratch) {
+    if (!word.classes) {
+        const Value found = affix<kAtEnd>(word.text, word.points, atom.length);
+        return found ? Value(ascii_lower(*found, scratch)) : found;
+    }
+    const auto points = std::count_if(word.lowered.begin(), word.lowered.end(),
+                                      [](char c) { return !is_continuation(c); });
+    return affix<kAtEnd>(word.lowered, static_cast<std::size_t>(points), atom.length);
 }
 
 // The longest listed affix. In UTF-8, an affix of bytes that is text is an affix of code points.
@@ -216,10 +235,12 @@ Value python(const Atom& atom, const Word& word, std::string&) {
 using Takes = Atom::Argument;
 // The contract of each kind; the functions above say it in full.
 const Kind kinds[] = {
-    {"value", Takes::nothing, text},                // the word itself
-    {"lower", Takes::nothing, lower, true},         // str.lower()
-    {"prefix", Takes::length, prefix},              // the first n code points of n or more
-    {"suffix", Takes::length, suffix},              // the last n code points of n or more
+    {"value", Takes::nothing, text},                  // the word itself
+    {"lower", Takes::nothing, lower, true},           // str.lower()
+    {"prefix", Takes::length, affix_of_word<false>},  // the first n code points of n or more
+    {"suffix", Takes::length, affix_of_word<true>},   // the last n code points of n or more
+    {"lower_prefix", Takes::length, affix_of_lower<false>, true},  // the same of str.lower()
+    {"lower_suffix", Takes::length, affix_of_lower<true>, true},
     {"listed_prefix", Takes::list, listed<false>},  // the longest listed prefix, if there is one
     {"listed_suffix", Takes::list, listed<true>},   // the longest listed suffix
     {"shape", Takes::nothing, shape<false>},        // Xxxx-dd

@@ -31,9 +31,11 @@ def native_kind(atom: Atom) -> tuple[str, object] | None:
     """Say which kind of native atom computes the steps of an atom, if one does."""
     if not atom.steps:
         return "value", None
+    function, *arguments = atom.steps[-1]
+    if len(atom.steps) == 2 and atom.steps[0] == ("lower",) and function in ("prefix", "suffix"):
+        return f"lower_{function}", arguments[0]
     if len(atom.steps) > 1:
         return None
-    function, *arguments = atom.steps[0]
     if function in ("prefix", "suffix"):
         return str(function), arguments[0]
     if function in _PLAIN:
