@@ -90,7 +90,7 @@ def score_encoded(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), or
 
 class Scorer:
     """
-    From sentences to scores: an extractor, an index and rows of weights. The arrays must not change any more.
+    From sentences to scores: an extractor, and copies of an index and of rows of weights in a layout of their own.
     """
 
     def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...

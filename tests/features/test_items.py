@@ -174,7 +174,7 @@ def test_an_item_that_contains_itself():
 def test_an_index_without_names_cannot_grow():
     index = Index()
     index.add("a")
-    frozen = Index.from_arrays(*index.arrays(), index.size)
+    frozen = Index.from_keys(index.keys())
     assert Items().encode([[["a", "b"]]], frozen).ids.tolist() == [0]
     with pytest.raises(ValueError, match="cannot grow"):
         Items().encode([[["a"]]], frozen, grow=True)

@@ -5,15 +5,19 @@ import re
 import pytest
 
 import tagloom as tl
+from tagloom import Sentence
 from tagloom._native import Index
 from tagloom.errors import ParameterError, TemplateError
 from tagloom.features import PRESETS, Function, Items, Templates, from_dict, make
+
+NAMES = "words, pos, chunk, chunk-pos, ner"
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_a_preset_works_on_any_words(name):
     templates = make(name)
-    sentence = ["They", "can't", "fish", "1984", "!", "👩‍👩‍👧", "e\u0301", "日本", ""]
+    words = ["They", "can't", "fish", "1984", "!", "👩‍👩‍👧", "e\u0301", "日本", ""]
+    sentence = Sentence(words, columns={"pos": ["X"] * 9}) if name == "chunk-pos" else words
     found = templates.extract(sentence)
     assert all(found)
     assert not templates.has_edges
@@ -47,9 +51,18 @@ def test_what_is_an_extractor_already_is_kept():
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        ("po", "features is 'po', which is neither a preset (words, pos, chunk, ner) nor a file."),
-        ("word[-1]", "which is neither a preset (words, pos, chunk, ner) nor a file. A template"),
-        (3, "features is 3; expected a preset (words, pos, chunk, ner), a list of templates"),
+        (
+            "po",
+            f"features is 'po', which is neither a preset ({NAMES}) nor a file.",
+        ),
+        (
+            "word[-1]",
+            f"which is neither a preset ({NAMES}) nor a file. A template",
+        ),
+        (
+            3,
+            f"features is 3; expected a preset ({NAMES}), a list of templates",
+        ),
     ],
 )
 def test_what_is_nothing(features, message):

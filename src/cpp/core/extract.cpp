@@ -1,6 +1,7 @@
 #include "core/extract.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace tagloom {
@@ -16,6 +17,7 @@ void Program::prepare() {
     }
     of.assign(columns, {});
     local.assign(columns, {});
+    std::vector<uint32_t> place;  // [atoms] where in `of`
     for (uint32_t a = 0; a < atoms.size(); a++) {
         std::vector<uint32_t>& mine = of[static_cast<std::size_t>(atoms[a].column)];
         place.push_back(static_cast<uint32_t>(mine.size()));
@@ -36,7 +38,7 @@ void Program::prepare() {
         numeric = std::max(numeric, static_cast<std::size_t>(one.numeric + 1));
         one.start = mix(kSeed, hash_part(one.literals[0]));
         for (std::size_t i = 0; i < one.factors.size(); i++) {
-            const Factor factor = one.factors[i];
+            Factor& factor = one.factors[i];
             if (factor.atom >= atoms.size()) {
                 fail(where + "atom " + std::to_string(factor.atom) + " of " +
                      std::to_string(atoms.size()));
@@ -46,8 +48,10 @@ void Program::prepare() {
                      std::to_string(kFarthest));
             }
             pad = std::max(pad, std::abs(factor.offset));
-            one.then.push_back(hash_part(one.literals[i + 1]));
             const int32_t column = atoms[factor.atom].column;
+            factor.column = static_cast<uint32_t>(column);
+            factor.place = place[factor.atom];
+            factor.then = hash_part(one.literals[i + 1]);
             if (i == 0) {
                 one.column = column;
                 one.offset = factor.offset;
@@ -80,19 +84,26 @@ void featurise(const Program& program, std::size_t c, Column& column, std::size_
                std::size_t last) {
     const std::vector<uint32_t>& atoms = program.of[c];
     std::string scratch;
-    for (std::size_t w = first; w < last; w++) {
-        uint64_t* hashes = column.hashes.data() + w * atoms.size();
-        for (std::size_t i = 0; i < atoms.size(); i++) {
-            hashes[i] = program.atoms[atoms[i]].hash(column.words.all[w], scratch);
+    for (std::size_t i = 0; i < atoms.size(); i++) {
+        const Atom& atom = program.atoms[atoms[i]];
+        uint64_t* hashes = column.hashes.data() + i * column.words.all.size();
+        for (std::size_t w = first; w < last; w++) {
+            hashes[w] = atom.hash(column.words.all[w], scratch);
         }
     }
 }
 
-void featurise(const Program& program, Batch& batch) {
+void prepare_hashes(const Program& program, Batch& batch) {
     for (std::size_t c = 0; c < program.columns; c++) {
         Column& column = batch.columns[c];
         column.hashes.resize(column.words.all.size() * program.of[c].size());
-        featurise(program, c, column, 0, column.words.all.size());
+    }
+}
+
+void featurise(const Program& program, Batch& batch) {
+    prepare_hashes(program, batch);
+    for (std::size_t c = 0; c < program.columns; c++) {
+        featurise(program, c, batch.columns[c], 0, batch.columns[c].words.all.size());
     }
 }
 
@@ -115,103 +126,135 @@ namespace {
 constexpr int32_t kAbsent = -1, kNothing = -2, kUnknown = -3;  // instead of an id
 constexpr int64_t kBlock = 32;  // tokens whose probes of the table are in flight together
 
+// What a local template gives at a word, and at how many tokens it has given that: counting here,
+// next to the id, spares a visit to the counts of the index for each.
+struct Known {
+    int32_t id = kUnknown;
+    int32_t uses = 0;
+};
+
 // Encodes in two passes over a block: the first finds out what to look up and asks memory for it,
 // the second looks it up, in the order of tokens and templates.
-template <class Resolve, class Prefetch, class Count>
-Encoded encode_with(const Program& program, const Batch& batch, const Resolve& resolve,
-                    const Prefetch& prefetch, const Count& count) {
+//   prefetch(fingerprint), resolve(fingerprint, template, position) -> id, count(id, uses)
+template <class Prefetch, class Resolve, class Count>
+Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& prefetch,
+                    const Resolve& resolve, const Count& count) {
     const int64_t N = static_cast<int64_t>(batch.offsets.size()) - 1, T = batch.offsets.back();
-    const std::size_t most = static_cast<std::size_t>(T) * program.templates.size();
+    const std::size_t n_templates = program.templates.size();
+    const std::size_t most = static_cast<std::size_t>(T) * n_templates;
     Encoded out;  // memory that is never touched is never used, so `most` costs little
     out.indptr = std::make_unique_for_overwrite<int64_t[]>(static_cast<std::size_t>(T) + 1);
     out.ids = std::make_unique_for_overwrite<int32_t[]>(most);
     if (program.numeric > 0) out.values = std::make_unique_for_overwrite<float[]>(most);
 
-    // What local templates give, [words, local templates of the column]
-    std::vector<std::vector<int32_t>> known(program.columns);
+    // Where the known of a local template begin: word w has known[w * stride].
+    struct Local {
+        const int32_t* tokens;
+        int32_t offset;
+        Known* known;
+        std::size_t stride;
+    };
+    std::vector<std::vector<Known>> known(program.columns);  // [words, local templates]
+    std::vector<Local> locals(n_templates);
     for (std::size_t c = 0; c < program.columns; c++) {
-        known[c].assign(batch.columns[c].words.all.size() * program.local[c].size(), kUnknown);
+        const std::size_t stride = program.local[c].size();
+        known[c].resize(batch.columns[c].words.all.size() * stride);
+        for (std::size_t slot = 0; slot < stride; slot++) {
+            const uint32_t k = program.local[c][slot];
+            locals[k] = {batch.columns[c].tokens.data(), program.templates[k].offset,
+                         known[c].data() + slot, stride};
+        }
     }
     struct Pending {
+        uint64_t fingerprint;
         int64_t at;  // in ids
         int64_t position;
-        uint64_t fingerprint;
-        int32_t* known;  // where to keep the answer, or null
+        Known* known;  // where to keep the answer, or null
         const Template* one;
     };
-    std::vector<Pending> pending;
-    int64_t end = 0;    // of all ids so far
-    int64_t begin = 0;  // of the ids of this block
-    int64_t done = 0;   // tokens whose ids are final
-    std::vector<int64_t> counts;
+    std::vector<Pending> pending(kBlock * n_templates);
+    std::array<int64_t, kBlock> ends;  // of the ids of each token of the block
+    std::size_t n_pending = 0;
+    int64_t begin = 0, end = 0;  // of the ids of the block
+    int64_t first = 0;           // token of the block
+    int64_t n_tokens = 0;        // of the block
 
     const auto finish_block = [&] {
-        for (const Pending& one : pending) {
+        bool all_found = true;
+        for (std::size_t p = 0; p < n_pending; p++) {
+            const Pending& one = pending[p];
             const int32_t id = resolve(one.fingerprint, *one.one, one.position);
             out.ids[one.at] = id;
-            if (one.known) *one.known = id;
+            all_found &= id != kAbsent;
+            if (one.known) one.known->id = id;
         }
-        pending.clear();
+        n_pending = 0;
         int64_t to = begin, from = begin;
-        for (const int64_t n : counts) {
-            out.indptr[done++] = to;
-            for (int64_t i = 0; i < n; i++, from++) {
-                const int32_t id = out.ids[from];
-                if (id == kAbsent) continue;
-                out.ids[to] = id;
+        for (int64_t i = 0; i < n_tokens; i++) {
+            out.indptr[first + i] = to;
+            if (all_found) {
+                to = from = ends[i];
+                continue;
+            }
+            for (; from < ends[i]; from++) {  // close the gaps
+                if (out.ids[from] == kAbsent) continue;
+                out.ids[to] = out.ids[from];
                 if (out.values) out.values[to] = out.values[from];
                 to++;
             }
         }
-        counts.clear();
+        first += n_tokens;
+        n_tokens = 0;
         begin = end = to;
     };
 
     for (int64_t n = 0; n < N; n++) {
-        const int64_t first = batch.offsets[n], T_n = batch.offsets[n + 1] - first;
-        int64_t position = padded(program, batch, n);
-        for (int64_t t = 0; t < T_n; t++, position++) {
-            const int64_t before = end;
-            for (const Template& one : program.templates) {
+        const int64_t T_n = batch.offsets[n + 1] - batch.offsets[n];
+        const int64_t start = padded(program, batch, n);
+        for (int64_t t = 0; t < T_n; t++) {
+            const int64_t position = start + t;
+            for (std::size_t k = 0; k < n_templates; k++) {
+                const Template& one = program.templates[k];
                 int32_t id = kUnknown;
-                int32_t* keep = nullptr;
-                uint64_t h;
+                Known* keep = nullptr;
                 if (one.local) {
-                    const auto c = static_cast<std::size_t>(one.column);
-                    const Column& column = batch.columns[c];
+                    const Local& local = locals[k];
                     const auto word =
-                        static_cast<std::size_t>(column.tokens[position + one.offset]);
-                    keep = known[c].data() + word * program.local[c].size() + one.slot;
-                    id = *keep;
-                    if (id == kNothing) continue;
-                    if (id == kUnknown) {
-                        h = fingerprint_of(program,
-                                           column.hashes.data() + word * program.of[c].size(), one);
-                        if (h == kNone) *keep = kNothing;
-                    }
-                } else {
-                    h = fingerprint_at(program, batch, one, position);
+                        static_cast<std::size_t>(local.tokens[position + local.offset]);
+                    keep = local.known + word * local.stride;
+                    id = keep->id;
+                    if (id == kNothing || id == kAbsent) continue;
+                    keep->uses++;
                 }
                 if (id == kUnknown) {
-                    if (h == kNone) continue;
+                    const uint64_t h = fingerprint_at(batch, one, position);
+                    if (h == kNone) {
+                        if (keep) keep->id = kNothing;
+                        continue;
+                    }
                     prefetch(h);
-                    pending.push_back({end, position, h, keep, &one});
-                } else if (id >= 0) {
-                    count(id);
+                    if (keep) keep->uses--;  // resolve() counts this one
+                    pending[n_pending++] = {h, end, position, keep, &one};
                 }
                 if (out.values) {
                     out.values[end] =
-                        one.numeric < 0 ? 1.0f
-                                        : static_cast<float>(batch.numeric[one.numeric][first + t]);
+                        one.numeric < 0
+                            ? 1.0f
+                            : static_cast<float>(batch.numeric[one.numeric][batch.offsets[n] + t]);
                 }
                 out.ids[end++] = id;
             }
-            counts.push_back(end - before);
-            if (static_cast<int64_t>(counts.size()) == kBlock) finish_block();
+            ends[n_tokens++] = end;
+            if (n_tokens == kBlock) finish_block();
         }
     }
     finish_block();
     out.indptr[T] = end;
+    for (const std::vector<Known>& column : known) {
+        for (const Known& one : column) {
+            if (one.uses > 0 && one.id >= 0) count(one.id, one.uses);
+        }
+    }
     return out;
 }
 
@@ -219,18 +262,19 @@ Encoded encode_with(const Program& program, const Batch& batch, const Resolve& r
 
 Encoded encode(const Program& program, const Batch& batch, const Table& table) {
     return encode_with(
-        program, batch, [&](uint64_t h, const Template&, int64_t) { return table.find(h); },
-        [&](uint64_t h) { table.prefetch(h); }, [](int32_t) {});
+        program, batch, [&](uint64_t h) { table.prefetch(h); },
+        [&](uint64_t h, const Template&, int64_t) { return table.find(h); },
+        [](int32_t, int32_t) {});
 }
 
 Encoded encode(const Program& program, const Batch& batch, Index& index) {
     return encode_with(
-        program, batch,
+        program, batch, [&](uint64_t h) { index.table().prefetch(h); },
         [&](uint64_t h, const Template& one, int64_t position) {
             return index.add(
                 h, [&](std::string& out) { append_name(program, batch, one, position, out); });
         },
-        [&](uint64_t h) { index.table().prefetch(h); }, [&](int32_t id) { index.count(id); });
+        [&](int32_t id, int32_t uses) { index.count(id, uses); });
 }
 
 }  // namespace tagloom

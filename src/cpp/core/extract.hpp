@@ -27,6 +27,10 @@ constexpr int32_t kFarthest = 1000;  // offset or column; sentences are padded b
 struct Factor {
     uint32_t atom;
     int32_t offset;
+
+    // Derived by Program.
+    uint32_t column = 0, place = 0;  // of the atom, and which it is of that column
+    uint64_t then = kEmpty;          // hash_part of the literal that follows
 };
 
 struct Template {
@@ -35,8 +39,7 @@ struct Template {
     int32_t numeric = -1;  // column of its values; -1: the value is 1
 
     // Derived by Program.
-    uint64_t start = 0;          // the fingerprint of lit_0
-    std::vector<uint64_t> then;  // [factors] hash_part of lit_1 ...
+    uint64_t start = 0;  // the fingerprint of lit_0
     bool local = true;
     int32_t column = 0, offset = 0;  // of a local template
     uint32_t slot = 0;               // which of the local templates of its column
@@ -51,7 +54,6 @@ struct Program {
     std::size_t columns = 1, numeric = 0;      // how many a batch must have
     int32_t pad = 0;                           // the largest distance of an offset
     std::vector<std::vector<uint32_t>> of;     // [columns] atoms of each column
-    std::vector<uint32_t> place;               // [atoms] where in `of`
     std::vector<std::vector<uint32_t>> local;  // [columns] local templates of each column, by slot
 
     // Derives what is to derive. Throws std::invalid_argument for parts that do not fit.
@@ -64,7 +66,7 @@ struct Column {
 
     Words words;
     std::vector<int32_t> tokens;   // word numbers, each sentence with `pad` more on both sides
-    std::vector<uint64_t> hashes;  // [words, atoms of the column] filled by featurise()
+    std::vector<uint64_t> hashes;  // [atoms of the column, words] filled by featurise()
 };
 
 struct Batch {
@@ -77,36 +79,37 @@ struct Batch {
 // nearest first, pad .. 2*pad-1 after it.
 void add_boundaries(const Program& program, Column& column);
 
-// Hashes the atoms of the words [first, last) of a column.
+// Makes room for the hashes of all words, then hashes the atoms of the words [first, last).
+void prepare_hashes(const Program& program, Batch& batch);
 void featurise(const Program& program, std::size_t c, Column& column, std::size_t first,
                std::size_t last);
-void featurise(const Program& program, Batch& batch);  // all words of all columns
+void featurise(const Program& program, Batch& batch);  // both, for all words of all columns
 
 // Folds the values of a template's factors into a fingerprint; kNone if one has no value.
 // hash_of(factor) -> kNone, kEmpty or a hash.
 template <class HashOf>
 uint64_t fingerprint(const Template& one, const HashOf& hash_of) {
-    uint64_t h = one.start;
-    for (std::size_t i = 0; i < one.factors.size(); i++) {
-        const uint64_t value = hash_of(one.factors[i]);
-        if (value == kNone) return kNone;
-        h = mix(mix(h, value), one.then[i]);
+    uint64_t h = one.start, some = ~uint64_t{0};  // all ones until a factor has no value
+    for (const Factor& factor : one.factors) {
+        const uint64_t value = hash_of(factor);
+        some &= -uint64_t{value != kNone};
+        h = mix(h, value);
+        if (factor.then != kEmpty) h = mix(h, factor.then);
     }
-    return Table::key(h);
+    return Table::key(h) & some;
 }
 // ... at a padded position, and of a local template at a word.
-inline uint64_t fingerprint_at(const Program& program, const Batch& batch, const Template& one,
-                               int64_t position) {
+inline uint64_t fingerprint_at(const Batch& batch, const Template& one, int64_t position) {
     return fingerprint(one, [&](const Factor& factor) {
-        const auto c = static_cast<std::size_t>(program.atoms[factor.atom].column);
-        const Column& column = batch.columns[c];
+        const Column& column = batch.columns[factor.column];
         const auto word = static_cast<std::size_t>(column.tokens[position + factor.offset]);
-        return column.hashes[word * program.of[c].size() + program.place[factor.atom]];
+        return column.hashes[factor.place * column.words.all.size() + word];
     });
 }
-inline uint64_t fingerprint_of(const Program& program, const uint64_t* hashes,
-                               const Template& one) {
-    return fingerprint(one, [&](const Factor& f) { return hashes[program.place[f.atom]]; });
+inline uint64_t fingerprint_of(const Column& column, std::size_t word, const Template& one) {
+    return fingerprint(one, [&](const Factor& factor) {
+        return column.hashes[factor.place * column.words.all.size() + word];
+    });
 }
 
 // Where token 0 of sentence n lies in the padded `tokens` of a column.

@@ -61,7 +61,11 @@ inline uint64_t hash64(std::string_view s) {
 
 // Folds one more part, given by its hash, into a fingerprint. kEmpty leaves it as it is.
 constexpr uint64_t kSeed = kEuler;
-inline uint64_t mix(uint64_t h, uint64_t part) { return part == kEmpty ? h : scramble(h ^ part); }
+inline uint64_t mix(uint64_t h, uint64_t part) {
+    // Without a branch: whether a flag holds is what a processor cannot guess.
+    const uint64_t mixed = scramble(h ^ part), empty = -uint64_t{part == kEmpty};
+    return mixed ^ ((mixed ^ h) & empty);
+}
 
 // The hash of a part that may be empty.
 inline uint64_t hash_part(std::string_view s) { return s.empty() ? kEmpty : hash64(s); }

@@ -51,7 +51,7 @@ std::vector<uint64_t> Index::keys() const {
 
 void Index::rebuild(std::size_t capacity) {
     auto fresh = std::make_shared<Slots>(
-        Slots{std::vector<uint64_t>(capacity), std::vector<uint32_t>(capacity)});
+        Slots{PagedVector<uint64_t>(capacity), PagedVector<uint32_t>(capacity)});
     const uint64_t mask = capacity - 1;
     if (table_.keys) {
         for (uint64_t old = 0; old <= table_.mask; old++) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/hash.hpp"
+#include "core/pages.hpp"
 
 namespace tagloom {
 
@@ -31,20 +32,22 @@ struct Table {
     // The fingerprint 0 would look like an empty slot.
     static uint64_t key(uint64_t fingerprint) { return fingerprint ? fingerprint : 1; }
 
-    // The number of an attribute, -1 if it has none.
-    int32_t find(uint64_t fingerprint) const {
+    // Where an attribute is, -1 if it is not here.
+    int64_t slot(uint64_t fingerprint) const {
         const uint64_t wanted = key(fingerprint);
         for (uint64_t slot = wanted & mask;; slot = (slot + 1) & mask) {
-            if (keys[slot] == wanted) return static_cast<int32_t>(ids[slot]);
+            if (keys[slot] == wanted) return static_cast<int64_t>(slot);
             if (keys[slot] == 0) return -1;
         }
     }
-
-    // Asks memory for the slot that find() will read, some 50 ns ahead of it.
-    void prefetch(uint64_t fingerprint) const {
-        __builtin_prefetch(keys + (fingerprint & mask));
-        __builtin_prefetch(ids + (fingerprint & mask));
+    // The number of an attribute, -1 if it has none.
+    int32_t find(uint64_t fingerprint) const {
+        const int64_t found = slot(fingerprint);
+        return found < 0 ? -1 : static_cast<int32_t>(ids[found]);
     }
+
+    // Asks memory for the slot that slot() will read, some 50 ns ahead of it.
+    void prefetch(uint64_t fingerprint) const { __builtin_prefetch(keys + (fingerprint & mask)); }
 };
 
 class Index {
@@ -52,8 +55,8 @@ class Index {
     static constexpr std::size_t max_size = 0x7fffffff;  // ids are also held as int32
 
     Index();
-    // The attributes with these fingerprints, numbered as they come; it cannot grow, for it knows no
-    // names. std::invalid_argument for a key that is 0 or comes twice, as in a damaged file.
+    // The attributes with these fingerprints, numbered as they come; it cannot grow, for it knows
+    // no names. std::invalid_argument for a key that is 0 or comes twice, as in a damaged file.
     explicit Index(const std::vector<uint64_t>& keys);
     // The same with names, so that it can grow: blob[offsets[i], offsets[i + 1]) is that of id i.
     Index(const std::vector<uint64_t>& keys, std::string blob, std::vector<int64_t> offsets);
@@ -89,8 +92,8 @@ class Index {
         counts_.push_back(1);
         return static_cast<int32_t>(id);
     }
-    // Counts one more occurrence of an id that add() returned.
-    void count(int32_t id) { counts_[static_cast<std::size_t>(id)]++; }
+    // Counts more occurrences of an id that add() returned.
+    void count(int32_t id, int64_t more) { counts_[static_cast<std::size_t>(id)] += more; }
 
     // Call before the first add() and after handing out table(): finds out whether the arrays are
     // held by others too.
@@ -101,8 +104,8 @@ class Index {
 
   private:
     struct Slots {
-        std::vector<uint64_t> keys;
-        std::vector<uint32_t> ids;
+        PagedVector<uint64_t> keys;
+        PagedVector<uint32_t> ids;
     };
     void rebuild(std::size_t capacity);
     uint64_t make_room(uint64_t wanted);  // -> an empty slot for `wanted`

@@ -1,11 +1,16 @@
 // From sentences to scores: out[t, k] = sum over the attributes a of token t of value * weight(a,
-// k). The rows of weights are sparse or dense, in one layout:
+// k). The rows of weights come as arrays in one layout, sparse or dense:
 //
 //   row_ptr [A + 1]   the weights of attribute a are row_ptr[a] : row_ptr[a + 1]
 //   cols    [W]       which output each weight is for, below K; 16 or 32 bits
 //   weights [W]       a row of K weights is dense: its cols are 0 .. K-1 in order
 //
 // K is Y for scores of labels (emit), Y * Y for scores of moves (edge, y_prev * Y + y).
+//
+// Scoring waits for memory more than it computes. Read as they come, the arrays of an index and of
+// its rows cost five cache lines for each attribute (key, id, row_ptr, cols, weights), so both are
+// copied into a layout that costs two: the slot of a fingerprint tells where its row is, and a row
+// lies in one piece.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +20,66 @@
 
 #include "core/extract.hpp"
 #include "core/index.hpp"
+#include "core/pages.hpp"
 
 namespace tagloom {
 
+// Rows of weights as they come.
 template <class Col>
-struct Rows {
+struct RowArrays {
     const int64_t* row_ptr = nullptr;
     const Col* cols = nullptr;
     const float* weights = nullptr;
     int64_t A = 0, W = 0, K = 0;
 
-    // Why these arrays cannot be rows, empty if they can: nothing is read out of bounds after it.
+    // Why these arrays cannot be rows, empty if they can.
     std::string fault() const;
+};
+
+// One row: n weights from data[begin] on, then, unless n is K, their n cols of 16 bits (32 where K
+// needs them).
+struct Row {
+    uint32_t begin = 0, n = 0;  // begin counts units of 4 bytes
+};
+
+struct Rows {
+    int64_t K = 0;
+    std::vector<Row> by_id;  // [A]
+    PagedVector<std::byte> data;
+
+    Rows() = default;
+    template <class Col>
+    explicit Rows(const RowArrays<Col>& arrays);  // which have no fault()
+
+    bool is_wide() const { return K > 65536; }  // cols of 32 bits
+};
+
+// Fingerprint -> row. At most half full, where a table that is stored may be fuller: then an absent
+// pair of words, the most common case, costs one or two slots instead of five.
+class RowTable {
+  public:
+    RowTable() = default;
+    RowTable(const Table& table, const std::vector<Row>& by_id);  // [table.size]
+
+    void prefetch(uint64_t fingerprint) const {
+        __builtin_prefetch(slots_.data() + (fingerprint & mask_));
+    }
+    // The row of an attribute; an empty one if it is not here.
+    Row find(uint64_t fingerprint) const {
+        const uint64_t wanted = Table::key(fingerprint);
+        for (uint64_t slot = wanted & mask_;; slot = (slot + 1) & mask_) {
+            if (slots_[slot].key == wanted) return slots_[slot].row;
+            if (slots_[slot].key == 0) return {};
+        }
+    }
+
+  private:
+    struct Slot {
+        uint64_t key = 0;
+        Row row;
+    };
+    PagedVector<Slot> slots_;
+    uint64_t mask_ = 0;
 };
 
 // What of a program can be summed by word, and what must be looked up at each token. The order in
@@ -47,13 +100,11 @@ struct Plan {
 };
 
 // out is [T, K]. Any number of threads gives the same result.
-template <class Col>
-void score(const Program& program, const Plan& plan, Batch& batch, const Table& table,
-           const Rows<Col>& rows, int64_t threads, float* out);
+void score(const Program& program, const Plan& plan, Batch& batch, const RowTable& table,
+           const Rows& rows, int64_t threads, float* out);
 
 // The same for attributes that come as ids, CSR with T rows; values is null if all are 1.
-template <class Col>
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,
-                   const Rows<Col>& rows, int64_t threads, float* out);
+                   const Rows& rows, int64_t threads, float* out);
 
 }  // namespace tagloom

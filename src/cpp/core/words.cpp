@@ -139,7 +139,8 @@ Value any_of(const Atom&, const Word& word, std::string&) {
 }
 
 // True if there is a code point and each is of one of the classes.
-template <int kClasses>
+constexpr uint8_t kAlnum = kAlpha | kDecimal | kDigit | kNumeric;
+template <uint8_t kClasses>
 Value all_of(const Atom&, const Word& word, std::string&) {
     for (std::size_t i = 0; i < word.points; i++) {
         if (!(class_at(word, i) & kClasses)) return std::nullopt;
@@ -213,33 +214,32 @@ Value python(const Atom& atom, const Word& word, std::string&) {
 }
 
 using Takes = Atom::Argument;
+// The contract of each kind; the functions above say it in full.
 const Kind kinds[] = {
-    {"value", Takes::nothing, text, false, false},    // the word itself
-    {"lower", Takes::nothing, lower, true, false},    // str.lower()
-    {"prefix", Takes::length, prefix, false, false},  // the first n code points, if it has
-    {"suffix", Takes::length, suffix, false, false},  // the last n code points, so many
-    {"listed_prefix", Takes::list, listed<false>, false, false},
-    {"listed_suffix", Takes::list, listed<true>, false, false},
-    {"shape", Takes::nothing, shape<false>, false, false},
-    {"short_shape", Takes::nothing, shape<true>, false, false},
-    {"length", Takes::nothing, length, false, false},  // number of code points
-    {"digit", Takes::nothing, any_of<kDigit>, false,
-     false},  // has a digit: any(map(str.isdigit, word))
-    {"digits", Takes::nothing, all_of<kDigit>, false, false},     // str.isdigit()
-    {"decimal", Takes::nothing, all_of<kDecimal>, false, false},  // str.isdecimal()
-    {"numeric", Takes::nothing, all_of<kNumeric>, false, false},  // str.isnumeric()
-    {"alpha", Takes::nothing, all_of<kAlpha>, false, false},      // str.isalpha()
-    {"alnum", Takes::nothing, all_of<kAlpha | kDecimal | kDigit | kNumeric>, false,
-     false},                                                                      // str.isalnum()
-    {"ascii", Takes::nothing, ascii, false, false},                               // str.isascii()
-    {"upper", Takes::nothing, all_cased<kUpper, kLower | kTitle>, false, false},  // str.isupper()
-    {"lowercase", Takes::nothing, all_cased<kLower, kUpper | kTitle>, false,
-     false},                                                             // str.islower()
-    {"title", Takes::nothing, title, false, false},                      // str.istitle()
+    {"value", Takes::nothing, text},                // the word itself
+    {"lower", Takes::nothing, lower, true},         // str.lower()
+    {"prefix", Takes::length, prefix},              // the first n code points of n or more
+    {"suffix", Takes::length, suffix},              // the last n code points of n or more
+    {"listed_prefix", Takes::list, listed<false>},  // the longest listed prefix, if there is one
+    {"listed_suffix", Takes::list, listed<true>},   // the longest listed suffix
+    {"shape", Takes::nothing, shape<false>},        // Xxxx-dd
+    {"short_shape", Takes::nothing, shape<true>},   // Xx-d
+    {"length", Takes::nothing, length},             // number of code points
+    // Flags: the empty string where it holds, else no value.
+    {"digit", Takes::nothing, any_of<kDigit>},      // has a digit: any(map(str.isdigit, word))
+    {"digits", Takes::nothing, all_of<kDigit>},     // str.isdigit()
+    {"decimal", Takes::nothing, all_of<kDecimal>},  // str.isdecimal()
+    {"numeric", Takes::nothing, all_of<kNumeric>},  // str.isnumeric()
+    {"alpha", Takes::nothing, all_of<kAlpha>},      // str.isalpha()
+    {"alnum", Takes::nothing, all_of<kAlnum>},      // str.isalnum()
+    {"ascii", Takes::nothing, ascii},               // str.isascii()
+    {"upper", Takes::nothing, all_cased<kUpper, kLower | kTitle>},       // str.isupper()
+    {"lowercase", Takes::nothing, all_cased<kLower, kUpper | kTitle>},   // str.islower()
+    {"title", Takes::nothing, title},                                    // str.istitle()
     {"punctuation", Takes::nothing, all_of<kPunctuation>, false, true},  // all of category P* or S*
-    {"hyphen", Takes::nothing, hyphen, false, false},
-    {"date", Takes::nothing, date, false, false},
-    {"python", Takes::function, python, false, false},  // a function str -> str | None
+    {"hyphen", Takes::nothing, hyphen},
+    {"date", Takes::nothing, date},
+    {"python", Takes::function, python},  // a function str -> str | None
 };
 
 }  // namespace

@@ -143,7 +143,7 @@ struct Kind {
     std::string_view name;
     Atom::Argument argument;
     Atom::Function function;
-    bool needs_lowered, needs_punctuation;
+    bool needs_lowered = false, needs_punctuation = false;
 };
 const Kind* find_kind(std::string_view name);  // null: there is none
 std::string kind_names();                      // all, for a message
