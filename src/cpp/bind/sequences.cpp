@@ -163,10 +163,8 @@ class ColumnScanner {
         const bool append = column >= rules.n_columns;
         rules.label = append ? rules.n_columns - 1 : column;
         rules.label_tail = -1;
-        const Scan scan = [&] {
-            nb::gil_scoped_release release;
-            return scan_columns(text, rules, true, true);
-        }();
+        // One sentence is done sooner than the lock is given and taken again.
+        const Scan scan = scan_columns(text, rules, true, true);
         if (scan.fault != Fault::none || !holds(text, scan, tokens, columns)) return nb::none();
         if (values.is_none()) return data;
         if (column < 0) throw nb::value_error("put: column must not be negative");

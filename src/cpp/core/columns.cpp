@@ -133,6 +133,7 @@ std::size_t first_bad_byte(std::string_view text) {
 Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
                   bool allow_empty_label) {
     Scan scan;
+    scan.rows.reserve(text.size() / 16 + 1);
     std::size_t block_begin = 0, block_line = 0, block_first = 0;
     std::size_t line = 0;
 

@@ -70,6 +70,7 @@ class ColumnLayout:
     labelled: bool = True
     tail: bytes = b""  # what follows the last sentence, once it is read
     first_row: str = ""  # where the number of columns was seen, for messages
+    base: ColumnLayout | None = None  # the layout that this one is made from, if it extends that
     _scanners: dict[int, ColumnScanner] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -96,7 +97,7 @@ class ColumnLayout:
         return self._scanners[n_columns]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_scanners": {}}  # native, and made again when needed
+        return {**self.__dict__, "_scanners": {}, "base": None}  # made again when needed
 
     @property
     def label_name(self) -> str | None:
@@ -258,7 +259,7 @@ class ColumnLayout:
 
     def _extends(self, own: ColumnLayout) -> bool:
         """Whether this layout has the columns of the sentence's own one, and perhaps more."""
-        return (
+        return self.base is own or (
             self.format == own.format
             and self.sep == own.sep
             and self.token == own.token
@@ -267,18 +268,19 @@ class ColumnLayout:
 
     def _relabel(self, sentence: Sentence, own: ColumnLayout) -> bytes | None:
         """Write a sentence whose labels alone may have changed; None if it is another case."""
-        has_more = len(self.names) > len(own.names) + (self.label == len(own.names))
-        if has_more or self.label_tail >= 0:
+        n = len(own.names)
+        if len(self.names) > n + (self.label == n) or self.label_tail >= 0:
             return None
         if sentence._comments is not None and sentence._comments != own.comments(sentence._raw):
             return None
-        columns = sentence._columns
-        is_bare = sentence.labels is None and (self.label < 0 or not own.labelled)
-        return own.scanner.put(
+        columns, labels = sentence._columns, sentence.labels
+        if labels is None and self.label >= 0 and own.labelled:
+            labels = [None] * len(sentence)
+        return own._scanner(n).put(
             sentence._raw,
             sentence.tokens,
             None if columns is None else [columns.get(name, []) for name in own.names],
-            None if is_bare else sentence.labels or [None] * len(sentence),
+            labels,
             self.label,
             self.unknown,
         )

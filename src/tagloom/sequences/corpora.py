@@ -570,6 +570,7 @@ def _own_columns(mine: ColumnLayout, sentence: Sentence, options: dict[str, Any]
             raise FormatError(
                 f"the labels have no column. Choose label=, one of {', '.join(mine.names)}."
             )
+        layout.base = mine if sep == mine.sep else None
         return layout
     if not added and mine.label < 0 and sentence.labels is not None:
         added = ["label"]
@@ -584,6 +585,7 @@ def _own_columns(mine: ColumnLayout, sentence: Sentence, options: dict[str, Any]
         shown = mine.sep.join(["", *layout.names[len(mine.names) :]]).encode("utf-8")
         row = mine.head.rstrip(b"\r\n")
         layout.head = row + shown + mine.head[len(row) :]
+    layout.base = mine if sep == mine.sep else None
     return layout
 
 
