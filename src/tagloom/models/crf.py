@@ -61,7 +61,8 @@ class CRF(LinearTagger):
         otherwise 0.
     combinations : {"auto", "seen", "all"}
         Whether an attribute has weights for the labels that it was seen with, or for all labels;
-        the same for moves. "auto": seen for lbfgs, otherwise all.
+        the same for moves. "auto": seen for lbfgs, otherwise all,
+        unless that makes more than 33 million.
     boundaries : bool
         Whether the first and the last label of a sentence have weights of their own.
     constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"}

@@ -26,7 +26,7 @@ def as_sentences(X: Any) -> Sequence[Any]:
     if isinstance(X, str | bytes):
         raise SentenceError(
             f"expected a list of sentences, found the {type(X).__name__} {_cut(X)}. Split it into "
-            "tokens first: [text.split()]."
+            "tokens first: [text.split()]; or read a file: tagloom.read(path)."
         )
     if isinstance(X, Sentence):
         raise SentenceError("expected a list of sentences, found one Sentence. Pass [sentence].")

@@ -40,6 +40,9 @@ Float64 = npt.NDArray[np.float64]
 #: Runs an optimiser to its end: given the title of the progress bar and a suffix for checkpoints.
 Run: TypeAlias = Callable[[Optimiser, str, str], Outcome]
 
+# With all combinations of attributes and labels beyond this many, learning takes gigabytes.
+_MANY_WEIGHTS = 1 << 25
+
 # Tried in this order where labels fit several schemes; see labels.schemes.
 _SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
 
@@ -328,12 +331,12 @@ class LinearTagger(Tagger):
 
     def _check_parameters(self) -> None:
         check_choice("combinations", self.combinations, ("auto", "seen", "all"))
-        check_at_least("min_count", self.min_count, 1)
+        check_at_least("min_count", self.min_count, 1, whole=True)
         if self.min_weight is not None:
             check_at_least("min_weight", self.min_weight, 0)
         for name in ("max_iterations", "patience", "n_threads"):
             if getattr(self, name) is not None:
-                check_at_least(name, getattr(self, name), 1)
+                check_at_least(name, getattr(self, name), 1, whole=True)
         if self.constraints is not None:
             check_choice("constraints", self.constraints, ("auto", *_SCHEMES))
 
@@ -408,7 +411,7 @@ class LinearTagger(Tagger):
             0 if encoded.edge_indptr is None else data.edge_index.size,
             data.gold,
             len(data.names),
-            self.combinations == "all" or (self.combinations == "auto" and self.is_online),
+            self._takes_all(data.index.size * len(data.names)),
             self.boundaries,
             data.weight,
             True,
@@ -423,6 +426,12 @@ class LinearTagger(Tagger):
             free[layout.moves_at :] = False
         problem.set_mask(free)
         return problem
+
+    def _takes_all(self, n_weights: int) -> bool:
+        """Whether attributes get weights for all labels, which would make so many."""
+        if self.combinations == "auto":
+            return self.is_online and n_weights <= _MANY_WEIGHTS
+        return self.combinations == "all"
 
     def _dev_score(
         self, dev: Any, data: TrainingData, problem: _native.Problem
@@ -749,11 +758,9 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         )
 
 
-def check_at_least(name: str, value: Any, least: float) -> None:
-    """Raise ParameterError unless a parameter is a number that is large enough."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.number)
-        or not value >= least
-    ):
-        raise ParameterError(f"{name} must be a number of at least {least}; got {value!r}.")
+def check_at_least(name: str, value: Any, least: float, *, whole: bool = False) -> None:
+    """Raise ParameterError unless a parameter is a number, or a whole one, that is large enough."""
+    kinds = (int, np.integer) if whole else (int, float, np.number)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
+        what = "a whole number" if whole else "a number"
+        raise ParameterError(f"{name} must be {what} of at least {least}; got {value!r}.")
