@@ -22,7 +22,7 @@ def test_inspect_shows_what_a_model_is_and_has_learnt(run, model):
     assert re.search(r"^labels +17: ADJ ADP", out, re.MULTILINE)
     assert "learnt from 495 sentences, 7,266 tokens, labels of 'upos'" in out
     assert re.search(r"^training +\d+ iterations, loss [\d.]+, dev 0\.9\d+", out, re.MULTILINE)
-    (verb,) = re.findall(r"^VERB((?: +[\d.]+  \S+\n){5})", out, re.MULTILINE)
+    (verb,) = re.findall(r"^VERB((?: +[\d.]+  \S.*\n){5})", out, re.MULTILINE)
     weights = [float(line.split()[0]) for line in verb.splitlines()]
     assert weights == sorted(weights, reverse=True)
     table = out[out.index("from ↓ to →") :].splitlines()
@@ -51,7 +51,7 @@ def test_inspect_by_pattern_and_label(run, model, is_mistake):
     done = run("inspect", model, "--pattern", "suffix*", "--label", "VERB", "--top", "3")
     tagger = tl.load(model)
     best = tagger.feature_weights("suffix*", label="VERB", n=3)
-    assert [line.split() for line in done.stdout.splitlines()] == [
+    assert [line.split(maxsplit=2) for line in done.stdout.splitlines()] == [
         ["VERB", f"{w.weight:.3f}", w.attribute] for w in best
     ]
     value = json.loads(run("inspect", model, "--pattern", "suffix*", "--json").stdout)
