@@ -74,12 +74,23 @@ def test_stub_of_the_native_module_is_what_the_generator_writes():
 
 def test_importing_stays_light():
     """NumPy and our own modules: nothing that the command line or an extra needs."""
-    code = "import sys, tagloom; print(*sys.modules)"
+    code = (
+        "import sys, tagloom; [getattr(tagloom, n) for n in tagloom.__all__]; print(*sys.modules)"
+    )
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     heavy = {"click", "rich", "torch", "sklearn", "scipy", "pandas", "hypothesis", "zstandard"}
     assert not heavy & set(modules)
+
+
+def test_importing_loads_nothing_before_it_is_used():
+    code = "import tagloom; tagloom.nothing"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "module 'tagloom' has no attribute 'nothing'" in run.stderr
+    code = "import sys, tagloom; print('numpy' in sys.modules, 'CRF' in dir(tagloom))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True"]
 
 
 def test_version_is_told_once():

@@ -216,7 +216,9 @@ def test_parameters(make):
     assert model.set_params(min_count=3).min_count == 3
     with pytest.raises(ParameterError, match=r"has no parameter 'depth'. It has: features"):
         model.set_params(depth=2)
-    with pytest.raises(ParameterError, match="min_count must be a whole number of at least 1; got 0"):
+    with pytest.raises(
+        ParameterError, match="min_count must be a whole number of at least 1; got 0"
+    ):
         model.set_params(min_count=0).fit([["a", "b"]], [["X", "Y"]])
     assert "min_count=0" in repr(model)
     assert repr(tl.CRF()) == "CRF()"
