@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom.errors import ModelFileError
+from tagloom.errors import ModelFileError, ParameterError
 
 KINDS = {
     "lbfgs": lambda **kw: tl.CRF(features="words", algorithm="lbfgs", **kw),
@@ -114,6 +114,36 @@ def test_warm_start_goes_on(train):
     more = warm.fit([*train.tokens, ["zzz", "zzz"]], [*train.labels, ["NEW", "NOUN"]])
     assert "NEW" in more.labels_
     assert more.score(train) > cold.score(train) - 0.02
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_learning_in_parts_is_learning_once_through(train, dev, average):
+    options = {"features": "pos", "average": average, "shuffle": False, "max_iterations": 1}
+    options["labels"] = sorted(train.label_counts())
+    whole = tl.StructuredPerceptron(**options).fit(train)
+    parts = tl.StructuredPerceptron(**options)
+    for i in range(0, len(train), 50):  # each part brings new words
+        assert parts.partial_fit(train[i : i + 50]) is parts
+    np.testing.assert_array_equal(parts.trellis(dev).emit, whole.trellis(dev).emit)
+    np.testing.assert_array_equal(parts.transitions_, whole.transitions_)
+
+
+@pytest.mark.parametrize("algorithm", ["adagrad", "sgd"])
+def test_learning_in_parts_takes_in_new_labels(train, algorithm):
+    tagger = tl.CRF(features="pos", algorithm=algorithm)
+    for _ in range(3):
+        tagger.partial_fit(train[:60])
+        tagger.partial_fit(train[60:])
+    assert tagger.score(train) > 0.9
+    tagger.partial_fit([["zzz", "yyy"]] * 9, [["NEW", "NOUN"]] * 9)
+    assert "NEW" in tagger.labels_
+    assert tagger.score(train) > 0.9
+    assert tagger.predict([["zzz", "yyy"]]) == [["NEW", "NOUN"]]
+
+
+def test_learning_in_parts_needs_a_learner_that_can(train):
+    with pytest.raises(ParameterError, match="learns from all sentences at once. For partial_fit"):
+        tl.CRF(algorithm="lbfgs").partial_fit(train)
 
 
 def test_a_bar_is_shown_when_asked(train, capfd):

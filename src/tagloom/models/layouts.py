@@ -87,9 +87,14 @@ class Layout:
             parts += [new.moves_at + Y * Y + place, new.moves_at + Y * Y + Y + place]
         return np.concatenate(parts)
 
-    def carry(self, values: npt.NDArray[Any], new: Layout) -> npt.NDArray[Any]:
-        """Lay out one value per weight in the order of a new layout; new weights get 0."""
-        found = np.zeros(new.n_weights, dtype=values.dtype)
+    def carry(
+        self, values: npt.NDArray[Any], new: Layout, others: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Lay out one value per weight in the order of a new layout.
+
+        New weights get what they have in ``others``, or 0.
+        """
+        found = np.zeros(new.n_weights, values.dtype) if others is None else others.copy()
         positions = self.positions(new)
         found[positions] = values[: len(positions)]
         return found

@@ -262,9 +262,10 @@ class LinearTagger(Tagger):
         if known is not None:
             optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
             if known.state is not None:
+                fresh = optimiser.state()
                 optimiser.restore(
                     {
-                        name: known.layout.carry(array, layout)
+                        name: known.layout.carry(array, layout, fresh[name])
                         if len(array) == known.layout.n_weights
                         else array
                         for name, array in known.state.items()
