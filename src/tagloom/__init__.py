@@ -2,7 +2,7 @@
 
 from tagloom import datasets, errors, features, labels, trellis
 from tagloom.evaluation import compare, evaluate
-from tagloom.models import CRF, StructuredPerceptron, Tagger, load
+from tagloom.models import CRF, StructuredPerceptron, StructuredSVM, Tagger, load
 from tagloom.sequences import Corpus, Sentence, read, stream, write
 from tagloom.trellis import StateSpace, Trellis, semirings
 
@@ -14,6 +14,7 @@ __all__ = [
     "Sentence",
     "StateSpace",
     "StructuredPerceptron",
+    "StructuredSVM",
     "Tagger",
     "Trellis",
     "compare",
