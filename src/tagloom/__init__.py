@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tagloom import datasets, errors, features, labels, trellis
     from tagloom.evaluation import compare, evaluate
-    from tagloom.models import CRF, StructuredPerceptron, Tagger, load
+    from tagloom.models import (
+        CRF,
+        StructuredPerceptron,
+        StructuredSVM,
+        Tagger,
+        load,
+    )
     from tagloom.sequences import Corpus, Sentence, read, stream, write
     from tagloom.trellis import StateSpace, Trellis, semirings
 
@@ -17,6 +23,7 @@ __all__ = [
     "Sentence",
     "StateSpace",
     "StructuredPerceptron",
+    "StructuredSVM",
     "Tagger",
     "Trellis",
     "compare",
@@ -37,6 +44,7 @@ __all__ = [
 # line, and a program that needs one part, start in a quarter of the time.
 _MODULES = {
     "CRF": "models",
+    "StructuredSVM": "models",
     "Corpus": "sequences",
     "Sentence": "sequences",
     "StateSpace": "trellis",

@@ -194,9 +194,14 @@ class Lbfgs:
     def restore(self, state: dict[str, Any]) -> None: ...
 
 class Online:
-    """AdaGrad, SGD and the perceptron; see tagloom.training."""
+    """AdaGrad, SGD, the perceptron and the SVM; see tagloom.training."""
 
-    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float) -> None: ...
+    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def certify(self) -> tuple[float, float]:
+        """
+        Of frank-wolfe: (sum of weighted losses, sum of weighted mean costs); see the core.
+        """
 
     def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
         """

@@ -21,6 +21,10 @@ MODELS = {
         features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw
     ),
     "perceptron": lambda **kw: tl.StructuredPerceptron(features="pos", max_iterations=3, **kw),
+    "svm": lambda **kw: tl.StructuredSVM(features="pos", max_iterations=5, **kw),
+    "svm-frank-wolfe": lambda **kw: tl.StructuredSVM(
+        features="pos", algorithm="frank-wolfe", max_iterations=5, **kw
+    ),
 }
 STRANGE = [
     [],

@@ -237,8 +237,11 @@ struct OnlineOwner {  // Python holds it; the rule behind it is chosen at run ti
 Rule rule_of(const std::string& name) {
     if (name == "adagrad") return Rule::adagrad;
     if (name == "sgd") return Rule::sgd;
-    require(name == "perceptron", "the rule must be adagrad, sgd or perceptron");
-    return Rule::perceptron;
+    if (name == "perceptron") return Rule::perceptron;
+    if (name == "subgradient") return Rule::subgradient;
+    require(name == "frank-wolfe",
+            "the rule must be adagrad, sgd, perceptron, subgradient or frank-wolfe");
+    return Rule::frank_wolfe;
 }
 
 std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t> permutation) {
@@ -256,12 +259,15 @@ std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t>
 State online_state(OnlineOwner& self) {
     std::lock_guard lock(self.online->mutex);
     const OnlineState state = self.online->state();
-    const int64_t counters[2] = {state.epochs, state.averaged};
+    const int64_t counters[3] = {state.epochs, state.averaged, state.steps};
     State out;
     out["theta"] = copy_of(state.theta);
     out["squares"] = copy_of(state.squares);
     out["sums"] = copy_of(state.sums);
-    out["counters"] = copied<int64_t>(counters, 2);
+    out["counters"] = copied<int64_t>(counters, 3);
+    out["n_paths"] = copy_of(state.n_paths);
+    out["paths"] = copy_of(state.paths);
+    out["shares"] = copy_of(state.shares);
     return out;
 }
 
@@ -271,28 +277,48 @@ void online_restore(OnlineOwner& self, const State& from) {
     state.squares = taken<double>(from, "squares");
     state.sums = taken<double>(from, "sums");
     const auto counters = taken<int64_t>(from, "counters");
-    require(counters.size() == 2, "the state is of another optimiser");
+    require(counters.size() == 3, "the state is of another optimiser");
     state.epochs = counters[0];
     state.averaged = counters[1];
+    state.steps = counters[2];
+    state.n_paths = taken<int64_t>(from, "n_paths");
+    state.paths = taken<int32_t>(from, "paths");
+    state.shares = taken<double>(from, "shares");
     std::lock_guard lock(self.online->mutex);
     self.online->restore(state);
 }
 
 void bind_online(nb::module_& m) {
-    nb::class_<OnlineOwner>(m, "Online", "AdaGrad, SGD and the perceptron; see tagloom.training.")
+    nb::class_<OnlineOwner>(m, "Online",
+                            "AdaGrad, SGD, the perceptron and the SVM; see tagloom.training.")
         .def(
             "__init__",
             [](OnlineOwner* self, const Problem& problem, const std::string& rule, double l2,
-               double eta, double decay, bool average, int64_t average_from, double first_square) {
+               double eta, double decay, bool average, int64_t average_from, double first_square,
+               double C, Maybe<const double> cost) {
                 require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 && first_square > 0,
                         "l2, eta, decay and average_from start at 0, first_square above");
-                OnlineOptions options{rule_of(rule), l2,           eta,         decay,
-                                      average,       average_from, first_square};
+                OnlineOptions options{rule_of(rule), l2,           eta, decay, average,
+                                      average_from,  first_square, C,   {}};
+                if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe) {
+                    require(C > 0 && cost && int64_t(cost->size()) == problem.Y * problem.Y,
+                            "the SVM needs C above 0 and cost [Y * Y]");
+                    options.cost.assign(cost->data(), cost->data() + cost->size());
+                }
                 new (self) OnlineOwner{Online::make(problem, options), problem.N};
             },
             nb::arg("problem"), nb::arg("rule"), nb::arg("l2"), nb::arg("eta"), nb::arg("decay"),
             nb::arg("average"), nb::arg("average_from"), nb::arg("first_square"),
-            nb::keep_alive<1, 2>())
+            nb::arg("C") = 1.0, nb::arg("cost").none() = nb::none(), nb::keep_alive<1, 2>())
+        .def(
+            "certify",
+            [](OnlineOwner& self) {
+                nb::gil_scoped_release release;
+                std::lock_guard lock(self.online->mutex);
+                const Certificate found = self.online->certify();
+                return std::make_tuple(found.loss, found.cost);
+            },
+            "Of frank-wolfe: (sum of weighted losses, sum of weighted mean costs); see the core.")
         .def("epoch", online_epoch, nb::arg("permutation"),
              "One pass over the sentences: (sum of losses, sentences with a mistake).")
         .def("theta",

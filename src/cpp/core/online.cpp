@@ -12,6 +12,7 @@ namespace tagloom {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoShare = 1e-12;  // a share of a mixture that is zero but for rounding
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -176,7 +177,7 @@ class OnlineOf final : public Online {
           chain(problem.Y) {
         weights.assign(W + kRowSlack, In(0));
         tail.assign(tail_size + kRowSlack, 0.0);
-        if (options.rule != Rule::perceptron) {
+        if (is_smooth()) {
             squares.resize(W + kRowSlack);
             tail_squares.resize(tail_size + kRowSlack);
             last.resize(W + kRowSlack);
@@ -192,6 +193,11 @@ class OnlineOf final : public Online {
         place.resize(problem.N);
         for (int64_t i = 0; i < problem.N; ++i) place[problem.order[i]] = i;
         horizon.resize(problem.N + 1);
+        if (options.rule == Rule::frank_wolfe) {
+            mixtures.resize(problem.N);
+            difference.resize(problem.n_weights());
+            stamp.resize(problem.n_weights());
+        }
     }
 
     Epoch epoch(const int64_t* permutation) override {
@@ -209,6 +215,7 @@ class OnlineOf final : public Online {
         for (int64_t i = 0; i < N; ++i) {
             now = i;
             learn(place[permutation[i]], result);
+            ++steps;
             if (averaging) ++averaged;
         }
         catch_up();
@@ -220,7 +227,33 @@ class OnlineOf final : public Online {
         std::vector<double> theta = current();
         if (averaged > 0)
             for (size_t j = 0; j < theta.size(); ++j) theta[j] -= sums[j] / double(averaged);
+        if (options.rule == Rule::subgradient && steps > 0) {
+            // With averaging, the k-th weights count k times: sum_k k * theta_k / sum_k k.
+            const double k = averaged > 0 ? double(2 * steps - averaged + 1) / 2 : double(steps);
+            for (double& weight : theta) weight *= options.C * double(problem.N) / k;
+        }
         return theta;
+    }
+
+    Certificate certify() override {
+        if (options.rule != Rule::frank_wolfe)
+            throw std::invalid_argument("only frank-wolfe knows its duality gap");
+        Certificate result;
+        for (int64_t i = 0; i < problem.N; ++i) {
+            const int64_t first = problem.starts[i], T = problem.starts[i + 1] - first;
+            if (T == 0) continue;
+            const double weight = problem.weight[i];
+            const int32_t* gold = problem.gold.data() + first;
+            score(first, T);
+            add_costs(gold, T, 1);
+            result.loss += weight * worst(gold, T);
+            const Mixture& mixture = mixtures[i];
+            for (size_t p = 0; p < mixture.shares.size(); ++p)
+                for (int64_t t = 0; t < T; ++t)
+                    result.cost += weight * mixture.shares[p] *
+                                   options.cost[gold[t] * problem.Y + mixture.paths[p * T + t]];
+        }
+        return result;
     }
 
     OnlineState state() const override {
@@ -236,6 +269,12 @@ class OnlineOf final : public Online {
         if (!sums.empty()) out.sums.resize(problem.n_weights());
         out.epochs = epochs;
         out.averaged = averaged;
+        out.steps = steps;
+        for (const Mixture& mixture : mixtures) {
+            out.n_paths.push_back(static_cast<int64_t>(mixture.shares.size()));
+            out.paths.insert(out.paths.end(), mixture.paths.begin(), mixture.paths.end());
+            out.shares.insert(out.shares.end(), mixture.shares.begin(), mixture.shares.end());
+        }
         return out;
     }
 
@@ -243,7 +282,7 @@ class OnlineOf final : public Online {
         const size_t n = problem.n_weights();
         if (from.theta.size() != n || from.squares.size() != (squares.empty() ? 0 : n) ||
             from.sums.size() != (sums.empty() ? 0 : n) || from.epochs < 0 || from.averaged < 0 ||
-            (from.averaged > 0 && sums.empty()))
+            (from.averaged > 0 && sums.empty()) || from.steps < from.averaged || !fits(from))
             throw std::invalid_argument(
                 "the state is of another problem, or of an optimiser with other options");
         for (int64_t j = 0; j < W; ++j)
@@ -257,9 +296,42 @@ class OnlineOf final : public Online {
         std::copy(from.sums.begin(), from.sums.end(), sums.begin());
         epochs = from.epochs;
         averaged = from.averaged;
+        steps = from.steps;
+        size_t path = 0, share = 0;
+        for (size_t i = 0; i < mixtures.size(); ++i) {
+            const size_t n_shares = from.n_paths[i],
+                         length = n_shares * (problem.starts[i + 1] - problem.starts[i]);
+            mixtures[i].paths.assign(from.paths.begin() + path, from.paths.begin() + path + length);
+            mixtures[i].shares.assign(from.shares.begin() + share,
+                                      from.shares.begin() + share + n_shares);
+            path += length;
+            share += n_shares;
+        }
     }
 
   private:
+    // The wrong paths that a block of the dual puts weight on; see OnlineState.
+    struct Mixture {
+        std::vector<int32_t> paths;  // [n, T]
+        std::vector<double> shares;  // [n], above 0; they sum to at most 1
+    };
+
+    bool is_smooth() const { return options.rule == Rule::adagrad || options.rule == Rule::sgd; }
+
+    bool fits(const OnlineState& from) const {
+        if (from.n_paths.size() != mixtures.size()) return false;
+        const int64_t all_paths = from.paths.size(), all_shares = from.shares.size();
+        int64_t paths = 0, shares = 0;
+        for (size_t i = 0; i < mixtures.size(); ++i) {
+            if (from.n_paths[i] < 0 || from.n_paths[i] > all_shares - shares) return false;
+            shares += from.n_paths[i];
+            paths += from.n_paths[i] * (problem.starts[i + 1] - problem.starts[i]);
+        }
+        return paths == all_paths && shares == all_shares &&
+               std::all_of(from.paths.begin(), from.paths.end(),
+                           [&](int32_t y) { return y >= 0 && y < problem.Y; });
+    }
+
     std::vector<double> current() const {
         std::vector<double> theta(weights.begin(), weights.begin() + W);
         theta.insert(theta.end(), tail.begin(), tail.begin() + tail_size);
@@ -273,9 +345,21 @@ class OnlineOf final : public Online {
     double lambda() const { return 2 * options.l2 / std::max<int64_t>(problem.N, 1); }
 
     void learn(int64_t sentence, Epoch& result) {
-        const int64_t Y = problem.Y, first = problem.starts[sentence];
+        const int64_t first = problem.starts[sentence];
         const int64_t T = problem.starts[sentence + 1] - first;
         if (T == 0) return;
+        score(first, T);
+        if (is_smooth())
+            learn_residuals(sentence, first, T, result);
+        else if (options.rule == Rule::frank_wolfe)
+            learn_block(sentence, first, T, result);
+        else
+            learn_path(sentence, first, T, result);
+    }
+
+    // emit and edge of one sentence.
+    void score(int64_t first, int64_t T) {
+        const int64_t Y = problem.Y;
         const bool with_edges = !problem.edge_lists.full_ptr.empty();
         grow(emit, T * Y);
         grow(row, (with_edges ? Y * Y : Y) + kRowSlack);
@@ -285,10 +369,25 @@ class OnlineOf final : public Online {
             add_up(problem.edge_lists, first, T, Y * Y, edge.data());
         }
         chain.set(tail.data(), problem.boundaries);
-        if (options.rule == Rule::perceptron)
-            learn_path(sentence, first, T, result);
-        else
-            learn_residuals(sentence, first, T, result);
+    }
+
+    // What makes decoding look for labels that are wrong at a high cost.
+    void add_costs(const int32_t* gold, int64_t T, double factor) {
+        const int64_t Y = problem.Y;
+        for (int64_t t = 0; t < T; ++t)
+            for (int64_t y = 0; y < Y; ++y)
+                emit[t * Y + y] += static_cast<In>(factor * options.cost[gold[t] * Y + y]);
+    }
+
+    // The best path under the present scores; how far it is above the gold one.
+    double worst(const int32_t* gold, int64_t T) {
+        const In* moved = problem.edge_lists.full_ptr.empty() ? nullptr : edge.data();
+        grow(path, T);
+        chain.viterbi(emit.data(), moved, T, path.data());
+        if (path[0] < 0) throw std::overflow_error("the scores are no longer finite");
+        if (std::equal(gold, gold + T, path.begin())) return 0;
+        return chain.path_score(emit.data(), moved, T, path.data()) -
+               chain.path_score(emit.data(), moved, T, gold);
     }
 
     // The gradient of -log Pr(gold): expected minus observed.
@@ -326,19 +425,26 @@ class OnlineOf final : public Online {
     }
 
     // Towards the gold path and away from the best one, where they differ.
+    //
+    // The SVM's k-th step has the rate C N / k (Pegasos: 1 / (lambda k), lambda = 1 / (C N)):
+    //   theta_k = (1 - 1 / k) theta_{k-1} + C N / k * d_k, hence theta_k = C N / k * (d_1 + ... +
+    //   d_k).
+    // The weights here are the sum in brackets, so that a step is that of the perceptron and
+    // nothing ever shrinks; it is the costs that grow.
     void learn_path(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
         const int64_t Y = problem.Y;
         const bool with_edges = !problem.edge_lists.full_ptr.empty();
         const double weight = problem.weight[sentence];
         const int32_t* gold = problem.gold.data() + first;
-        const In* moved = with_edges ? edge.data() : nullptr;
-        grow(path, T);
-        chain.viterbi(emit.data(), moved, T, path.data());
-        if (path[0] < 0) throw std::overflow_error("the scores are no longer finite");
+        double scale = 1;
+        if (options.rule == Rule::subgradient) {
+            if (steps > 0) scale = double(steps) / (options.C * double(problem.N));
+            add_costs(gold, T, scale);
+        }
+        const double loss = worst(gold, T) / scale;
         if (std::equal(gold, gold + T, path.begin())) return;
         ++result.mistakes;
-        result.loss += weight * (chain.path_score(emit.data(), moved, T, path.data()) -
-                                 chain.path_score(emit.data(), moved, T, gold));
+        result.loss += weight * loss;
         for (int64_t t = 0; t < T; ++t) {
             if (path[t] != gold[t]) shift(problem.node_lists, first + t, gold[t], path[t], weight);
             if (t == 0 || (path[t - 1] == gold[t - 1] && path[t] == gold[t])) continue;
@@ -352,6 +458,97 @@ class OnlineOf final : public Online {
         change(problem.start_at + path[0], -weight);
         change(problem.stop_at + gold[T - 1], weight);
         change(problem.stop_at + path[T - 1], -weight);
+    }
+
+    // One pairwise step of Frank-Wolfe in the block of the dual that belongs to one sentence
+    // (Lacoste-Julien et al. 2013; Osokin et al. 2016). Of the mixture of paths that the block
+    // stands on, the least deserving one, y', gives some of its share to the path that has the
+    // loss, y*:
+    //   theta -= step * C * weight * d, d = features(y*) - features(y'),
+    // as much as lets the dual rise most: step = gap / (C * weight * |d|^2), where gap is how far
+    // y* is above y' in score and cost. Plain steps, which take from all paths alike,
+    // are slower: with C = 0.03, 20 epochs on EWT left a gap of 2.2 %, pairwise ones of 1.5 %.
+    void learn_block(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
+        const double weight = problem.weight[sentence];
+        const int32_t* gold = problem.gold.data() + first;
+        const In* moved = problem.edge_lists.full_ptr.empty() ? nullptr : edge.data();
+        add_costs(gold, T, 1);
+        const double loss = worst(gold, T), right = chain.path_score(emit.data(), moved, T, gold);
+        if (loss > 0) ++result.mistakes;
+        result.loss += weight * loss;
+        if (weight == 0) return;
+        Mixture& mixture = mixtures[sentence];
+        const size_t n = mixture.shares.size();
+        double of_gold = 1, least = kInfinity;
+        size_t giver = n, taker = n;  // n: the gold path; a new one
+        for (size_t p = 0; p < n; ++p) {
+            const int32_t* other = &mixture.paths[p * T];
+            of_gold -= mixture.shares[p];
+            const double above = chain.path_score(emit.data(), moved, T, other) - right;
+            if (above < least) least = above, giver = p;
+            if (std::equal(other, other + T, path.begin())) taker = p;
+        }
+        if (of_gold > kNoShare && least > 0) least = 0, giver = n;
+        const double gap = loss - least;
+        if (!(gap > 0)) return;
+
+        touched.clear();
+        ++touches;
+        collect(first, T, path.data(), 1);
+        collect(first, T, giver == n ? gold : &mixture.paths[giver * T], -1);
+        double square = 0;
+        for (const int64_t j : touched) square += difference[j] * difference[j];
+        const double reach = options.C * weight * square,
+                     most = giver == n ? of_gold : mixture.shares[giver];
+        const double step = gap < most * reach ? gap / reach : most;
+        for (const int64_t j : touched) change(j, -step * options.C * weight * difference[j]);
+
+        if (!std::equal(gold, gold + T, path.begin())) {
+            if (taker == n) {
+                mixture.shares.push_back(0);
+                mixture.paths.insert(mixture.paths.end(), path.begin(), path.begin() + T);
+            }
+            mixture.shares[taker] += step;
+        }
+        if (giver == n) return;
+        mixture.shares[giver] -= step;
+        if (mixture.shares[giver] > kNoShare) return;
+        mixture.shares.erase(mixture.shares.begin() + giver);
+        mixture.paths.erase(mixture.paths.begin() + giver * T,
+                            mixture.paths.begin() + (giver + 1) * T);
+    }
+
+    // difference += by * the features of a path.
+    void collect(int64_t first, int64_t T, const int32_t* labels, double by) {
+        if (by == 0) return;
+        const int64_t Y = problem.Y;
+        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        for (int64_t t = 0; t < T; ++t) {
+            collect(problem.node_lists, first + t, labels[t], by);
+            if (t == 0) continue;
+            const int64_t move = labels[t - 1] * Y + labels[t];
+            if (with_edges) collect(problem.edge_lists, first + t, move, by);
+            collect(W + move, by);
+        }
+        if (!problem.boundaries) return;
+        collect(problem.start_at + labels[0], by);
+        collect(problem.stop_at + labels[T - 1], by);
+    }
+    void collect(const OwnedLists& lists, int64_t token, int64_t column, double by) {
+        for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j)
+            collect(lists.full[j] + column, lists.valued ? by * lists.full_value[j] : by);
+        for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j)
+            if (lists.column[j] == column)
+                collect(lists.single[j], lists.valued ? by * lists.single_value[j] : by);
+    }
+    void collect(int64_t weight, double by) {
+        if (!problem.mask[weight]) return;
+        if (stamp[weight] != touches) {
+            stamp[weight] = touches;
+            difference[weight] = 0;
+            touched.push_back(weight);
+        }
+        difference[weight] += by;
     }
 
     // The attributes of one token, from column `wrong` to column `right`.
@@ -433,7 +630,7 @@ class OnlineOf final : public Online {
 
     // What the penalty still asks for at the end of an epoch.
     void catch_up() {
-        if (options.l2 == 0 || options.rule == Rule::perceptron) return;
+        if (options.l2 == 0 || !is_smooth()) return;
         const double total = horizon.back(), eta = options.eta;
         const bool adagrad = options.rule == Rule::adagrad;
         auto shrink = [&](auto& weight, double square, uint32_t since, int64_t at) {
@@ -472,12 +669,17 @@ class OnlineOf final : public Online {
     uint32_t tail_last = 0;
     std::vector<int64_t> place;   // of each sentence in the order of work
     std::vector<double> horizon;  // [N + 1]
-    int64_t epochs = 0, averaged = 0, now = 0;
+    int64_t epochs = 0, averaged = 0, steps = 0, now = 0;
     bool averaging = false;
     Chain<In> chain;
     std::vector<In> emit, edge, marginals, pairs, row;  // scratch of one sentence
     std::vector<double> counts;
     std::vector<int32_t> path;
+    std::vector<Mixture> mixtures;   // [N] in the order of work; Frank-Wolfe
+    std::vector<double> difference;  // [n_weights] d of one step, where stamp == touches
+    std::vector<int64_t> stamp;      // [n_weights]
+    std::vector<int64_t> touched;    // weights that d has
+    int64_t touches = 0;
 };
 
 }  // namespace

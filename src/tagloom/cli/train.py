@@ -30,9 +30,10 @@ from tagloom.models.linear import LinearTagger
 MODELS: dict[str, type[LinearTagger]] = {
     "crf": models.CRF,
     "perceptron": models.StructuredPerceptron,
+    "svm": models.StructuredSVM,
 }
 # Arguments that make no sense for a command, or have options of their own below.
-_LEFT_OUT = {"self", "features", "warm_start"}
+_LEFT_OUT = {"self", "features", "warm_start", "cost"}
 
 EXAMPLES = {
     "crf": """\b
@@ -45,6 +46,11 @@ Examples:
 Examples:
   tagloom train perceptron train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train perceptron ner.conll -o ner.tagloom --max-iterations 5
+""",
+    "svm": """\b
+Examples:
+  tagloom train svm train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train svm ner.conll -o ner.tagloom --algorithm frank-wolfe --C 0.05
 """,
 }
 
@@ -145,15 +151,15 @@ def _model_options(cls: type[LinearTagger]) -> Iterator[click.Option]:
         }
         choices = re.findall(r'"([^"]+)"|(None)', kind) if kind.startswith("{") else []
         if types == [bool]:
-            yield click.Option([f"{option}/--no-{name.replace('_', '-')}"], **about)
+            yield click.Option([name, f"{option}/--no-{name.replace('_', '-')}"], **about)
         elif choices:
             names = [choice or "none" for choice, _ in choices]
-            yield click.Option([option], type=click.Choice(names), **about)
+            yield click.Option([name, option], type=click.Choice(names), **about)
         elif types in ([int], [float], [str]):
-            names = [option, "--threads"] if name == "n_threads" else [option]
+            names = [name, option, "--threads"] if name == "n_threads" else [name, option]
             yield click.Option(names, type=types[0], **about)
         else:  # a list of str
-            yield click.Option([option], metavar="A,B,…", **about)
+            yield click.Option([name, option], metavar="A,B,…", **about)
 
 
 def _parameters(cls: type) -> dict[str, tuple[str, str]]:
@@ -162,7 +168,7 @@ def _parameters(cls: type) -> dict[str, tuple[str, str]]:
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", doc, re.M | re.S)
     found: dict[str, tuple[str, str]] = {}
     for entry in re.finditer(
-        r"^(?P<names>[a-z]\w*(?:, \w+)*)(?: : (?P<kind>[^\n]*))?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)",
+        r"^(?P<names>\w+(?:, \w+)*)(?: : (?P<kind>[^\n]*))?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)",
         section[1] if section else "",
         re.M,
     ):

@@ -7,9 +7,11 @@ from tagloom.training.optimisers import (
     SGD,
     AdaGrad,
     AveragedPerceptron,
+    FrankWolfe,
     Optimiser,
     Problem,
     Step,
+    Subgradient,
 )
 
 __all__ = [
@@ -18,11 +20,13 @@ __all__ = [
     "AdaGrad",
     "AveragedPerceptron",
     "Checkpoint",
+    "FrankWolfe",
     "Listener",
     "Optimiser",
     "Outcome",
     "Problem",
     "Record",
     "Step",
+    "Subgradient",
     "run",
 ]

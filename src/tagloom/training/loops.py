@@ -42,6 +42,8 @@ class Record(NamedTuple):
         How often the objective was evaluated in this iteration.
     seconds : float
         Since training began, without what a resumed run spent before.
+    gap : float or None
+        How far at most the loss is above the optimum, where the optimiser knows.
     """
 
     iteration: int
@@ -51,6 +53,7 @@ class Record(NamedTuple):
     is_best: bool
     n_evaluations: int
     seconds: float
+    gap: float | None = None
 
 
 class Listener(Protocol):
@@ -142,7 +145,9 @@ def run(
                 best_dev = -np.inf if score is None else score
             seconds = time.perf_counter() - began
             norm = step.grad_norm if np.isfinite(step.grad_norm) else None  # online ones have none
-            record = Record(iteration, step.loss, norm, score, is_best, step.n_evaluations, seconds)
+            record = Record(
+                iteration, step.loss, norm, score, is_best, step.n_evaluations, seconds, step.gap
+            )
             outcome.records.append(record)
             for listener in listeners:
                 listener(record)

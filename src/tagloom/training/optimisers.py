@@ -41,12 +41,15 @@ class Step(NamedTuple):
         How often the loss of the whole corpus was worked out.
     converged : bool
         Further steps are not worth it.
+    gap : float or None
+        How far at most the loss is above the optimum, where the optimiser knows.
     """
 
     loss: float
     grad_norm: float
     n_evaluations: int
     converged: bool
+    gap: float | None = None
 
 
 class Optimiser(Protocol):
@@ -178,12 +181,14 @@ class _Online:
         random_state: int,
         shuffle: bool,
         theta: npt.ArrayLike | None,
+        C: float = 1.0,
+        cost: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self.random_state = _count(random_state, "random_state", 0)
         self.shuffle = bool(shuffle)
         self._n_sentences = problem.n_sentences
         self._native = _native.Online(
-            problem, rule, l2, eta, decay, bool(average), average_from, _FIRST_SQUARE
+            problem, rule, l2, eta, decay, bool(average), average_from, _FIRST_SQUARE, C, cost
         )
         self._epochs = 0
         if theta is not None:
@@ -191,6 +196,12 @@ class _Online:
 
     def step(self) -> Step:
         """Do one epoch."""
+        loss, n_mistakes = self._epoch()
+        mean = loss / max(self._n_sentences, 1)
+        return Step(mean, math.nan, 1, self._is_converged(n_mistakes))
+
+    def _epoch(self) -> tuple[float, int]:
+        """Go once through the sentences: sum of losses, number of mistakes."""
         n = self._n_sentences
         order = np.arange(n, dtype=np.int64)
         if self.shuffle:
@@ -203,7 +214,7 @@ class _Online:
                 " a learning rate that is too high, do this; scale the values or lower the rate."
             ) from None
         self._epochs += 1
-        return Step(loss / max(n, 1), math.nan, 1, self._is_converged(n_mistakes))
+        return loss, n_mistakes
 
     def _is_converged(self, n_mistakes: int) -> bool:
         return False  # of a loss that is met while it moves nobody knows; the loop decides
@@ -406,10 +417,181 @@ class AveragedPerceptron(_Online):
         return n_mistakes == 0
 
 
+class Subgradient(_Online):
+    r"""Stochastic subgradient steps on the structured hinge loss, as Pegasos takes them.
+
+    Minimises ½‖θ‖² + C·Σ_i weight_i·loss_i, where ::
+
+        loss_i = max_y cost(y_i, y) + score(x_i, y) − score(x_i, y_i)
+
+    and ŷ is where the maximum is. The k-th step has the rate C·N/k, so that ::
+
+        θ_k = (1 − 1/k)·θ_{k−1} + C·N/k·weight_i·(Φ(x_i, y_i) − Φ(x_i, ŷ))
+
+    `Step.loss` is the mean of weight_i·loss_i met during the epoch.
+
+    Parameters
+    ----------
+    problem : Problem
+    C : float
+        How much the losses count beside ½‖θ‖²; above 0.
+    cost : ndarray, shape (Y, Y), optional
+        What it costs to take the label of the column for that of the row; 1 for every wrong label
+        by default (the Hamming cost).
+    average : bool
+        Predict with Σ_k k·θ_k / Σ_k k, which comes near the optimum much sooner.
+    random_state : int
+        Seed of the order of sentences.
+    shuffle : bool
+        False: in the order given.
+    theta : ndarray, shape (n_weights,), optional
+        Weights to start from; they count as those of one epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ids, gold = np.array([0, 1], np.int32), np.array([0, 1], np.int32)
+    >>> problem = Problem(np.array([0, 2]), np.array([0, 1, 2]), ids, None, 2,
+    ...     None, None, None, 0, gold, 2, all_combinations=True, boundaries=False,
+    ...     weight=None, float32=False)
+    >>> optimiser = Subgradient(problem, C=10.0)
+    >>> losses = [optimiser.step().loss for _ in range(500)]
+    >>> max(losses[-100:]) < 0.1 * losses[0]
+    True
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        C: float = 1.0,
+        cost: npt.ArrayLike | None = None,
+        average: bool = True,
+        random_state: int = 0,
+        shuffle: bool = True,
+        theta: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            problem,
+            "subgradient",
+            l2=0.0,
+            eta=0.0,
+            decay=0.0,
+            average=average,
+            average_from=0,
+            random_state=random_state,
+            shuffle=shuffle,
+            theta=None,
+            C=_above_zero(C, "C"),
+            cost=_costs(cost, problem),
+        )
+        if theta is not None:  # θ_k = C·N/k·(sum of the steps), and the sum is what is kept
+            steps = max(problem.n_sentences, 1)
+            start = {"theta": _weights(theta, problem) / C, "counters": np.array([0, 0, steps])}
+            self._native.restore({**self._native.state(), **start})
+
+
+class FrankWolfe(_Online):
+    r"""Block-coordinate Frank-Wolfe on the dual of the structured SVM, which knows how far it is.
+
+    Minimises what `Subgradient` does. Each sentence is a block of the dual, whose θ_i is C·weight_i
+    times the difference between Φ(x_i, y_i) and the mean of Φ(x_i, y) over a mixture of paths; a
+    step mixes in the path that has the loss, by as much as the dual rises most. There is no rate to
+    choose. `Step.loss` is the objective after the epoch and `Step.gap` its distance from the dual,
+    hence an upper bound on its distance from the optimum (Lacoste-Julien et al. 2013).
+
+    Parameters
+    ----------
+    problem : Problem
+    C : float
+        How much the losses count beside ½‖θ‖²; above 0.
+    cost : ndarray, shape (Y, Y), optional
+        As for `Subgradient`.
+    tolerance : float
+        Converged when the gap is at most this part of the objective.
+    random_state : int
+        Seed of the order of sentences.
+    shuffle : bool
+        False: in the order given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ids, gold = np.array([0, 1], np.int32), np.array([0, 1], np.int32)
+    >>> problem = Problem(np.array([0, 2]), np.array([0, 1, 2]), ids, None, 2,
+    ...     None, None, None, 0, gold, 2, all_combinations=True, boundaries=False,
+    ...     weight=None, float32=False)
+    >>> optimiser = FrankWolfe(problem, C=10.0)
+    >>> while not (step := optimiser.step()).converged:
+    ...     pass
+    >>> optimiser.theta().round(2)
+    array([ 0.33, -0.33, -0.33,  0.33,  0.  ,  0.33, -0.33,  0.  ])
+    >>> round(step.loss, 2), step.gap <= 0.001 * step.loss
+    (0.33, True)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        C: float = 1.0,
+        cost: npt.ArrayLike | None = None,
+        tolerance: float = 1e-3,
+        random_state: int = 0,
+        shuffle: bool = True,
+    ) -> None:
+        self.C = _above_zero(C, "C")
+        self.tolerance = _not_negative(tolerance, "tolerance")
+        super().__init__(
+            problem,
+            "frank-wolfe",
+            l2=0.0,
+            eta=0.0,
+            decay=0.0,
+            average=False,
+            average_from=0,
+            random_state=random_state,
+            shuffle=shuffle,
+            theta=None,
+            C=self.C,
+            cost=_costs(cost, problem),
+        )
+
+    def step(self) -> Step:
+        """Do one epoch, then measure objective and gap."""
+        self._epoch()
+        loss, cost = self._native.certify()
+        theta = self._native.theta()
+        square = float(theta @ theta)
+        objective = square / 2 + self.C * loss
+        gap = max(square + self.C * (loss - cost), 0.0)  # below 0 by rounding only
+        return Step(objective, math.nan, 2, gap <= self.tolerance * objective, gap)
+
+
 def _not_negative(value: float, name: str) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise ParameterError(f"{name} is {value!r}; expected a finite number from 0.")
     return float(value)
+
+
+def _above_zero(value: float, name: str) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ParameterError(f"{name} is {value!r}; expected a finite number above 0.")
+    return float(value)
+
+
+def _costs(cost: npt.ArrayLike | None, problem: Problem) -> npt.NDArray[np.float64]:
+    Y = problem.n_labels
+    if cost is None:
+        return (1.0 - np.eye(Y)).ravel()
+    costs = np.ascontiguousarray(cost, dtype=np.float64)
+    if costs.shape != (Y, Y):
+        raise ShapeError(f"cost must have shape (Y, Y) = ({Y}, {Y}); got {costs.shape}.")
+    if not np.isfinite(costs).all() or costs.min(initial=0.0) < 0 or costs.diagonal().any():
+        raise ParameterError(
+            "cost must be finite and not negative, and 0 where the label is right (the diagonal)."
+        )
+    return costs.ravel()
 
 
 def _count(value: int, name: str, least: int) -> int:

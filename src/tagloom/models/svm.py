@@ -1,0 +1,282 @@
+"""The structured support vector machine: linear scores, a margin as large as the mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.errors import ParameterError
+from tagloom.models.linear import (
+    Known,
+    LinearTagger,
+    TrainingData,
+    check_at_least,
+    check_choice,
+)
+from tagloom.training import FrankWolfe, Optimiser, Subgradient
+
+Float64 = npt.NDArray[np.float64]
+
+ALGORITHMS = ("subgradient", "frank-wolfe")
+
+
+class StructuredSVM(LinearTagger):
+    r"""A structured support vector machine.
+
+    The right labels must win against all others, by a margin that is as large as the others are
+    wrong: with cost(y, ŷ) = Σ_t cost(y_t, ŷ_t) the weights θ minimise ::
+
+        ½‖θ‖² + C · Σ_i weight_i · max_ŷ [cost(y_i, ŷ) + score(x_i, ŷ) − score(x_i, y_i)]
+
+    where the maximum is found by Viterbi, with the costs added to the scores.
+
+    Parameters
+    ----------
+    features : str, list of str, extractor, callable or None
+        As for `CRF`.
+    algorithm : {"subgradient", "frank-wolfe"}
+        How the weights are found. "subgradient" takes steps whose rate falls, and averages the
+        weights; "frank-wolfe" climbs the dual sentence by sentence, knows after each epoch how far
+        it is from the optimum at most (``gap`` in ``history_``), and stops when it is near.
+    C : float
+        How much mistakes count beside the size of the weights.
+    cost : "hamming", array of shape (Y, Y), or callable
+        What a mistake costs. "hamming": 1 for every wrong label. An array: the cost of taking the
+        label of the column for that of the row, in the order of ``labels_``. A function of the
+        right label and the other one. Costs are not negative, and 0 for the right label.
+    average : bool
+        Whether "subgradient" predicts with the mean of its weights, the k-th counting k times.
+    tolerance : float
+        When "frank-wolfe" stops: when the gap is at most this part of the objective.
+    shuffle : bool
+        Whether each epoch takes the sentences in a new order.
+    max_iterations : int, optional
+        The largest number of epochs: 15 for subgradient, 50 for frank-wolfe.
+    patience : int, optional
+        With development data: stop after so many epochs (3) without a better score.
+    min_weight : float, optional
+        Forget weights of features that are smaller in absolute value: 0.
+    min_count, combinations, boundaries, constraints, labels, random_state, n_threads
+        As for `CRF`.
+    warm_start : bool
+        Whether `fit` goes on from the weights that are there already; only with "subgradient".
+
+    Attributes
+    ----------
+    cost_ : ndarray of float64, shape (Y, Y)
+        What each mistake costs.
+    labels_, scores_, scheme_, history_, training_
+        As for `CRF`.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> X = [["they", "can", "fish"], ["fish", "can", "swim"], ["they", "fish"]]
+    >>> y = [["N", "V", "V"], ["N", "V", "V"], ["N", "V"]]
+    >>> tagger = tl.StructuredSVM(features="words", algorithm="frank-wolfe", C=1.0).fit(X, y)
+    >>> tagger.predict([["they", "can", "swim"]])
+    [['N', 'V', 'V']]
+    >>> tagger.history_[-1].gap < 0.001 * tagger.history_[-1].loss
+    True
+
+    To take N for V is three times as bad as V for N:
+
+    >>> def cost(gold, other):
+    ...     return 0 if gold == other else 3 if gold == "V" else 1
+    >>> tl.StructuredSVM(features="words", cost=cost).fit(X, y).cost_
+    array([[0., 1.],
+           [3., 0.]])
+    """
+
+    algorithm: str
+    C: float
+    cost: Any
+    average: bool
+    tolerance: float
+    shuffle: bool
+    random_state: int
+
+    cost_: Float64
+
+    def __init__(
+        self,
+        features: Any = "auto",
+        *,
+        algorithm: str = "subgradient",
+        C: float = 0.3,
+        cost: Any = "hamming",
+        average: bool = True,
+        tolerance: float = 1e-3,
+        shuffle: bool = True,
+        max_iterations: int | None = None,
+        patience: int | None = None,
+        min_count: int = 1,
+        min_weight: float | None = None,
+        combinations: str = "auto",
+        boundaries: bool = True,
+        constraints: str | None = "auto",
+        labels: Sequence[str] | None = None,
+        random_state: int = 0,
+        n_threads: int | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.features = features
+        self.algorithm = algorithm
+        self.C = C
+        self.cost = cost
+        self.average = average
+        self.tolerance = tolerance
+        self.shuffle = shuffle
+        self.max_iterations = max_iterations
+        self.patience = patience
+        self.min_count = min_count
+        self.min_weight = min_weight
+        self.combinations = combinations
+        self.boundaries = boundaries
+        self.constraints = constraints
+        self.labels = labels
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.warm_start = warm_start
+
+    @property
+    def is_online(self) -> bool:
+        """Whether it learns sentence by sentence: it does."""
+        return True
+
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearTagger:
+        """Refuse: C weighs the losses of a whole corpus against the weights.
+
+        Raises
+        ------
+        ParameterError
+            Always.
+        """
+        raise ParameterError(
+            "StructuredSVM has no partial_fit: its objective is that of a whole corpus. Call fit() "
+            "with all sentences, or take StructuredPerceptron, which learns from more at any time."
+        )
+
+    def _limits(self) -> tuple[int, int]:
+        return (15, 3) if self.algorithm == "subgradient" else (50, 3)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("algorithm", self.algorithm, ALGORITHMS)
+        check_at_least("C", self.C, 0)
+        if self.C == 0:
+            raise ParameterError("C must be above 0: with 0 mistakes cost nothing.")
+        check_at_least("tolerance", self.tolerance, 0)
+        if self.warm_start and self.algorithm == "frank-wolfe":
+            raise ParameterError(
+                "warm_start=True needs algorithm='subgradient': frank-wolfe goes on from the paths "
+                "of each sentence, which weights do not tell. A checkpoint keeps them."
+            )
+
+    def _read(self, X: Any, y: Any, sample_weight: Any, known: Known | None) -> TrainingData:
+        data = super()._read(X, y, sample_weight, known)
+        self.cost_ = cost_matrix(self.cost, data.names)
+        return data
+
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+        if self.algorithm == "frank-wolfe":
+            return FrankWolfe(
+                problem,
+                C=self.C,
+                cost=self.cost_,
+                tolerance=self.tolerance,
+                shuffle=self.shuffle,
+                random_state=self.random_state,
+            )
+        return Subgradient(
+            problem,
+            C=self.C,
+            cost=self.cost_,
+            average=self.average,
+            shuffle=self.shuffle,
+            random_state=self.random_state,
+            theta=theta,
+        )
+
+    # Arrays and functions are kept in files as the costs that they come to.
+
+    def _identity(self, data: TrainingData) -> dict[str, Any]:
+        return super()._identity(data) | {"cost": self.cost_.tolist()}
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        header, arrays = super()._to_file()
+        if not isinstance(self.cost, str):
+            header["params"]["cost"] = self.cost_.tolist()
+        return header, arrays
+
+    @classmethod
+    def _from_file(
+        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features_: Any
+    ) -> LinearTagger:
+        tagger = super()._from_file(header, arrays, features_)
+        assert isinstance(tagger, StructuredSVM)
+        tagger.cost_ = cost_matrix(tagger.cost, tagger.labels_.tolist())
+        return tagger
+
+
+def cost_matrix(cost: Any, names: Sequence[str]) -> Float64:
+    """Turn what users give as ``cost=`` into an array [Y, Y], right label × other label.
+
+    Parameters
+    ----------
+    cost : "hamming", array or callable
+        See `StructuredSVM`.
+    names : sequence of str
+        The Y labels.
+
+    Returns
+    -------
+    ndarray of float64, shape (Y, Y)
+
+    Raises
+    ------
+    ParameterError
+        If a cost is negative or not finite, or that of a right label is not 0, or the shape is
+        wrong.
+
+    Examples
+    --------
+    >>> cost_matrix("hamming", ["N", "V"])
+    array([[0., 1.],
+           [1., 0.]])
+    >>> cost_matrix(lambda gold, other: 2 * (gold != other), ["N", "V"])
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    Y = len(names)
+    if isinstance(cost, str):
+        check_choice("cost", cost, ("hamming",))
+        return 1.0 - np.eye(Y)
+    if callable(cost):
+        cost = [[cost(gold, other) for other in names] for gold in names]
+    try:
+        costs = np.array(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"cost must be 'hamming', an array of {Y} × {Y} numbers, or a function of the right "
+            f"label and another one that returns a number; got {cost!r}."
+        ) from None
+    if costs.shape != (Y, Y):
+        raise ParameterError(
+            f"cost must have shape (Y, Y) = ({Y}, {Y}) for the labels {', '.join(names)}; got "
+            f"{costs.shape}."
+        )
+    for i, gold in enumerate(names):
+        for j, other in enumerate(names):
+            value = costs[i, j]
+            if not np.isfinite(value) or value < 0 or (i == j and value != 0):
+                wanted = "0, as it is right" if i == j else "a finite number from 0"
+                raise ParameterError(
+                    f"the cost of {other!r} where {gold!r} is right is {value:g}; expected "
+                    f"{wanted}."
+                )
+    return costs
