@@ -2,7 +2,7 @@
 
 from tagloom import datasets, errors, features, labels, trellis
 from tagloom.evaluation import compare, evaluate
-from tagloom.models import CRF, StructuredPerceptron, Tagger, load
+from tagloom.models import CRF, HMM, MostFrequentTag, StructuredPerceptron, Tagger, load
 from tagloom.sequences import Corpus, Sentence, read, stream, write
 from tagloom.trellis import StateSpace, Trellis, semirings
 
@@ -10,7 +10,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CRF",
+    "HMM",
     "Corpus",
+    "MostFrequentTag",
     "Sentence",
     "StateSpace",
     "StructuredPerceptron",
