@@ -33,6 +33,13 @@ def test_unknown_words_get_the_commonest_label_of_words_that_occur_once():
     assert tagger.predict([["talk"]]) == [["V"]]
 
 
+def test_unknown_words_take_after_known_ones_that_differ_in_capitals():
+    tagger = tl.MostFrequentTag().fit(X, Y)
+    assert tagger.predict([["Fish", "They"]]) == [["V", "N"]]
+    without = tl.MostFrequentTag(fold_case=False, max_suffix=0).fit(X, Y)
+    assert without.predict([["Fish", "They"]]) == [["P", "P"]]
+
+
 def test_neighbours_do_not_matter():
     """000 §7.1: words alone cannot tell the cans and the fish apart."""
     tagger = tl.MostFrequentTag().fit(X, Y)

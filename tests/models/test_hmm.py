@@ -245,6 +245,20 @@ def test_unknown_words_are_told_by_their_endings_and_shape():
     assert len({row[0] for row in blind.predict(unheard)}) == 1
 
 
+def test_unknown_words_take_after_known_ones_that_differ_in_capitals():
+    x = [["Fishing", "is", "fun"], ["fun", "is", "here"], ["here", "is", "Fishing"]]
+    y = [["G", "V", "N"], ["N", "V", "R"], ["R", "V", "G"]]
+    x, y = x * 3, y * 3
+    hmm = tl.HMM(emission_smoothing=0).fit(x, y)
+    fishing, fun = hmm.trellis([["fishing", "Fun"]]).emit
+    assert hmm.labels_[np.argmax(fishing)] == "G"
+    assert hmm.labels_[np.argmax(fun)] == "N"
+    assert sorted(hmm.words_) == ["Fishing", "fun", "here", "is"]
+    without = tl.HMM(emission_smoothing=0, fold_case=False).fit(x, y)
+    assert without.labels_[np.argmax(without.trellis([["fishing"]]).emit)] != "G"
+    assert "straße" in tl.HMM().fit([["straße", "ǆ", "İ", "ﬁ"]], [list("ABAB")]).words_
+
+
 def test_words_below_min_count_are_unknown():
     hmm = tl.HMM(min_count=2).fit(X, Y)
     assert sorted(hmm.words_) == ["can", "fish", "they"]

@@ -22,7 +22,8 @@ _TIE = 1e-3
 class MostFrequentTag(Tagger):
     r"""The lookup baseline: a word gets its most frequent label, whatever stands around it.
 
-    A word that was never seen gets the most frequent label of words that occur once, among those
+    A word that was never seen is looked up with or without a capital (``fishing``, ``Fishing``). If
+    that was not seen either, it gets the most frequent label of words that occur once, among those
     with the same shape and the longest common ending, for endings of up to ``max_suffix`` letters.
     Equally frequent labels are told apart by how frequent they are in such words.
 
@@ -33,6 +34,8 @@ class MostFrequentTag(Tagger):
     ----------
     max_suffix : int
         The longest ending that tells labels of unknown words; with 0 they all get the same label.
+    fold_case : bool
+        Whether unknown words take after known ones that differ in capitals only.
     min_count : int
         Words that occur less often are taken as unknown.
     labels : sequence of str, optional
@@ -56,6 +59,7 @@ class MostFrequentTag(Tagger):
     """
 
     max_suffix: int
+    fold_case: bool
     min_count: int
     labels: Sequence[str] | None
     n_threads: int | None
@@ -67,11 +71,13 @@ class MostFrequentTag(Tagger):
         self,
         *,
         max_suffix: int = 3,
+        fold_case: bool = True,
         min_count: int = 1,
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.max_suffix = max_suffix
+        self.fold_case = fold_case
         self.min_count = min_count
         self.labels = labels
         self.n_threads = n_threads
@@ -106,8 +112,10 @@ class MostFrequentTag(Tagger):
             min_count=self.min_count,
             max_suffix=self.max_suffix,
             rare=max(self.min_count - 1, 1),
+            fold_case=self.fold_case,
         )
         probs = counted.spelling_probs(_TIE)  # [A, Y] Pr(y | spelling)
+        probs[counted.variants] = counted.variant_probs(probs, _TIE)
         of_words = counted.word_counts + _TIE * probs[counted.spelling]
         probs[counted.words] = of_words / of_words.sum(axis=1, keepdims=True)
         self.table_ = WordTable(

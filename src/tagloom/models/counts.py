@@ -43,6 +43,10 @@ class WordCounts:
         The attribute before each one in its chain; that of the bias is the bias.
     spelling_counts : ndarray, shape (A, Y)
         How often rare words of each spelling have each label; 0 for words.
+    variants : ndarray of int32, shape (M,)
+        Attributes that are known words with a capital or without, which were not seen so.
+    variant_counts : ndarray, shape (M, Y)
+        The counts of those words.
     n_left_out : float
         How many tokens are of words too rare to be known.
     n_once : float
@@ -61,6 +65,8 @@ class WordCounts:
     spelling: Int32
     parent: Int32
     spelling_counts: Float64
+    variants: Int32
+    variant_counts: Float64
     n_left_out: float
     n_once: float
     gold: Int32
@@ -97,6 +103,12 @@ class WordCounts:
             )
         return probs
 
+    def variant_probs(self, by_spelling: Float64, strength: float) -> Float64:
+        """Estimate the distribution of labels for each variant [M, Y], as `spelling_probs` does."""
+        before = by_spelling[self.parent[self.variants]]
+        totals = self.variant_counts.sum(axis=1, keepdims=True)
+        return np.asarray((self.variant_counts + strength * before) / (totals + strength))
+
 
 def count_words(
     X: Any,
@@ -107,6 +119,7 @@ def count_words(
     min_count: int,
     max_suffix: int,
     rare: int,
+    fold_case: bool,
 ) -> WordCounts:
     """Read labelled sentences and count their words.
 
@@ -123,6 +136,8 @@ def count_words(
     rare : int
         Words that occur at most so often stand for words that were never seen; if there are none,
         all do.
+    fold_case : bool
+        Whether to look for variants.
 
     Raises
     ------
@@ -145,8 +160,10 @@ def count_words(
 
     extractor = chain(max_suffix)
     index = _native.Index()
-    encoded = extractor.encode([types.words], index, grow=True)
-    last = encoded.indptr[1:] - 1  # [V] where each word stands in its chain
+    is_known = (seen >= min_count) & (totals > 0)
+    variants, variant_counts = _variants(types.words, word_counts, is_known & fold_case)
+    encoded = extractor.encode([types.words + variants], index, grow=True)
+    last = encoded.indptr[1:] - 1  # [V + M] where each word stands in its chain
     is_rare = (totals <= rare) & (totals > 0)
     if not is_rare.any():
         is_rare = totals > 0
@@ -154,7 +171,8 @@ def count_words(
     lengths = np.diff(encoded.indptr)
     is_word = np.zeros(len(encoded.ids), dtype=bool)
     is_word[last] = True
-    type_of = np.repeat(np.arange(V), lengths)  # [nnz]
+    type_of = np.repeat(np.arange(len(lengths)), lengths)  # [nnz]
+    is_rare = np.concatenate([is_rare, np.zeros(len(variants), dtype=bool)])
     links = np.flatnonzero(~is_word & is_rare[type_of])
     spelling_counts = _sum_rows(encoded.ids[links], word_counts, type_of[links], index.size)
     parent = np.zeros(index.size, dtype=np.int32)
@@ -163,8 +181,8 @@ def count_words(
 
     kept = np.zeros(index.size, dtype=bool)
     kept[encoded.ids[links]] = True
-    is_known = (seen >= min_count) & (totals > 0)
-    kept[encoded.ids[last[is_known]]] = True
+    is_word_kept = np.concatenate([is_known, np.ones(len(variants), dtype=bool)])
+    kept[encoded.ids[last[is_word_kept]]] = True
     kept[0] = True
     # The last kept attribute before the word: chains of rare words are kept whole.
     spelling_at = np.maximum.reduceat(
@@ -177,11 +195,13 @@ def count_words(
         labels=names,
         extractor=extractor,
         index=index.keep(kept),
-        words=number[encoded.ids[last[is_known]]],
+        words=number[encoded.ids[last[:V][is_known]]],
         word_counts=word_counts[is_known],
-        spelling=number[encoded.ids[spelling_at[is_known]]],
+        spelling=number[encoded.ids[spelling_at[:V][is_known]]],
         parent=number[parent[kept]],
         spelling_counts=spelling_counts[kept],
+        variants=number[encoded.ids[last[V:]]],
+        variant_counts=variant_counts,
         n_left_out=float(totals[~is_known].sum()),
         n_once=float(totals[totals <= 1].sum()),
         gold=gold,
@@ -189,6 +209,27 @@ def count_words(
         weight=weight,
         digest=_digest(names, index, types.ids, gold, weight),
     )
+
+
+def _variants(
+    words: list[str], counts: Float64, used: npt.NDArray[np.bool_]
+) -> tuple[list[str], Float64]:
+    """Write words with a capital and without, and give those that are new with their counts [M, Y].
+
+    Words that differ in case only are counted together.
+    """
+    seen = set(words)
+    groups: dict[str, int] = {}
+    chosen = np.flatnonzero(used)
+    of = [groups.setdefault(words[i].lower(), len(groups)) for i in chosen]
+    sums = _sum_rows(np.array(of, dtype=np.int32), counts, chosen, len(groups))
+    found = {
+        variant: group
+        for lower, group in groups.items()
+        for variant in (lower, lower[:1].upper() + lower[1:])
+        if variant not in seen
+    }
+    return list(found), sums[list(found.values())]
 
 
 def _sum_rows(ids: Int32, rows: Float64, of: npt.NDArray[np.intp], A: int) -> Float64:

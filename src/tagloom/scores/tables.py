@@ -117,7 +117,7 @@ class WordTable:
         emit : ndarray, shape (T, Y)
         """
         types = find_types(sentences)
-        return types.offsets, self.rows[self.find(types.words)[types.ids]]
+        return types.offsets, np.take(self.rows, self.find(types.words)[types.ids], axis=0)
 
     def find(self, words: Sequence[str]) -> Int32:
         """Return the row of each word [V]."""
