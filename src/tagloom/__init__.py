@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from tagloom.evaluation import compare, evaluate
     from tagloom.models import (
         CRF,
+        HMM,
+        MostFrequentTag,
         StructuredPerceptron,
         StructuredSVM,
         Tagger,
@@ -19,7 +21,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CRF",
+    "HMM",
     "Corpus",
+    "MostFrequentTag",
     "Sentence",
     "StateSpace",
     "StructuredPerceptron",
@@ -44,6 +48,8 @@ __all__ = [
 # line, and a program that needs one part, start in a quarter of the time.
 _MODULES = {
     "CRF": "models",
+    "MostFrequentTag": "models",
+    "HMM": "models",
     "StructuredSVM": "models",
     "Corpus": "sequences",
     "Sentence": "sequences",

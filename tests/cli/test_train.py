@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import tagloom as tl
 from tagloom.cli.train import MODELS, make_command, read_features
+from tagloom.models.linear import LinearTagger
 
 NER = "Ann B-PER\nLee I-PER\nsaw O\nOslo B-LOC\n\nBo B-PER\nslept O\n\n"
 
@@ -42,14 +44,19 @@ def test_every_model_gives_json_and_is_what_its_class_makes(run, name, tmp_path)
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
     assert (value["sentences"], value["tokens"], value["labels"]) == (2, 6, 4)
-    assert (value["scheme"], value["dev"]) == ("bio", None)
+    assert value["dev"] is None
+    is_linear = issubclass(MODELS[name], LinearTagger)
+    assert value["scheme"] == "bio" if is_linear else value["words"] == 6
     assert value["bytes"] == (tmp_path / "ner.tagloom").stat().st_size
     assert value["model"] == MODELS[name].__name__
     corpus = tl.read(tmp_path / "ner.conll")
-    expected = MODELS[name](n_threads=1).fit(corpus, progress=False)
+    expected = MODELS[name](n_threads=1)
+    expected.fit(corpus, **({"progress": False} if is_linear else {}))
     tagger = tl.load(tmp_path / "ner.tagloom")
     assert tagger.get_params() == expected.get_params()
-    assert tagger.state_features_ == expected.state_features_
+    if is_linear:
+        assert tagger.state_features_ == expected.state_features_
+    np.testing.assert_array_equal(tagger.trellis(corpus).emit, expected.trellis(corpus).emit)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -64,8 +71,25 @@ def test_options_are_the_arguments_of_the_class(name):
         assert options[argument].help.endswith("."), argument
         assert "As for" not in options[argument].help
         assert options[argument].opts[0] == "--" + argument.replace("_", "-")
-    assert options["constraints"].type.choices[:3] == ("auto", "none", "bio")
+    if issubclass(cls, LinearTagger):
+        assert options["constraints"].type.choices[:3] == ("auto", "none", "bio")
     assert "{" not in "".join(option.help or "" for option in options.values() if option.name)
+
+
+@pytest.mark.parametrize("name", ["hmm", "baseline"])
+def test_models_that_count_are_measured_on_dev(run, is_mistake, corpora, tmp_path, name):
+    done = run(
+        "train", name, "train.conllu", "--label", "upos", "--dev", "dev.conllu",
+        "-o", tmp_path / "m.tagloom", folder=corpora,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert shown["dev"].startswith("accuracy 0.8")
+    words = {word for sentence in tl.read(corpora / "train.conllu") for word in sentence}
+    assert shown["words"] == f"{len(words):,}"
+    done = run("train", name, "x.conllu", "-o", "m", "--features", "pos")
+    assert is_mistake(done, "No such option")
+    assert is_mistake(run("inspect", tmp_path / "m.tagloom"), "has no weights to show")
 
 
 def test_options_reach_the_model(run, tmp_path):

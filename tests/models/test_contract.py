@@ -9,6 +9,7 @@ import pytest
 
 import tagloom as tl
 from tagloom.errors import LabelError, NotFittedError, ParameterError, SentenceError
+from tagloom.models.linear import LinearTagger
 
 MODELS = {
     "crf": lambda **kw: tl.CRF(features="pos", algorithm="lbfgs", max_iterations=15, **kw),
@@ -25,6 +26,10 @@ MODELS = {
     "svm-frank-wolfe": lambda **kw: tl.StructuredSVM(
         features="pos", algorithm="frank-wolfe", max_iterations=5, **kw
     ),
+    "hmm": lambda **kw: tl.HMM(**kw),
+    "hmm-2": lambda **kw: tl.HMM(order=2, smoothing="interpolation", **kw),
+    "hmm-open": lambda **kw: tl.HMM(stop=False, smoothing="add-k", **kw),
+    "baseline": lambda **kw: tl.MostFrequentTag(**kw),
 }
 STRANGE = [
     [],
@@ -83,7 +88,8 @@ def test_a_saved_model_predicts_the_same(tagger, test, tmp_path):
     np.testing.assert_array_equal(ours.trans, theirs.trans)
     assert loaded.get_params() == tagger.get_params()
     assert loaded.training_ == tagger.training_
-    assert loaded.feature_weights(n=50) == tagger.feature_weights(n=50)
+    if isinstance(tagger, LinearTagger):
+        assert loaded.feature_weights(n=50) == tagger.feature_weights(n=50)
 
 
 def test_pickle_and_copy_go_through_the_file_format(tagger, test):
@@ -206,6 +212,8 @@ def test_sample_weights_stand_for_repetition(make):
     y = [["X", "Y"], ["Y", "X"], ["Y", "Y"]]
     twice = make().fit([*X, X[0]], [*y, y[0]])
     weighted = make().fit(X, y, sample_weight=[2, 1, 1])
+    if not isinstance(weighted, LinearTagger):
+        np.testing.assert_array_equal(twice.trellis(X).marginals(), weighted.trellis(X).marginals())
     if isinstance(weighted, tl.CRF) and weighted.algorithm == "lbfgs":
         np.testing.assert_allclose(
             twice.trellis(X).marginals(), weighted.trellis(X).marginals(), atol=2e-3
@@ -218,7 +226,7 @@ def test_sample_weights_stand_for_repetition(make):
 def test_parameters(make):
     model = make()
     assert model.set_params(min_count=3).min_count == 3
-    with pytest.raises(ParameterError, match=r"has no parameter 'depth'. It has: features"):
+    with pytest.raises(ParameterError, match=r"has no parameter 'depth'. It has: .*min_count"):
         model.set_params(depth=2)
     with pytest.raises(
         ParameterError, match="min_count must be a whole number of at least 1; got 0"

@@ -27,10 +27,12 @@ from tagloom.errors import ParameterError
 from tagloom.models.linear import LinearTagger
 
 # command -> class. A new model is one line here.
-MODELS: dict[str, type[LinearTagger]] = {
+MODELS: dict[str, type[models.Tagger]] = {
     "crf": models.CRF,
     "perceptron": models.StructuredPerceptron,
     "svm": models.StructuredSVM,
+    "hmm": models.HMM,
+    "baseline": models.MostFrequentTag,
 }
 # Arguments that make no sense for a command, or have options of their own below.
 _LEFT_OUT = {"self", "features", "warm_start", "cost"}
@@ -51,6 +53,15 @@ Examples:
 Examples:
   tagloom train svm train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train svm ner.conll -o ner.tagloom --algorithm frank-wolfe --C 0.05
+""",
+    "hmm": """\b
+Examples:
+  tagloom train hmm train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2
+""",
+    "baseline": """\b
+Examples:
+  tagloom train baseline train.conllu --label upos --dev dev.conllu -o pos.tagloom
 """,
 }
 
@@ -83,21 +94,19 @@ def command() -> None:
 # ---- options from signatures -------------------------------------------------------------------
 
 
-def make_command(name: str, cls: type[LinearTagger]) -> click.Command:
+def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
     """Make the command that trains one model."""
     run = partial(train, cls)
     made = click.Command(
         name,
         callback=run,
         params=list(_model_options(cls)),
-        help=f"Learn {_summary(cls)} from TRAIN; - is stdin.\n\nCtrl-C saves what was learnt so "
-        "far. The model remembers how TRAIN was read, and reads other files in the same way.",
+        help=f"Learn {_summary(cls)} from TRAIN; - is stdin.\n\n"
+        + ("Ctrl-C saves what was learnt so far. " if issubclass(cls, LinearTagger) else "")
+        + "The model remembers how TRAIN was read, and reads other files in the same way.",
         epilog=EXAMPLES.get(name),
     )
-    options = [
-        click.argument("train_file", metavar="TRAIN"),
-        click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
-        click.option("--dev", metavar="FILE", help="Development data: keep the best iteration."),
+    by_features = [
         click.option(
             "--features",
             "spec",
@@ -112,10 +121,21 @@ def make_command(name: str, cls: type[LinearTagger]) -> click.Command:
         click.option(
             "--clusters", multiple=True, metavar="NAME=FILE", help="Words for cluster(NAME)."
         ),
-        *READING,
+    ]
+    by_iterations = [
         click.option(
             "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
         ),
+    ]
+    is_linear = issubclass(cls, LinearTagger)
+    use = "keep the best iteration" if is_linear else "the model is measured on it"
+    options = [
+        click.argument("train_file", metavar="TRAIN"),
+        click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
+        click.option("--dev", metavar="FILE", help=f"Development data: {use}."),
+        *(by_features if is_linear else ()),
+        *READING,
+        *(by_iterations if is_linear else ()),
         click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
     ]
@@ -133,7 +153,7 @@ def _summary(cls: type) -> str:
     return first[:1].lower() + first[1:]
 
 
-def _model_options(cls: type[LinearTagger]) -> Iterator[click.Option]:
+def _model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
     """Make an option for each argument of a class."""
     hints = typing.get_type_hints(cls.__init__)
     documented = _parameters(cls)
@@ -187,17 +207,17 @@ def _parameters(cls: type) -> dict[str, tuple[str, str]]:
 
 
 def train(
-    cls: type[LinearTagger],
+    cls: type[models.Tagger],
     *,
     train_file: str,
     output: str,
     dev: str | None,
-    spec: str,
-    lexicon: tuple[str, ...],
-    clusters: tuple[str, ...],
-    checkpoint: str | None,
     as_json: bool,
     quiet: bool,
+    spec: str = "auto",
+    lexicon: tuple[str, ...] = (),
+    clusters: tuple[str, ...] = (),
+    checkpoint: str | None = None,
     **options: Any,
 ) -> None:
     """Read the files, learn, save, and say what was learnt."""
@@ -206,21 +226,28 @@ def train(
         options["labels"] = options["labels"].split(",")
     options = {name: None if value == "none" else value for name, value in options.items()}
     resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
-    tagger = cls(**{"features": read_features(spec, resources), **options})
+    if issubclass(cls, LinearTagger):
+        options["features"] = read_features(spec, resources)
+    tagger: Any = cls(**options)
     check_writable(output)
     corpus = reading.read(train_file)
     dev_corpus = None if dev is None else reading.read(dev)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        tagger.fit(
-            corpus,
-            dev=dev_corpus,
-            progress=False if quiet else None,
-            checkpoint=checkpoint,
-        )
+        if isinstance(tagger, LinearTagger):
+            tagger.fit(
+                corpus,
+                dev=dev_corpus,
+                progress=False if quiet else None,
+                checkpoint=checkpoint,
+            )
+        else:
+            tagger.fit(corpus)
+            if dev_corpus is not None:
+                tagger.training_["dev"] = tagger.score(dev_corpus)
     tagger.training_ |= reading.describe(corpus)
     tagger.save(output)
-    interrupted = tagger.training_["stopped"] == "interrupted"
+    interrupted = tagger.training_.get("stopped") == "interrupted"
     # What was guessed comes last, so that a mistake, which ends the command earlier, is one line.
     for file in (corpus, dev_corpus):
         if file is not None and file.notice and not quiet:
@@ -304,7 +331,7 @@ def check_writable(path: str) -> None:
         ) from None
 
 
-def summarise(tagger: LinearTagger, path: str) -> dict[str, Any]:
+def summarise(tagger: Any, path: str) -> dict[str, Any]:
     """Say what was learnt, for machines."""
     record = tagger.training_
     return {
@@ -312,14 +339,20 @@ def summarise(tagger: LinearTagger, path: str) -> dict[str, Any]:
         "path": path,
         "bytes": os.path.getsize(path),
         "labels": len(tagger.labels_),
-        "attributes": tagger.scores_.rows.n_attributes,
-        "weights": tagger.scores_.n_weights,
-        "scheme": tagger.scheme_,
+        **(_sizes(tagger) if isinstance(tagger, LinearTagger) else {"words": len(tagger.words_)}),
         **{
             name: record.get(name)
             for name in ("sentences", "tokens", "iterations", "best_iteration", "stopped")
         },
         **{name: record.get(name) for name in ("loss", "dev", "seconds")},
+    }
+
+
+def _sizes(tagger: LinearTagger) -> dict[str, Any]:
+    return {
+        "attributes": tagger.scores_.rows.n_attributes,
+        "weights": tagger.scores_.n_weights,
+        "scheme": tagger.scheme_,
     }
 
 
@@ -331,21 +364,24 @@ def show_summary(summary: dict[str, Any]) -> str:
         "early": "stopped early",
         "interrupted": "interrupted",
     }
+    scheme, loss, dev = (summary.get(name) for name in ("scheme", "loss", "dev"))
     rows = [
         ("learnt from", f"{summary['sentences']:,} sentences, {summary['tokens']:,} tokens"),
-        (
-            "labels",
-            f"{summary['labels']}" + (f", {summary['scheme']}" if summary["scheme"] else ""),
-        ),
-        ("features", f"{summary['attributes']:,} attributes, {summary['weights']:,} weights"),
-        ("iterations", f"{summary['iterations']}, {why.get(summary['stopped'], '')}"),
-        ("loss", f"{summary['loss']:,.6g}" if summary["loss"] is not None else ""),
+        ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
     ]
-    if summary["dev"] is not None:
-        measure = "span F1" if summary["scheme"] else "accuracy"
-        rows.append(
-            ("dev", f"{measure} {summary['dev']:.4f} in iteration {summary['best_iteration']}")
-        )
+    if "words" in summary:
+        rows.append(("words", f"{summary['words']:,}"))
+    else:
+        sizes = f"{summary['attributes']:,} attributes, {summary['weights']:,} weights"
+        rows += [
+            ("features", sizes),
+            ("iterations", f"{summary['iterations']}, {why.get(summary['stopped'], '')}"),
+            ("loss", f"{loss:,.6g}" if loss is not None else ""),
+        ]
+    if dev is not None:
+        measure = "span F1" if scheme else "accuracy"
+        best = summary["best_iteration"]
+        rows.append(("dev", f"{measure} {dev:.4f}" + (f" in iteration {best}" if best else "")))
     size = f"{summary['path']}, {summary['bytes'] / 1e6:,.1f} MB"
     rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", size)]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)

@@ -1,6 +1,8 @@
 """Taggers: which features, which scores, which objective."""
 
+from tagloom.models.baselines import MostFrequentTag
 from tagloom.models.crf import CRF
+from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
@@ -8,8 +10,10 @@ from tagloom.models.taggers import Labelling, Tagger, load
 
 __all__ = [
     "CRF",
+    "HMM",
     "FeatureWeight",
     "Labelling",
+    "MostFrequentTag",
     "StructuredPerceptron",
     "StructuredSVM",
     "Tagger",

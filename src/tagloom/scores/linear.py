@@ -376,9 +376,9 @@ class LinearScores:
             index,
             rows,
             names,
-            _finite(arrays, "trans", (Y, Y)),
-            _finite(arrays, "start", (Y,)),
-            _finite(arrays, "stop", (Y,)),
+            log_scores(arrays, "trans", (Y, Y)),
+            log_scores(arrays, "start", (Y,)),
+            log_scores(arrays, "stop", (Y,)),
             edge_index,
             edge_rows,
             edge_names,
@@ -418,8 +418,8 @@ def _part_from_file(
         raise ModelFileError(f"{prefix}cols must be {ptr[-1]} numbers below {K}")
     if weights.dtype.kind != "f" or weights.shape != (ptr[-1],):
         raise ModelFileError(f"{prefix}weights must be {ptr[-1]} numbers")
-    if not np.isfinite(weights).all():
-        raise ModelFileError(f"{prefix}weights must be finite")
+    if not (weights < np.inf).all():  # −inf forbids; NaN is not below
+        raise ModelFileError(f"{prefix}weights must be finite or −inf")
     rows = Rows(ptr, cols.astype(np.uint16), np.asarray(weights, dtype=np.float32))
     index = _native.Index.from_keys(arrays[f"{prefix}keys"])
     if index.size != len(lengths):
@@ -427,12 +427,18 @@ def _part_from_file(
     return index, rows, PackedNames(arrays[f"{prefix}names"], len(lengths))
 
 
-def _finite(
+def log_scores(
     arrays: dict[str, npt.NDArray[Any]], name: str, shape: tuple[int, ...]
 ) -> npt.NDArray[Any]:
+    """Return an array of a file after checking that it has a shape and no NaN or +inf.
+
+    Raises
+    ------
+    ModelFileError
+    """
     array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+    if array.shape != shape or array.dtype.kind != "f" or not (array < np.inf).all():
         raise ModelFileError(
-            f"{name} must be finite numbers of shape {shape}; found {array.dtype} {array.shape}"
+            f"{name} must be numbers or −inf, of shape {shape}; found {array.dtype} {array.shape}"
         )
     return array

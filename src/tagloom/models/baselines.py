@@ -1,0 +1,176 @@
+"""The baseline that every tagger has to beat: each word gets the label that it has most often."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.models.counts import count_words
+from tagloom.models.linear import check_at_least
+from tagloom.models.taggers import Tagger
+from tagloom.scores.tables import WordTable
+from tagloom.trellis import Trellis
+
+# How much the labels of all words like it weigh against those of the word itself: they break ties.
+_TIE = 1e-3
+
+
+class MostFrequentTag(Tagger):
+    r"""The lookup baseline: a word gets its most frequent label, whatever stands around it.
+
+    A word that was never seen is looked up with or without a capital (``fishing``, ``Fishing``). If
+    that was not seen either, it gets the most frequent label of words that occur once, among those
+    with the same shape and the longest common ending, for endings of up to ``max_suffix`` letters.
+    Equally frequent labels are told apart by how frequent they are in such words.
+
+    The scores of its trellis are logarithms of relative frequencies, log Pr(y | word), and its
+    moves are free: so marginals, n-best lists and samples are those of independent tokens.
+
+    Parameters
+    ----------
+    max_suffix : int
+        The longest ending that tells labels of unknown words; with 0 they all get the same label.
+    fold_case : bool
+        Whether unknown words take after known ones that differ in capitals only.
+    min_count : int
+        Words that occur less often are taken as unknown.
+    labels : sequence of str, optional
+        The labels in their order; by default those of the training data, sorted.
+    n_threads : int, optional
+        All cores by default; nothing depends on it but the time that tagging takes.
+
+    Attributes
+    ----------
+    labels_ : ndarray of str, shape (Y,)
+    training_ : dict
+        Where this comes from.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> X = [["they", "can", "fish"], ["can", "of", "fish"], ["they", "fish"]]
+    >>> y = [["N", "V", "V"], ["N", "P", "N"], ["N", "V"]]
+    >>> tl.MostFrequentTag().fit(X, y).predict([["they", "fish"], ["can", "of", "fish"]])
+    [['N', 'V'], ['N', 'P', 'V']]
+    """
+
+    max_suffix: int
+    fold_case: bool
+    min_count: int
+    labels: Sequence[str] | None
+    n_threads: int | None
+
+    table_: WordTable
+    training_: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        max_suffix: int = 3,
+        fold_case: bool = True,
+        min_count: int = 1,
+        labels: Sequence[str] | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.max_suffix = max_suffix
+        self.fold_case = fold_case
+        self.min_count = min_count
+        self.labels = labels
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> MostFrequentTag:
+        """Count the labels of each word.
+
+        Parameters
+        ----------
+        X : Corpus, or sequence of sentences
+        y : sequence of list of str, optional
+            The labels; a `Corpus` brings its own.
+        sample_weight : sequence of float, optional
+            How much each sentence counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        SentenceError, LabelError
+            If the data are wrong; the message names the sentence.
+        """
+        began = time.perf_counter()
+        self._check_parameters()
+        counted = count_words(
+            X,
+            y,
+            sample_weight,
+            labels=self.labels,
+            min_count=self.min_count,
+            max_suffix=self.max_suffix,
+            rare=max(self.min_count - 1, 1),
+            fold_case=self.fold_case,
+        )
+        probs = counted.spelling_probs(_TIE)  # [A, Y] Pr(y | spelling)
+        probs[counted.variants] = counted.variant_probs(probs, _TIE)
+        of_words = counted.word_counts + _TIE * probs[counted.spelling]
+        probs[counted.words] = of_words / of_words.sum(axis=1, keepdims=True)
+        self.table_ = WordTable(
+            tuple(counted.labels),
+            counted.extractor,
+            counted.index,
+            counted.names,
+            counted.words,
+            counted.parent,
+            np.log(probs).astype(np.float32),
+        )
+        self.labels_ = np.array(counted.labels, dtype=object)
+        self.training_ = {
+            "sentences": len(counted.offsets) - 1,
+            "tokens": len(counted.gold),
+            "digest": counted.digest,
+            "seconds": round(time.perf_counter() - began, 3),
+        }
+        return self
+
+    def _check_parameters(self) -> None:
+        check_at_least("max_suffix", self.max_suffix, 0)
+        check_at_least("min_count", self.min_count, 1)
+        if self.n_threads is not None:
+            check_at_least("n_threads", self.n_threads, 1)
+
+    def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        offsets, emit = self.table_.score(sentences)
+        return Trellis(
+            emit, offsets=offsets, labels=self._label_list, n_threads=n_threads or self.n_threads
+        )
+
+    @property
+    def words_(self) -> list[str]:
+        """The words that are known."""
+        self._check_fitted("words_")
+        return self.table_.known_words()
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        header, arrays = self.table_.to_file()
+        params = self.get_params()
+        if params["labels"] is not None:
+            params["labels"] = list(params["labels"])
+        return {**header, "params": params, "training": self.training_}, arrays
+
+    @classmethod
+    def _from_file(
+        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features: Any
+    ) -> MostFrequentTag:
+        table = WordTable.from_file(header, arrays)
+        model = cls(**header["params"])
+        model._check_parameters()
+        model.table_ = table
+        model.labels_ = np.array(table.labels, dtype=object)
+        model.training_ = dict(header["training"])
+        return model

@@ -1,0 +1,184 @@
+"""Tables of scores by word: a row for each word that is known, and for others by their spelling.
+
+A token has a chain of attributes, from what it shares with all tokens to what it shares with none:
+
+    bias → short_shape → short_shape & suffix(1) → … → short_shape & suffix(n) → word
+
+Each attribute that the index knows has a row of scores, and a token takes the row of the last one:
+its own if the word is known, otherwise that of the longest known ending of words of its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native, features, storage
+from tagloom.errors import ModelFileError, SentenceError
+from tagloom.features import FeatureExtractor
+from tagloom.features.batches import read_tokens
+from tagloom.scores.linear import Names, PackedNames, log_scores
+
+Floats = npt.NDArray[np.floating[Any]]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+def chain(max_suffix: int) -> FeatureExtractor:
+    """Make the templates of the chain, in its order.
+
+    Parameters
+    ----------
+    max_suffix : int
+        The length of the longest ending; 0 for none, not even the shape.
+    """
+    endings = [f"short_shape & suffix({n})" for n in range(1, max_suffix + 1)]
+    return features.make(["bias", *(["short_shape", *endings] if max_suffix else []), "word"])
+
+
+class Types(NamedTuple):
+    """The distinct words of some sentences."""
+
+    words: list[str]  # [V]
+    ids: Int32  # [T] which word each token is
+    offsets: Int64  # [N + 1] tokens of sentence i are offsets[i]:offsets[i + 1]
+
+
+def find_types(sentences: Any) -> Types:
+    """Number the words of sentences in the order in which they first occur.
+
+    Raises
+    ------
+    SentenceError
+        If a token is not a str; says which.
+    """
+    tokens = [row if type(row) is list else list(row) for row in read_tokens(sentences)]
+    table: dict[str, int] = {}
+    found = _native.intern(tokens, table)
+    if found is None:
+        table = {}
+        found = _native.intern(_plain(tokens), table)
+        assert found is not None
+    return Types(list(table), *found)
+
+
+def _plain(tokens: list[list[Any]]) -> list[list[str]]:
+    """Turn subclasses of str into str, and refuse what is no str."""
+    for i, row in enumerate(tokens):
+        for t, token in enumerate(row):
+            if not isinstance(token, str):
+                raise SentenceError(
+                    f"sentence {i}, token {t} is {token!r}, of type {type(token).__name__}; "
+                    "expected a str."
+                )
+    return [[str(token) for token in row] for row in tokens]
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """A row of scores for each known word, and for each known class of spelling.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The Y labels.
+    extractor : FeatureExtractor
+        The chain.
+    index : Index
+        The number of each attribute of the chain.
+    names : Names
+        The attributes as people read them.
+    words : ndarray of int32, shape (V,)
+        The attributes that are words.
+    parent : ndarray of int32, shape (A,)
+        The attribute before each one in its chain; that of the bias is the bias.
+    rows : ndarray, shape (A, Y)
+        The scores; row 0 is that of the bias, where every chain begins.
+    """
+
+    labels: tuple[str, ...]
+    extractor: FeatureExtractor
+    index: _native.Index
+    names: Names
+    words: Int32
+    parent: Int32
+    rows: Floats
+
+    def score(self, sentences: Any) -> tuple[Int64, Floats]:
+        """Look up every token.
+
+        Returns
+        -------
+        offsets : ndarray of int64, shape (N + 1,)
+        emit : ndarray, shape (T, Y)
+        """
+        types = find_types(sentences)
+        return types.offsets, np.take(self.rows, self.find(types.words)[types.ids], axis=0)
+
+    def find(self, words: Sequence[str]) -> Int32:
+        """Return the row of each word [V]."""
+        encoded = self.extractor.encode([words], self.index)
+        found: Int32 = encoded.ids[encoded.indptr[1:] - 1]
+        return found
+
+    def known_words(self) -> list[str]:
+        """List the V words, in the order of `words`."""
+        return [self.names[a].removeprefix("word=") for a in self.words]
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Describe everything as a JSON-able header and arrays."""
+        names = self.names
+        return {"labels": list(self.labels), "features": self.extractor.to_dict()}, {
+            "keys": self.index.keys(),
+            "names": names.packed
+            if isinstance(names, PackedNames)
+            else storage.pack_bytes(names.blob, names.offsets),
+            "words": self.words,
+            "parent": self.parent,
+            "emission_weights": self.rows,
+        }
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> WordTable:
+        """Make a table from what `to_file` returned, trusting nothing.
+
+        Raises
+        ------
+        ModelFileError, ValueError, KeyError
+            If it does not fit together.
+        """
+        labels = header["labels"]
+        if not isinstance(labels, list) or not all(isinstance(y, str) for y in labels):
+            raise ModelFileError("the labels are not a list of strings")
+        if len(set(labels)) != len(labels) or not labels:
+            raise ModelFileError(f"the labels are empty or repeat: {labels[:10]}")
+        index = _native.Index.from_keys(arrays["keys"])
+        rows = log_scores(arrays, "emission_weights", (index.size, len(labels)))
+        if index.size == 0:
+            raise ModelFileError("there are no words")
+        words = _places(arrays, "words", index.size)
+        parent = _places(arrays, "parent", index.size)
+        if len(parent) != index.size:
+            raise ModelFileError(f"parent must be {index.size} numbers; found {len(parent)}")
+        extractor = features.from_dict(header["features"])
+        names = PackedNames(arrays["names"], index.size)
+        table = cls(tuple(labels), extractor, index, names, words, parent, rows)
+        encoded = extractor.encode([["a"]], index)
+        if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
+            raise ModelFileError("the features are no chain that begins with the bias")
+        return table
+
+
+def _places(arrays: dict[str, npt.NDArray[Any]], name: str, n: int) -> Int32:
+    array = arrays[name]
+    if array.dtype != np.int32 or array.ndim != 1:
+        raise ModelFileError(f"{name} must be a list of int32; found {array.dtype} {array.shape}")
+    if array.size and not 0 <= array.min() <= array.max() < n:
+        raise ModelFileError(f"{name} must be numbers below {n}")
+    return array

@@ -1,0 +1,480 @@
+"""The hidden Markov model: closed forms, enumeration, the texts' examples, hmmlearn as judge."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hmmlearn.hmm import CategoricalHMM
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tagloom as tl
+from tagloom.errors import (
+    InfeasibleError,
+    LabelError,
+    ModelFileError,
+    ParameterError,
+    SentenceError,
+    ShapeError,
+)
+
+X = [["they", "can", "fish"], ["can", "of", "fish"], ["they", "fish"], ["the", "old", "can"]]
+Y = [["N", "V", "V"], ["N", "P", "N"], ["N", "V"], ["D", "J", "N"]]
+LABELS = ["D", "J", "N", "P", "V"]
+# What gives relative frequencies: nothing is smoothed, nothing unknown.
+PLAIN = {"smoothing": "add-k", "k": 0, "emission_smoothing": 0, "unknown": 0}
+
+
+def example_1():
+    """Pidgin English on Gliese 581 d (001, example 1)."""
+    return tl.HMM.from_probs(
+        ["D", "N", "V"],
+        ["can", "the"],
+        start=[0.8, 0, 0.2],
+        trans=[[0, 1, 0], [0.2, 0.2, 0.6], [0.8, 0, 0.2]],
+        emit=[[0, 1], [1, 0], [1, 0]],
+    )
+
+
+# ---- the example of the text -------------------------------------------------------------------
+
+
+def test_example_1_as_a_linear_model():
+    hmm = example_1()
+    inf = np.inf
+    w = hmm.as_vector()
+    assert_allclose(
+        w,
+        # (12), as printed there, to two digits
+        [
+            *(-0.22, -inf, -1.61),
+            *(-inf, 0, -inf, -1.61, -1.61, -0.51, -0.22, -inf, -1.61),
+            *(-inf, 0, 0, -inf, 0, -inf),
+        ],
+        atol=0.005,
+    )
+    x, y = ["the", "can", "can", "can", "the", "can"], ["D", "N", "V", "V", "D", "N"]
+    phi = hmm.feature_vector(x, y)
+    assert_array_equal(phi, [1, 0, 0, 0, 2, 0, 0, 0, 1, 1, 0, 1, 0, 2, 2, 0, 2, 0])  # (15)
+    happens = phi > 0
+    assert_allclose(w[happens] @ phi[happens], hmm.log_joint(x, y), rtol=1e-12)
+    assert math.exp(hmm.log_joint(x, y)) == pytest.approx(0.8 * 0.6 * 0.2 * 0.8)
+
+
+def test_example_1_can_the_can():
+    hmm = example_1()
+    assert hmm.predict([["can", "the", "can"]]) == [["V", "D", "N"]]
+    assert math.exp(hmm.log_joint(["can", "the", "can"], ["V", "D", "N"])) == pytest.approx(0.16)
+    (best,) = hmm.predict_nbest([["can", "the", "can"]], n=1)[0]
+    assert best.prob == pytest.approx(1)  # nothing else can be said so
+    assert hmm.log_joint(["can", "the", "can"], ["N", "D", "N"]) == -np.inf
+    with pytest.raises(InfeasibleError, match="sequence 0"):
+        hmm.predict([["the", "the"]])
+    with pytest.raises(InfeasibleError):
+        hmm.predict([["a", "word", "unheard"]])
+
+
+def test_example_1_as_a_linear_tagger_and_back(tmp_path):
+    hmm = example_1()
+    linear = hmm.to_linear()
+    x = [["can", "the", "can"], ["the", "can", "can", "can", "the", "can"], ["can"]]
+    assert linear.predict(x) == hmm.predict(x)
+    assert_allclose(linear.trellis(x).log_partition(), hmm.trellis(x).log_partition(), rtol=1e-6)
+    back = tl.HMM.from_linear(linear)
+    assert_allclose(back.as_vector(), hmm.as_vector(), rtol=1e-6)
+    assert back.words_ == ["can", "the"]
+    linear.save(tmp_path / "linear.tagloom")
+    assert tl.load(tmp_path / "linear.tagloom").predict(x) == hmm.predict(x)
+
+
+# ---- counts ------------------------------------------------------------------------------------
+
+
+def test_without_smoothing_probabilities_are_relative_frequencies():
+    hmm = tl.HMM(**PLAIN).fit(X, Y)
+    labels = [label for row in Y for label in row]
+    count, firsts = Counter(labels), Counter(row[0] for row in Y)
+    lasts = Counter(row[-1] for row in Y)
+    pairs = Counter(pair for row in Y for pair in itertools.pairwise(row))
+    emitted = Counter(pair for x, y in zip(X, Y, strict=True) for pair in zip(x, y, strict=True))
+    assert_allclose(np.exp(hmm.log_start_), [firsts[y] / len(Y) for y in LABELS])
+    assert_allclose(np.exp(hmm.log_stop_), [lasts[y] / count[y] for y in LABELS])
+    assert_allclose(
+        np.exp(hmm.log_moves_[0]), [[pairs[a, b] / count[a] for b in LABELS] for a in LABELS]
+    )
+    emit = hmm.as_vector()[5 + 25 : -5].reshape(5, -1)
+    assert_allclose(
+        np.exp(emit),
+        [[emitted[w, y] / count[y] for w in hmm.words_] for y in LABELS],
+        rtol=1e-6,
+    )
+
+
+def test_add_k_is_its_closed_form():
+    hmm = tl.HMM(smoothing="add-k", k=0.5).fit(X, Y)
+    # N: four of six go on (V, V, P, …), two end; six outcomes with the end
+    count = Counter(label for row in Y for label in row)
+    pairs = Counter(pair for row in Y for pair in itertools.pairwise(row))
+    expected = [[(pairs[a, b] + 0.5) / (count[a] + 0.5 * 6) for b in LABELS] for a in LABELS]
+    assert_allclose(np.exp(hmm.log_moves_[0]), expected)
+    assert_allclose(np.exp(hmm.log_start_), [(c + 0.5) / (4 + 2.5) for c in (1, 0, 3, 0, 0)])
+    open_ended = tl.HMM(smoothing="add-k", k=0.5, stop=False).fit(X, Y)
+    goes_on = Counter(label for row in Y for label in row[:-1])
+    expected = [[(pairs[a, b] + 0.5) / (goes_on[a] + 2.5) for b in LABELS] for a in LABELS]
+    assert_allclose(np.exp(open_ended.log_moves_[0]), expected)
+    assert open_ended.log_stop_ is None
+
+
+def test_witten_bell_is_its_closed_form():
+    hmm = tl.HMM(smoothing="witten-bell").fit(X, Y)
+    outcomes = [*LABELS, "END"]
+    unigrams = Counter(y for row in Y for y in [*row, "END"])
+    total, different = sum(unigrams.values()), len(unigrams)
+    base = {y: (unigrams[y] + different / 6) / (total + different) for y in outcomes}
+    for a, row in zip(LABELS, np.exp(hmm.log_moves_[0]), strict=True):
+        after = Counter(b for y in Y for c, b in itertools.pairwise([*y, "END"]) if c == a)
+        n, t = sum(after.values()), len(after)
+        assert_allclose(row, [(after[b] + t * base[b]) / (n + t) for b in LABELS])
+
+
+def test_interpolation_is_its_closed_form():
+    hmm = tl.HMM(smoothing="interpolation").fit(X, Y)
+    ones = Counter(y for row in Y for y in [*row, "END"])
+    twos = Counter(pair for row in Y for pair in itertools.pairwise(["START", *row, "END"]))
+    before = Counter(pair[0] for pair in twos.elements())
+    total = sum(ones.values())
+    lambdas = [1.0, 1.0, 1.0]  # uniform, one label, two labels
+    for (a, b), n in twos.items():
+        foretold = [
+            1 / 6,
+            (ones[b] - 1) / (total - 1),
+            (n - 1) / (before[a] - 1) if before[a] > 1 else 0,
+        ]
+        lambdas[foretold.index(max(foretold))] += n
+    share = [x / sum(lambdas) for x in lambdas]
+    expected = [
+        [share[0] / 6 + share[1] * ones[b] / total + share[2] * twos[a, b] / before[a]
+         for b in LABELS] for a in LABELS
+    ]  # fmt: skip
+    assert_allclose(np.exp(hmm.log_moves_[0]), expected)
+
+
+def test_emissions_are_the_closed_form():
+    hmm = tl.HMM(emission_smoothing=0.25, max_suffix=0, rare=1).fit(X, Y)
+    tokens = [pair for x, y in zip(X, Y, strict=True) for pair in zip(x, y, strict=True)]
+    by_word, count = Counter(tokens), Counter(w for w, _ in tokens)
+    once = [(w, y) for w, y in tokens if count[w] == 1]
+    unknown = {y: (sum(z == y for _, z in once) + 1 / 5) / (len(once) + 1) for y in LABELS}
+    u = len(once) / len(tokens)
+    joint = {
+        (w, y): (1 - u) * count[w] / len(tokens)
+        * (by_word[w, y] + 0.25 * unknown[y]) / (count[w] + 0.25)
+        for w in count for y in LABELS
+    }  # fmt: skip
+    of = {y: u * unknown[y] + sum(joint[w, y] for w in count) for y in LABELS}
+    emit = hmm.trellis([["can", "unheard"]])[0].emit
+    assert_allclose(np.exp(emit[0]), [joint["can", y] / of[y] for y in LABELS], rtol=1e-6)
+    assert_allclose(np.exp(emit[1]), [u * unknown[y] / of[y] for y in LABELS], rtol=1e-6)
+
+
+SETTINGS = [
+    {"order": order, "smoothing": smoothing, "stop": stop}
+    for order in (1, 2, 3)
+    for smoothing in ("add-k", "witten-bell", "interpolation")
+    for stop in (True, False)
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_everything_sums_to_one(setting):
+    hmm = tl.HMM(**setting).fit(X, Y)
+    assert np.exp(hmm.log_start_).sum() == pytest.approx(1)
+    ends = 0 if hmm.log_stop_ is None else np.exp(hmm.log_stop_)
+    assert (hmm.log_stop_ is None) == (not setting["stop"])
+    assert len(hmm.log_moves_) == setting["order"]
+    for level in hmm.log_moves_:
+        assert_allclose(np.exp(level).sum(axis=-1) + ends, np.ones(level.shape[:-1]))
+    words = hmm.trellis([hmm.words_])[0].emit.astype(float)
+    others = hmm.table_.rows[0].astype(float)
+    assert_allclose(np.exp(words).sum(axis=0) + np.exp(others), np.ones(5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_the_trellis_is_the_joint_distribution(setting):
+    """Every labelling of a short sentence, multiplied out by hand."""
+    hmm = tl.HMM(**setting).fit(X, Y)
+    x = ["they", "can", "unheard", "fish"]
+    emit = np.exp(hmm.trellis([x])[0].emit.astype(float))
+    k = setting["order"]
+    probs = {}
+    for path in itertools.product(range(5), repeat=4):
+        p = np.exp(hmm.log_start_[path[0]]) * emit[0, path[0]]
+        for t in range(1, 4):
+            history = path[max(t - k, 0) : t]
+            p *= np.exp(hmm.log_moves_[len(history) - 1][(*history, path[t])]) * emit[t, path[t]]
+        p *= 1 if hmm.log_stop_ is None else np.exp(hmm.log_stop_[path[-1]])
+        probs[path] = p
+    best = max(probs, key=probs.get)
+    assert hmm.predict([x]) == [[LABELS[y] for y in best]]
+    assert hmm.log_joint(x, [LABELS[y] for y in best]) == pytest.approx(np.log(probs[best]))
+    assert hmm.trellis([x]).log_partition()[0] == pytest.approx(np.log(sum(probs.values())))
+
+
+def test_order_2_counts_trigrams():
+    y = [["A", "B", "C"], ["A", "B", "C"], ["B", "B", "A"], ["C", "B", "A"]]
+    x = [["w"] * 3] * 4
+    hmm = tl.HMM(order=2, smoothing="add-k", k=1e-9).fit(x, y)
+    moves = np.exp(hmm.log_moves_[1])
+    assert_allclose(moves[0, 1], np.array([0, 0, 1]) * (1 - np.exp(hmm.log_stop_[1])), atol=1e-6)
+    assert_allclose(moves[2, 1], np.array([1, 0, 0]) * (1 - np.exp(hmm.log_stop_[1])), atol=1e-6)
+    assert_allclose(np.exp(hmm.log_moves_[0][1]), [0, 1, 0], atol=1e-6)  # after ♦ B
+    assert_allclose(np.exp(hmm.log_stop_), [2 / 4, 0, 2 / 3], atol=1e-6)
+
+
+# ---- unknown words -----------------------------------------------------------------------------
+
+
+def test_unknown_words_are_told_by_their_endings_and_shape():
+    words = ["walking", "talking", "running", "nation", "station", "ration", "Paris", "Oslo", "12"]
+    labels = ["V", "V", "V", "N", "N", "N", "NAME", "NAME", "NUM"]
+    hmm = tl.HMM().fit([[w] for w in words], [[y] for y in labels])
+    unheard = [["singing"], ["potion"], ["Rome"], ["7"]]
+    assert hmm.predict(unheard) == [["V"], ["N"], ["NAME"], ["NUM"]]
+    blind = tl.HMM(max_suffix=0).fit([[w] for w in words], [[y] for y in labels])
+    assert len({row[0] for row in blind.predict(unheard)}) == 1
+
+
+def test_unknown_words_take_after_known_ones_that_differ_in_capitals():
+    x = [["Fishing", "is", "fun"], ["fun", "is", "here"], ["here", "is", "Fishing"]]
+    y = [["G", "V", "N"], ["N", "V", "R"], ["R", "V", "G"]]
+    x, y = x * 3, y * 3
+    hmm = tl.HMM(emission_smoothing=0).fit(x, y)
+    fishing, fun = hmm.trellis([["fishing", "Fun"]]).emit
+    assert hmm.labels_[np.argmax(fishing)] == "G"
+    assert hmm.labels_[np.argmax(fun)] == "N"
+    assert sorted(hmm.words_) == ["Fishing", "fun", "here", "is"]
+    without = tl.HMM(emission_smoothing=0, fold_case=False).fit(x, y)
+    assert without.labels_[np.argmax(without.trellis([["fishing"]]).emit)] != "G"
+    assert "straße" in tl.HMM().fit([["straße", "ǆ", "İ", "ﬁ"]], [list("ABAB")]).words_
+
+
+def test_words_below_min_count_are_unknown():
+    hmm = tl.HMM(min_count=2).fit(X, Y)
+    assert sorted(hmm.words_) == ["can", "fish", "they"]
+    assert len(tl.HMM(min_count=9).fit(X, Y).predict(X)) == 4  # all are
+
+
+# ---- generating --------------------------------------------------------------------------------
+
+
+def test_generated_sentences_have_the_probabilities_of_the_model():
+    hmm = tl.HMM.from_probs(
+        ["A", "B"], ["x", "y"],
+        start=[0.7, 0.3], trans=[[0.2, 0.5], [0.3, 0.1]], emit=[[0.9, 0.1], [0.4, 0.6]],
+        stop=[0.3, 0.6],
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    n = 20_000
+    drawn = Counter()
+    for _ in range(n):
+        sentence = hmm.generate(rng)
+        drawn[tuple(sentence.tokens), tuple(sentence.labels)] += 1
+    for (words, labels), times in drawn.most_common(8):
+        p = math.exp(hmm.log_joint(words, labels))
+        assert abs(times / n - p) < 4 * math.sqrt(p * (1 - p) / n)
+    assert hmm.generate(7) == hmm.generate(7)
+
+
+def test_parameters_are_recovered_from_what_is_generated():
+    true = tl.HMM.from_probs(
+        ["A", "B"], ["x", "y"],
+        start=[0.7, 0.3], trans=[[0.2, 0.5], [0.3, 0.1]], emit=[[0.9, 0.1], [0.4, 0.6]],
+        stop=[0.3, 0.6],
+    )  # fmt: skip
+    rng = np.random.default_rng(1)
+    found = tl.HMM(**PLAIN).fit([true.generate(rng) for _ in range(5000)])
+    assert_allclose(np.exp(found.log_moves_[0]), np.exp(true.log_moves_[0]), atol=0.02)
+    assert_allclose(np.exp(found.log_stop_), np.exp(true.log_stop_), atol=0.02)
+
+
+def test_without_a_stop_a_length_is_needed():
+    hmm = example_1()
+    with pytest.raises(ParameterError, match="without stop needs length="):
+        hmm.generate(0)
+    sentence = hmm.generate(0, length=6)
+    assert len(sentence) == 6
+    assert hmm.log_joint(sentence.tokens, sentence.labels) > -np.inf
+    drawn = tl.HMM(order=2, unknown=0.4).fit(X, Y).generate(3, length=50, unknown="?")
+    assert "?" in drawn.tokens
+    assert set(drawn.tokens) <= {"?", *(w for x in X for w in x)}
+
+
+# ---- judges ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_words", [2, 7])
+def test_likelihoods_posteriors_and_paths_are_those_of_hmmlearn(n_words):
+    rng = np.random.default_rng(n_words)
+    judge = CategoricalHMM(n_components=4, implementation="log")
+    judge.startprob_ = rng.dirichlet(np.ones(4))
+    judge.transmat_ = rng.dirichlet(np.ones(4), 4)
+    judge.emissionprob_ = rng.dirichlet(np.ones(n_words), 4)
+    judge.n_features = n_words
+    words = [f"w{i}" for i in range(n_words)]
+    hmm = tl.HMM.from_probs(
+        list("ABCD"), words,
+        start=judge.startprob_, trans=judge.transmat_, emit=judge.emissionprob_,
+    )  # fmt: skip
+    for T in (1, 5, 80):
+        symbols, _ = judge.sample(T, random_state=T)
+        x = [[words[s] for s in symbols[:, 0]]]
+        log_z, posteriors = judge.score_samples(symbols)
+        assert_allclose(hmm.trellis(x).log_partition(), log_z, rtol=1e-10)
+        assert_allclose(hmm.predict_marginals(x)[0], posteriors, rtol=1e-8, atol=1e-12)
+        score, path = judge.decode(symbols)
+        assert hmm.predict(x) == [["ABCD"[y] for y in path]]
+        assert_allclose(hmm.log_joint(x[0], ["ABCD"[y] for y in path]), score, rtol=1e-10)
+
+
+def test_viterbi_over_probabilities_is_viterbi_over_their_logarithms():
+    """000 [7.50-7.53]: v_m(y) = p(w | y) · max p(y | y') · v_{m-1}(y')."""
+    hmm = tl.HMM().fit(X, Y)
+    for x in [*X, ["fish", "fish", "can", "the", "old", "of", "unheard"]]:
+        emit = np.exp(hmm.trellis([x])[0].emit.astype(float))
+        trans, stop = np.exp(hmm.log_moves_[0]), np.exp(hmm.log_stop_)
+        v, back = np.exp(hmm.log_start_) * emit[0], []
+        for row in emit[1:]:
+            products = trans * v[:, None]  # [y_prev, y]
+            back.append(products.argmax(axis=0))
+            v = row * products.max(axis=0)
+        path = [int((v * stop).argmax())]
+        for pointers in reversed(back):
+            path.insert(0, int(pointers[path[0]]))
+        best = hmm.trellis([x])[0].viterbi()
+        assert best.path.tolist() == path
+        assert math.exp(best.score) == pytest.approx((v * stop).max(), rel=1e-5)
+
+
+# ---- as weights --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"stop": False}, {"max_suffix": 0}, {"min_count": 2}])
+def test_the_linear_tagger_scores_as_the_model_does(options):
+    train = tl.datasets.load("english", "train", label="upos")[:150]
+    test = tl.datasets.load("english", "test", label="upos")[:40]
+    hmm = tl.HMM(**options).fit(train)
+    linear = hmm.to_linear()
+    assert_allclose(linear.trellis(test).emit, hmm.trellis(test).emit, atol=1e-4)
+    assert_array_equal(linear.trellis(test).trans, hmm.trellis(test).trans)
+    assert linear.predict(test) == hmm.predict(test)
+    back = tl.HMM.from_linear(linear)
+    assert_allclose(back.as_vector(), hmm.as_vector(), atol=1e-4)
+    assert back.words_ == hmm.words_
+    if "min_count" not in options:  # endings of unknown words too
+        assert_allclose(back.trellis(test).emit, hmm.trellis(test).emit, atol=1e-4)
+        assert back.predict(test) == hmm.predict(test)
+
+
+def test_only_logarithms_of_probabilities_go_back():
+    crf = tl.CRF(features=["bias", "word"], max_iterations=2).fit(X, Y)
+    with pytest.raises(ParameterError, match="start are no logarithms of probabilities"):
+        tl.HMM.from_linear(crf)
+    crf = tl.CRF(features="pos", max_iterations=2).fit(X, Y)
+    with pytest.raises(ParameterError, match="are not those of a hidden Markov model"):
+        tl.HMM.from_linear(crf)
+
+
+# ---- mistakes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"smoothing": "good-turing"}, "smoothing must be one of 'witten-bell', 'interpolation'"),
+        ({"order": 0}, "order must be a number of at least 1; got 0"),
+        ({"k": -1}, "k must be a number of at least 0; got -1"),
+        ({"unknown": 1}, "unknown must be below 1; got 1"),
+        ({"max_suffix": -1}, "max_suffix must be a number of at least 0"),
+        ({"order": 2, "smoothing": "add-k", "k": 0}, "order=2 needs smoothing"),
+        ({"order": 12}, "order=12 over 5 labels has .* moves, more than"),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    with pytest.raises(ParameterError, match=message):
+        tl.HMM(**options).fit(X, Y)
+
+
+def test_bad_probabilities_are_named():
+    good = {"start": [1, 0], "trans": [[0, 1], [1, 0]], "emit": [[1], [1]]}
+    tl.HMM.from_probs("AB", ["x"], **good)
+    with pytest.raises(ShapeError, match=r"trans must have shape \(2, 2\); got \(2,\)"):
+        tl.HMM.from_probs("AB", ["x"], **{**good, "trans": [0, 1]})
+    with pytest.raises(ParameterError, match=r"trans must sum to 1 of each label; got 0\.5, 1"):
+        tl.HMM.from_probs("AB", ["x"], **{**good, "trans": [[0, 0.5], [1, 0]]})
+    with pytest.raises(ParameterError, match="trans and stop must sum to 1 of each label; got 2"):
+        tl.HMM.from_probs("AB", ["x"], **good, stop=[1, 0])
+    with pytest.raises(ParameterError, match="start must be probabilities"):
+        tl.HMM.from_probs("AB", ["x"], **{**good, "start": [2, -1]})
+    with pytest.raises(ParameterError, match="words must be different strings"):
+        tl.HMM.from_probs("AB", ["x", "x"], **{**good, "emit": [[1, 0], [1, 0]]})
+    with pytest.raises(LabelError, match="labels must be different strings"):
+        tl.HMM.from_probs(["A", "A"], ["x"], **good)
+
+
+def test_bad_sentences_are_named():
+    hmm = tl.HMM().fit(X, Y)
+    with pytest.raises(SentenceError, match="sentence 1, token 0 is 3, of type int"):
+        hmm.predict([["they"], [3]])
+    with pytest.raises(LabelError, match="x has 1 tokens but y 2 labels"):
+        hmm.log_joint(["they"], ["N", "V"])
+    with pytest.raises(ParameterError, match="'unheard' is not known"):
+        hmm.feature_vector(["unheard"], ["N"])
+    with pytest.raises(ParameterError, match="as_vector is for models of order 1; this one has 2"):
+        tl.HMM(order=2).fit(X, Y).as_vector()
+    with pytest.raises(ParameterError, match="sample_weight is 0 for every sentence"):
+        tl.HMM().fit(X, Y, sample_weight=[0, 0, 0, 0])
+
+
+def test_words_may_be_of_a_subclass_of_str():
+    hmm = tl.HMM().fit(X, Y)
+    assert hmm.predict([np.array(["they", "fish"])]) == hmm.predict([["they", "fish"]])
+    assert hmm.predict([list(np.array(["they", "fish"]))]) == hmm.predict([["they", "fish"]])
+
+
+@pytest.mark.parametrize("model", [tl.HMM(), tl.MostFrequentTag()], ids=repr)
+def test_damaged_files_are_refused(model, tmp_path):
+    from tagloom import storage
+
+    header, arrays = model.fit(X, Y)._contents()
+    storage.write(tmp_path / "good", header, arrays)
+    assert tl.load(tmp_path / "good").words_ == model.words_
+
+    def refuses(header, arrays):
+        storage.write(tmp_path / "bad", header, arrays)
+        with pytest.raises(ModelFileError, match=r"bad: |names: |packed"):
+            _ = tl.load(tmp_path / "bad").words_
+        return True
+
+    for name, array in arrays.items():
+        assert refuses(header, {k: v for k, v in arrays.items() if k != name})
+        if name != "words":  # one word less is a model too
+            assert refuses(header, {**arrays, name: array[:-1]})
+        wrong = array.astype(float) * np.nan if array.dtype.kind == "f" else array + 100
+        if name != "keys":
+            assert refuses(header, {**arrays, name: wrong.astype(array.dtype)})
+    assert refuses({**header, "labels": ["A", "A"]}, arrays)
+    assert refuses({**header, "labels": [1, 2, 3, 4, 5]}, arrays)
+    assert refuses({**header, "features": {**header["features"], "templates": ["word"]}}, arrays)
+    assert refuses({**header, "params": {"depth": 3}}, arrays)
+    if "order" in header:
+        assert refuses({**header, "order": 2}, arrays)
+        assert refuses({**header, "order": "1"}, arrays)
+
+
+def test_what_is_learnt_stays_when_parameters_change(tmp_path):
+    hmm = tl.HMM(order=2).fit(X, Y)
+    expected = hmm.predict_nbest(X, 2)
+    hmm.set_params(order=1, stop=False).save(tmp_path / "m")
+    assert hmm.predict_nbest(X, 2) == expected
+    assert tl.load(tmp_path / "m").predict_nbest(X, 2) == expected
