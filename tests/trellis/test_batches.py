@@ -223,8 +223,8 @@ def test_other_scores_for_the_same_moves():
         np.testing.assert_array_equal(shared.nbest(2)[0].scores, fresh.nbest(2)[0].scores)
         assert shared.labels == fresh.labels
     assert not model.with_scores(emit).is_batch
-    for ours, given in zip(model.moves, (trans, start, stop), strict=True):
-        np.testing.assert_array_equal(ours, given)
+    for ours, theirs in zip(model.moves, (trans, start, stop), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
     second = tl.Trellis(np.zeros((2, 3)), states=tl.StateSpace.order(3, 2))
     with pytest.raises(tl.errors.ShapeError, match="has more states than labels"):
         _ = second.moves
