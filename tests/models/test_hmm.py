@@ -393,10 +393,10 @@ def test_only_logarithms_of_probabilities_go_back():
     ("options", "message"),
     [
         ({"smoothing": "good-turing"}, "smoothing must be one of 'witten-bell', 'interpolation'"),
-        ({"order": 0}, "order must be a number of at least 1; got 0"),
+        ({"order": 0}, "order must be a whole number of at least 1; got 0"),
         ({"k": -1}, "k must be a number of at least 0; got -1"),
         ({"unknown": 1}, "unknown must be below 1; got 1"),
-        ({"max_suffix": -1}, "max_suffix must be a number of at least 0"),
+        ({"max_suffix": -1}, "max_suffix must be a whole number of at least 0"),
         ({"order": 2, "smoothing": "add-k", "k": 0}, "order=2 needs smoothing"),
         ({"order": 12}, "order=12 over 5 labels has .* moves, more than"),
     ],

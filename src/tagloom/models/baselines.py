@@ -134,10 +134,10 @@ class MostFrequentTag(TableTagger):
         return self
 
     def _check_parameters(self) -> None:
-        check_at_least("max_suffix", self.max_suffix, 0)
-        check_at_least("min_count", self.min_count, 1)
+        check_at_least("max_suffix", self.max_suffix, 0, whole=True)
+        check_at_least("min_count", self.min_count, 1, whole=True)
         if self.n_threads is not None:
-            check_at_least("n_threads", self.n_threads, 1)
+            check_at_least("n_threads", self.n_threads, 1, whole=True)
 
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         offsets, emit = self.table_.score(sentences)

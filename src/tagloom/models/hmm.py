@@ -231,11 +231,11 @@ class HMM(TableTagger):
     def _check_parameters(self) -> None:
         check_choice("smoothing", self.smoothing, tuple(_SMOOTHINGS))
         for name, least in (("order", 1), ("rare", 1), ("min_count", 1), ("max_suffix", 0)):
-            check_at_least(name, getattr(self, name), least)
+            check_at_least(name, getattr(self, name), least, whole=True)
         for name in ("k", "emission_smoothing"):
             check_at_least(name, getattr(self, name), 0)
         if self.n_threads is not None:
-            check_at_least("n_threads", self.n_threads, 1)
+            check_at_least("n_threads", self.n_threads, 1, whole=True)
         if self.unknown is not None:
             check_at_least("unknown", self.unknown, 0)
             if self.unknown >= 1:
@@ -513,7 +513,7 @@ class HMM(TableTagger):
         if length is None and self.log_stop_ is None:
             raise ParameterError("a model without stop needs length=, how many words to draw.")
         if length is not None:
-            check_at_least("length", length, 0)
+            check_at_least("length", length, 0, whole=True)
         rng = np.random.default_rng(random_state)
         Y, k = len(self.labels_), len(self.log_moves_)
         emit = self._word_probs  # [Y, V + 1]
