@@ -128,3 +128,18 @@ def test_examples_of_the_help_run(example, desk):
     finds = "tagloom check train.conllu dev.conllu"  # repeated sentences: something is wrong
     assert done.returncode == (1 if example.startswith(finds) else 0), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["hmm", "baseline"])
+def test_inspect_shows_what_models_that_count_have_counted(run, tmp_path, name):
+    (tmp_path / "a.conll").write_text("they N\ncan V\nfish V\n\nfish N\n\nthey N\nfish V\n\n")
+    run("train", name, "a.conll", "-o", "m.tagloom", "-q")
+    out = run("inspect", "m.tagloom").stdout
+    assert re.search(r"^words +3$", out, re.MULTILINE)
+    assert re.search(r"^learnt from 3 sentences, 6 tokens", out, re.MULTILINE)
+    assert ("from ↓ to →" in out) == (name == "hmm")
+    tagger = tl.load(tmp_path / "m.tagloom")
+    value = json.loads(run("inspect", "m.tagloom", "--json", "--label", "V", "--top", "1").stdout)
+    (best,) = tagger.feature_weights(label="V", n=1)
+    assert value["weights"] == [{"label": "V", "feature": best.attribute, "weight": best.weight}]
+    assert "word=they" in run("inspect", "m.tagloom", "--pattern", "word=t*").stdout

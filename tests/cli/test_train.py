@@ -89,7 +89,6 @@ def test_models_that_count_are_measured_on_dev(run, is_mistake, corpora, tmp_pat
     assert shown["words"] == f"{len(words):,}"
     done = run("train", name, "x.conllu", "-o", "m", "--features", "pos")
     assert is_mistake(done, "No such option")
-    assert is_mistake(run("inspect", tmp_path / "m.tagloom"), "has no weights to show")
 
 
 def test_options_reach_the_model(run, tmp_path):

@@ -88,8 +88,7 @@ def test_a_saved_model_predicts_the_same(tagger, test, tmp_path):
     np.testing.assert_array_equal(ours.trans, theirs.trans)
     assert loaded.get_params() == tagger.get_params()
     assert loaded.training_ == tagger.training_
-    if isinstance(tagger, LinearTagger):
-        assert loaded.feature_weights(n=50) == tagger.feature_weights(n=50)
+    assert loaded.feature_weights(n=50) == tagger.feature_weights(n=50)
 
 
 def test_pickle_and_copy_go_through_the_file_format(tagger, test):

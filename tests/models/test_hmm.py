@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 from collections import Counter
 
 import numpy as np
@@ -478,3 +479,34 @@ def test_what_is_learnt_stays_when_parameters_change(tmp_path):
     hmm.set_params(order=1, stop=False).save(tmp_path / "m")
     assert hmm.predict_nbest(X, 2) == expected
     assert tl.load(tmp_path / "m").predict_nbest(X, 2) == expected
+
+
+# ---- looking inside ----------------------------------------------------------------------------
+
+
+def test_scores_are_listed_by_name():
+    hmm = tl.HMM(**PLAIN).fit(X, Y)
+    best = hmm.feature_weights(label="V")
+    assert [(w.attribute, w.label) for w in best] == [("word=fish", "V"), ("word=can", "V")]
+    assert [w.weight for w in best] == pytest.approx([np.log(2 / 3), np.log(1 / 3)])
+    assert {w.attribute for w in hmm.feature_weights("word=o*")} == {"word=of", "word=old"}
+    assert hmm.transition_features_["P", "N"] == pytest.approx(0)
+    assert ("P", "V") not in hmm.transition_features_
+    with pytest.raises(LabelError, match=r"no label 'Q'\. There are: D, J, N, P, V"):
+        hmm.feature_weights(label="Q")
+
+
+DATA = os.environ.get("TAGLOOM_DATA")
+
+
+@pytest.mark.skipif(not DATA, reason="set TAGLOOM_DATA to the folder of the corpora")
+@pytest.mark.parametrize(
+    ("model", "upos", "xpos"),
+    [(tl.MostFrequentTag(), 0.89, 0.87), (tl.HMM(), 0.92, 0.92), (tl.HMM(2), 0.925, 0.927)],
+    ids=repr,
+)
+def test_accuracy_on_real_text(model, upos, xpos):
+    for label, least in (("upos", upos), ("xpos", xpos)):
+        folder = f"{DATA}/ud-english-ewt"
+        train = tl.read(f"{folder}/train.conllu", label=label)
+        assert model.fit(train).score(tl.read(f"{folder}/dev.conllu", label=label)) > least

@@ -13,6 +13,7 @@ import numpy as np
 from tagloom.cli.models import load_model
 from tagloom.errors import LabelError, ModelFileError
 from tagloom.models.linear import LinearTagger
+from tagloom.models.tables import TableTagger
 
 WIDEST = 20  # labels of a transition table that people can read
 
@@ -39,7 +40,7 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
     moves from label to label; or, with --pattern, the features that match it.
     """
     tagger = load_model(model)
-    if not isinstance(tagger, LinearTagger):
+    if not isinstance(tagger, LinearTagger | TableTagger):
         raise ModelFileError(f"{model}: a {type(tagger).__name__} has no weights to show.")
     names = tagger.labels_.tolist()
     if label is not None and label not in names:
@@ -49,7 +50,7 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
         found = describe(tagger, model)
         found["transitions"] = [
             {"from": a, "to": b, "weight": weight}
-            for (a, b), weight in sorted(tagger.transition_features_.items(), key=lambda x: -x[1])
+            for (a, b), weight in sorted(_moves(tagger).items(), key=lambda x: -x[1])
             if label in (None, a, b)
         ]
     shown = [label] if label else names
@@ -61,23 +62,36 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
         click.echo(show_description(found))
         click.echo()
     show_weights(found["weights"], pattern)
-    if pattern is None:
+    if pattern is None and found["transitions"]:
         click.echo()
         show_transitions(tagger, found["transitions"], label, top)
 
 
-def describe(tagger: LinearTagger, path: str) -> dict[str, Any]:
+def _moves(tagger: Any) -> dict[tuple[str, str], float]:
+    """Find the weights of moves; a tagger that looks up word by word has none."""
+    moves: dict[tuple[str, str], float] = getattr(tagger, "transition_features_", {})
+    return moves
+
+
+def describe(tagger: LinearTagger | TableTagger, path: str) -> dict[str, Any]:
     """Say what a model is."""
-    scores = tagger.scores_
+    sizes: dict[str, Any]
+    if isinstance(tagger, LinearTagger):
+        scores = tagger.scores_
+        sizes = {
+            "scheme": tagger.scheme_,
+            "attributes": scores.rows.n_attributes,
+            "weights_in_all": scores.n_weights,
+            "features": scores.extractor.to_dict().get("templates"),
+        }
+    else:
+        sizes = {"words": len(tagger.words_)}
     about: dict[str, Any] = {
         "model": type(tagger).__name__,
         "path": path,
         "bytes": os.path.getsize(path),
         "labels": tagger.labels_.tolist(),
-        "scheme": tagger.scheme_,
-        "attributes": scores.rows.n_attributes,
-        "weights_in_all": scores.n_weights,
-        "features": scores.extractor.to_dict().get("templates"),
+        **sizes,
         "parameters": {k: v for k, v in tagger.get_params().items() if _is_plain(v)},
         "training": tagger.training_,
     }
@@ -89,7 +103,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def strongest(
-    tagger: LinearTagger, labels: list[str], pattern: str | None, top: int
+    tagger: LinearTagger | TableTagger, labels: list[str], pattern: str | None, top: int
 ) -> list[dict[str, Any]]:
     """Find the largest weights: of each label, or with a pattern of all of these labels."""
     if pattern is not None:
@@ -100,6 +114,12 @@ def strongest(
             for w in weights
             if w.label in wanted or " → " in w.label
         ][:top]
+    if isinstance(tagger, TableTagger):
+        return [
+            {"label": w.label, "feature": w.attribute, "weight": w.weight}
+            for label in labels
+            for w in tagger.feature_weights(label=label, n=top)
+        ]
     rows, names = tagger.scores_.rows, tagger.labels_.tolist()
     found = []
     for label in labels:
@@ -123,13 +143,20 @@ def show_description(found: dict[str, Any]) -> str:
     rows = [
         ("model", f"{found['model']}, {found['bytes'] / 1e6:,.1f} MB"),
         ("labels", f"{len(found['labels'])}: {_cut(' '.join(found['labels']))}"),
-        ("scheme", found["scheme"]),
-        ("features", f"{found['attributes']:,} attributes, {found['weights_in_all']:,} weights"),
-        ("templates", _cut("; ".join(map(str, found["features"] or ())))),
+        ("scheme", found.get("scheme")),
+        ("words", f"{found['words']:,}" if "words" in found else ""),
+        ("features", _sizes(found)),
+        ("templates", _cut("; ".join(map(str, found.get("features") or ())))),
         ("learnt from", _learnt_from(training)),
         ("training", _training(training)),
     ]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)
+
+
+def _sizes(found: dict[str, Any]) -> str:
+    if "attributes" not in found:
+        return ""
+    return f"{found['attributes']:,} attributes, {found['weights_in_all']:,} weights"
 
 
 def _learnt_from(training: dict[str, Any]) -> str:
@@ -167,7 +194,7 @@ def show_weights(weights: list[dict[str, Any]], pattern: str | None) -> None:
 
 
 def show_transitions(
-    tagger: LinearTagger, transitions: list[dict[str, Any]], label: str | None, top: int
+    tagger: Any, transitions: list[dict[str, Any]], label: str | None, top: int
 ) -> None:
     """Print the weights of moves: a table if there are few labels, otherwise the strongest."""
     names = tagger.labels_.tolist()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tagloom.models.counts import count_words
 from tagloom.models.linear import check_at_least
-from tagloom.models.taggers import Tagger
+from tagloom.models.tables import TableTagger
 from tagloom.scores.tables import WordTable
 from tagloom.trellis import Trellis
 
@@ -19,7 +19,7 @@ from tagloom.trellis import Trellis
 _TIE = 1e-3
 
 
-class MostFrequentTag(Tagger):
+class MostFrequentTag(TableTagger):
     r"""The lookup baseline: a word gets its most frequent label, whatever stands around it.
 
     A word that was never seen is looked up with or without a capital (``fishing``, ``Fishing``). If
@@ -63,9 +63,6 @@ class MostFrequentTag(Tagger):
     min_count: int
     labels: Sequence[str] | None
     n_threads: int | None
-
-    table_: WordTable
-    training_: dict[str, Any]
 
     def __init__(
         self,
@@ -147,12 +144,6 @@ class MostFrequentTag(Tagger):
         return Trellis(
             emit, offsets=offsets, labels=self._label_list, n_threads=n_threads or self.n_threads
         )
-
-    @property
-    def words_(self) -> list[str]:
-        """The words that are known."""
-        self._check_fitted("words_")
-        return self.table_.known_words()
 
     # ---- files -----------------------------------------------------------------------------
 

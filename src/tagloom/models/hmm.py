@@ -14,7 +14,7 @@ from tagloom.errors import LabelError, ModelFileError, ParameterError, ShapeErro
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
 from tagloom.models.linear import LinearTagger, check_at_least, check_choice
-from tagloom.models.taggers import Tagger
+from tagloom.models.tables import TableTagger
 from tagloom.scores import LinearScores, Names, Rows
 from tagloom.scores.linear import log_scores
 from tagloom.scores.tables import WordTable, chain
@@ -32,7 +32,7 @@ _SPELLING_STRENGTH = 1.0
 _CASE_STRENGTH = 3.0
 
 
-class HMM(Tagger):
+class HMM(TableTagger):
     r"""A hidden Markov model.
 
     A sentence begins at ♦, each label depends on the k labels before it, each word on its label,
@@ -131,11 +131,9 @@ class HMM(Tagger):
     labels: Sequence[str] | None
     n_threads: int | None
 
-    table_: WordTable
     log_start_: Float64
     log_moves_: tuple[Float64, ...]
     log_stop_: Float64 | None
-    training_: dict[str, Any]
 
     def __init__(
         self,
@@ -426,10 +424,18 @@ class HMM(Tagger):
     # ---- the joint distribution ------------------------------------------------------------
 
     @property
-    def words_(self) -> list[str]:
-        """The V known words, in the order of `as_vector`."""
-        self._check_fitted("words_")
-        return self.table_.known_words()
+    def transitions_(self) -> Float64:
+        """Log Pr(y | y_prev) [Y, Y], in the order of ``labels_``; at order k, after the first."""
+        self._check_fitted("transitions_")
+        return self.log_moves_[0]
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float]:
+        """The same by name: (from, to) → log Pr(to | from), without what is impossible."""
+        names = self._label_list
+        from_, to = np.nonzero(self.transitions_ > -np.inf)
+        weights = self.transitions_[from_, to].tolist()
+        return {(names[i], names[j]): w for i, j, w in zip(from_, to, weights, strict=True)}
 
     def log_joint(self, x: Sequence[str], y: Sequence[str]) -> float:
         """Compute log Pr(x, y), of a sentence together with its labels.
@@ -539,7 +545,8 @@ class HMM(Tagger):
 
         log Pr(x, y) is its inner product with `feature_vector`, which counts what happens in
         (x, y). First come the Y starts, then the Y·Y moves, all those from the first label first,
-        then the Y·V words, all those of the first label first, and last the Y stops, if any.
+        then the Y·V words of ``words_``, all those of the first label first, and last the Y stops,
+        if there are any.
 
         Returns
         -------

@@ -10,6 +10,8 @@ its own if the word is known, otherwise that of the longest known ending of word
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -128,6 +130,35 @@ class WordTable:
     def known_words(self) -> list[str]:
         """List the V words, in the order of `words`."""
         return [self.names[a].removeprefix("word=") for a in self.words]
+
+    def strongest(
+        self, pattern: str | None, y: int | None, n: int | None
+    ) -> list[tuple[str, int, float]]:
+        """List (word, label, score) of the known words, the largest scores first.
+
+        Parameters
+        ----------
+        pattern : str or None
+            A shell pattern that the attribute, such as ``word=the``, must match.
+        y : int or None
+            Only this label.
+        n : int or None
+            At most so many.
+        """
+        rows, words = self.rows[self.words], self.words
+        if pattern is not None:
+            match = re.compile(fnmatch.translate(pattern)).match
+            fits = np.array([match(self.names[a]) is not None for a in words], dtype=bool)
+            rows, words = rows[fits], words[fits]
+        if y is not None:
+            rows = np.where(np.arange(len(self.labels)) == y, rows, -np.inf)
+        best = np.argsort(-rows, axis=None, kind="stable")[:n]
+        at, labels = np.unravel_index(best, rows.shape)
+        return [
+            (self.names[words[i]], label, float(rows[i, label]))
+            for i, label in zip(at.tolist(), labels.tolist(), strict=True)
+            if rows[i, label] > -np.inf
+        ]
 
     # ---- files -----------------------------------------------------------------------------
 

@@ -1,0 +1,64 @@
+"""Taggers that learn by counting: what a word table gives to all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tagloom.errors import LabelError
+from tagloom.models.linear import FeatureWeight
+from tagloom.models.taggers import Tagger
+from tagloom.scores.tables import WordTable
+
+
+class TableTagger(Tagger):
+    """A tagger that looks its scores up in a table of words; see `HMM` and `MostFrequentTag`."""
+
+    table_: WordTable
+    training_: dict[str, Any]
+
+    @property
+    def words_(self) -> list[str]:
+        """The V words that are known."""
+        self._check_fitted("words_")
+        return self.table_.known_words()
+
+    def feature_weights(
+        self, pattern: str | None = None, *, label: str | None = None, n: int | None = None
+    ) -> list[FeatureWeight]:
+        """List the scores of known words, the largest first.
+
+        Parameters
+        ----------
+        pattern : str, optional
+            A shell pattern that the attribute must match, such as ``"word=*ing"``.
+        label : str, optional
+            Only scores of this label.
+        n : int, optional
+            At most so many.
+
+        Returns
+        -------
+        list of FeatureWeight
+            ``attribute``, ``label``, ``weight``: a logarithm of a probability.
+
+        Raises
+        ------
+        LabelError
+            If there is no such label.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tagger = tl.HMM(emission_smoothing=0).fit([["a", "b", "b"]], [["X", "Y", "Y"]])
+        >>> [(w.attribute, w.label) for w in tagger.feature_weights()]
+        [('word=b', 'Y'), ('word=a', 'X')]
+        """
+        self._check_fitted("feature_weights")
+        names = self._label_list
+        if label is not None and label not in names:
+            raise LabelError(f"no label {label!r}. There are: {', '.join(names)}.")
+        y = None if label is None else names.index(label)
+        return [
+            FeatureWeight(attribute, names[i], weight)
+            for attribute, i, weight in self.table_.strongest(pattern, y, n)
+        ]
