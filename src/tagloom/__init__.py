@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         StructuredPerceptron,
         StructuredSVM,
         Tagger,
+        TokenClassifier,
         load,
     )
     from tagloom.sequences import Corpus, Sentence, read, stream, write
@@ -29,6 +30,7 @@ __all__ = [
     "StructuredPerceptron",
     "StructuredSVM",
     "Tagger",
+    "TokenClassifier",
     "Trellis",
     "compare",
     "datasets",
@@ -56,6 +58,7 @@ _MODULES = {
     "StateSpace": "trellis",
     "StructuredPerceptron": "models",
     "Tagger": "models",
+    "TokenClassifier": "models",
     "Trellis": "trellis",
     "compare": "evaluation",
     "evaluate": "evaluation",

@@ -30,6 +30,13 @@ MODELS = {
     "hmm-2": lambda **kw: tl.HMM(order=2, smoothing="interpolation", **kw),
     "hmm-open": lambda **kw: tl.HMM(stop=False, smoothing="add-k", **kw),
     "baseline": lambda **kw: tl.MostFrequentTag(**kw),
+    "token-log": lambda **kw: tl.TokenClassifier(features="pos", max_iterations=3, **kw),
+    "token-perceptron": lambda **kw: tl.TokenClassifier(
+        features="pos", loss="perceptron", max_iterations=3, **kw
+    ),
+    "token-hinge": lambda **kw: tl.TokenClassifier(
+        features="pos", loss="hinge", max_iterations=5, **kw
+    ),
 }
 STRANGE = [
     [],

@@ -164,3 +164,14 @@ def test_selection_by_l1_keeps_few_features(train, dev):
     chosen = tl.CRF(features="pos", algorithm="lbfgs", l1=0.5, l2=0.1, select="l1").fit(train)
     assert len(chosen.scores_.rows.weights) < 0.3 * len(whole.scores_.rows.weights)
     assert chosen.score(dev) > whole.score(dev) - 0.05
+
+
+def test_learning_in_parts_frees_what_is_seen_only_later():
+    """AdaGrad's sums of squares are infinite for masked weights, here those of unseen moves."""
+    tagger = tl.CRF(features="words", combinations="seen")
+    for _ in range(10):
+        tagger.partial_fit([["they", "fish"]], [["N", "V"]])
+        tagger.partial_fit([["fish", "they"]], [["V", "N"]])
+    weights = tagger.transition_features_
+    assert weights.keys() >= {("N", "V"), ("V", "N")}
+    assert all(np.isfinite(weight) for weight in weights.values())

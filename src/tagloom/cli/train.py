@@ -31,6 +31,7 @@ MODELS: dict[str, type[models.Tagger]] = {
     "crf": models.CRF,
     "perceptron": models.StructuredPerceptron,
     "svm": models.StructuredSVM,
+    "token": models.TokenClassifier,
     "hmm": models.HMM,
     "baseline": models.MostFrequentTag,
 }
@@ -53,6 +54,11 @@ Examples:
 Examples:
   tagloom train svm train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train svm ner.conll -o ner.tagloom --algorithm frank-wolfe --C 0.05
+""",
+    "token": """\b
+Examples:
+  tagloom train token train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train token train.conllu -o pos.tagloom --loss hinge --features "word[-1..1]"
 """,
     "hmm": """\b
 Examples:

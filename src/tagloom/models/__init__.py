@@ -7,6 +7,7 @@ from tagloom.models.linear import FeatureWeight
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
 from tagloom.models.taggers import Labelling, Tagger, load
+from tagloom.models.tokens import TokenClassifier
 
 __all__ = [
     "CRF",
@@ -17,5 +18,6 @@ __all__ = [
     "StructuredPerceptron",
     "StructuredSVM",
     "Tagger",
+    "TokenClassifier",
     "load",
 ]

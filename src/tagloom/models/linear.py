@@ -262,15 +262,7 @@ class LinearTagger(Tagger):
         if known is not None:
             optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
             if known.state is not None:
-                fresh = optimiser.state()
-                optimiser.restore(
-                    {
-                        name: known.layout.carry(array, layout, fresh[name])
-                        if len(array) == known.layout.n_weights
-                        else array
-                        for name, array in known.state.items()
-                    }
-                )
+                optimiser.restore(_carry_state(known.state, known.layout, optimiser, layout))
         outcome = run(optimiser, max_iterations=1)
         history = [*getattr(self, "history_", []), *outcome.records]
         self._finish(data, problem, outcome)
@@ -686,6 +678,23 @@ def _moves(scores: LinearScores, scheme: str | None) -> Trellis:
         stop = np.where(legal.stop, stop, -np.inf)
     none = np.empty((0, len(scores.labels)), dtype=np.float32)
     return Trellis(none, trans, start, stop, labels=scores.labels)
+
+
+def _carry_state(
+    state: dict[str, npt.NDArray[Any]], old: Layout, optimiser: Optimiser, new: Layout
+) -> dict[str, npt.NDArray[Any]]:
+    """Lay out what an optimiser remembers of each weight for a new one.
+
+    Weights that are new begin as the new optimiser has them; so do those that were masked before or
+    are now, which AdaGrad marks by an infinite sum of squares.
+    """
+    fresh, carried = optimiser.state(), dict(state)
+    for name, array in state.items():
+        if len(array) == old.n_weights:
+            found = old.carry(array, new, fresh[name])
+            is_kept = np.isfinite(found) & np.isfinite(fresh[name])
+            carried[name] = np.where(is_kept, found, fresh[name])
+    return carried
 
 
 def _growing(index: _native.Index, names: Names) -> _native.Index:
