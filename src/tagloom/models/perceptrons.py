@@ -35,9 +35,9 @@ class StructuredPerceptron(LinearTagger):
     shuffle : bool
         Whether each epoch takes the sentences in a new order.
     max_iterations : int, optional
-        The largest number of epochs: 10.
+        The largest number of epochs: 20.
     patience : int, optional
-        With development data: stop after so many epochs (3) without a better score.
+        With development data: stop after so many epochs (5) without a better score.
     min_weight : float, optional
         Forget weights of features that are smaller in absolute value: 0.
     min_count, combinations, boundaries, constraints, labels, random_state, n_threads, warm_start
@@ -95,7 +95,7 @@ class StructuredPerceptron(LinearTagger):
         return True
 
     def _limits(self) -> tuple[int, int]:
-        return 10, 3
+        return 20, 5
 
     def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
         return AveragedPerceptron(
