@@ -66,8 +66,8 @@ class TokenClassifier(LinearTagger):
     average : bool
         Whether learners that go token by token predict with the mean of their weights.
     max_iterations : int, optional
-        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, frank-wolfe: 50,
-        others: 10).
+        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, perceptron: 10,
+        subgradient: 15, frank-wolfe: 50).
     patience : int, optional
         With development data: stop after so many iterations (lbfgs: 10) or epochs (3) without a
         better score.
@@ -110,7 +110,7 @@ class TokenClassifier(LinearTagger):
         loss: str = "log",
         algorithm: str = "auto",
         l2: float | None = None,
-        C: float = 0.3,
+        C: float = 1.0,
         eta: float = 0.5,
         average: bool = True,
         max_iterations: int | None = None,
@@ -189,8 +189,13 @@ class TokenClassifier(LinearTagger):
         return 0.02 if self._algorithm == "adagrad" else 0.0
 
     def _limits(self) -> tuple[int, int]:
-        limits = {"lbfgs": (100, 10), "adagrad": (5, 3), "frank-wolfe": (50, 3)}
-        return limits.get(self._algorithm, (10, 3))
+        return {
+            "adagrad": (5, 3),
+            "lbfgs": (100, 10),
+            "perceptron": (10, 3),
+            "subgradient": (15, 3),
+            "frank-wolfe": (50, 3),
+        }[self._algorithm]
 
     def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
         encoded = data.encoded
