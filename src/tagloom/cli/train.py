@@ -281,7 +281,7 @@ def read_features(spec: str, resources: dict[str, dict[str, str]]) -> Any:
     if spec in features.PRESETS or spec == "auto":
         return features.make("pos" if spec == "auto" else spec, **resources) if resources else spec
     templates = [part for part in (x.strip() for x in _split_templates(spec)) if part]
-    if os.path.isfile(spec) or re.fullmatch(r"[^\s(;&]*[/\\.][^\s(;&]*", spec):
+    if os.path.isfile(spec) or re.fullmatch(r"[^\s(;&[]*[/\\.][^\s(;&[]*", spec):
         with open(spec, encoding="utf-8") as file:
             lines = [line.strip() for line in file]
         templates = [line for line in lines if line and not line.startswith("#")]
