@@ -35,7 +35,7 @@ class StructuredPerceptron(LinearTagger):
     shuffle : bool
         Whether each epoch takes the sentences in a new order.
     max_iterations : int, optional
-        The largest number of epochs: 30.
+        The largest number of epochs: 20.
     patience : int, optional
         With development data: stop after so many epochs (5) without a better score.
     min_weight : float, optional
@@ -95,7 +95,7 @@ class StructuredPerceptron(LinearTagger):
         return True
 
     def _limits(self) -> tuple[int, int]:
-        return 30, 5
+        return 20, 5
 
     def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
         return AveragedPerceptron(
