@@ -46,8 +46,8 @@ __all__ = [
     "write",
 ]
 
-# Where each name comes from. A module is imported when one of its names is first used: the command
-# line, and a program that needs one part, start in a quarter of the time.
+# Where each name comes from. A module is imported when one of its names is first used, so that the
+# command line, and a program that needs one part, start quickly.
 _MODULES = {
     "CRF": "models",
     "MostFrequentTag": "models",

@@ -148,7 +148,8 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
         If there are no sentences, or one has no tokens.
     """
     if len(sentences) == 0:
-        raise SentenceError("there are no sentences to learn from; expected at least one.")
+        where = f"{path}: " if path else ""
+        raise SentenceError(f"{where}there are no sentences to learn from; expected at least one.")
     for i, sentence in enumerate(sentences):
         if len(sentence) == 0:
             raise SentenceError(
