@@ -1,6 +1,7 @@
 """Taggers: which features, which scores, which objective."""
 
 from tagloom.models.baselines import MostFrequentTag
+from tagloom.models.constraints import Constraints, TagDictionary
 from tagloom.models.crf import CRF
 from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
@@ -12,11 +13,13 @@ from tagloom.models.tokens import TokenClassifier
 __all__ = [
     "CRF",
     "HMM",
+    "Constraints",
     "FeatureWeight",
     "Labelling",
     "MostFrequentTag",
     "StructuredPerceptron",
     "StructuredSVM",
+    "TagDictionary",
     "Tagger",
     "TokenClassifier",
     "load",
