@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tagloom.models import (
         CRF,
         HMM,
+        MEMM,
         MostFrequentTag,
         StructuredPerceptron,
         StructuredSVM,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CRF",
     "HMM",
+    "MEMM",
     "Corpus",
     "MostFrequentTag",
     "Sentence",
@@ -52,6 +54,7 @@ _MODULES = {
     "CRF": "models",
     "MostFrequentTag": "models",
     "HMM": "models",
+    "MEMM": "models",
     "StructuredSVM": "models",
     "Corpus": "sequences",
     "Sentence": "sequences",

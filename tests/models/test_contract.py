@@ -26,6 +26,14 @@ MODELS = {
     "svm-frank-wolfe": lambda **kw: tl.StructuredSVM(
         features="pos", algorithm="frank-wolfe", max_iterations=5, **kw
     ),
+    "memm": lambda **kw: tl.MEMM(features="pos", max_iterations=3, **kw),
+    "memm-edges": lambda **kw: tl.MEMM(
+        features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw
+    ),
+    "memm-perceptron": lambda **kw: tl.MEMM(
+        features="pos", loss="perceptron", max_iterations=3, **kw
+    ),
+    "memm-hinge": lambda **kw: tl.MEMM(features="pos", loss="hinge", max_iterations=5, **kw),
     "hmm": lambda **kw: tl.HMM(**kw),
     "hmm-2": lambda **kw: tl.HMM(order=2, smoothing="interpolation", **kw),
     "hmm-open": lambda **kw: tl.HMM(stop=False, smoothing="add-k", **kw),

@@ -4,6 +4,7 @@ from tagloom.models.baselines import MostFrequentTag
 from tagloom.models.crf import CRF
 from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
+from tagloom.models.memm import MEMM
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
 from tagloom.models.taggers import Labelling, Tagger, load
@@ -12,6 +13,7 @@ from tagloom.models.tokens import TokenClassifier
 __all__ = [
     "CRF",
     "HMM",
+    "MEMM",
     "FeatureWeight",
     "Labelling",
     "MostFrequentTag",
