@@ -5,6 +5,7 @@ from tagloom.models.constraints import Constraints, TagDictionary
 from tagloom.models.crf import CRF
 from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
+from tagloom.models.memm import MEMM
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
 from tagloom.models.taggers import Labelling, Tagger, load
@@ -13,6 +14,7 @@ from tagloom.models.tokens import TokenClassifier
 __all__ = [
     "CRF",
     "HMM",
+    "MEMM",
     "Constraints",
     "FeatureWeight",
     "Labelling",
