@@ -175,6 +175,28 @@ def test_all_questions_are_the_trellis_questions(tagger, test):
     assert [len(draws[0]) for draws in drawn] == [len(s) for s in test]
 
 
+def test_explanations_sum_to_the_difference_of_two_paths(tagger, test):
+    for sentence in [*test[:4], [], ["unseenword"]]:
+        explanation = tagger.explain(sentence)
+        trellis = tagger.trellis([sentence])[0]
+        (labels,) = tagger.predict([sentence])
+        (marginals,) = tagger.predict_marginals([sentence], as_dict=True)
+        assert list(explanation.labels) == labels
+        assert explanation.score == trellis.path_score(labels)
+        assert len(explanation) == len(labels)
+        for t, decision in enumerate(explanation):
+            rest = trellis.constrain(forbidden={t: labels[t]})
+            assert decision.label == labels[t]
+            assert decision.prob == pytest.approx(marginals[t][labels[t]], rel=1e-5)
+            assert decision.runner_up == decision.rival[t] != labels[t]
+            assert trellis.path_score(decision.rival) == rest.viterbi().score
+            margin = trellis.path_score(labels) - trellis.path_score(decision.rival)
+            size = sum(abs(r.weight) + abs(r.rival_weight) for r in decision.reasons)
+            assert sum(r.value for r in decision.reasons) == pytest.approx(margin, abs=1e-12 * size)
+            lost = [r.value for r in decision.reasons if r.name == "rounding"]
+            assert abs(sum(lost)) <= 1e-6 * size
+
+
 def test_predictions_make_a_one_dimensional_array(tagger):
     array = np.asarray(tagger.predict([["a", "b"], ["c", "d"]]))
     assert array.shape == (2,)

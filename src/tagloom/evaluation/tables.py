@@ -10,10 +10,11 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows: the first column is text, the others are numbers."""
+    """A header and rows; texts begin, and numbers end, in one line."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    texts: tuple[int, ...] = (0,)  # the columns that are text
 
     def text(self) -> str:
         """Lay the table out in columns, two spaces apart."""
@@ -21,7 +22,7 @@ class Table:
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         return "\n".join(
             "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
+                cell.ljust(width) if i in self.texts else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines

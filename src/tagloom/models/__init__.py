@@ -2,6 +2,7 @@
 
 from tagloom.models.baselines import MostFrequentTag
 from tagloom.models.crf import CRF
+from tagloom.models.explanations import Decision, Explanation, Reason
 from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.perceptrons import StructuredPerceptron
@@ -12,9 +13,12 @@ from tagloom.models.tokens import TokenClassifier
 __all__ = [
     "CRF",
     "HMM",
+    "Decision",
+    "Explanation",
     "FeatureWeight",
     "Labelling",
     "MostFrequentTag",
+    "Reason",
     "StructuredPerceptron",
     "StructuredSVM",
     "Tagger",

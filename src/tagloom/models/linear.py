@@ -30,6 +30,7 @@ from tagloom.models.data import as_sentences, check_not_empty, gold_labels, numb
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
 from tagloom.scores import LinearScores, Names, Rows
+from tagloom.scores.parts import Parts
 from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import Trellis
@@ -502,6 +503,9 @@ class LinearTagger(Tagger):
             made = (self.scores_, self.scheme_, _moves(self.scores_, self.scheme_))
             self._made_moves = made
         return made[2]
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
         Y = len(self.labels_)
