@@ -197,6 +197,19 @@ def test_explanations_sum_to_the_difference_of_two_paths(tagger, test):
             assert abs(sum(lost)) <= 1e-6 * size
 
 
+def test_spans_have_probabilities(tagger, test):
+    """Every part of speech is a type of its own, so a span is a longest run of one label."""
+    found = tagger.predict_spans(test, scheme="io")
+    for row, labels in zip(found, tagger.predict(test), strict=True):
+        assert [span[:3] for span in row] == tl.labels.to_spans(labels, "io")
+        assert all(0 < span.prob <= 1 for span in row)
+    likely = tagger.predict_spans(test, 0.2, scheme="io")
+    assert [[s[:3] for s in row if s.prob >= 0.2] for row in found] == [
+        [s[:3] for s in row if s[:3] in {b[:3] for b in best}]
+        for row, best in zip(likely, found, strict=True)
+    ]
+
+
 def test_predictions_make_a_one_dimensional_array(tagger):
     array = np.asarray(tagger.predict([["a", "b"], ["c", "d"]]))
     assert array.shape == (2,)

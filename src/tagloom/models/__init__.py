@@ -7,7 +7,7 @@ from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
-from tagloom.models.taggers import Labelling, Tagger, load
+from tagloom.models.taggers import Labelling, PredictedSpan, Tagger, load
 from tagloom.models.tokens import TokenClassifier
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "FeatureWeight",
     "Labelling",
     "MostFrequentTag",
+    "PredictedSpan",
     "Reason",
     "StructuredPerceptron",
     "StructuredSVM",

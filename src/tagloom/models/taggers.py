@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from tagloom import _native, storage
 from tagloom.errors import NotFittedError, ParameterError
+from tagloom.labels import span_rules, to_spans
 from tagloom.models import explanations
 from tagloom.models.data import as_sentences, gold_labels, token_names
 from tagloom.models.explanations import Explanation
 from tagloom.scores.parts import Part, Parts
-from tagloom.trellis import Trellis
+from tagloom.trellis import Trellis, runs
 
 # Scores of a batch are kept about this small, so that they stay in the cache between the stages.
 _BATCH_SCORES = 1 << 19
@@ -42,6 +43,24 @@ class Labelling(NamedTuple):
     labels: list[str]
     prob: float
     score: float
+
+
+class PredictedSpan(NamedTuple):
+    """A span of tokens that may be in the output.
+
+    Attributes
+    ----------
+    type : str
+    start, end : int
+        Its tokens, the end not included.
+    prob : float
+        The probability that the labels have exactly this span, with this type.
+    """
+
+    type: str
+    start: int
+    end: int
+    prob: float
 
 
 class Labellings(list[list[str]]):
@@ -226,6 +245,84 @@ class Tagger(ABC):
             for batch in self._batches(X, n_threads)
             for best in batch.nbest(n, on_infeasible="raise")
         ]
+
+    def predict_spans(
+        self,
+        X: Any,
+        threshold: float | None = None,
+        *,
+        scheme: str | None = None,
+        n_threads: int | None = None,
+    ) -> list[list[PredictedSpan]]:
+        """Find spans, each with the probability that exactly this span is in the output.
+
+        The probability is a sum over all labellings whose reading has a span of this type that
+        begins and ends here: exact, in every scheme.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+        threshold : float, optional
+            Above 0, at most 1: return every span that is at least so probable, of any length,
+            whether or not it is in the best labelling. A high threshold gives few spans that are
+            mostly right, a low one more of those that are there. Up to 0.5 spans may overlap: they
+            exclude each other, so their probabilities sum to at most 1. By default, the spans of
+            the best labelling.
+        scheme : str, optional
+            What is a span: ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``, strictly. By default
+            the scheme that constrains the tagger, if it has one; otherwise labels are read as
+            conlleval reads them. See `tagloom.labels.to_spans`.
+        n_threads : int, optional
+
+        Returns
+        -------
+        list of list of PredictedSpan
+            For each sentence, by start, end and type.
+
+        Raises
+        ------
+        SchemeError
+            If the labels are no span labels: parts of speech, say.
+        ParameterError
+            If the threshold is out of range.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> X = [["Ada", "Lovelace", "wrote"], ["Ada", "met", "Lovelace"], ["he", "wrote", "Ada"]]
+        >>> y = [["B-PER", "I-PER", "O"], ["B-PER", "O", "B-PER"], ["O", "O", "B-PER"]]
+        >>> tagger = tl.HMM().fit(X, y)
+        >>> [[(s.type, s.start, s.end) for s in row] for row in tagger.predict_spans(X[:1])]
+        [[('PER', 0, 2)]]
+        >>> [(s.start, s.end, round(s.prob, 2)) for s in tagger.predict_spans(X[:1], 0.05)[0]]
+        [(0, 1, 0.07), (0, 2, 0.93), (1, 2, 0.07)]
+        """
+        self._check_fitted("predict_spans")
+        if threshold is not None and not 0 < threshold <= 1:
+            raise ParameterError(
+                f"threshold must be a probability above 0 and at most 1; got {threshold!r}."
+            )
+        scheme = getattr(self, "scheme_", None) if scheme is None else scheme
+        types, rules = span_rules(self._label_list, scheme)
+        result: list[list[PredictedSpan]] = []
+        for sentences in self._pieces(X, n_threads):
+            batch = self._trellis(sentences, n_threads)
+            if threshold is None:
+                found = [to_spans(row, scheme) for row in self._decode(sentences, n_threads)]
+                places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
+                probs = runs.run_probs(batch, rules, places)
+                result += [
+                    [PredictedSpan(*span, prob) for span, prob in zip(*both, strict=True)]
+                    for both in zip(found, probs, strict=True)
+                ]
+                continue
+            rows: list[list[PredictedSpan]] = [[] for _ in sentences]
+            for run in runs.find_runs(batch, rules, threshold):
+                rows[run.sequence].append(
+                    PredictedSpan(types[run.kind], run.start, run.end, run.prob)
+                )
+            result += rows
+        return result
 
     def sample(
         self,

@@ -470,21 +470,27 @@ class Trellis:
     def _automaton(self) -> _native.Automaton:
         """The moves one by one, with their scores, for log space."""
         Y, space = self.n_labels, self.states
-        y_src, y_dst = space.state_labels[space.src], space.state_labels[space.dst]  # [M]
-        score = np.zeros(space.n_moves)
+        score = self._move_scores()
         start, stop = np.zeros(space.n_states), np.zeros(space.n_states)
-        if self.trans is not None:
-            score += self.trans[y_src, y_dst]
         if self.start is not None:
             start += self.start[space.state_labels]
         if self.stop is not None:
             stop += self.stop[space.state_labels]
         if self.weights is not None:
-            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
             start += semirings.row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
         start[~space.initial] = -np.inf
         stop[~space.final] = -np.inf
         return _native.Automaton(Y, space.state_labels, space.src, space.dst, score, start, stop)
+
+    def _move_scores(self) -> Float64:
+        """The score of each move of the state space [M], without emit and edge."""
+        space = self.states
+        score = np.zeros(space.n_moves)
+        if self.trans is not None:
+            score += self.trans[space.state_labels[space.src], space.state_labels[space.dst]]
+        if self.weights is not None:
+            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
+        return score
 
     @property
     def _threads(self) -> int:
@@ -821,6 +827,64 @@ class Trellis:
         log_z, _ = self._sum(marginals=marginals)
         self._check_feasible(log_z, on_infeasible)
         return marginals
+
+    def state_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Float64:
+        """Return the probability of each state at each position.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+            With "none", the rows of a sequence without a path are 0.
+
+        Returns
+        -------
+        ndarray of float64, shape (T, S)
+            Where states are labels, `marginals`; flat for a batch.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).state_marginals().round(3)
+        array([[0.269, 0.731],
+               [0.119, 0.881]])
+        """
+        self._check_feasible(self._log_partition(), on_infeasible)
+        both = self.forward() + self.backward()  # [T, S]
+        top = both.max(axis=1, keepdims=True, initial=-np.inf)
+        gamma: Float64 = np.exp(both - np.where(np.isneginf(top), 0.0, top))
+        gamma /= np.maximum(gamma.sum(axis=1, keepdims=True), 1.0)
+        return gamma
+
+    def move_probs(self) -> Float64:
+        r"""Return the probability of each move, given the state that it comes from.
+
+        Given the scores, the states are a Markov chain; these are its moves ::
+
+            a[t, m] = exp(s_t(m) + beta[t, dst] − beta[t-1, src])
+
+        Returns
+        -------
+        ndarray of float64, shape (T, M)
+            In the order of ``states.src`` and ``states.dst``: row t is for moves into position t,
+            and that of a sequence's first position is 0, as is a move from where no path goes on.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]], trans=[[0.0, 1.0], [0.0, 0.0]])
+        >>> trellis.move_probs()[1].round(3)  # 0 → 0, 1 → 0, 0 → 1, 1 → 1
+        array([0.047, 0.119, 0.953, 0.881])
+        """
+        space = self.states
+        y_src, y_dst = space.state_labels[space.src], space.state_labels[space.dst]  # [M]
+        beta = self.backward()  # [T, S]
+        log_a = self.emit[:, y_dst] + self._move_scores()  # [T, M]
+        if self.edge is not None:
+            log_a += self.edge[:, y_src, y_dst]
+        log_a += beta[:, space.dst]
+        before = beta[:-1, space.src]  # [T - 1, M]
+        log_a[1:] -= np.where(np.isneginf(before), np.inf, before)
+        log_a[self.offsets[:-1][self.lengths > 0]] = -np.inf
+        probs: Float64 = np.exp(log_a)
+        return probs
 
     def pair_marginals(self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise") -> Floats:
         """Return the probability of each pair of labels a fixed distance apart.
@@ -1354,12 +1418,8 @@ class Trellis:
         """
         T, space = len(self.emit), self.states
         label = space.state_labels
-        trans = np.zeros((self.n_labels,) * 2) if self.trans is None else self.trans
-        score = trans[label[space.src], label[space.dst]].astype(np.float64)  # [M]
-        if self.weights is not None:
-            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
         edges = np.full((T, space.n_states, space.n_states), -np.inf)
-        edges[:, space.src, space.dst] = score
+        edges[:, space.src, space.dst] = self._move_scores()
         if self.edge is not None:
             edges[:, space.src, space.dst] += self.edge[:, label[space.src], label[space.dst]]
         log_z = self.log_partition()
