@@ -210,6 +210,33 @@ def test_spans_have_probabilities(tagger, test):
     ]
 
 
+def test_calibration_changes_probabilities_and_nothing_else(tagger, test, tmp_path):
+    calibrated = tagger.calibrate(test)
+    temperature = calibrated.temperature_
+    assert calibrated is not tagger
+    assert tagger.temperature_ == 1 != temperature
+    assert calibrated.predict(test) == tagger.predict(test)
+    expected = tagger.trellis(test).tempered(temperature)
+    np.testing.assert_array_equal(calibrated.trellis(test).marginals(), expected.marginals())
+    np.testing.assert_allclose(calibrated.entropy(test), expected.entropy(), rtol=1e-6, atol=1e-6)
+    explained, before = calibrated.explain(test[0]), tagger.explain(test[0])
+    assert explained.labels == before.labels
+    for decision, other in zip(explained, before, strict=True):
+        assert decision.margin == pytest.approx(other.margin / temperature, rel=1e-4, abs=1e-4)
+        assert sum(r.value for r in decision.reasons) == pytest.approx(decision.margin)
+    calibrated.save(tmp_path / "model.tagloom")
+    for copied in (tl.load(tmp_path / "model.tagloom"), pickle.loads(pickle.dumps(calibrated))):
+        assert copied.temperature_ == temperature
+        np.testing.assert_array_equal(copied.trellis(test).marginals(), expected.marginals())
+
+
+def test_learning_anew_forgets_the_temperature(make, train, test):
+    calibrated = make().fit(train[:60]).calibrate(test)
+    assert calibrated.temperature_ != 1
+    calibrated.fit(train[:60])
+    assert calibrated.temperature_ == 1
+
+
 def test_predictions_make_a_one_dimensional_array(tagger):
     array = np.asarray(tagger.predict([["a", "b"], ["c", "d"]]))
     assert array.shape == (2,)

@@ -6,6 +6,7 @@ so best labels, probabilities, n-best lists, samples and entropies are written o
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 from abc import ABC, abstractmethod
@@ -16,12 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, storage
-from tagloom.errors import NotFittedError, ParameterError
+from tagloom.errors import LabelError, NotFittedError, ParameterError
+from tagloom.evaluation.calibration import (
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    Reliability,
+    fit_temperature,
+    reliability,
+)
 from tagloom.labels import span_rules, to_spans
 from tagloom.models import explanations
 from tagloom.models.data import as_sentences, gold_labels, token_names
 from tagloom.models.explanations import Explanation
-from tagloom.scores.parts import Part, Parts
+from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.trellis import Trellis, runs
 
 # Scores of a batch are kept about this small, so that they stay in the cache between the stages.
@@ -97,6 +105,7 @@ class Tagger(ABC):
     kinds: ClassVar[dict[str, type[Tagger]]] = {}
 
     labels_: npt.NDArray[Any]
+    _temperature: tuple[npt.NDArray[Any], float]  # the labels_ that it was fitted with, and it
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -166,7 +175,12 @@ class Tagger(ABC):
             A batch with one sequence per sentence.
         """
         self._check_fitted("trellis")
-        return self._trellis(as_sentences(X), n_threads)
+        return self._calibrated(as_sentences(X), n_threads)
+
+    def _calibrated(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        """Score sentences, at the temperature of this tagger."""
+        trellis = self._trellis(sentences, n_threads)
+        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
 
     def predict(self, X: Any, *, n_threads: int | None = None) -> Labellings:
         """Find the best labels of each sentence.
@@ -306,7 +320,7 @@ class Tagger(ABC):
         types, rules = span_rules(self._label_list, scheme)
         result: list[list[PredictedSpan]] = []
         for sentences in self._pieces(X, n_threads):
-            batch = self._trellis(sentences, n_threads)
+            batch = self._calibrated(sentences, n_threads)
             if threshold is None:
                 found = [to_spans(row, scheme) for row in self._decode(sentences, n_threads)]
                 places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
@@ -345,7 +359,7 @@ class Tagger(ABC):
             For each sentence n lists of labels.
         """
         self._check_fitted("sample")
-        trellis = self._trellis(as_sentences(X), None)
+        trellis = self._calibrated(as_sentences(X), None)
         paths = trellis.sample(n, random_state)  # [n, T]
         draws = [_native.label_lists(path, trellis.offsets, self._label_list) for path in paths]
         return [list(drawn) for drawn in zip(*draws, strict=True)] or [
@@ -428,7 +442,10 @@ class Tagger(ABC):
         sentences = as_sentences([sentence])
         trellis = self._trellis(sentences, None)[0]
         path = trellis.viterbi().path
-        parts = self._score_parts(sentences[0], trellis)
+        parts, temperature = self._score_parts(sentences[0], trellis), self.temperature_
+        if temperature != 1:
+            trellis = trellis.tempered(temperature)
+            parts = tempered(parts, temperature)
         tokens = token_names(sentences[0])
         return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
@@ -462,6 +479,120 @@ class Tagger(ABC):
         total = float(weights @ np.array([len(row) for row in gold], dtype=float))
         return float(weights @ np.array(right, dtype=float)) / total if total else 0.0
 
+    # ---- calibration -----------------------------------------------------------------------
+
+    @property
+    def temperature_(self) -> float:
+        """What all scores are divided by before they become probabilities; see `calibrate`.
+
+        1 until the tagger is calibrated, and again when it learns anew.
+        """
+        made: tuple[npt.NDArray[Any], float] | None = self.__dict__.get("_temperature")
+        # What was fitted to other weights does not fit these: every fit makes new labels_.
+        return 1.0 if made is None or made[0] is not self.labels_ else made[1]
+
+    def reliability(self, X: Any, y: Any = None, *, n_bins: int = 10) -> Reliability:
+        """Compare how sure the tagger is of its labels with how many of them are right.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+            A `Corpus` brings its own labels. Not those that it has learnt from.
+        y : sequence of list of str, optional
+        n_bins : int
+            The tokens are put into so many bins by the probability of their predicted labels.
+
+        Returns
+        -------
+        Reliability
+            With the expected calibration error, ``ece``. It prints as a table.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> train, dev, test = tl.datasets.load("english", label="upos")
+        >>> tagger = tl.StructuredPerceptron().fit(train)
+        >>> calibrated = tagger.calibrate(dev)
+        >>> calibrated.reliability(test).ece < tagger.reliability(test).ece
+        True
+        """
+        self._check_fitted("reliability")
+        sentences = as_sentences(X)
+        gold = gold_labels(sentences, X, y)
+        place = {label: i for i, label in enumerate(self._label_list)}
+        confidence, is_right = [np.empty(0)], [np.empty(0, dtype=np.bool_)]
+        for predicted, truth, gamma in zip(
+            self.predict(sentences), gold, self.predict_marginals(sentences), strict=True
+        ):
+            path = [place[label] for label in predicted]
+            confidence.append(gamma[np.arange(len(path)), path])
+            right = [a == b for a, b in zip(predicted, truth, strict=True)]
+            is_right.append(np.array(right, dtype=np.bool_))
+        return reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=n_bins)
+
+    def calibrate(self, X: Any, y: Any = None) -> Tagger:
+        r"""Make a copy whose probabilities mean what they say, and whose labels are the same.
+
+        All scores are divided by one number, the temperature τ, which makes the right labels of
+        these sentences as probable as possible, each by itself ::
+
+            τ = argmin Σ_t −log Pr(y_t | x; scores / τ)
+
+        Labels that the tagger does not know are left out. τ is ``temperature_``, between 0.01 and
+        a million, and part of the saved model.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+            A `Corpus` brings its own labels. Not those that the tagger has learnt from: on these
+            it is surer than on any others.
+        y : sequence of list of str, optional
+
+        Returns
+        -------
+        Tagger
+            A new one; marginals, n-best probabilities, samples, spans and entropies are calibrated.
+
+        Raises
+        ------
+        LabelError
+            If there are no labels that the tagger knows.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> train, dev, test = tl.datasets.load("english", label="upos")
+        >>> tagger = tl.StructuredPerceptron().fit(train)
+        >>> calibrated = tagger.calibrate(dev)
+        >>> calibrated.temperature_ > 1  # its scores are too far apart for probabilities
+        True
+        >>> calibrated.predict(test) == tagger.predict(test)
+        True
+        """
+        self._check_fitted("calibrate")
+        sentences = as_sentences(X)
+        place = {label: i for i, label in enumerate(self._label_list)}
+        truth = [place.get(label, -1) for row in gold_labels(sentences, X, y) for label in row]
+        gold = np.array(truth, dtype=np.int64)
+        tokens = np.flatnonzero(gold >= 0)
+        if not len(tokens):
+            raise LabelError(
+                "there are no labels to calibrate with that the tagger knows. Pass labelled "
+                "sentences other than those that it has learnt from."
+            )
+        batches = [
+            self._trellis(piece, None).astype(np.float64) for piece in self._pieces(sentences, None)
+        ]
+
+        def loss(temperature: float) -> float:
+            gamma = np.concatenate([b.tempered(temperature).marginals() for b in batches])
+            # A label that is impossible costs the same at every temperature.
+            return -float(np.log(np.maximum(gamma[tokens, gold[tokens]], 1e-300)).mean())
+
+        new = copy.copy(self)
+        new._temperature = (new.labels_, fit_temperature(loss))
+        return new
+
     # ---- files -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -482,6 +613,8 @@ class Tagger(ABC):
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         header, arrays = self._to_file()
+        if self.temperature_ != 1:
+            header = {**header, "temperature": self.temperature_}
         return {"kind": "tagger", "model": type(self).__name__, **header}, arrays
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -561,7 +694,7 @@ class Tagger(ABC):
 
     def _batches(self, X: Any, n_threads: int | None) -> Iterator[Trellis]:
         """Score the sentences piece by piece."""
-        return (self._trellis(piece, n_threads) for piece in self._pieces(X, n_threads))
+        return (self._calibrated(piece, n_threads) for piece in self._pieces(X, n_threads))
 
     def _pieces(self, X: Any, n_threads: int | None) -> Iterator[Sequence[Any]]:
         """Cut the sentences into pieces whose scores stay small."""
@@ -638,11 +771,23 @@ def _restore(
             f"It has: {', '.join(sorted(Tagger.kinds))}."
         )
     try:
-        return kind._from_file(header, arrays, features)
+        tagger = kind._from_file(header, arrays, features)
+        if "temperature" in header:
+            tagger._temperature = (tagger.labels_, _check_temperature(header["temperature"]))
+        return tagger
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         if isinstance(error, NotFittedError):
             raise
         raise ModelFileError(f"{where}: what is in it does not fit together: {error}") from error
+
+
+def _check_temperature(value: Any) -> float:
+    if type(value) is not float or not MIN_TEMPERATURE <= value <= MAX_TEMPERATURE:
+        raise ValueError(
+            f"the temperature must be between {MIN_TEMPERATURE} and {MAX_TEMPERATURE:.0f}; "
+            f"found {value!r}"
+        )
+    return value
 
 
 def _from_bytes(data: bytes) -> Tagger:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 
@@ -26,3 +26,13 @@ class Part(NamedTuple):
 
 #: The parts of the move into position t, from label y_prev (None at t = 0) to label y.
 Parts: TypeAlias = Callable[[int, int | None, int], Iterable[Part]]
+
+
+def tempered(parts: Parts, temperature: float) -> Parts:
+    """Divide all parts by a temperature, as the scores are."""
+
+    def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        for part in parts(t, y_prev, y):
+            yield part._replace(value=part.value / temperature)
+
+    return of_move

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -316,6 +316,65 @@ class Trellis:
         if edge is not None:
             new.edge = new._checked(edge, "edge", "(T, Y, Y)", (tokens, Y, Y), self.emit.dtype)
         return new
+
+    def tempered(self, temperature: float) -> Trellis:
+        """Return a trellis whose scores are divided by a temperature.
+
+        The order of the paths stays; above 1 their probabilities draw together, below 1 apart.
+
+        Parameters
+        ----------
+        temperature : float
+            Above 0.
+
+        Returns
+        -------
+        Trellis
+
+        Raises
+        ------
+        ParameterError
+            If it is not above 0.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 2.0]])
+        >>> trellis.marginals().round(3), trellis.tempered(2).marginals().round(3)
+        (array([[0.119, 0.881]]), array([[0.269, 0.731]]))
+        """
+        if not 0 < temperature < math.inf:
+            raise ParameterError(f"temperature must be a number above 0; got {temperature!r}.")
+        factor = self.dtype.type(temperature)
+        return self._map_scores(lambda scores: scores / factor)
+
+    def astype(self, dtype: npt.DTypeLike) -> Trellis:
+        """Return a trellis whose scores, and so whose marginals, are of another type.
+
+        Parameters
+        ----------
+        dtype : float32 or float64
+
+        Returns
+        -------
+        Trellis
+
+        Examples
+        --------
+        >>> Trellis(np.zeros((1, 2), dtype=np.float32)).astype(np.float64).marginals().dtype
+        dtype('float64')
+        """
+        if np.dtype(dtype) not in (_FLOAT32, _FLOAT64):
+            raise ParameterError(f"dtype must be float32 or float64; got {np.dtype(dtype)}.")
+        return self._map_scores(lambda scores: _cast(scores, np.dtype(dtype), "scores"))
+
+    def _map_scores(self, function: Callable[[Floats], Floats]) -> Trellis:
+        names = ("emit", "trans", "start", "stop", "edge", "weights")
+        arrays = {name: getattr(self, name) for name in names}
+        new: dict[str, Any] = {
+            name: None if array is None else function(array) for name, array in arrays.items()
+        }
+        largest = np.array([self._largest_emit], dtype=self.dtype)
+        return self._like(_largest_emit=float(function(largest)[0]), **new)
 
     # ---- what it is ------------------------------------------------------------------------
 
