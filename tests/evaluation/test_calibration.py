@@ -42,7 +42,7 @@ def test_text_html_and_json():
     assert repr(result) == "Reliability(n=2, ece=0.2050)"
     assert "0.80 to 0.90  1      0.9000    1.0000" in str(result)
     assert "0.00 to 0.10  0\n" in str(result)
-    assert "<td>0.80 to 0.90</td><td>1</td>" in result._repr_html_()
+    assert '<td>0.80 to 0.90</td><td class="number">1</td>' in result._repr_html_()
     data = json.loads(json.dumps(result.to_dict()))
     assert data["ece"] == result.ece
     assert sum(bin["n"] for bin in data["bins"]) == 2

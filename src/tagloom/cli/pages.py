@@ -16,7 +16,7 @@ h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.2rem}
 h1,h2{line-height:1.25}p.soft,.soft{color:var(--soft)}
 table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .7rem .15rem 0;text-align:left;border-bottom:1px solid var(--line)}
-th{color:var(--soft);font-weight:600}
+th{color:var(--soft);font-weight:600}.number{text-align:right}
 details{margin:.4rem 0}summary{cursor:pointer}
 .wide{overflow-x:auto}mark{background:var(--mark);color:inherit}
 svg text{font-family:inherit}

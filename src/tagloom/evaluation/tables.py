@@ -32,11 +32,13 @@ class Table:
         """Write the table as HTML."""
         from html import escape
 
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(show(cell))}</td>" for cell in row) + "</tr>"
-            for row in self.rows
-        )
+        def row(cells: Sequence[Cell], tag: str) -> str:
+            kinds = ("" if i in self.texts else ' class="number"' for i in range(len(cells)))
+            pairs = zip(cells, kinds, strict=True)
+            return "".join(f"<{tag}{kind}>{escape(show(cell))}</{tag}>" for cell, kind in pairs)
+
+        head = row(self.header, "th")
+        body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -1410,6 +1410,7 @@ class Trellis:
         tokens: Sequence[str] | None = None,
         format: Literal["text", "svg"] = "text",
         color: bool = False,
+        min_prob: float = 0.0,
     ) -> str:
         """Draw a single trellis: positions from left to right, states below each other.
 
@@ -1422,6 +1423,10 @@ class Trellis:
         format : {"text", "svg"}
         color : bool
             Whether text may use a terminal's bold type and colours.
+        min_prob : float
+            Leave out states that are less probable than this at every position, unless the best
+            path goes through them; and, where marginals are shown, moves that are. The numbers
+            stay those of the whole trellis.
 
         Returns
         -------
@@ -1446,6 +1451,8 @@ class Trellis:
             raise ParameterError(f'format must be "text" or "svg"; got {format!r}.')
         if show not in ("scores", "marginals"):
             raise ParameterError(f'show must be "scores" or "marginals"; got {show!r}.')
+        if not 0 <= min_prob <= 1:
+            raise ParameterError(f"min_prob must be a probability, 0 to 1; got {min_prob!r}.")
         if self.is_batch:
             raise ShapeError(f"Only a single trellis can be drawn; this is a batch of {len(self)}.")
         T, space = len(self.emit), self.states
@@ -1458,15 +1465,25 @@ class Trellis:
         alpha, beta = self.forward(), self.backward()  # [T, S]
         with np.errstate(invalid="ignore"):
             gamma = np.exp(alpha + beta - (self.log_partition() if feasible else 0.0))
+        path = space.state_path(best.path.tolist()) if feasible else None
+        nodes = gamma if show == "marginals" else self.forward("max-plus")
+        edges = self._edges_to_draw(show, alpha, beta) if format == "svg" and T <= 2000 else None
+        if edges is not None and show == "marginals":
+            edges = np.where(edges < min_prob, 0.0, edges)
+        is_kept = gamma.max(axis=0, initial=0.0) >= min_prob  # [S]
+        if path is not None:
+            is_kept[path] = True
+        kept = np.flatnonzero(is_kept)
         view = TrellisView(
-            states=list(names),
+            states=[names[s] for s in kept],
             tokens=tokens,
-            nodes=gamma if show == "marginals" else self.forward("max-plus"),
-            path=space.state_path(best.path.tolist()).tolist() if feasible else None,
+            nodes=nodes[:, kept],
+            path=None if path is None else np.searchsorted(kept, path).tolist(),
             score=best.score,
             show=show,
-            marginals=gamma,
-            edges=self._edges_to_draw(show, alpha, beta) if format == "svg" and T <= 2000 else None,
+            marginals=gamma[:, kept],
+            edges=None if edges is None else edges[:, kept][:, :, kept],
+            n_hidden=space.n_states - len(kept),
         )
         return draw_svg(view) if format == "svg" else draw_text(view, color=color)
 
