@@ -93,6 +93,7 @@ def describe(tagger: LinearTagger | TableTagger, path: str) -> dict[str, Any]:
         "labels": tagger.labels_.tolist(),
         **sizes,
         "parameters": {k: v for k, v in tagger.get_params().items() if _is_plain(v)},
+        "temperature": tagger.temperature_,
         "training": tagger.training_,
     }
     return about

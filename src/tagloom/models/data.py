@@ -40,6 +40,12 @@ def as_sentences(X: Any) -> Sequence[Any]:
     return sentences
 
 
+def token_names(sentence: Any) -> list[str]:
+    """Return what to call the tokens of a sentence: the words, or numbers where it has none."""
+    tokens = sentence.tokens if isinstance(sentence, Sentence) else sentence
+    return [str(token) if isinstance(token, str) else str(t) for t, token in enumerate(tokens)]
+
+
 class Gold(NamedTuple):
     """The labels of T tokens as numbers."""
 

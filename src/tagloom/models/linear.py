@@ -38,6 +38,7 @@ from tagloom.models.data import (
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
 from tagloom.scores import LinearScores, Names, Rows, Scored
+from tagloom.scores.parts import Parts
 from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
@@ -597,6 +598,9 @@ class LinearTagger(Tagger):
             made = (self.scores_, self.constraints_, _moves(self.scores_, self.constraints_))
             self._made_moves = made
         return made[2]
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
         Y, states = len(self.labels_), self._moves.states
