@@ -22,6 +22,10 @@ MODELS = {
         features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw
     ),
     "perceptron": lambda **kw: tl.StructuredPerceptron(features="pos", max_iterations=3, **kw),
+    "crf-order-2": lambda **kw: tl.CRF(features="pos", order=2, max_iterations=3, **kw),
+    "perceptron-order-3": lambda **kw: tl.StructuredPerceptron(
+        features="pos", order=3, states="seen", max_iterations=3, **kw
+    ),
     "svm": lambda **kw: tl.StructuredSVM(features="pos", max_iterations=5, **kw),
     "svm-frank-wolfe": lambda **kw: tl.StructuredSVM(
         features="pos", algorithm="frank-wolfe", max_iterations=5, **kw
@@ -71,6 +75,47 @@ def test_fit_returns_self_and_learns(make, train, test):
     assert model.fit(train) is model
     assert model.score(train) > 0.8
     assert model.score(test) > 0.6
+
+
+def test_open_labels(make):
+    X, y = [["a", "b", "c"]] * 2, [["X", None, "Y"], ["X", {"X", "Y"}, "Y"]]
+    if make().takes_open_labels:
+        tagger = make().fit(X, y)
+        assert tagger.labels_.tolist() == ["X", "Y"]
+        assert [row[::2] for row in tagger.predict(X)] == [["X", "Y"]] * 2
+        with pytest.raises(LabelError, match="no token of all 1 sentences has a label"):
+            make().fit([["a", "b"]], [[None, None]])
+        with pytest.raises(LabelError, match="sentence 0, token 1: found set()"):
+            make().fit([["a", "b"]], [["X", set()]])
+    else:
+        with pytest.raises(LabelError, match="sentence 0, token 1: the label is unknown"):
+            make().fit(X, y)
+        with pytest.raises(LabelError, match="sentence 0, token 1: the label is one of several"):
+            make().fit(X[:1], y[1:])
+
+
+def test_known_labels_are_kept(tagger, test):
+    sentences = list(test)[:8]
+    gold = [sentence.labels for sentence in sentences]
+    assert tagger.predict(sentences, known=gold) == gold
+    assert all(p.max(axis=1).min() > 0.999 for p in tagger.predict_marginals(sentences, known=gold))
+    half = [[y if t % 2 else None for t, y in enumerate(row)] for row in gold]
+    for got, want in zip(tagger.predict(sentences, known=half), gold, strict=True):
+        assert got[1::2] == want[1::2]
+    either = [[{"NOUN", "VERB"}] * len(row) for row in gold]
+    assert {y for row in tagger.predict(sentences, known=either) for y in row} <= {"NOUN", "VERB"}
+    draws = tagger.sample(sentences[:2], 3, random_state=0, known=half[:2])
+    assert all(row[1::2] == gold[i][1::2] for i in (0, 1) for row in draws[i])
+    assert tagger.entropy(sentences, known=gold).max() < 1e-6
+    assert tagger.predict_nbest(sentences[:1], 2, known=gold[:1])[0][0].labels == gold[0]
+    free = [None] * len(sentences)
+    assert tagger.predict(sentences, known=free) == tagger.predict(sentences)
+    with pytest.raises(LabelError, match="an entry for each of the 8 sentences"):
+        tagger.predict(sentences, known=gold[:3])
+    with pytest.raises(LabelError, match=r"known: sentence 0, token 0: found 'NOPE'; expected"):
+        tagger.predict(sentences[:1], known=[["NOPE"] * len(gold[0])])
+    with pytest.raises(LabelError, match=r"known: sentence 0 has \d+ tokens"):
+        tagger.predict(sentences[:1], known=[["NOUN"]])
 
 
 def test_predictions_have_the_lengths_of_the_sentences(tagger, test):
@@ -265,8 +310,6 @@ def test_bad_training_data_is_named(make):
         make().fit(["ab"], [["X", "Y"]])
     with pytest.raises(SentenceError, match="there are no sentences"):
         make().fit([], [])
-    with pytest.raises(LabelError, match="sentence 0, token 1: the label is unknown"):
-        make().fit([["a", "b"]], [["X", None]])
     with pytest.raises(LabelError, match="sentence 0, token 0: the label is 3, a int"):
         make().fit([["a", "b"]], [[3, 4]])
     with pytest.raises(LabelError, match="sentence 0 has no labels"):

@@ -1,6 +1,7 @@
 """Taggers: which features, which scores, which objective."""
 
 from tagloom.models.baselines import MostFrequentTag
+from tagloom.models.constraints import Constraints, TagDictionary
 from tagloom.models.crf import CRF
 from tagloom.models.explanations import Decision, Explanation, Reason
 from tagloom.models.hmm import HMM
@@ -13,6 +14,7 @@ from tagloom.models.tokens import TokenClassifier
 __all__ = [
     "CRF",
     "HMM",
+    "Constraints",
     "Decision",
     "Explanation",
     "FeatureWeight",
@@ -22,6 +24,7 @@ __all__ = [
     "Reason",
     "StructuredPerceptron",
     "StructuredSVM",
+    "TagDictionary",
     "Tagger",
     "TokenClassifier",
     "load",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import LabelError, ModelFileError, ParameterError, ShapeError
+from tagloom.models.constraints import Constraints
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
 from tagloom.models.data import as_sentences
@@ -660,7 +661,7 @@ class HMM(TableTagger):
             stop=np.zeros(Y) if self.log_stop_ is None else self.log_stop_.copy(),
         )
         linear.labels_ = self.labels_.copy()
-        linear.scheme_ = None
+        linear.constraints_ = Constraints(table.labels)
         linear.history_ = []
         linear.training_ = {**self.training_, "words": len(table.words)}
         return linear

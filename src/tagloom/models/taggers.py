@@ -27,6 +27,7 @@ from tagloom.evaluation.calibration import (
 )
 from tagloom.labels import span_rules, to_spans
 from tagloom.models import explanations
+from tagloom.models.constraints import known_labels
 from tagloom.models.data import as_sentences, gold_labels, token_names
 from tagloom.models.explanations import Explanation
 from tagloom.scores.parts import Part, Parts, tempered
@@ -156,16 +157,24 @@ class Tagger(ABC):
         return self.labels_
 
     @property
+    def takes_open_labels(self) -> bool:
+        """Whether training labels may be None, unknown, or sets, one of several."""
+        return False
+
+    @property
     def is_fitted(self) -> bool:
         """Whether there is something to predict with."""
         return hasattr(self, "labels_")
 
-    def trellis(self, X: Any, *, n_threads: int | None = None) -> Trellis:
+    def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Trellis:
         """Score sentences: every question about their labels is a question to this trellis.
 
         Parameters
         ----------
         X : sequence of sentences
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
             All cores by default.
 
@@ -175,19 +184,17 @@ class Tagger(ABC):
             A batch with one sequence per sentence.
         """
         self._check_fitted("trellis")
-        return self._calibrated(as_sentences(X), n_threads)
+        return self._calibrated(as_sentences(X), known, n_threads)
 
-    def _calibrated(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
-        """Score sentences, at the temperature of this tagger."""
-        trellis = self._trellis(sentences, n_threads)
-        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
-
-    def predict(self, X: Any, *, n_threads: int | None = None) -> Labellings:
+    def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
         """Find the best labels of each sentence.
 
         Parameters
         ----------
         X : sequence of sentences
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
             All cores by default; the result does not depend on it.
 
@@ -198,17 +205,23 @@ class Tagger(ABC):
         """
         self._check_fitted("predict")
         result = Labellings()
-        for sentences in self._pieces(X, n_threads):
-            result += self._decode(sentences, n_threads)
+        if known is None:
+            for sentences, _ in self._pieces(X, None, n_threads):
+                result += self._decode(sentences, n_threads)
+            return result
+        for piece in self._pieces(X, known, n_threads):  # labels do not depend on the temperature
+            result += self._read_off(self._scored(*piece, n_threads))
         return result
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
         """Find the best labels; a model that knows a shorter way to the same may take it."""
-        trellis = self._trellis(sentences, n_threads)
+        return self._read_off(self._trellis(sentences, n_threads))
+
+    def _read_off(self, trellis: Trellis) -> list[list[str]]:
         return _native.label_lists(trellis.viterbi().path, trellis.offsets, self._label_list)
 
     def predict_marginals(
-        self, X: Any, *, as_dict: bool = False, n_threads: int | None = None
+        self, X: Any, *, as_dict: bool = False, known: Any = None, n_threads: int | None = None
     ) -> list[Any]:
         """Compute the probability of each label at each token.
 
@@ -217,6 +230,9 @@ class Tagger(ABC):
         X : sequence of sentences
         as_dict : bool
             Whether to give a list of dicts from label to probability, as CRFsuite does.
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
 
         Returns
@@ -226,7 +242,7 @@ class Tagger(ABC):
         """
         self._check_fitted("predict_marginals")
         result: list[Any] = []
-        for batch in self._batches(X, n_threads):
+        for batch in self._batches(X, known, n_threads):
             result += batch.split(batch.marginals())
         if not as_dict:
             return result
@@ -234,7 +250,7 @@ class Tagger(ABC):
         return [[dict(zip(names, row, strict=True)) for row in rows.tolist()] for rows in result]
 
     def predict_nbest(
-        self, X: Any, n: int, *, n_threads: int | None = None
+        self, X: Any, n: int, *, known: Any = None, n_threads: int | None = None
     ) -> list[list[Labelling]]:
         """Find the n best labellings of each sentence, the best first.
 
@@ -242,6 +258,9 @@ class Tagger(ABC):
         ----------
         X : sequence of sentences
         n : int
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
 
         Returns
@@ -256,7 +275,7 @@ class Tagger(ABC):
                 Labelling(names[path].tolist(), float(prob), float(score))
                 for path, score, prob in zip(*best, strict=True)
             ]
-            for batch in self._batches(X, n_threads)
+            for batch in self._batches(X, known, n_threads)
             for best in batch.nbest(n, on_infeasible="raise")
         ]
 
@@ -266,6 +285,7 @@ class Tagger(ABC):
         threshold: float | None = None,
         *,
         scheme: str | None = None,
+        known: Any = None,
         n_threads: int | None = None,
     ) -> list[list[PredictedSpan]]:
         """Find spans, each with the probability that exactly this span is in the output.
@@ -286,6 +306,9 @@ class Tagger(ABC):
             What is a span: ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``, strictly. By default
             the scheme that constrains the tagger, if it has one; otherwise labels are read as
             conlleval reads them. See `tagloom.labels.to_spans`.
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
 
         Returns
@@ -319,10 +342,11 @@ class Tagger(ABC):
         scheme = getattr(self, "scheme_", None) if scheme is None else scheme
         types, rules = span_rules(self._label_list, scheme)
         result: list[list[PredictedSpan]] = []
-        for sentences in self._pieces(X, n_threads):
-            batch = self._calibrated(sentences, n_threads)
+        for piece in self._pieces(X, known, n_threads):
+            scored = self._scored(*piece, n_threads)
+            batch = self._tempered(scored)
             if threshold is None:
-                found = [to_spans(row, scheme) for row in self._decode(sentences, n_threads)]
+                found = [to_spans(row, scheme) for row in self._read_off(scored)]
                 places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
                 probs = runs.run_probs(batch, rules, places)
                 result += [
@@ -330,7 +354,7 @@ class Tagger(ABC):
                     for both in zip(found, probs, strict=True)
                 ]
                 continue
-            rows: list[list[PredictedSpan]] = [[] for _ in sentences]
+            rows: list[list[PredictedSpan]] = [[] for _ in range(len(batch))]
             for run in runs.find_runs(batch, rules, threshold):
                 rows[run.sequence].append(
                     PredictedSpan(types[run.kind], run.start, run.end, run.prob)
@@ -343,6 +367,8 @@ class Tagger(ABC):
         X: Any,
         n: int = 1,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        *,
+        known: Any = None,
     ) -> list[list[list[str]]]:
         """Draw labellings of each sentence with their probabilities.
 
@@ -352,6 +378,9 @@ class Tagger(ABC):
         n : int
             How many for each sentence.
         random_state : int, Generator, RandomState or None
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
 
         Returns
         -------
@@ -359,29 +388,32 @@ class Tagger(ABC):
             For each sentence n lists of labels.
         """
         self._check_fitted("sample")
-        trellis = self._calibrated(as_sentences(X), None)
+        trellis = self._calibrated(as_sentences(X), known, None)
         paths = trellis.sample(n, random_state)  # [n, T]
         draws = [_native.label_lists(path, trellis.offsets, self._label_list) for path in paths]
         return [list(drawn) for drawn in zip(*draws, strict=True)] or [
             [] for _ in range(len(trellis))
         ]
 
-    def entropy(self, X: Any) -> npt.NDArray[np.float64]:
+    def entropy(self, X: Any, *, known: Any = None) -> npt.NDArray[np.float64]:
         """Measure how undecided the tagger is about each sentence, in nats.
 
         Parameters
         ----------
         X : sequence of sentences
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
 
         Returns
         -------
         ndarray of float64, shape (N,)
         """
         self._check_fitted("entropy")
-        parts = [batch.entropy() for batch in self._batches(X, None)]
+        parts = [batch.entropy() for batch in self._batches(X, known, None)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def explain(self, sentence: Any) -> Explanation:
+    def explain(self, sentence: Any, *, known: Any = None) -> Explanation:
         """Say for each token why it has its label and not another one.
 
         The rival of a token is the best path with another label there. Every term in which it
@@ -397,6 +429,9 @@ class Tagger(ABC):
         ----------
         sentence : sentence
             One, in the forms that `predict` takes a list of.
+        known : list, optional
+            What is known of its labels: for each token None, the label it has, or a set of labels
+            of which it has one. The best path and its rivals are among those that agree with it.
 
         Returns
         -------
@@ -440,13 +475,10 @@ class Tagger(ABC):
         """
         self._check_fitted("explain")
         sentences = as_sentences([sentence])
-        trellis = self._trellis(sentences, None)[0]
+        trellis = self._scored(sentences, None if known is None else [known], None)[0]
         path = trellis.viterbi().path
-        parts, temperature = self._score_parts(sentences[0], trellis), self.temperature_
-        if temperature != 1:
-            trellis = trellis.tempered(temperature)
-            parts = tempered(parts, temperature)
-        tokens = token_names(sentences[0])
+        parts = tempered(self._score_parts(sentences[0], trellis), self.temperature_)
+        tokens, trellis = token_names(sentences[0]), self._tempered(trellis)
         return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -581,7 +613,8 @@ class Tagger(ABC):
                 "sentences other than those that it has learnt from."
             )
         batches = [
-            self._trellis(piece, None).astype(np.float64) for piece in self._pieces(sentences, None)
+            self._trellis(piece, None).astype(np.float64)
+            for piece, _ in self._pieces(sentences, None, None)
         ]
 
         def loss(temperature: float) -> float:
@@ -692,24 +725,44 @@ class Tagger(ABC):
         """How many scores a token needs: what bounds the size of a batch."""
         return len(self.labels_)
 
-    def _batches(self, X: Any, n_threads: int | None) -> Iterator[Trellis]:
-        """Score the sentences piece by piece."""
-        return (self._calibrated(piece, n_threads) for piece in self._pieces(X, n_threads))
+    def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+        """Score sentences of whose labels something may be known."""
+        trellis = self._trellis(sentences, n_threads)
+        if known is None:
+            return trellis
+        return trellis.constrain(known_labels(known, sentences, self._label_list))
 
-    def _pieces(self, X: Any, n_threads: int | None) -> Iterator[Sequence[Any]]:
-        """Cut the sentences into pieces whose scores stay small."""
+    def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+        """Score sentences as `_scored` does, at the temperature of this tagger."""
+        return self._tempered(self._scored(sentences, known, n_threads))
+
+    def _tempered(self, trellis: Trellis) -> Trellis:
+        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
+
+    def _batches(self, X: Any, known: Any, n_threads: int | None) -> Iterator[Trellis]:
+        """Score the sentences piece by piece."""
+        pieces = self._pieces(X, known, n_threads)
+        return (self._calibrated(*piece, n_threads) for piece in pieces)
+
+    def _pieces(
+        self, X: Any, known: Any, n_threads: int | None
+    ) -> Iterator[tuple[Sequence[Any], Any]]:
+        """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
         sentences = as_sentences(X)
+        rows = None if known is None else list(known)
+        if rows is not None and len(rows) != len(sentences):
+            known_labels(rows, sentences, self._label_list)  # raises
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
             most *= 4  # enough work to share
         if len(sentences) == 1:
-            yield sentences
+            yield sentences, rows
             return
         first = tokens = 0
         for i, sentence in enumerate(sentences):
             tokens += len(sentence)
             if tokens >= most or i + 1 == len(sentences):
-                yield sentences[first : i + 1]
+                yield sentences[first : i + 1], rows and rows[first : i + 1]
                 first, tokens = i + 1, 0
 
 

@@ -74,9 +74,9 @@ class TokenClassifier(LinearTagger):
     min_weight : float, optional
         Forget weights of features that are smaller in absolute value: 0.02 for adagrad, otherwise
         0.
-    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"}
+    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
         The scheme whose illegal moves are never predicted. "auto" finds it in the training labels,
-        if all of them are legal; None lets every label go its own way.
+        if all of them are legal; None lets every label go its own way. See `CRF` for others.
     min_count, combinations, labels, random_state, n_threads, warm_start
         As for `CRF`.
 
@@ -118,7 +118,7 @@ class TokenClassifier(LinearTagger):
         min_count: int = 1,
         min_weight: float | None = None,
         combinations: str = "auto",
-        constraints: str | None = "auto",
+        constraints: Any = "auto",
         labels: Sequence[str] | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -141,6 +141,11 @@ class TokenClassifier(LinearTagger):
         self.random_state = random_state
         self.n_threads = n_threads
         self.warm_start = warm_start
+
+    @property
+    def takes_open_labels(self) -> bool:
+        """Whether training labels may be open: not with "frank-wolfe", which needs a convex loss."""
+        return self._algorithm != "frank-wolfe"
 
     @property
     def is_online(self) -> bool:
@@ -207,7 +212,7 @@ class TokenClassifier(LinearTagger):
         weight = data.weight
         if weight is not None:
             weight = np.repeat(weight, np.diff(encoded.offsets))
-        alone = np.arange(len(data.gold) + 1, dtype=np.int64)  # each token is a sentence
+        alone = np.arange(len(data.gold.numbers) + 1, dtype=np.int64)  # each token is a sentence
         tokens = replace(data, encoded=encoded._replace(offsets=alone), weight=weight)
         problem = super()._problem(tokens, known)
         free = problem.mask()
