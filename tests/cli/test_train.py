@@ -246,5 +246,6 @@ def test_calibrate(run, corpora, tmp_path, is_mistake):
     assert done.returncode == 0, done.stderr
     temperature = tl.load(tmp_path / "m.tagloom").temperature_
     assert f"temperature {temperature:.4g}\n" in done.stdout
+    assert f"temperature {temperature:.4g}\n" in run("inspect", "m.tagloom").stdout
     done = run("train", "hmm", train, "--calibrate", "-o", "n.tagloom")
     assert is_mistake(done, "--calibrate needs --dev")

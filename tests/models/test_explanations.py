@@ -187,3 +187,29 @@ def test_many_rivals_go_in_several_batches(monkeypatch):
     whole = tagger.explain(sentence)
     monkeypatch.setattr(explanations, "_BATCH_SCORES", 60)
     assert tagger.explain(sentence) == whole
+
+
+def test_what_is_known_is_part_of_the_question():
+    X = [["they", "can", "fish"], ["fish", "can", "swim"], ["they", "fish"]]
+    tagger = tl.HMM().fit(X, [["N", "V", "V"], ["N", "V", "N"], ["N", "V"]])
+    known = [None, "N", {"N", "V"}]
+    explanation = tagger.explain(X[0], known=known)
+    assert list(explanation.labels) == tagger.predict([X[0]], known=[known])[0]
+    assert explanation[1].runner_up is None
+    assert all(d.rival[1] == "N" for d in explanation if d.rival)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_longer_histories_of_a_linear_tagger_are_named(order):
+    X = [["a", "b", "c", "d", "e"], ["a", "c", "b", "e", "d"]] * 3
+    y = [["X", "Y", "X", "X", "Y"], ["X", "X", "Y", "Y", "X"]] * 3
+    tagger = tl.CRF(features=["word"], algorithm="lbfgs", order=order).fit(X, y)
+    explanation = tagger.explain(["a", "b", "b", "d", "e"])
+    names = {reason.name for decision in explanation for reason in decision.reasons}
+    assert f"ngram{order + 1}" in names
+    for decision in explanation:
+        total = math.fsum(reason.value for reason in decision.reasons)
+        assert total == pytest.approx(decision.margin, abs=1e-12 * 100)
+        for reason in decision.reasons:
+            if reason.name == "ngram3":
+                assert len(reason.label.replace("→ ", "").split()) == 3

@@ -188,3 +188,11 @@ def test_wrong_input():
     )
     with pytest.raises(InfeasibleError, match="sequence 0, position 0"):
         shut.predict_spans([["b"]], 0.5)
+
+
+def test_what_is_known_changes_the_probabilities():
+    hmm = tl.HMM().fit([["a", "b"]] * 2, [["B-P", "I-P"], ["B-P", "O"]])
+    known = [["B-P", "O"]]
+    (span,) = hmm.predict_spans([["a", "b"]], 0.1, known=known)[0]
+    assert span == ("P", 0, 1, pytest.approx(1))
+    assert hmm.predict_spans([["a", "b"]], known=known) == [[span]]

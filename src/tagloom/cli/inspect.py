@@ -150,6 +150,7 @@ def show_description(found: dict[str, Any]) -> str:
         ("templates", _cut("; ".join(map(str, found.get("features") or ())))),
         ("learnt from", _learnt_from(training)),
         ("training", _training(training)),
+        ("temperature", "" if found["temperature"] == 1 else f"{found['temperature']:.4g}"),
     ]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)
 

@@ -73,7 +73,7 @@ class Reliability:
 
     @property
     def ece(self) -> float:
-        """The expected calibration error: Σ_b n_b / n · |accuracy_b − confidence_b|."""
+        """The expected calibration error: ``Σ_b n_b / n · |accuracy_b − confidence_b|``."""
         return self._mean(lambda bin: abs(bin.accuracy - bin.confidence))
 
     def _mean(self, value: Callable[[Bin], float]) -> float:

@@ -184,12 +184,7 @@ class Tagger(ABC):
             A batch with one sequence per sentence.
         """
         self._check_fitted("trellis")
-        return self._known_trellis(as_sentences(X), known, n_threads)
-
-    def _calibrated(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
-        """Score sentences, at the temperature of this tagger."""
-        trellis = self._trellis(sentences, n_threads)
-        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
+        return self._calibrated(as_sentences(X), known, n_threads)
 
     def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
         """Find the best labels of each sentence.
@@ -214,8 +209,8 @@ class Tagger(ABC):
             for sentences, _ in self._pieces(X, None, n_threads):
                 result += self._decode(sentences, n_threads)
             return result
-        for batch in self._batches(X, known, n_threads):
-            result += self._read_off(batch)
+        for piece in self._pieces(X, known, n_threads):  # labels do not depend on the temperature
+            result += self._read_off(self._scored(*piece, n_threads))
         return result
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
@@ -290,6 +285,7 @@ class Tagger(ABC):
         threshold: float | None = None,
         *,
         scheme: str | None = None,
+        known: Any = None,
         n_threads: int | None = None,
     ) -> list[list[PredictedSpan]]:
         """Find spans, each with the probability that exactly this span is in the output.
@@ -310,6 +306,9 @@ class Tagger(ABC):
             What is a span: ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``, strictly. By default
             the scheme that constrains the tagger, if it has one; otherwise labels are read as
             conlleval reads them. See `tagloom.labels.to_spans`.
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
 
         Returns
@@ -343,10 +342,11 @@ class Tagger(ABC):
         scheme = getattr(self, "scheme_", None) if scheme is None else scheme
         types, rules = span_rules(self._label_list, scheme)
         result: list[list[PredictedSpan]] = []
-        for sentences, _ in self._pieces(X, None, n_threads):
-            batch = self._calibrated(sentences, n_threads)
+        for piece in self._pieces(X, known, n_threads):
+            scored = self._scored(*piece, n_threads)
+            batch = self._tempered(scored)
             if threshold is None:
-                found = [to_spans(row, scheme) for row in self._decode(sentences, n_threads)]
+                found = [to_spans(row, scheme) for row in self._read_off(scored)]
                 places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
                 probs = runs.run_probs(batch, rules, places)
                 result += [
@@ -354,7 +354,7 @@ class Tagger(ABC):
                     for both in zip(found, probs, strict=True)
                 ]
                 continue
-            rows: list[list[PredictedSpan]] = [[] for _ in sentences]
+            rows: list[list[PredictedSpan]] = [[] for _ in range(len(batch))]
             for run in runs.find_runs(batch, rules, threshold):
                 rows[run.sequence].append(
                     PredictedSpan(types[run.kind], run.start, run.end, run.prob)
@@ -388,7 +388,7 @@ class Tagger(ABC):
             For each sentence n lists of labels.
         """
         self._check_fitted("sample")
-        trellis = self._known_trellis(as_sentences(X), known, None)
+        trellis = self._calibrated(as_sentences(X), known, None)
         paths = trellis.sample(n, random_state)  # [n, T]
         draws = [_native.label_lists(path, trellis.offsets, self._label_list) for path in paths]
         return [list(drawn) for drawn in zip(*draws, strict=True)] or [
@@ -413,7 +413,7 @@ class Tagger(ABC):
         parts = [batch.entropy() for batch in self._batches(X, known, None)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def explain(self, sentence: Any) -> Explanation:
+    def explain(self, sentence: Any, *, known: Any = None) -> Explanation:
         """Say for each token why it has its label and not another one.
 
         The rival of a token is the best path with another label there. Every term in which it
@@ -429,6 +429,9 @@ class Tagger(ABC):
         ----------
         sentence : sentence
             One, in the forms that `predict` takes a list of.
+        known : list, optional
+            What is known of its labels: for each token None, the label it has, or a set of labels
+            of which it has one. The best path and its rivals are among those that agree with it.
 
         Returns
         -------
@@ -472,13 +475,10 @@ class Tagger(ABC):
         """
         self._check_fitted("explain")
         sentences = as_sentences([sentence])
-        trellis = self._trellis(sentences, None)[0]
+        trellis = self._scored(sentences, None if known is None else [known], None)[0]
         path = trellis.viterbi().path
-        parts, temperature = self._score_parts(sentences[0], trellis), self.temperature_
-        if temperature != 1:
-            trellis = trellis.tempered(temperature)
-            parts = tempered(parts, temperature)
-        tokens = token_names(sentences[0])
+        parts = tempered(self._score_parts(sentences[0], trellis), self.temperature_)
+        tokens, trellis = token_names(sentences[0]), self._tempered(trellis)
         return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -725,19 +725,24 @@ class Tagger(ABC):
         """How many scores a token needs: what bounds the size of a batch."""
         return len(self.labels_)
 
-    def _known_trellis(
-        self, sentences: Sequence[Any], known: Any, n_threads: int | None
-    ) -> Trellis:
+    def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
         """Score sentences of whose labels something may be known."""
-        trellis = self._calibrated(sentences, n_threads)
+        trellis = self._trellis(sentences, n_threads)
         if known is None:
             return trellis
         return trellis.constrain(known_labels(known, sentences, self._label_list))
 
+    def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+        """Score sentences as `_scored` does, at the temperature of this tagger."""
+        return self._tempered(self._scored(sentences, known, n_threads))
+
+    def _tempered(self, trellis: Trellis) -> Trellis:
+        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
+
     def _batches(self, X: Any, known: Any, n_threads: int | None) -> Iterator[Trellis]:
         """Score the sentences piece by piece."""
         pieces = self._pieces(X, known, n_threads)
-        return (self._known_trellis(*piece, n_threads) for piece in pieces)
+        return (self._calibrated(*piece, n_threads) for piece in pieces)
 
     def _pieces(
         self, X: Any, known: Any, n_threads: int | None
