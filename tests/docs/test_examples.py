@@ -30,6 +30,12 @@ SAYS = {
         "restored  the cook went to the market at dawn",
         "9 of 15 words restored; `the` everywhere would have restored 2.",
     ],
+    "label_bias.py": [
+        "MEMM  Pr(1 2 3 | rib) = 0.501   Pr(4 5 3 | rib) = 0.499\n"
+        "  MEMM  Pr(1 2 3 | rob) = 0.501   Pr(4 5 3 | rob) = 0.499\n"
+        "  CRF   Pr(1 2 3 | rib) = 0.97",
+        "Wrong paths of 500, in 10 runs",
+    ],
     "local_and_global.py": [
         "Parts of speech: 495 sentences to learn from, 105 to test on; accuracy.\n"
         "                     token          MEMM        global             p\n"
