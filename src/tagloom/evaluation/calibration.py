@@ -46,6 +46,12 @@ class Reliability:
     Attributes
     ----------
     bins : tuple of Bin
+
+    Examples
+    --------
+    >>> found = reliability([0.75, 0.75, 0.75, 0.75], [True, True, True, False])
+    >>> found.accuracy, found.confidence, found.ece
+    (0.75, 0.75, 0.0)
     """
 
     bins: tuple[Bin, ...]
