@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tagloom.models import (
         CRF,
         HMM,
+        MEMM,
         MostFrequentTag,
         StructuredPerceptron,
         StructuredSVM,
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CRF",
     "HMM",
+    "MEMM",
     "Corpus",
     "MostFrequentTag",
     "Sentence",
@@ -54,6 +56,7 @@ _MODULES = {
     "CRF": "models",
     "MostFrequentTag": "models",
     "HMM": "models",
+    "MEMM": "models",
     "StructuredSVM": "models",
     "Corpus": "sequences",
     "Sentence": "sequences",

@@ -31,6 +31,7 @@ MODELS: dict[str, type[models.Tagger]] = {
     "crf": models.CRF,
     "perceptron": models.StructuredPerceptron,
     "svm": models.StructuredSVM,
+    "memm": models.MEMM,
     "token": models.TokenClassifier,
     "hmm": models.HMM,
     "baseline": models.MostFrequentTag,
@@ -54,6 +55,11 @@ Examples:
 Examples:
   tagloom train svm train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train svm ner.conll -o ner.tagloom --algorithm frank-wolfe --C 0.05
+""",
+    "memm": """\b
+Examples:
+  tagloom train memm train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train memm train.conllu -o pos.tagloom --features "word; suffix(1..3); edge(word)"
 """,
     "token": """\b
 Examples:

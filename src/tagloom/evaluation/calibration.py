@@ -49,9 +49,9 @@ class Reliability:
 
     Examples
     --------
-    >>> found = reliability([0.75, 0.75, 0.75, 0.75], [True, True, True, False])
-    >>> found.accuracy, found.confidence, found.ece
-    (0.75, 0.75, 0.0)
+    >>> result = reliability([0.9, 0.9, 0.6, 0.6], [True, False, True, True])
+    >>> round(result.confidence, 2), result.accuracy, round(result.ece, 2)
+    (0.75, 0.75, 0.4)
     """
 
     bins: tuple[Bin, ...]

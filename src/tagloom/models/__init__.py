@@ -6,6 +6,7 @@ from tagloom.models.crf import CRF
 from tagloom.models.explanations import Decision, Explanation, Reason
 from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
+from tagloom.models.memm import MEMM
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
 from tagloom.models.taggers import Labelling, PredictedSpan, Tagger, load
@@ -14,6 +15,7 @@ from tagloom.models.tokens import TokenClassifier
 __all__ = [
     "CRF",
     "HMM",
+    "MEMM",
     "Constraints",
     "Decision",
     "Explanation",

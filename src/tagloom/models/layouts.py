@@ -116,7 +116,8 @@ class Layout:
         """
         found = np.zeros(new.n_weights, values.dtype) if others is None else others.copy()
         positions = self.positions(new)
-        found[positions[positions >= 0]] = values[positions >= 0]
+        kept = positions >= 0
+        found[positions[kept]] = values[: len(kept)][kept]
         return found
 
     def _places(self, labels: list[str]) -> tuple[Int64, Int64]:

@@ -37,7 +37,7 @@ from tagloom.models.data import (
 )
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
-from tagloom.scores import LinearScores, Names, Rows
+from tagloom.scores import LinearScores, Names, Rows, Scored
 from tagloom.scores.parts import Parts
 from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
@@ -239,7 +239,7 @@ class LinearTagger(Tagger):
         known = self._known() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
         problem = self._problem(data, known)
-        layout = Layout.of_problem(tuple(data.names), problem, data.states)
+        layout = self._layout(data, problem)
         start = None if known is None else known.layout.carry(known.theta, layout)
         score = None if dev is None else self._dev_score(dev, data, problem)
 
@@ -285,7 +285,7 @@ class LinearTagger(Tagger):
         known = self._known() if self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
         problem = self._problem(data, known)
-        layout = Layout.of_problem(tuple(data.names), problem, data.states)
+        layout = self._layout(data, problem)
         optimiser = self._optimiser(problem, None)
         if known is not None:
             optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
@@ -490,7 +490,7 @@ class LinearTagger(Tagger):
             data.sets.view(np.uint8),
             data.allowed,
         )
-        layout = Layout.of_problem(tuple(data.names), problem, data.states)
+        layout = self._layout(data, problem)
         free = problem.mask()
         if known is not None:  # moves that were seen before may not occur now
             free |= known.layout.carry(known.theta != 0, layout)
@@ -498,6 +498,10 @@ class LinearTagger(Tagger):
             free[layout.moves_at :] = False
         problem.set_mask(free)
         return problem
+
+    def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
+        """Say where each weight stands in the vector that the optimiser moves."""
+        return Layout.of_problem(tuple(data.names), problem, data.states)
 
     def _takes_all(self, n_weights: int) -> bool:
         """Whether attributes get weights for all labels, which would make so many."""
@@ -518,10 +522,11 @@ class LinearTagger(Tagger):
         place = {label: i for i, label in enumerate(data.names)}
         gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
         threads = self.n_threads or ALL_THREADS
+        layout = self._layout(data, problem)
 
         def score(theta: Float64) -> float:
-            scores = _scores(theta, data, problem, compact=False)
-            scored = scores.score_encoded(encoded, threads)
+            scores = _scores(theta, data, layout, compact=False)
+            scored = self._normalised(scores, scores.score_encoded(encoded, threads))
             trellis = _moves(scores, data.constraints).with_scores(
                 scored.emit, edge=scored.edge, offsets=scored.offsets
             )
@@ -536,7 +541,7 @@ class LinearTagger(Tagger):
 
     def _finish(self, data: TrainingData, problem: _native.Problem, outcome: Outcome) -> None:
         self.__dict__.pop("_online", None)
-        scores = _scores(outcome.theta, data, problem, compact=True)
+        scores = _scores(outcome.theta, data, self._layout(data, problem), compact=True)
         least = self._least_weight() if self.min_weight is None else self.min_weight
         self.scores_ = scores.keep(np.abs(scores.rows.weights) >= least) if least else scores
         self.labels_ = np.array(data.names, dtype=object)
@@ -563,6 +568,7 @@ class LinearTagger(Tagger):
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         threads = n_threads or self.n_threads
         scored = self.scores_.score(sentences, threads or ALL_THREADS)
+        scored = self._normalised(self.scores_, scored)
         batch = self._moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
         batch.n_threads = threads
         return self.constraints_.restrict(batch, sentences)
@@ -574,6 +580,10 @@ class LinearTagger(Tagger):
         threads = n_threads or self.n_threads or ALL_THREADS
         found = self.scores_.tag(sentences, moves.moves, threads)
         return super()._decode(sentences, n_threads) if found is None else found
+
+    def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
+        """Change the scores of a batch before they go into a trellis; here they stay."""
+        return scored
 
     @property
     def scheme_(self) -> str | None:
@@ -856,32 +866,29 @@ def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native
     return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_known))
 
 
-def _scores(
-    theta: Float64, data: TrainingData, problem: _native.Problem, *, compact: bool
-) -> LinearScores:
+def _scores(theta: Float64, data: TrainingData, layout: Layout, *, compact: bool) -> LinearScores:
     """Cut the weight vector into its parts; compact: without weights and attributes that are idle.
 
     theta = [node rows W][edge rows][trans Y·Y][start Y][stop Y][tied K]
     """
     Y = len(data.names)
-    ptr, cols, _ = problem.rows()
-    edge_ptr, edge_cols, _ = problem.edge_rows()
-    W, E = len(cols), len(cols) + len(edge_cols)
+    edge_cols = layout.edge_cols
+    W, E = len(layout.cols), layout.moves_at
     K = 0 if data.states is None else data.states.n_weights
     weights = theta.astype(np.float32)
     moves = theta[E : E + Y * Y].reshape(Y, Y).copy()
-    edges_of_sentence = theta[E + Y * Y :] if problem.boundaries else np.zeros(2 * Y)
+    ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)
     scores = LinearScores(
         labels=tuple(data.names),
         extractor=data.extractor,
         index=data.index,
-        rows=Rows(ptr, cols, weights[:W]),
+        rows=Rows(layout.ptr, layout.cols, weights[:W]),
         trans=moves,
-        start=edges_of_sentence[:Y].copy(),
-        stop=edges_of_sentence[Y : 2 * Y].copy(),
+        start=ends[:Y].copy(),
+        stop=ends[Y : 2 * Y].copy(),
         names=data.attributes,
         edge_index=data.edge_index if len(edge_cols) else None,
-        edge_rows=Rows(edge_ptr, edge_cols, weights[W:E]) if len(edge_cols) else None,
+        edge_rows=Rows(layout.edge_ptr, edge_cols, weights[W:E]) if len(edge_cols) else None,
         edge_names=data.edge_attributes if len(edge_cols) else None,
         states=data.states,
         tied=theta[len(theta) - K :].copy(),

@@ -153,7 +153,7 @@ class StructuredSVM(LinearTagger):
 
     @property
     def takes_open_labels(self) -> bool:
-        """Whether training labels may be open: not with "frank-wolfe", which needs a convex loss."""
+        """Whether training labels may be open: not with "frank-wolfe", whose loss is convex."""
         return self.algorithm != "frank-wolfe"
 
     @property
