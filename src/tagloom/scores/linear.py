@@ -434,6 +434,23 @@ class LinearScores:
         return scores
 
 
+def _states_from_file(
+    data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
+) -> tuple[StateSpace, Float64]:
+    """Make the state space of a file; one that is too large for its weights is not even tried."""
+    Y, order = len(labels), data.get("order")
+    if order is not None:
+        if type(order) is not int or not 2 <= order <= 16:
+            raise ModelFileError(f"the order of the state space is {order!r}")
+        K = sum(Y**n for n in range(3, order + 2))
+        if arrays["tied"].shape != (K,):
+            raise ModelFileError(f"tied must be {K} weights for order {order}")
+    states = StateSpace.from_dict(data)
+    if states.labels != labels:
+        raise ModelFileError("the state space is over other labels")
+    return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
+
+
 def _weighed(
     rows: Rows,
     names: Names,
@@ -450,23 +467,6 @@ def _weighed(
         row = slice(int(rows.ptr[a]), int(rows.ptr[a + 1]))
         for weight in rows.weights[row][rows.cols[row] == col].tolist():
             yield Part(names[a], weight if values is None else float(values[i]) * weight, n_labels)
-
-
-def _states_from_file(
-    data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
-) -> tuple[StateSpace, Float64]:
-    """Make the state space of a file; one that is too large for its weights is not even tried."""
-    Y, order = len(labels), data.get("order")
-    if order is not None:
-        if type(order) is not int or not 2 <= order <= 16:
-            raise ModelFileError(f"the order of the state space is {order!r}")
-        K = sum(Y**n for n in range(3, order + 2))
-        if arrays["tied"].shape != (K,):
-            raise ModelFileError(f"tied must be {K} weights for order {order}")
-    states = StateSpace.from_dict(data)
-    if states.labels != labels:
-        raise ModelFileError("the state space is over other labels")
-    return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
 
 
 def _part_to_file(
