@@ -134,6 +134,14 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
             "--clusters", multiple=True, metavar="NAME=FILE", help="Words for cluster(NAME)."
         ),
     ]
+    by_words = [
+        click.option(
+            "--dictionary",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Words seen N times or more get only labels they were seen with.",
+        ),
+    ]
     by_iterations = [
         click.option(
             "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
@@ -150,7 +158,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         ),
         *(by_features if is_linear else ()),
         *READING,
-        *(by_iterations if is_linear else ()),
+        *((*by_words, *by_iterations) if is_linear else ()),
         click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
     ]
@@ -233,6 +241,7 @@ def train(
     spec: str = "auto",
     lexicon: tuple[str, ...] = (),
     clusters: tuple[str, ...] = (),
+    dictionary: int | None = None,
     checkpoint: str | None = None,
     **options: Any,
 ) -> None:
@@ -246,6 +255,9 @@ def train(
     resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
     if issubclass(cls, LinearTagger):
         options["features"] = read_features(spec, resources)
+        if dictionary is not None:
+            wanted = [options["constraints"]] if options["constraints"] is not None else []
+            options["constraints"] = [*wanted, models.TagDictionary(dictionary)]
     tagger: Any = cls(**options)
     check_writable(output)
     corpus = reading.read(train_file)
