@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tagloom import _native, features, labels
 from tagloom.errors import LabelError, ParameterError
 from tagloom.evaluation import evaluate
-from tagloom.features import Encoded, FeatureExtractor
+from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models import compaction
 from tagloom.models.data import as_sentences, check_not_empty, gold_labels, number_labels
 from tagloom.models.layouts import Layout, join
@@ -493,6 +493,12 @@ class LinearTagger(Tagger):
         threads = n_threads or self.n_threads or ALL_THREADS
         found = self.scores_.tag(sentences, self._moves.moves, threads)
         return super()._decode(sentences, n_threads) if found is None else found
+
+    @property
+    def reads_only_tokens(self) -> bool:
+        """Whether it is known to look at nothing of a sentence but its tokens."""
+        extractor = self.scores_.extractor
+        return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
     @property
     def _moves(self) -> Trellis:
