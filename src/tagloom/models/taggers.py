@@ -166,6 +166,11 @@ class Tagger(ABC):
         """Whether there is something to predict with."""
         return hasattr(self, "labels_")
 
+    @property
+    def reads_only_tokens(self) -> bool:
+        """Whether it is known to look at nothing of a sentence but its tokens."""
+        return False
+
     def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Trellis:
         """Score sentences: every question about their labels is a question to this trellis.
 
