@@ -39,6 +39,7 @@ class Bench:
         self.point = point
         self.measures: dict[str, dict[str, Any]] = {}
         self.values: dict[str, Any] = {}
+        self.has_commands = False
 
     # ---- the corpus ------------------------------------------------------------------------
 
@@ -80,14 +81,24 @@ class Bench:
         return result
 
     def command(
-        self, name: str, command: Sequence[str], units: float = 1, unit: str = "", **options: Any
+        self,
+        name: str,
+        command: Sequence[str],
+        units: float = 1,
+        unit: str = "",
+        *,
+        times: int = 1,
+        **options: Any,
     ) -> None:
-        """Time a program from its start to its end."""
-        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(command, check=True, **options)
-        wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        self.record(name, cpu, wall, units, unit)
+        """Time a program from its start to its end; the best of so many times counts."""
+        self.has_commands = True
+        best = (float("inf"), float("inf"))
+        for _ in range(times):
+            before, wall = used_by_children(), time.perf_counter()
+            subprocess.run(command, check=True, **options)
+            wall = time.perf_counter() - wall
+            best = (min(best[0], used_by_children() - before), min(best[1], wall))
+        self.record(name, *best, units, unit)
 
     def record(self, name: str, cpu: float, wall: float, units: float = 1, unit: str = "") -> None:
         self.measures[name] = {"cpu": cpu, "wall": wall, "units": units, "unit": unit}
@@ -112,6 +123,11 @@ class Bench:
         return path
 
 
+def used_by_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def peak_memory() -> int:
     """Return the most bytes that this process had in memory.
 
@@ -123,7 +139,12 @@ def peak_memory() -> int:
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest(resource.RUSAGE_SELF)
+
+
+def largest(who: int) -> int:
+    """Return ru_maxrss of this process or of the largest of its children, in bytes."""
+    peak = resource.getrusage(who).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
@@ -143,6 +164,7 @@ def main(arguments: Sequence[str]) -> int:
     except Exception:
         traceback.print_exc()
         return FAILED
-    found = {"measures": bench.measures, "values": bench.values, "peak": peak_memory()}
+    peak = largest(resource.RUSAGE_CHILDREN) if bench.has_commands else peak_memory()
+    found = {"measures": bench.measures, "values": bench.values, "peak": peak}
     Path(asked["out"]).write_text(json.dumps(found), encoding="utf-8")
     return 0

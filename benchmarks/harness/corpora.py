@@ -88,10 +88,15 @@ def read_conllu(path: Path) -> Part:
 
 def write_conllu(part: Part, path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        for rows in zip(part.tokens, part.upos, part.xpos, strict=True):
-            for i, (token, upos, xpos) in enumerate(zip(*rows, strict=True), start=1):
-                file.write(f"{i}\t{token}\t_\t{upos}\t{xpos}\t_\t_\t_\t_\t_\n")
-            file.write("\n")
+        for columns in zip(part.tokens, part.upos, part.xpos, strict=True):
+            file.write(to_conllu(*columns))
+
+
+def to_conllu(tokens: list[str], upos: list[str], xpos: list[str]) -> str:
+    """Write a sentence; the columns that we do not have are left open."""
+    rows = zip(tokens, upos, xpos, strict=True)
+    lines = [f"{i}\t{x}\t_\t{u}\t{y}\t_\t_\t_\t_\t_\n" for i, (x, u, y) in enumerate(rows, 1)]
+    return "".join(lines) + "\n"
 
 
 def save(part: Part, folder: Path, name: str) -> None:

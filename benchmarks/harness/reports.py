@@ -50,9 +50,11 @@ def figure(value: float, unit: str) -> str:
     if unit == "bytes":
         return size(value)
     if unit == "s":
-        return duration(value)
+        return duration(value) if value >= 0 else f"−{duration(-value)}"
     if unit == "×":
         return f"{short(value)}×"
+    if unit == "%":
+        return f"{value:.4g} %"
     if unit.endswith("/s"):
         return f"{count(value)} {unit}"
     return f"{short(value)} {unit}".strip()
@@ -126,8 +128,6 @@ def job_table(job: Report) -> str:
                 ratio = ""
                 if ours is not None and not is_ours(name):
                     ratio = f"{short(per_unit(measure) / per_unit(ours))}×"
-                elif ours is not None and name != "tagloom":  # other threads: by the clock
-                    ratio = f"{short(per_unit(measure, 'wall') / per_unit(ours, 'wall'))}× (wall)"
                 rate = ""
                 if measure["unit"]:
                     rate = f"{count(1 / per_unit(measure))} {measure['unit']}/s"
@@ -144,6 +144,10 @@ def job_table(job: Report) -> str:
     return table(header, rows())
 
 
+def has_times(job: Report) -> bool:
+    return any(found.get("measures") for found in job["contestants"].values())
+
+
 def job_facts(job: Report) -> Iterator[str]:
     """Say what is no time: memory, values, and who did not take part."""
     for name, found in job["contestants"].items():
@@ -151,6 +155,8 @@ def job_facts(job: Report) -> Iterator[str]:
         for reason in ("skipped", "failed"):
             if reason in found:
                 yield f"- {who} {reason}: {found[reason]}"
+        if not has_times(job):
+            continue
         facts = [
             f"{what} {show_value(what, value)}"
             for what, value in found.get("values", {}).items()
@@ -160,6 +166,19 @@ def job_facts(job: Report) -> Iterator[str]:
             facts.append(f"peak memory {size(found['peak'])}")
         if facts:
             yield f"- {who}: {'; '.join(facts)}"
+
+
+def values_table(job: Report) -> str:
+    """List a job that has no times: a line for each value, a column for each contestant."""
+    contestants = {n: c for n, c in job["contestants"].items() if "values" in c}
+    names = {name: None for c in contestants.values() for name in c["values"]}
+    rows = [
+        [name, *(show_value(name, c["values"].get(name, "")) for c in contestants.values())]
+        for name in names
+    ]
+    if job["compares_memory"]:
+        rows.append(["peak memory", *(size(c["peak"]) for c in contestants.values())])
+    return table(["", *contestants], rows)
 
 
 def points_table(job: Report) -> str:
@@ -280,8 +299,8 @@ def sections(report: Report, level: str) -> Iterator[str]:
                 yield from (f"Measured elsewhere: {origin(job)}, {job['date']}.", "")
             if any("points" in found for found in job["contestants"].values()):
                 yield from (points_table(job), "")
-            elif any(found.get("measures") for found in job["contestants"].values()):
-                yield from (job_table(job), "")
+            else:
+                yield from ((job_table if has_times(job) else values_table)(job), "")
             facts = list(job_facts(job))
             yield from ([*facts, ""] if facts else [])
             for plot in plot_names(name, job):

@@ -60,8 +60,11 @@ class Found:
     def peak(self, contestant: str, point: float | None = None) -> float:
         return self._get(contestant, point)["peak"]
 
+    def values(self, contestant: str, point: float | None = None) -> dict[str, Any]:
+        return self._get(contestant, point)["values"]
+
     def value(self, contestant: str, what: str, point: float | None = None) -> Any:
-        values = self._get(contestant, point)["values"]
+        values = self.values(contestant, point)
         if what not in values:
             raise NotMeasured(f"{contestant} has no value of {what!r}")
         return values[what]

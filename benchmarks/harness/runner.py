@@ -88,7 +88,8 @@ def run_point(loaded: Loaded, settings: Settings, point: float | None) -> dict[s
     """Let the contestants take turns, round after round."""
     reports: dict[str, list[dict[str, Any]]] = {c.name: [] for c in loaded.job.contestants}
     out: dict[str, dict[str, Any]] = {}
-    for _ in range(loaded.job.rounds or settings.rounds):
+    n_rounds = 1 if point and settings.quick else loaded.job.rounds or settings.rounds
+    for _ in range(n_rounds):
         for contestant in loaded.job.contestants:
             name = contestant.name
             if name in out or (reports[name] and point and reports[name][0]["seconds"] > LONG):
@@ -149,10 +150,10 @@ def choose_cores(n: int) -> list[int]:
 
 
 def find_version(contestant: Contestant, python: str) -> str | None:
-    """Return the version of a peer, as its environment says it, or of tagloom."""
+    """Return the version of a peer, as its environment says it, or of one beside tagloom."""
     package = contestant.name.split(",")[0]
     if contestant.needs is None:
-        return None if package == "numpy" else importlib.metadata.version("tagloom")
+        return importlib.metadata.version(package)
     if not Path(python).exists():
         return None
     code = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"

@@ -32,12 +32,6 @@ JOB = Job(
             lambda found: found.wall("tagloom", WHOLE) / found.wall("tagloom, 2 threads", WHOLE),
             at_least=1.6,
         ),
-        Goal(
-            "peak memory over that of python-crfsuite",
-            lambda found: found.peak("tagloom") / found.peak("python-crfsuite"),
-            at_most=0.5,
-        ),
         Goal("loss above that of python-crfsuite", difference, at_most=0.5, unit="%"),
     ],
-    compares_memory=True,
 )

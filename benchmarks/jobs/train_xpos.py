@@ -18,5 +18,4 @@ JOB = Job(
             at_least=7,
         ),
     ],
-    compares_memory=True,
 )
