@@ -237,3 +237,15 @@ def test_progress_is_shown_on_a_terminal_only(corpora, tmp_path):
     assert b"CRF" in shown
     assert b"loss" in shown
     assert "\x1b" not in out
+
+
+def test_calibrate(run, corpora, tmp_path, is_mistake):
+    train, dev = corpora / "train.conllu", corpora / "dev.conllu"
+    options = ["--label", "upos", "--dev", dev, "--calibrate", "-o", "m.tagloom"]
+    done = run("train", "hmm", train, *options)
+    assert done.returncode == 0, done.stderr
+    temperature = tl.load(tmp_path / "m.tagloom").temperature_
+    assert f"temperature {temperature:.4g}\n" in done.stdout
+    assert f"temperature {temperature:.4g}\n" in run("inspect", "m.tagloom").stdout
+    done = run("train", "hmm", train, "--calibrate", "-o", "n.tagloom")
+    assert is_mistake(done, "--calibrate needs --dev")
