@@ -84,8 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed |= any("failed" in found for found in result["contestants"].values())
             # Written after every job: what was measured stays when a run is broken off.
             path = options.out / "suite.json"
-            report = results.merge(path, {loaded.name: result}, known=known)
-    print("\n" + write_texts(report, options.out))
+            text = write_texts(results.merge(path, {loaded.name: result}, known=known), options.out)
+    print("\n" + text)
     print(f"{len(chosen)} jobs in {time.perf_counter() - begun:.0f} s: {options.out}")
     return int(failed)
 

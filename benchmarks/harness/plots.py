@@ -50,10 +50,21 @@ def draw_job(job: dict[str, Any], kind: str) -> str:
     return lines(job["title"], job["point"], unit, series)
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """Return the powers of ten around a range."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+def short(number: float) -> str:
+    """Write a number with three digits that count."""
+    return f"{number:,.0f}" if abs(number) >= 999.5 else f"{number:.3g}"
+
+
+def powers(values: Sequence[float]) -> list[float]:
+    """Return the powers of ten around some values."""
+    first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return [10.0**e for e in range(first, max(last, first + 1) + 1)]
+
+
+def ticks(values: Sequence[float]) -> list[float]:
+    """Return the same, or the values themselves if they are close: orders, threads."""
+    close = min(values) < max(values) < 10 * min(values)
+    return sorted(set(values)) if close else powers(values)
 
 
 def power(value: float) -> str:
@@ -66,8 +77,7 @@ def power(value: float) -> str:
 def lines(title: str, x_label: str, y_label: str, series: Series) -> str:
     """Draw lines on logarithmic axes; a point tells its numbers when pointed at."""
     points = [point for line in series.values() for point in line]
-    xs = ticks(min(x for x, _ in points), max(x for x, _ in points))
-    ys = ticks(min(y for _, y in points), max(y for _, y in points))
+    xs, ys = ticks([x for x, _ in points]), powers([y for _, y in points])
 
     def place(value: float, scale: Sequence[float], begin: float, end: float) -> float:
         share = math.log(value / scale[0]) / math.log(scale[-1] / scale[0])
@@ -124,7 +134,7 @@ def draw_ratios(found: Sequence[tuple[str, float]]) -> str:
     """Draw a bar for each ratio, on a logarithmic axis; left of 1 the peer is faster."""
     left, row, width = 430, 20, 760
     height = TOP + row * len(found) + 30
-    scale = ticks(min([0.5, *(r for _, r in found)]), max([2.0, *(r for _, r in found)]))
+    scale = powers([0.5, 2.0, *(ratio for _, ratio in found)])
 
     def at(value: float) -> float:
         share = math.log(value / scale[0]) / math.log(scale[-1] / scale[0])
@@ -141,9 +151,9 @@ def draw_ratios(found: Sequence[tuple[str, float]]) -> str:
         parts.append(text(left - 8, y + 12, name, "end"))
         parts.append(
             f'<rect x="{x:.1f}" y="{y + 2}" width="{max(end - x, 1):.1f}" height="{row - 6}" '
-            f'fill="{colour}"><title>{escape(name)}: {ratio:.3g}×</title></rect>'
+            f'fill="{colour}"><title>{escape(name)}: {short(ratio)}×</title></rect>'
         )
-        parts.append(text(end + 5, y + 12, f"{ratio:.3g}×", "start"))
+        parts.append(text(end + 5, y + 12, f"{short(ratio)}×", "start"))
     return svg(width, height, parts)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.jobs import SECTIONS
-from harness.plots import plot_names
+from harness.plots import plot_names, short
 
 Report = dict[str, Any]
 PAGE = Path(__file__).parents[1] / "page.md"
@@ -21,13 +21,6 @@ def duration(seconds: float) -> str:
         if seconds * factor >= 1 or unit == "µs":
             return f"{short(seconds * factor)} {unit}"
     raise AssertionError
-
-
-def short(number: float) -> str:
-    """Write a number with three digits that count."""
-    if abs(number) >= 999.5:
-        return f"{number:,.0f}"
-    return f"{number:.3g}"
 
 
 def count(number: float) -> str:

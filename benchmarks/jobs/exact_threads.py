@@ -18,7 +18,7 @@ def tagloom(bench: Bench) -> None:
 
     import tagloom as tl
 
-    some = bench.dev if bench.quick else bench.train.first(4_000)
+    some = bench.dev if bench.quick else bench.train.first(2_000)
     X = bench.test.tokens
 
     def digest(arrays: Any) -> str:

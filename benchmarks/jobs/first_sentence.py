@@ -8,14 +8,14 @@ from harness import Bench, Contestant, Found, Goal, Job
 from harness.features import sent2features
 from harness.models import crfsuite_model, our_model
 
-FIRST, TIMES = "start, load, tag", 7
+FIRST = "start, load, tag"
 SENTENCE = ["They", "can", "fish", "here", "."]
 
 
 def tagloom(bench: Bench) -> None:
     path = our_model(bench, "upos")
     code = f"import tagloom as tl; tl.load({str(path)!r}).predict([{SENTENCE}])"
-    bench.command(FIRST, [sys.executable, "-c", code], times=TIMES)
+    bench.command(FIRST, [sys.executable, "-c", code], times=5)
 
 
 def crfsuite(bench: Bench) -> None:
@@ -24,12 +24,12 @@ def crfsuite(bench: Bench) -> None:
         "import pycrfsuite; tagger = pycrfsuite.Tagger(); "
         f"tagger.open({str(path)!r}); tagger.tag({sent2features(SENTENCE)})"
     )
-    bench.command(FIRST, [sys.executable, "-c", code], times=TIMES)
+    bench.command(FIRST, [sys.executable, "-c", code], times=5)
 
 
 def numpy(bench: Bench) -> None:
-    bench.command("start", [sys.executable, "-c", "pass"], times=TIMES)
-    bench.command("start, import", [sys.executable, "-c", "import numpy"], times=TIMES)
+    bench.command("start", [sys.executable, "-c", "pass"], times=5)
+    bench.command("start, import", [sys.executable, "-c", "import numpy"], times=5)
 
 
 def times_as_slow(found: Found) -> float:
