@@ -128,7 +128,7 @@ def run_child(
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **ONE_THREAD, "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"},
+        env=environment(),
     )
     if done.returncode == MISSING:
         raise Missing(done.stderr.strip())
@@ -137,6 +137,16 @@ def run_child(
         said = done.stderr.strip().splitlines()
         raise Failed(said[-1] if said else f"exit code {done.returncode}")
     return json.loads(out.read_text(encoding="utf-8")) | {"seconds": time.perf_counter() - begun}
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of a contestant: one thread, and nothing of Python's from outside.
+
+    Where bytecode is not kept, an import would compile all of tagloom each time, and none of
+    the peers, whose bytecode was written when they were installed.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**kept, **ONE_THREAD, "PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1"}
 
 
 def choose_cores(n: int) -> list[int]:

@@ -16,7 +16,7 @@ BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 pytest.importorskip("resource", reason="the suite needs POSIX: processes are forked and pinned")
 
-from harness import Contestant, Goal, corpora, features, jobs, plots, reports, results  # noqa: E402
+from harness import Contestant, Goal, corpora, features, jobs, plots, reports, results, runner  # noqa: E402
 
 FAST = '''
 """Add numbers."""
@@ -132,6 +132,17 @@ def test_without_the_environment_of_the_peers_tagloom_still_runs(folder, tmp_pat
     assert "`make bench` makes it" in done.stdout
     (job,) = read(tmp_path).values()
     assert "measures" in job["contestants"]["tagloom"]
+
+
+def test_contestants_keep_bytecode_and_have_one_thread(monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    found = runner.environment()
+    assert "PYTHONDONTWRITEBYTECODE" not in found
+    assert "PYTHONPATH" not in found
+    assert found["OMP_NUM_THREADS"] == "1"
+    assert found["PATH"]
 
 
 def test_what_is_printed_is_what_is_written(folder, tmp_path):
