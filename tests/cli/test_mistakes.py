@@ -365,13 +365,14 @@ def test_the_disk_is_full_and_the_old_model_stays(desk, tmp_path):
 
 
 @posix
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
 def test_a_read_only_folder(desk, tmp_path):
     tagger = tl.load(desk / "ner.tagloom")
     folder = tmp_path / "shelf"
     folder.mkdir()
     tagger.save(folder / "ner.tagloom")
     folder.chmod(0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("root may write everywhere")
     try:
         with pytest.raises(PermissionError, match=r"shelf/ner.tagloom'$"):
             tagger.save(folder / "ner.tagloom")
