@@ -166,7 +166,7 @@ def test_emissions_are_the_closed_form():
     tokens = [pair for x, y in zip(X, Y, strict=True) for pair in zip(x, y, strict=True)]
     by_word, count = Counter(tokens), Counter(w for w, _ in tokens)
     once = [(w, y) for w, y in tokens if count[w] == 1]
-    unknown = {y: (sum(z == y for _, z in once) + 1 / 5) / (len(once) + 1) for y in LABELS}
+    unknown = {y: (sum(z == y for _, z in once) + 2 / 5) / (len(once) + 2) for y in LABELS}
     u = len(once) / len(tokens)
     joint = {
         (w, y): (1 - u) * count[w] / len(tokens)
@@ -258,6 +258,18 @@ def test_unknown_words_take_after_known_ones_that_differ_in_capitals():
     without = tl.HMM(emission_smoothing=0, fold_case=False).fit(x, y)
     assert without.labels_[np.argmax(without.trellis([["fishing"]]).emit)] != "G"
     assert "straße" in tl.HMM().fit([["straße", "ǆ", "İ", "ﬁ"]], [list("ABAB")]).words_
+
+
+def test_known_words_take_after_themselves_with_other_capitals():
+    """Pr(y | Book) leans on 4 times book, and that on 3 times the spelling."""
+    x, y = [["book", "Book", "a"]] + [["book", "a"]] * 3, [["N", "V", "D"]] + [["N", "D"]] * 3
+    hmm = tl.HMM(emission_smoothing=0.5, max_suffix=0, rare=1).fit(x, y)
+    spelling = (np.array([0, 0, 1]) + 2 / 3) / 3  # D, N, V of words that occur once
+    likeness = (np.array([0, 4, 0]) + 3 * spelling) / 7
+    expected = (np.array([0, 0, 1]) + 0.5 * likeness) / 1.5  # Pr(y | Book)
+    book, unheard = np.exp(hmm.trellis([["Book", "unheard"]])[0].emit.astype(float))  # Pr(w | y)
+    found, wanted = book / unheard, expected / spelling  # Pr(w | y) has 1 / Pr(y) in both
+    assert_allclose(found / found.sum(), wanted / wanted.sum(), rtol=1e-5)
 
 
 def test_words_below_min_count_are_unknown():

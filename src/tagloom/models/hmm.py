@@ -29,7 +29,7 @@ RandomState = int | np.random.Generator | None
 _MOST_MOVES = 20_000_000
 # How many occurrences of an ending the next shorter one is worth, and of a word with or without a
 # capital its spelling; chosen on development data (UPOS and XPOS of EWT), where little hangs on it.
-_SPELLING_STRENGTH = 1.0
+_SPELLING_STRENGTH = 2.0
 _CASE_STRENGTH = 3.0
 
 
@@ -47,9 +47,10 @@ class HMM(TableTagger):
     **Words.** What is counted for each word is which labels it has, and this is turned around by
     Bayes' rule, Pr(w | y) = Pr(w) · Pr(y | w) / Pr(y), where
 
-        Pr(y | w) = (count(w, y) + k · Pr(y | spelling of w)) / (count(w) + k)
+        Pr(y | w) = (count(w, y) + k · Pr(y | likeness of w)) / (count(w) + k)
 
-    with k = ``emission_smoothing``. Words that were never seen have, together, the probability
+    with k = ``emission_smoothing``; a word is like itself with other capitals, and like words of
+    its spelling. Words that were never seen have, together, the probability
     ``unknown``; what their labels are is told by their spelling, as in TnT (Brants 2000): by the
     longest ending that rare words of the same shape (such as ``Xx``, ``x-x`` or ``d,d``) have had,
     mixed with shorter ones; and, if the word is known with another first letter (``fishing``,
@@ -75,7 +76,7 @@ class HMM(TableTagger):
     k : float
         What ``"add-k"`` adds to each count of moves.
     emission_smoothing : float
-        How many occurrences of a word its spelling is worth.
+        How many occurrences of a word its likeness to others is worth.
     unknown : float, optional
         The probability of a word that is not known; by default the share of tokens whose word
         occurs once. With 0, a sentence with such a word is infeasible.
@@ -142,7 +143,7 @@ class HMM(TableTagger):
         *,
         smoothing: str = "witten-bell",
         k: float = 1.0,
-        emission_smoothing: float = 0.5,
+        emission_smoothing: float = 0.2,
         unknown: float | None = None,
         max_suffix: int = 5,
         rare: int = 10,
@@ -257,7 +258,8 @@ class HMM(TableTagger):
         by_spelling = counted.spelling_probs(_SPELLING_STRENGTH)  # [A, Y]
         totals = counted.word_counts.sum(axis=1, keepdims=True)  # [V, 1]
         k = self.emission_smoothing
-        label_of_word = (counted.word_counts + k * by_spelling[counted.spelling]) / np.maximum(
+        by_likeness = counted.twin_probs(by_spelling, _CASE_STRENGTH)  # [V, Y]
+        label_of_word = (counted.word_counts + k * by_likeness) / np.maximum(
             totals + k, np.finfo(float).tiny
         )  # [V, Y] Pr(y | w)
         joint = u * by_spelling  # [A, Y] Pr(w, y), for a spelling without that of its letters
