@@ -278,6 +278,95 @@ def test_words_below_min_count_are_unknown():
     assert len(tl.HMM(min_count=9).fit(X, Y).predict(X)) == 4  # all are
 
 
+# ---- words and the label after them ------------------------------------------------------------
+
+LEXICAL = [
+    {"order": order, "stop": stop, "lexical": lexical, **more}
+    for order in (1, 2)
+    for stop in (True, False)
+    for lexical in (1, 2, 99)
+    for more in ({}, {"unknown": 0, "emission_smoothing": 0, "fold_case": False})
+]
+
+
+def words_given_pairs(hmm):
+    """Pr(w | y, y⁺) of the known words and, last, of all others [V + 1, Y, Y + 1]."""
+    places = np.append(hmm.table_.words, np.int32(0))
+    factors = np.exp(hmm.pairs_.scores[hmm.pairs_.rows_of(places)].astype(float))
+    return np.exp(hmm.table_.rows[places].astype(float))[:, :, None] * factors
+
+
+@pytest.mark.parametrize("setting", LEXICAL, ids=str)
+def test_words_sum_to_one_given_their_label_and_the_next(setting):
+    hmm = tl.HMM(**setting).fit(X, Y)
+    assert_allclose(words_given_pairs(hmm).sum(axis=0), np.ones((5, 6)), rtol=1e-5)
+    n_words = {1: 6, 2: 3, 99: 0}[setting["lexical"]]  # fish, without ■, has nothing after it
+    assert len(hmm.pairs_.words) == n_words - (n_words > 0 and not setting["stop"])
+
+
+@pytest.mark.parametrize("setting", LEXICAL, ids=str)
+def test_the_trellis_of_a_lexical_model_is_its_joint_distribution(setting):
+    hmm = tl.HMM(**setting).fit(X, Y)
+    x = ["they", "can", "fish", "can"] + ["unheard"] * (setting.get("unknown") is None)
+    number = {w: i for i, w in enumerate(hmm.words_)}
+    words = words_given_pairs(hmm)[[number.get(w, -1) for w in x]]  # [T, Y, Y + 1]
+    if "unheard" in x:  # as probable as its spelling
+        words[-1] *= np.exp((hmm.table_.rows[hmm.table_.find(x[-1:])] - hmm.table_.rows[0]).T)
+    k, T = setting["order"], len(x)
+    probs = {}
+    for path in itertools.product(range(5), repeat=T):
+        p = np.exp(hmm.log_start_[path[0]])
+        for t in range(1, T):
+            history = path[max(t - k, 0) : t]
+            p *= np.exp(hmm.log_moves_[len(history) - 1][(*history, path[t])])
+        for t, (y, after) in enumerate(zip(path, [*path[1:], 5], strict=True)):
+            p *= words[t, y, after]
+        probs[path] = p * (1 if hmm.log_stop_ is None else np.exp(hmm.log_stop_[path[-1]]))
+    best = max(probs, key=probs.get)
+    (predicted,) = hmm.predict([x])
+    assert probs[tuple(map(LABELS.index, predicted))] == pytest.approx(probs[best], rel=1e-5)
+    assert hmm.log_joint(x, predicted) == pytest.approx(np.log(probs[best]), rel=1e-5)
+    assert hmm.trellis([x]).log_partition()[0] == pytest.approx(np.log(sum(probs.values())))
+
+
+def test_the_label_after_a_word_by_hand():
+    """have/A before B twice, have/A before C once; other words of A: before C once."""
+    x = [["have", "b"], ["have", "b"], ["have", "c"], ["go", "c"]]
+    y = [["A", "B"], ["A", "B"], ["A", "C"], ["A", "C"]]
+    hmm = tl.HMM(lexical=3, smoothing="add-k", k=1).fit(x, y)
+    after = np.array([1, 3, 3, 1]) / 8  # A, B, C, ■ after A: 0, 2, 2, 0 and one each
+    have = (np.array([0, 2, 1, 0]) + 4 * after) / (3 + 4)  # two labels seen after it, twice each
+    assert hmm.words_[0] == "have"
+    probs = np.exp(hmm.table_.rows[hmm.table_.words[0], 0])  # Pr(have | A)
+    total = 1 + probs * (have / after - 1)
+    factors = np.exp(hmm.pairs_.scores[hmm.pairs_.rows_of(hmm.table_.words[:2])][:, 0])
+    assert_allclose(factors, [have / after / total, 1 / total], rtol=1e-5)
+
+
+def test_a_lexical_model_is_kept_in_files_and_draws_what_it_means(tmp_path):
+    hmm = tl.HMM(lexical=1, smoothing="add-k", k=0.1).fit(X * 5, Y * 5)
+    hmm.save(tmp_path / "hmm.tagloom")
+    loaded = tl.load(tmp_path / "hmm.tagloom")
+    assert_array_equal(loaded.trellis(X).edge, hmm.trellis(X).edge)
+    rng = np.random.default_rng(0)
+    drawn = Counter()
+    for _ in range(4000):
+        sentence = hmm.generate(rng)
+        pairs = zip(sentence.tokens, sentence.labels, [*sentence.labels[1:], "■"], strict=True)
+        drawn.update(pairs)
+    given = words_given_pairs(hmm)
+    number = {w: i for i, w in enumerate([*hmm.words_, "<unknown>"])}
+    for y, after in itertools.product(LABELS, [*LABELS, "■"]):
+        n = sum(drawn[w, y, after] for w in number)
+        for word, i in number.items():
+            p = given[i, LABELS.index(y), [*LABELS, "■"].index(after)]
+            assert drawn[word, y, after] == pytest.approx(n * p, abs=5 * (n * p) ** 0.5 + 5)
+    with pytest.raises(ParameterError, match="words depend on their label alone"):
+        hmm.to_linear()
+    with pytest.raises(ParameterError, match="lexical must be a whole number of at least 1; got 0"):
+        tl.HMM(lexical=0).fit(X, Y)
+
+
 # ---- generating --------------------------------------------------------------------------------
 
 
@@ -455,7 +544,7 @@ def test_words_may_be_of_a_subclass_of_str():
     assert hmm.predict([list(np.array(["they", "fish"]))]) == hmm.predict([["they", "fish"]])
 
 
-@pytest.mark.parametrize("model", [tl.HMM(), tl.MostFrequentTag()], ids=repr)
+@pytest.mark.parametrize("model", [tl.HMM(), tl.HMM(lexical=1), tl.MostFrequentTag()], ids=repr)
 def test_damaged_files_are_refused(model, tmp_path):
     from tagloom import storage
 
@@ -514,7 +603,12 @@ DATA = os.environ.get("TAGLOOM_DATA")
 @pytest.mark.skipif(not DATA, reason="set TAGLOOM_DATA to the folder of the corpora")
 @pytest.mark.parametrize(
     ("model", "upos", "xpos"),
-    [(tl.MostFrequentTag(), 0.89, 0.87), (tl.HMM(), 0.92, 0.92), (tl.HMM(2), 0.925, 0.927)],
+    [
+        (tl.MostFrequentTag(), 0.89, 0.87),
+        (tl.HMM(), 0.92, 0.92),
+        (tl.HMM(2), 0.928, 0.929),
+        (tl.HMM(2, lexical=3), 0.94, 0.936),
+    ],
     ids=repr,
 )
 def test_accuracy_on_real_text(model, upos, xpos):

@@ -18,7 +18,7 @@ from tagloom.models.linear import LinearTagger, check_at_least, check_choice
 from tagloom.models.tables import TableTagger
 from tagloom.scores import LinearScores, Names, Rows
 from tagloom.scores.linear import log_scores
-from tagloom.scores.tables import WordTable, chain
+from tagloom.scores.tables import PairTable, WordTable, chain
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
 
@@ -31,6 +31,9 @@ _MOST_MOVES = 20_000_000
 # capital its spelling; chosen on development data (UPOS and XPOS of EWT), where little hangs on it.
 _SPELLING_STRENGTH = 2.0
 _CASE_STRENGTH = 3.0
+# How many occurrences of a word with a label each label seen after it is worth, in what the label
+# alone says about the next one; chosen on the same data.
+_AFTER_STRENGTH = 2.0
 
 
 class HMM(TableTagger):
@@ -67,6 +70,17 @@ class HMM(TableTagger):
 
     Whether a sentence ends depends on its last label only, whatever the order.
 
+    **Words and the label after them.** ``have`` before a participle is another ``have`` than before
+    a noun. With ``lexical=n`` words that occur at least n times depend on the label after their
+    own, too (y⁺, or ■)::
+
+        Pr(w | y, y⁺) ∝ Pr(w | y) · Pr(y⁺ | w, y) / Pr(y⁺ | y)
+
+    where Pr(y⁺ | w, y) leans on Pr(y⁺ | y); on the development data of EWT (UPOS, order 2) this
+    raises accuracy from 92.8 to 94.1, at a third of the speed. Such models, the lexicalised ones of
+    Pla and Molina (2004), are no longer what the textbooks call hidden Markov models; hence the
+    choice.
+
     Parameters
     ----------
     order : int
@@ -90,6 +104,9 @@ class HMM(TableTagger):
         Words that occur less often are taken as unknown.
     stop : bool
         Whether the end of a sentence is part of the model.
+    lexical : int, optional
+        Words that occur at least so often depend on the label after theirs, too; 3 is a good
+        choice. By default no word does.
     labels : sequence of str, optional
         The labels in their order; by default those of the training data, sorted.
     n_threads : int, optional
@@ -105,6 +122,8 @@ class HMM(TableTagger):
         fewer than k labels are for the beginning of a sentence.
     log_stop_ : ndarray, shape (Y,), or None
         log Pr(■ | y).
+    pairs_ : PairTable or None
+        log Pr(w | y, y⁺) − log Pr(w | y), with ``lexical``.
     training_ : dict
         Where this comes from.
 
@@ -117,7 +136,7 @@ class HMM(TableTagger):
     >>> tagger.predict([["they", "can", "swim"]])
     [['N', 'V', 'V']]
     >>> tagger.generate(random_state=1).labels
-    ['N', 'V']
+    ['N', 'V', 'V']
     """
 
     order: int
@@ -130,9 +149,11 @@ class HMM(TableTagger):
     fold_case: bool
     min_count: int
     stop: bool
+    lexical: int | None
     labels: Sequence[str] | None
     n_threads: int | None
 
+    pairs_: PairTable | None
     log_start_: Float64
     log_moves_: tuple[Float64, ...]
     log_stop_: Float64 | None
@@ -150,6 +171,7 @@ class HMM(TableTagger):
         fold_case: bool = True,
         min_count: int = 1,
         stop: bool = True,
+        lexical: int | None = None,
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -163,6 +185,7 @@ class HMM(TableTagger):
         self.fold_case = fold_case
         self.min_count = min_count
         self.stop = stop
+        self.lexical = lexical
         self.labels = labels
         self.n_threads = n_threads
 
@@ -221,6 +244,10 @@ class HMM(TableTagger):
             self.log_start_ = np.log(start)
             self.log_moves_ = tuple(np.log(level) for level in moves)
             self.log_stop_ = None if stop is None else np.log(stop)
+        self.pairs_ = None
+        if self.lexical is not None:
+            after = self._smoothed(ngrams.sum(axis=tuple(range(self.order - 1))))  # [Y + 1, ·]
+            self.pairs_ = self._pairs(counted, after[:Y])
         self.labels_ = np.array(counted.labels, dtype=object)
         self.training_ = {
             "sentences": len(counted.offsets) - 1,
@@ -236,8 +263,9 @@ class HMM(TableTagger):
             check_at_least(name, getattr(self, name), least, whole=True)
         for name in ("k", "emission_smoothing"):
             check_at_least(name, getattr(self, name), 0)
-        if self.n_threads is not None:
-            check_at_least("n_threads", self.n_threads, 1, whole=True)
+        for name in ("n_threads", "lexical"):
+            if getattr(self, name) is not None:
+                check_at_least(name, getattr(self, name), 1, whole=True)
         if self.unknown is not None:
             check_at_least("unknown", self.unknown, 0)
             if self.unknown >= 1:
@@ -273,21 +301,10 @@ class HMM(TableTagger):
     def _moves_of(self, ngrams: Float64) -> tuple[Float64, list[Float64], Float64 | None]:
         """Estimate Pr(y_1), Pr(y_t | history) for each length of history, and Pr(■ | y_T)."""
         Y, k = len(ngrams) - 1, self.order
-        if not self.stop:
-            ngrams = ngrams[..., :Y]
-
-        def estimate(counts: Float64) -> Float64:
-            probs = _SMOOTHINGS[self.smoothing](counts, self.k)
-            if self.stop:  # a sentence has a word
-                begin = probs[(Y,) * (counts.ndim - 1)]
-                begin[Y] = 0
-                begin /= begin.sum()
-            return probs
-
-        probs = estimate(ngrams)  # [history …, what follows]
+        probs = self._smoothed(ngrams)  # [history …, what follows]
         stop: Float64 | None = None
         if self.stop:
-            one = estimate(ngrams.sum(axis=tuple(range(k - 1)))) if k > 1 else probs
+            one = self._smoothed(ngrams.sum(axis=tuple(range(k - 1)))) if k > 1 else probs
             stop = one[:Y, Y]
             goes_on = np.append(1 - stop, 1.0)[:, None]  # [Y + 1, 1]
             on = probs[..., :Y]
@@ -296,6 +313,59 @@ class HMM(TableTagger):
         start = probs[(Y,) * k]
         moves = [probs[(Y,) * (k - j)][(slice(Y),) * j] for j in range(1, k + 1)]
         return start, moves, stop
+
+    def _smoothed(self, ngrams: Float64) -> Float64:
+        """Estimate what follows each history [history …, labels and, with stop, the end]."""
+        Y = len(ngrams) - 1
+        if not self.stop:
+            return _SMOOTHINGS[self.smoothing](ngrams[..., :Y], self.k)
+        probs = _SMOOTHINGS[self.smoothing](ngrams, self.k)
+        begin = probs[(Y,) * (ngrams.ndim - 1)]
+        begin[Y] = 0  # a sentence has a word
+        begin /= begin.sum()
+        return probs
+
+    def _pairs(self, counted: WordCounts, after: Float64) -> PairTable:
+        """Estimate what frequent words say about the label after theirs.
+
+        after : ndarray, shape (Y, Y + 1) or (Y, Y)
+            Pr(y⁺ | y), with ■ or without.
+        """
+        assert self.lexical is not None
+        Y, outcomes = after.shape
+        often = counted.word_counts.sum(axis=1) >= self.lexical  # [V]
+        followed = np.append(counted.gold[1:], Y)  # [T] the label after each token
+        followed[counted.offsets[1:] - 1] = Y
+        weight = np.ones(len(followed))
+        if counted.weight is not None:
+            weight = np.repeat(counted.weight, np.diff(counted.offsets))
+        used = (
+            (counted.word_of >= 0) & often[counted.word_of] & (followed < outcomes) & (weight > 0)
+        )
+        keys, row = np.unique(
+            counted.word_of[used] * np.int64(Y) + counted.gold[used], return_inverse=True
+        )
+        word, label = keys // Y, keys % Y  # [R] seen together
+        counts = np.zeros((len(keys), outcomes))
+        np.add.at(counts, (row, followed[used]), weight[used])
+        leaning = _AFTER_STRENGTH * (counts > 0).sum(axis=1, keepdims=True)
+        given = (counts + leaning * after[label]) / (counts.sum(axis=1, keepdims=True) + leaning)
+        # Pr(y⁺ | w, y) / Pr(y⁺ | y); what is impossible is left to the moves.
+        ratio = np.divide(given, after[label], out=np.ones_like(given), where=after[label] > 0)
+        # Pr(w | y, y⁺) sums to one over the words: known ones here, all others with a ratio of 1.
+        word_probs = np.exp(self.table_.rows[counted.words[word], label].astype(np.float64))
+        total = np.ones((Y, outcomes))
+        np.add.at(total, label, word_probs[:, None] * (ratio - 1))
+        scores = np.log(np.concatenate([1 / total, ratio / total[label]]))  # [Y + R, ·]
+        if outcomes == Y:  # no end, and nothing to say about it
+            scores = np.column_stack([scores, np.zeros(len(scores))])
+        words = np.unique(word)
+        rows = np.tile(np.arange(Y, dtype=np.int32), (len(words), 1))
+        rows[np.searchsorted(words, word), label] = Y + np.arange(len(keys))
+        by_row = np.argsort(counted.words[words])
+        return PairTable(
+            counted.words[words][by_row].astype(np.int32), rows[by_row], scores.astype(np.float32)
+        )
 
     # ---- given, not learnt -----------------------------------------------------------------
 
@@ -375,6 +445,7 @@ class HMM(TableTagger):
             model.log_start_ = np.log(tables["start"])
             model.log_moves_ = (np.log(tables["trans"]),)
             model.log_stop_ = None if stop is None else np.log(ends)
+        model.pairs_ = None
         names = Names(*index.names())
         model.table_ = WordTable(
             tuple(labels), extractor, index, names, ids, np.zeros(len(rows), dtype=np.int32), rows
@@ -386,10 +457,19 @@ class HMM(TableTagger):
     # ---- predicting ------------------------------------------------------------------------
 
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
-        offsets, emit = self.table_.score(sentences)
-        batch = self._moves.with_scores(emit, offsets=offsets)
+        offsets, places = self.table_.locate(sentences)
+        emit, edge = np.take(self.table_.rows, places, axis=0), None
+        if self.pairs_ is not None:
+            edge = self.pairs_.edges(places)
+            last = offsets[1:][np.diff(offsets) > 0] - 1
+            emit[last] += self.pairs_.ends(places[last])
+        batch = self._moves.with_scores(emit, edge=edge, offsets=offsets)
         batch.n_threads = n_threads or self.n_threads
         return batch
+
+    def _scores_per_token(self) -> int:
+        Y = len(self.labels_)
+        return Y if self.pairs_ is None else Y * Y
 
     @property
     def _moves(self) -> Trellis:
@@ -480,7 +560,7 @@ class HMM(TableTagger):
     ) -> Sentence:
         """Draw a sentence with its labels from the model.
 
-        Label after label is drawn given those before it, and for each a word; until ■ is drawn.
+        Label after label is drawn given those before it, until ■ is drawn; then a word for each.
 
         Parameters
         ----------
@@ -510,7 +590,7 @@ class HMM(TableTagger):
         ... )
         >>> sentence = hmm.generate(random_state=0, length=4)
         >>> sentence.tokens, sentence.labels
-        (['can', 'can', 'fish', 'fish'], ['V', 'N', 'V', 'V'])
+        (['fish', 'fish', 'fish', 'fish'], ['V', 'N', 'N', 'N'])
         """
         self._check_fitted("generate")
         if length is None and self.log_stop_ is None:
@@ -519,20 +599,25 @@ class HMM(TableTagger):
             check_at_least("length", length, 0, whole=True)
         rng = np.random.default_rng(random_state)
         Y, k = len(self.labels_), len(self.log_moves_)
-        emit = self._word_probs  # [Y, V + 1]
         ends = np.zeros(Y) if self.log_stop_ is None else np.exp(self.log_stop_)
-        history: list[int] = []
-        words: list[int] = []
-        while length is None or len(words) < length:
-            if history and length is None and rng.random() < ends[history[-1]]:
+        path: list[int] = []
+        while length is None or len(path) < length:
+            if path and length is None and rng.random() < ends[path[-1]]:
                 break
-            before = tuple(history[-k:])
+            before = tuple(path[-k:])
             log_probs = self.log_moves_[len(before) - 1][before] if before else self.log_start_
             probs = np.exp(log_probs)
-            history.append(int(rng.choice(Y, p=probs / probs.sum())))
-            words.append(int(rng.choice(emit.shape[1], p=emit[history[-1]])))
+            path.append(int(rng.choice(Y, p=probs / probs.sum())))
+        emit = self._word_probs  # [Y, V + 1]
+        words = []
+        for y, after in zip(path, [*path[1:], Y], strict=True):
+            probs = emit[y]
+            if self.pairs_ is not None:
+                rows = self.pairs_.rows_of(np.append(self.table_.words, np.int32(0)))[:, y]
+                probs = probs * np.exp(self.pairs_.scores[rows, after])
+            words.append(int(rng.choice(emit.shape[1], p=probs / probs.sum())))
         known = [*self.words_, unknown]
-        return Sentence([known[w] for w in words], labels=[self.labels_[y] for y in history])
+        return Sentence([known[w] for w in words], labels=[self.labels_[y] for y in path])
 
     @property
     def _word_probs(self) -> Float64:
@@ -753,6 +838,7 @@ class HMM(TableTagger):
         model.log_start_ = scores.start.copy()
         model.log_moves_ = (scores.trans.copy(),)
         model.log_stop_ = scores.stop.copy() if has_stop else None
+        model.pairs_ = None
         model.labels_ = np.array(scores.labels, dtype=object)
         model.training_ = {k: v for k, v in linear.training_.items() if k != "words"}
         return model
@@ -761,6 +847,11 @@ class HMM(TableTagger):
         order = len(self.log_moves_)
         if order != 1:
             raise ParameterError(f"{method} is for models of order 1; this one has {order}.")
+        if self.pairs_ is not None:
+            raise ParameterError(
+                f"{method} is for models whose words depend on their label alone; this one has "
+                f"lexical={self.lexical}."
+            )
 
     # ---- files -----------------------------------------------------------------------------
 
@@ -770,6 +861,9 @@ class HMM(TableTagger):
         arrays |= {f"moves{j}_weights": level for j, level in enumerate(self.log_moves_, start=1)}
         if self.log_stop_ is not None:
             arrays["stop"] = self.log_stop_
+        if self.pairs_ is not None:
+            arrays |= self.pairs_.to_file()
+            header["lexical"] = True
         params = self.get_params()
         if params["labels"] is not None:
             params["labels"] = list(params["labels"])
@@ -793,6 +887,9 @@ class HMM(TableTagger):
             log_scores(arrays, f"moves{j}_weights", (Y,) * (j + 1)) for j in range(1, order + 1)
         )
         model.log_stop_ = log_scores(arrays, "stop", (Y,)) if header["stop"] else None
+        model.pairs_ = None
+        if header.get("lexical"):
+            model.pairs_ = PairTable.from_file(arrays, table.index.size, Y)
         model.labels_ = np.array(table.labels, dtype=object)
         model.training_ = dict(header["training"])
         return model
