@@ -229,6 +229,68 @@ def test_all_questions_are_the_trellis_questions(tagger, test):
     assert [len(draws[0]) for draws in drawn] == [len(s) for s in test]
 
 
+def test_explanations_sum_to_the_difference_of_two_paths(tagger, test):
+    for sentence in [*test[:4], [], ["unseenword"]]:
+        explanation = tagger.explain(sentence)
+        trellis = tagger.trellis([sentence])[0]
+        (labels,) = tagger.predict([sentence])
+        (marginals,) = tagger.predict_marginals([sentence], as_dict=True)
+        assert list(explanation.labels) == labels
+        assert explanation.score == trellis.path_score(labels)
+        assert len(explanation) == len(labels)
+        for t, decision in enumerate(explanation):
+            rest = trellis.constrain(forbidden={t: labels[t]})
+            assert decision.label == labels[t]
+            assert decision.prob == pytest.approx(marginals[t][labels[t]], rel=1e-5)
+            assert decision.runner_up == decision.rival[t] != labels[t]
+            assert trellis.path_score(decision.rival) == rest.viterbi().score
+            margin = trellis.path_score(labels) - trellis.path_score(decision.rival)
+            size = sum(abs(r.weight) + abs(r.rival_weight) for r in decision.reasons)
+            assert sum(r.value for r in decision.reasons) == pytest.approx(margin, abs=1e-12 * size)
+            lost = [r.value for r in decision.reasons if r.name == "rounding"]
+            assert abs(sum(lost)) <= 1e-6 * size
+
+
+def test_spans_have_probabilities(tagger, test):
+    """Every part of speech is a type of its own, so a span is a longest run of one label."""
+    found = tagger.predict_spans(test, scheme="io")
+    for row, labels in zip(found, tagger.predict(test), strict=True):
+        assert [span[:3] for span in row] == tl.labels.to_spans(labels, "io")
+        assert all(0 < span.prob <= 1 for span in row)
+    likely = tagger.predict_spans(test, 0.2, scheme="io")
+    assert [[s[:3] for s in row if s.prob >= 0.2] for row in found] == [
+        [s[:3] for s in row if s[:3] in {b[:3] for b in best}]
+        for row, best in zip(likely, found, strict=True)
+    ]
+
+
+def test_calibration_changes_probabilities_and_nothing_else(tagger, test, tmp_path):
+    calibrated = tagger.calibrate(test)
+    temperature = calibrated.temperature_
+    assert calibrated is not tagger
+    assert tagger.temperature_ == 1 != temperature
+    assert calibrated.predict(test) == tagger.predict(test)
+    expected = tagger.trellis(test).tempered(temperature)
+    np.testing.assert_array_equal(calibrated.trellis(test).marginals(), expected.marginals())
+    np.testing.assert_allclose(calibrated.entropy(test), expected.entropy(), rtol=1e-6, atol=1e-6)
+    explained, before = calibrated.explain(test[0]), tagger.explain(test[0])
+    assert explained.labels == before.labels
+    for decision, other in zip(explained, before, strict=True):
+        assert decision.margin == pytest.approx(other.margin / temperature, rel=1e-4, abs=1e-4)
+        assert sum(r.value for r in decision.reasons) == pytest.approx(decision.margin)
+    calibrated.save(tmp_path / "model.tagloom")
+    for copied in (tl.load(tmp_path / "model.tagloom"), pickle.loads(pickle.dumps(calibrated))):
+        assert copied.temperature_ == temperature
+        np.testing.assert_array_equal(copied.trellis(test).marginals(), expected.marginals())
+
+
+def test_learning_anew_forgets_the_temperature(make, train, test):
+    calibrated = make().fit(train[:60]).calibrate(test)
+    assert calibrated.temperature_ != 1
+    calibrated.fit(train[:60])
+    assert calibrated.temperature_ == 1
+
+
 def test_predictions_make_a_one_dimensional_array(tagger):
     array = np.asarray(tagger.predict([["a", "b"], ["c", "d"]]))
     assert array.shape == (2,)

@@ -23,7 +23,7 @@ struct DenseBatch {
     double largest_emit = 0;  // |emit| where it is finite; Viterbi only
 };
 
-// path [tokens], -1 throughout a sequence that has none; score [N], -inf there.
+// path [tokens], -1 throughout a sequence that has none; score [N], -inf there, or null.
 template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score);
 

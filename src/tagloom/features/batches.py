@@ -59,6 +59,8 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
     if isinstance(X, Corpus):
         return list(X.tokens)
     check_batch(X)
+    if isinstance(X, list) and set(map(type, X)) <= {list, tuple}:
+        return X  # the common case: no need to look at each
     found: list[Sequence[str]] = []
     for i, sentence in enumerate(X):
         if isinstance(sentence, Sentence):

@@ -166,6 +166,11 @@ class Templates:
             return column, "python", self._function(atom)
         return column, *kind
 
+    @property
+    def reads_only_tokens(self) -> bool:
+        """Whether no template reads a further column."""
+        return not self._numbers and self._columns == [None]
+
     # ---- sentences ---------------------------------------------------------------------------
 
     def encode(

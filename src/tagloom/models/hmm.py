@@ -14,6 +14,7 @@ from tagloom.errors import LabelError, ModelFileError, ParameterError, ShapeErro
 from tagloom.models.constraints import Constraints
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
+from tagloom.models.data import as_sentences
 from tagloom.models.linear import LinearTagger, check_at_least, check_choice
 from tagloom.models.tables import TableTagger
 from tagloom.scores import LinearScores, Names, Rows
@@ -546,7 +547,8 @@ class HMM(TableTagger):
         >>> round(math.exp(hmm.log_joint(["can", "fish"], ["V", "N"])), 9)  # 0.5 · 0.7 · 0.6 · 0.9
         0.189
         """
-        trellis = self.trellis([x])
+        self._check_fitted("log_joint")
+        trellis = self._trellis(as_sentences([x]), None)
         if len(y) != trellis.offsets[-1]:
             raise LabelError(f"x has {trellis.offsets[-1]} tokens but y {len(y)} labels.")
         return float(trellis[0].path_score(list(y)))

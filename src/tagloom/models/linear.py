@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tagloom import _native, features, labels
 from tagloom.errors import LabelError, ParameterError
 from tagloom.evaluation import evaluate
-from tagloom.features import Encoded, FeatureExtractor
+from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models import compaction, constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
@@ -38,6 +38,7 @@ from tagloom.models.data import (
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
 from tagloom.scores import LinearScores, Names, Rows, Scored
+from tagloom.scores.parts import Parts
 from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
@@ -590,6 +591,12 @@ class LinearTagger(Tagger):
         return self.constraints_.scheme
 
     @property
+    def reads_only_tokens(self) -> bool:
+        """Whether it is known to look at nothing of a sentence but its tokens."""
+        extractor = self.scores_.extractor
+        return isinstance(extractor, Templates) and extractor.reads_only_tokens
+
+    @property
     def _moves(self) -> Trellis:
         """The moves of this tagger; made again when the scores change."""
         made: tuple[LinearScores, Constraints, Trellis] | None = self.__dict__.get("_made_moves")
@@ -597,6 +604,9 @@ class LinearTagger(Tagger):
             made = (self.scores_, self.constraints_, _moves(self.scores_, self.constraints_))
             self._made_moves = made
         return made[2]
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
         Y, states = len(self.labels_), self._moves.states

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,7 +16,8 @@ from tagloom.models.linear import Known, TrainingData
 from tagloom.models.local import LocalTagger
 from tagloom.models.taggers import Tagger
 from tagloom.scores import LinearScores, Scored
-from tagloom.trellis import StateSpace
+from tagloom.scores.parts import Part, Parts
+from tagloom.trellis import StateSpace, Trellis
 
 Float64 = npt.NDArray[np.float64]
 
@@ -263,6 +264,18 @@ class MEMM(LocalTagger):
         begin = scored.emit[first] + start  # [N, Y]
         emit[first] -= _log_sum_exp(begin)[:, None]
         return scored._replace(emit=emit.astype(np.float32))
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        """Name the parts of scores, and what makes them probabilities."""
+        scored = self.scores_.score([sentence], 1)
+        taken = self._normalised(self.scores_, scored).emit - scored.emit.astype(np.float64)
+        raw = self.scores_.parts(sentence)
+
+        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+            yield from raw(t, y_prev, y)
+            yield Part("normaliser", float(taken[t, y]))
+
+        return of_move
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
         return Tagger._decode(self, sentences, n_threads)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tagloom import _native, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
+from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace
 
 Float32 = npt.NDArray[np.float32]
@@ -337,6 +338,34 @@ class LinearScores:
         for i in np.flatnonzero(chosen & (rows.weights != 0)).tolist():
             yield names[rows.attributes[i]], int(rows.cols[i]), float(rows.weights[i])
 
+    def parts(self, sentence: Any) -> Parts:
+        """Name what the scores of one sentence are sums of: attributes with their weights.
+
+        Parameters
+        ----------
+        sentence : sentence
+            In a form that the extractor takes.
+
+        Returns
+        -------
+        Parts
+            Of ``emit[t, y] + edge[t, y_prev, y]``.
+        """
+        encoded = self.extractor.encode([sentence], self.index, self.edge_index)
+        Y, edge_rows, edge_names = len(self.labels), self.edge_rows, self.edge_names
+        indptr, ids = encoded.edge_indptr, encoded.edge_ids
+
+        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+            nodes = encoded.indptr, encoded.ids, encoded.values
+            yield from _weighed(self.rows, self.names, *nodes, t, y, 1)
+            if y_prev is None or edge_rows is None or edge_names is None:
+                return
+            if indptr is not None and ids is not None:
+                edges = indptr, ids, encoded.edge_values
+                yield from _weighed(edge_rows, edge_names, *edges, t, y_prev * Y + y, 2)
+
+        return of_move
+
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -420,6 +449,24 @@ def _states_from_file(
     if states.labels != labels:
         raise ModelFileError("the state space is over other labels")
     return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
+
+
+def _weighed(
+    rows: Rows,
+    names: Names,
+    indptr: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int32],
+    values: Float32 | None,
+    t: int,
+    col: int,
+    n_labels: int,
+) -> Iterator[Part]:
+    """List the attributes of token t that have a weight for an output."""
+    for i in range(int(indptr[t]), int(indptr[t + 1])):
+        a = int(ids[i])
+        row = slice(int(rows.ptr[a]), int(rows.ptr[a + 1]))
+        for weight in rows.weights[row][rows.cols[row] == col].tolist():
+            yield Part(names[a], weight if values is None else float(values[i]) * weight, n_labels)
 
 
 def _part_to_file(
