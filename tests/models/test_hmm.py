@@ -367,6 +367,82 @@ def test_a_lexical_model_is_kept_in_files_and_draws_what_it_means(tmp_path):
         tl.HMM(lexical=0).fit(X, Y)
 
 
+# ---- several features of a token ---------------------------------------------------------------
+
+
+def tagged():
+    """The sentences above with a column, the first letter of each word."""
+    return [
+        tl.Sentence(x, labels=y, columns={"first": [w[0] for w in x]})
+        for x, y in zip(X, Y, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("weight", [None, [1, 2, 0.5, 3]])
+@pytest.mark.parametrize("word", [[], ["word"]])
+def test_features_are_emitted_each_on_its_own(word, weight):
+    """Pr(x_t | y) = Pr(word | y) · Pr(last letter | y) · Pr(first letter | y), by hand."""
+    options = {"emission_smoothing": 0.3, "unknown": 0.2}
+    templates = [*word, "suffix(1)", "col(first)"]
+    hmm = tl.HMM(emissions=templates, **options).fit(tagged(), sample_weight=weight)
+    plain = tl.HMM(**options).fit(tagged(), sample_weight=weight)
+    n_of = weight or [1] * 4
+    tokens = [
+        (w, y, n) for x, ys, n in zip(X, Y, n_of, strict=True) for w, y in zip(x, ys, strict=True)
+    ]
+    value_of = {
+        "suffix(1)": lambda w: w[-1],
+        "col(first)": lambda w: w[0],
+    }
+    x = ["can", "of", "swam", "zebu"]
+    expected = np.exp(plain.trellis([x])[0].emit.astype(float)) if word else np.ones((4, 5))
+    for value in value_of.values():
+        V = len({value(w) for w, _, _ in tokens})
+        for (t, w), (i, y) in itertools.product(enumerate(x), enumerate(LABELS)):
+            of_label = sum(n for _, z, n in tokens if z == y)
+            seen = sum(n for v, z, n in tokens if z == y and value(v) == value(w))
+            expected[t, i] *= (seen + 0.3) / (of_label + 0.3 * (V + 1))
+    sentence = tl.Sentence(x, columns={"first": [w[0] for w in x]})
+    if weight is None and not word:
+        assert hmm.features_.rows.n_attributes == 1 + 6 + 4  # bias, last letters, first letters
+    found = np.exp(hmm.trellis([sentence])[0].emit.astype(float))
+    assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_features_help(tmp_path):
+    splits = tl.datasets.load("english", label="chunk")
+    words = tl.HMM().fit(splits.train)
+    both = tl.HMM(emissions=["word", "col(upos)"]).fit(splits.train)
+    assert both.score(splits.test) > words.score(splits.test) + 0.05
+    both.save(tmp_path / "hmm.tagloom")
+    loaded = tl.load(tmp_path / "hmm.tagloom")
+    assert loaded.get_params() == both.get_params()
+    assert_array_equal(loaded.trellis(splits.test).emit, both.trellis(splits.test).emit)
+    reasons = both.explain(splits.test[0])[1].reasons
+    assert any(r.name.startswith("col(upos)=") for r in reasons)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"emissions": []}, "emissions must be templates"),
+        ({"emissions": ["edge(word)"]}, r"'edge\(word\)' looks at two labels"),
+        ({"emissions": ["shape"], "emission_smoothing": 0}, "emission_smoothing above 0"),
+        ({"emissions": ["shape"], "lexical": 2}, "Add 'word' to them"),
+    ],
+)
+def test_features_that_make_no_sense_are_named(options, message):
+    with pytest.raises(ParameterError, match=message):
+        tl.HMM(**options).fit(X, Y)
+
+
+def test_what_a_model_of_features_cannot_do_is_named():
+    hmm = tl.HMM(emissions=["word", "shape"]).fit(X, Y)
+    for ask in (hmm.generate, hmm.to_linear, hmm.as_vector):
+        with pytest.raises(ParameterError, match="models that emit words and nothing else"):
+            ask()
+
+
 # ---- generating --------------------------------------------------------------------------------
 
 
@@ -544,7 +620,11 @@ def test_words_may_be_of_a_subclass_of_str():
     assert hmm.predict([list(np.array(["they", "fish"]))]) == hmm.predict([["they", "fish"]])
 
 
-@pytest.mark.parametrize("model", [tl.HMM(), tl.HMM(lexical=1), tl.MostFrequentTag()], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [tl.HMM(), tl.HMM(lexical=1), tl.HMM(emissions=["word", "shape"]), tl.MostFrequentTag()],
+    ids=repr,
+)
 def test_damaged_files_are_refused(model, tmp_path):
     from tagloom import storage
 
@@ -552,10 +632,13 @@ def test_damaged_files_are_refused(model, tmp_path):
     storage.write(tmp_path / "good", header, arrays)
     assert tl.load(tmp_path / "good").words_ == model.words_
 
+    def look(loaded):
+        return loaded.words_, getattr(loaded, "features_", None) and list(loaded.features_.names)
+
     def refuses(header, arrays):
         storage.write(tmp_path / "bad", header, arrays)
         with pytest.raises(ModelFileError, match=r"bad: |names: |packed"):
-            _ = tl.load(tmp_path / "bad").words_
+            look(tl.load(tmp_path / "bad"))
         return True
 
     for name, array in arrays.items():
@@ -563,7 +646,7 @@ def test_damaged_files_are_refused(model, tmp_path):
         if name != "words":  # one word less is a model too
             assert refuses(header, {**arrays, name: array[:-1]})
         wrong = array.astype(float) * np.nan if array.dtype.kind == "f" else array + 100
-        if name != "keys":
+        if not name.endswith("keys"):
             assert refuses(header, {**arrays, name: wrong.astype(array.dtype)})
     assert refuses({**header, "labels": ["A", "A"]}, arrays)
     assert refuses({**header, "labels": [1, 2, 3, 4, 5]}, arrays)

@@ -85,6 +85,11 @@ class WordCounts:
         """The attributes as people read them."""
         return Names(*self.index.names())
 
+    @property
+    def token_weight(self) -> Float64 | None:
+        """How much each token counts [T], if not 1."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
+
     def spelling_probs(self, strength: float) -> Float64:
         """Estimate the distribution of labels for each spelling [A, Y], from short to long.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,16 @@ from tagloom.models.constraints import Constraints
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
 from tagloom.models.data import as_sentences
+from tagloom.models.emissions import count_features, find_templates
 from tagloom.models.linear import LinearTagger, check_at_least, check_choice
 from tagloom.models.tables import TableTagger
 from tagloom.scores import LinearScores, Names, Rows
 from tagloom.scores.linear import log_scores
+from tagloom.scores.parts import Part, Parts
 from tagloom.scores.tables import PairTable, WordTable, chain
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
 RandomState = int | np.random.Generator | None
@@ -82,6 +85,15 @@ class HMM(TableTagger):
     Pla and Molina (2004), are no longer what the textbooks call hidden Markov models; hence the
     choice.
 
+    **Features.** With ``emissions=[...]`` a token is a bunch of features, and its label emits each
+    of them on its own, as in naive Bayes::
+
+        Pr(x_t | y) = Π_d Pr(x_{t,d} | y)
+
+    Features are templates as for `CRF`. ``"word"`` is the word as above; of any other feature
+    every value v has (count(v, y) + k) / (count(y) + k · (V + 1)), where V values were seen and one
+    more stands for all others; k = ``emission_smoothing``.
+
     Parameters
     ----------
     order : int
@@ -105,6 +117,8 @@ class HMM(TableTagger):
         Words that occur less often are taken as unknown.
     stop : bool
         Whether the end of a sentence is part of the model.
+    emissions : list of str, optional
+        Templates of the features that labels emit; by default the word alone.
     lexical : int, optional
         Words that occur at least so often depend on the label after theirs, too; 3 is a good
         choice. By default no word does.
@@ -123,6 +137,8 @@ class HMM(TableTagger):
         fewer than k labels are for the beginning of a sentence.
     log_stop_ : ndarray, shape (Y,), or None
         log Pr(■ | y).
+    features_ : LinearScores or None
+        log Π Pr(x_{t,d} | y) of the features that are not the word.
     pairs_ : PairTable or None
         log Pr(w | y, y⁺) − log Pr(w | y), with ``lexical``.
     training_ : dict
@@ -150,10 +166,13 @@ class HMM(TableTagger):
     fold_case: bool
     min_count: int
     stop: bool
+    emissions: Sequence[str] | None
     lexical: int | None
     labels: Sequence[str] | None
     n_threads: int | None
 
+    features_: LinearScores | None
+    emits_words_: bool
     pairs_: PairTable | None
     log_start_: Float64
     log_moves_: tuple[Float64, ...]
@@ -172,6 +191,7 @@ class HMM(TableTagger):
         fold_case: bool = True,
         min_count: int = 1,
         stop: bool = True,
+        emissions: Sequence[str] | None = None,
         lexical: int | None = None,
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
@@ -186,6 +206,7 @@ class HMM(TableTagger):
         self.fold_case = fold_case
         self.min_count = min_count
         self.stop = stop
+        self.emissions = emissions
         self.lexical = lexical
         self.labels = labels
         self.n_threads = n_threads
@@ -245,6 +266,20 @@ class HMM(TableTagger):
             self.log_start_ = np.log(start)
             self.log_moves_ = tuple(np.log(level) for level in moves)
             self.log_stop_ = None if stop is None else np.log(stop)
+        self.emits_words_, self.features_ = True, None
+        if self.emissions is not None:
+            templates = find_templates(self.emissions)
+            self.emits_words_ = "word" in templates
+            others = [template for template in templates if template != "word"]
+            if others:
+                self.features_ = count_features(
+                    others,
+                    as_sentences(X),
+                    counted.labels,
+                    counted.gold,
+                    counted.token_weight,
+                    self.emission_smoothing,
+                )
         self.pairs_ = None
         if self.lexical is not None:
             after = self._smoothed(ngrams.sum(axis=tuple(range(self.order - 1))))  # [Y + 1, ·]
@@ -271,6 +306,17 @@ class HMM(TableTagger):
             check_at_least("unknown", self.unknown, 0)
             if self.unknown >= 1:
                 raise ParameterError(f"unknown must be below 1; got {self.unknown!r}.")
+        if self.emissions is not None:
+            others = set(find_templates(self.emissions)) - {"word"}
+            if others and self.emission_smoothing == 0:
+                raise ParameterError(
+                    "emissions need emission_smoothing above 0, for values that were never seen; "
+                    "got 0."
+                )
+            if self.lexical is not None and "word" not in find_templates(self.emissions):
+                raise ParameterError(
+                    "lexical= is about words, and emissions leave the word out. Add 'word' to them."
+                )
         if self.order > 1 and self.smoothing == "add-k" and self.k == 0:
             raise ParameterError(
                 f"order={self.order} needs smoothing, since most histories of labels are never "
@@ -337,9 +383,9 @@ class HMM(TableTagger):
         often = counted.word_counts.sum(axis=1) >= self.lexical  # [V]
         followed = np.append(counted.gold[1:], Y)  # [T] the label after each token
         followed[counted.offsets[1:] - 1] = Y
-        weight = np.ones(len(followed))
-        if counted.weight is not None:
-            weight = np.repeat(counted.weight, np.diff(counted.offsets))
+        weight = counted.token_weight
+        if weight is None:
+            weight = np.ones(len(followed))
         used = (
             (counted.word_of >= 0) & often[counted.word_of] & (followed < outcomes) & (weight > 0)
         )
@@ -446,7 +492,7 @@ class HMM(TableTagger):
             model.log_start_ = np.log(tables["start"])
             model.log_moves_ = (np.log(tables["trans"]),)
             model.log_stop_ = None if stop is None else np.log(ends)
-        model.pairs_ = None
+        model.emits_words_, model.features_, model.pairs_ = True, None, None
         names = Names(*index.names())
         model.table_ = WordTable(
             tuple(labels), extractor, index, names, ids, np.zeros(len(rows), dtype=np.int32), rows
@@ -460,6 +506,10 @@ class HMM(TableTagger):
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         offsets, places = self.table_.locate(sentences)
         emit, edge = np.take(self.table_.rows, places, axis=0), None
+        if not self.emits_words_:
+            emit[:] = 0
+        if self.features_ is not None:
+            emit += self.features_.score(sentences, n_threads or self.n_threads or ALL_THREADS).emit
         if self.pairs_ is not None:
             edge = self.pairs_.edges(places)
             last = offsets[1:][np.diff(offsets) > 0] - 1
@@ -467,6 +517,25 @@ class HMM(TableTagger):
         batch = self._moves.with_scores(emit, edge=edge, offsets=offsets)
         batch.n_threads = n_threads or self.n_threads
         return batch
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        words, table, Y = super()._score_parts(sentence, trellis), self.table_, len(self.labels_)
+        others = None if self.features_ is None else self.features_.parts(sentence)
+        _, places = table.locate([sentence])
+        after = None if self.pairs_ is None else self.pairs_.scores[self.pairs_.rows_of(places)]
+
+        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+            if self.emits_words_:
+                yield from words(t, y_prev, y)
+            if others is not None:
+                yield from others(t, y_prev, y)
+            if after is not None and y_prev is not None:
+                name = f"after {table.names[places[t - 1]]}"
+                yield Part(name, float(after[t - 1, y_prev, y]), 2)
+            if after is not None and t + 1 == len(places):
+                yield Part(f"end after {table.names[places[t]]}", float(after[t, y, Y]))
+
+        return of_move
 
     def _scores_per_token(self) -> int:
         Y = len(self.labels_)
@@ -595,6 +664,7 @@ class HMM(TableTagger):
         (['fish', 'fish', 'fish', 'fish'], ['V', 'N', 'N', 'N'])
         """
         self._check_fitted("generate")
+        self._check_words_alone("generate")
         if length is None and self.log_stop_ is None:
             raise ParameterError("a model without stop needs length=, how many words to draw.")
         if length is not None:
@@ -840,7 +910,7 @@ class HMM(TableTagger):
         model.log_start_ = scores.start.copy()
         model.log_moves_ = (scores.trans.copy(),)
         model.log_stop_ = scores.stop.copy() if has_stop else None
-        model.pairs_ = None
+        model.emits_words_, model.features_, model.pairs_ = True, None, None
         model.labels_ = np.array(scores.labels, dtype=object)
         model.training_ = {k: v for k, v in linear.training_.items() if k != "words"}
         return model
@@ -849,10 +919,18 @@ class HMM(TableTagger):
         order = len(self.log_moves_)
         if order != 1:
             raise ParameterError(f"{method} is for models of order 1; this one has {order}.")
+        self._check_words_alone(method)
         if self.pairs_ is not None:
             raise ParameterError(
                 f"{method} is for models whose words depend on their label alone; this one has "
                 f"lexical={self.lexical}."
+            )
+
+    def _check_words_alone(self, method: str) -> None:
+        if self.features_ is not None or not self.emits_words_:
+            raise ParameterError(
+                f"{method} is for models that emit words and nothing else; this one has "
+                f"emissions={self.emissions!r}."
             )
 
     # ---- files -----------------------------------------------------------------------------
@@ -866,9 +944,16 @@ class HMM(TableTagger):
         if self.pairs_ is not None:
             arrays |= self.pairs_.to_file()
             header["lexical"] = True
+        if self.emissions is not None:
+            header["emissions"] = {"words": self.emits_words_}
+        if self.features_ is not None:
+            more, tables = self.features_.to_file()
+            header["emissions"] |= more
+            arrays |= {f"features_{name}": array for name, array in tables.items()}
         params = self.get_params()
-        if params["labels"] is not None:
-            params["labels"] = list(params["labels"])
+        for name in ("labels", "emissions"):
+            if params[name] is not None and not isinstance(params[name], str):
+                params[name] = list(params[name])
         header |= {"order": len(self.log_moves_), "stop": self.log_stop_ is not None}
         return {**header, "params": params, "training": self.training_}, arrays
 
@@ -889,7 +974,17 @@ class HMM(TableTagger):
             log_scores(arrays, f"moves{j}_weights", (Y,) * (j + 1)) for j in range(1, order + 1)
         )
         model.log_stop_ = log_scores(arrays, "stop", (Y,)) if header["stop"] else None
-        model.pairs_ = None
+        model.emits_words_, model.features_, model.pairs_ = True, None, None
+        emissions = header.get("emissions")
+        if emissions is not None:
+            model.emits_words_ = bool(emissions["words"])
+            if "features" in emissions:
+                own = {
+                    k.removeprefix("features_"): v for k, v in arrays.items() if "features_" in k
+                }
+                model.features_ = LinearScores.from_file(emissions, own, None)
+                if model.features_.labels != table.labels:
+                    raise ModelFileError("the features are over other labels")
         if header.get("lexical"):
             model.pairs_ = PairTable.from_file(arrays, table.index.size, Y)
         model.labels_ = np.array(table.labels, dtype=object)
