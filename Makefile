@@ -1,9 +1,15 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test test-peers lint format bench sanitize docs stubs clean
+.PHONY: help demo test test-peers lint format bench bench-trellis sanitize docs stubs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
 VENV := .venv
+# The peers of the benchmarks have an environment without tagloom; torch is the CPU build that we test
+# with, and goes with pytorch-crf, which alone would bring any other.
+BENCH := .venv-bench
+PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll "torch==2.13.0 pytorch-crf"
+# Options of benchmarks/run.py: make bench ARGS=--quick
+ARGS ?=
 CXX ?= c++
 BIN := $(VENV)/bin
 # An inherited path would let another tagloom, or another library, win over this one.
@@ -59,11 +65,20 @@ format: $(VENV)/.test  ## format Python and C++ in place
 	$(BIN)/ruff format -q .
 	$(BIN)/clang-format -i src/cpp/*/*.cpp src/cpp/*/*.hpp
 
-bench: $(VENV)/.peers  ## measure against the peers, side by side
-	$(PIP) install --no-build-isolation -e '.[bench]'
+$(BENCH)/.peers:
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip --disable-pip-version-check -q install \
+	  numpy setuptools wheel setuptools_scm  # the last three build seqeval, which has no wheel
+	@for peer in $(PEERS); do \
+	  $(BENCH)/bin/python -m pip --disable-pip-version-check -q install --no-build-isolation $$peer || \
+	  echo "$$peer cannot be installed: the benchmarks go without it (rm $@ to try again)"; done
+	@touch $@
+
+bench: $(VENV)/.installed $(BENCH)/.peers  ## measure against the peers, side by side; ARGS=--quick
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-trellis: $(VENV)/.peers  ## measure the kernels alone, against their peers
 	$(BIN)/python benchmarks/trellis.py
-	$(BIN)/python benchmarks/evaluation.py
-	$(BIN)/python benchmarks/reading.py $(CONLLU)
 
 # The module is built a second time, with the kernels of every vector width made to run on any machine,
 # and tests/conftest.py loads that one. Leaks are not looked for: the
@@ -88,4 +103,4 @@ stubs: $(VENV)/.installed  ## rewrite the stub of the native module
 	$(BIN)/python -m nanobind.stubgen -q -m tagloom._native -o src/tagloom/_native.pyi
 
 clean:  ## remove everything that the other targets made
-	rm -rf $(VENV) build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) build docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

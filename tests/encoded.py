@@ -8,6 +8,7 @@ import numpy as np
 
 import oracles
 from tagloom._native import Problem
+from tagloom.trellis import StateSpace
 
 
 @dataclass
@@ -29,15 +30,20 @@ class Encoding:
     boundaries: bool = True
     weight: np.ndarray | None = None
     float32: bool = False
+    sets: np.ndarray | None = None
+    allowed: np.ndarray | None = None
+    states: StateSpace | None = None
     problem: Problem = field(init=False)
 
     def __post_init__(self):
         self.problem = self.make()
 
     def make(self, **changes):
-        names = list(self.__dataclass_fields__)
-        names.remove("problem")
-        return Problem(**{name: getattr(self, name) for name in names} | changes)
+        names = set(self.__dataclass_fields__) - {"problem", "states"}
+        given = {name: getattr(self, name) for name in names}
+        if self.states is not None:
+            given["space"] = self.states.native
+        return Problem(**given | changes)
 
     def scores(self, theta):
         """emit [T, Y], edge [T, Y, Y], trans, start, stop from theta."""
@@ -59,19 +65,31 @@ class Encoding:
             start, stop = theta[at : at + Y], theta[at + Y : at + 2 * Y]
         return emit, edge, trans, start, stop
 
+    def permits(self, label, y):
+        return label == y if label >= 0 else bool(self.sets[-1 - label, y])
+
     def chains(self, theta):
         """The enumerated chain of every sentence."""
         emit, edge, trans, start, stop = self.scores(theta)
+        Y = self.n_labels
+        if self.allowed is not None:
+            for t, label in enumerate(self.allowed):
+                emit[t, [y for y in range(Y) if not self.permits(label, y)]] = -np.inf
+        options = {}
+        if self.states is not None:
+            K = self.states.n_weights
+            options = {"states": self.states, "weights": theta[len(theta) - K :]}
         for lo, hi in zip(self.offsets[:-1], self.offsets[1:], strict=True):
-            yield oracles.Chain(emit[lo:hi], trans, start, stop, edge=edge[lo:hi])
+            yield oracles.Chain(emit[lo:hi], trans, start, stop, edge=edge[lo:hi], **options)
 
     def nll(self, theta):
         """Σ weight·nll by enumeration of all paths."""
         total = 0.0
         for i, chain in enumerate(self.chains(theta)):
             weight = 1.0 if self.weight is None else self.weight[i]
-            path = self.gold[self.offsets[i] : self.offsets[i + 1]].tolist()
-            total -= weight * chain.log_prob(tuple(path)) if path else 0.0
+            gold = self.gold[self.offsets[i] : self.offsets[i + 1]].tolist()
+            left = [[self.permits(g, y) for y in range(self.n_labels)] for g in gold]
+            total -= weight * chain.log_prob_of(np.array(left)) if gold else 0.0
         return total
 
     def evaluate(self, theta, threads=1):

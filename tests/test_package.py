@@ -14,7 +14,7 @@ SOURCE = Path(tl.__file__).parent
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["errors", "storage", "text", "sequences", "features", "scores", "trellis", "labels"]
+LAYERS = ["errors", "storage", "text", "sequences", "features", "trellis", "scores", "labels"]
 LAYERS += ["evaluation", "training", "models", "datasets"]
 ANYTHING = {"cli"}  # may know everything; nothing knows it
 # Layers that are more narrowly confined than their place in the line.

@@ -76,6 +76,21 @@ def test_options_are_the_arguments_of_the_class(name):
     assert "{" not in "".join(option.help or "" for option in options.values() if option.name)
 
 
+def test_order_constraints_and_open_labels(run, tmp_path):
+    rows = ['{"tokens": ["they", "fish"], "labels": ["N", null]}']
+    rows += ['{"tokens": ["they", "swim"], "labels": ["N", "V"]}'] * 3
+    (tmp_path / "open.jsonl").write_text("\n".join(rows) + "\n")
+    done = run(
+        "train", "crf", "open.jsonl", "-o", "open.tagloom", "--order", "2", "--states", "seen",
+        "--dictionary", "3", "--constrain-training", "--features", "words",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    tagger = tl.load(tmp_path / "open.tagloom")
+    assert (tagger.order, tagger.states, tagger.constrain_training) == (2, "seen", True)
+    assert tagger.constraints_.dictionary == {"they": ("N",), "swim": ("V",)}
+    assert tagger.predict([["they", "swim"]]) == [["N", "V"]]
+
+
 @pytest.mark.parametrize("name", ["hmm", "baseline"])
 def test_models_that_count_are_measured_on_dev(run, is_mistake, corpora, tmp_path, name):
     done = run(
@@ -237,3 +252,15 @@ def test_progress_is_shown_on_a_terminal_only(corpora, tmp_path):
     assert b"CRF" in shown
     assert b"loss" in shown
     assert "\x1b" not in out
+
+
+def test_calibrate(run, corpora, tmp_path, is_mistake):
+    train, dev = corpora / "train.conllu", corpora / "dev.conllu"
+    options = ["--label", "upos", "--dev", dev, "--calibrate", "-o", "m.tagloom"]
+    done = run("train", "hmm", train, *options)
+    assert done.returncode == 0, done.stderr
+    temperature = tl.load(tmp_path / "m.tagloom").temperature_
+    assert f"temperature {temperature:.4g}\n" in done.stdout
+    assert f"temperature {temperature:.4g}\n" in run("inspect", "m.tagloom").stdout
+    done = run("train", "hmm", train, "--calibrate", "-o", "n.tagloom")
+    assert is_mistake(done, "--calibrate needs --dev")

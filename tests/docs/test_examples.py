@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tagloom as tl
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAYS = {
     "trellis_tour.py": [
@@ -27,6 +29,19 @@ SAYS = {
         "received  the NOISE NOISE NOISE NOISE market at NOISE\n"
         "restored  the cook went to the market at dawn",
         "9 of 15 words restored; `the` everywhere would have restored 2.",
+    ],
+    "label_bias.py": [
+        "MEMM  Pr(1 2 3 | rib) = 0.501   Pr(4 5 3 | rib) = 0.499\n"
+        "  MEMM  Pr(1 2 3 | rob) = 0.501   Pr(4 5 3 | rob) = 0.499\n"
+        "  CRF   Pr(1 2 3 | rib) = 0.97",
+        "Wrong paths of 500, in 10 runs",
+    ],
+    "local_and_global.py": [
+        "Parts of speech: 495 sentences to learn from, 105 to test on; accuracy.\n"
+        "                     token          MEMM        global             p\n"
+        "log ",
+        "Entities in BIO: 495 sentences to learn from, 105 to test on; span F1.\n"
+        "                     token  token, legal          MEMM        global             p\n",
     ],
 }
 
@@ -68,3 +83,21 @@ def test_no_filling_of_the_gaps_is_likelier_than_the_restored_one():
         scores[tuple(path)] = first[path[0]] + inner + last[path[-1]]
     assert tuple(best.path) == max(scores, key=scores.get)
     assert best.score == pytest.approx(max(scores.values()), rel=1e-12)
+
+
+def test_local_and_global_on_files(tmp_path, capsys, monkeypatch):
+    """What a sentence is worth to chunks: legal labels, then training over all of it."""
+    splits = tl.datasets.load("english", label="chunk")
+    paths = [str(tmp_path / "train.conll"), str(tmp_path / "test.conll")]
+    for path, corpus in zip(paths, (splits.train, splits.test), strict=True):
+        tl.write(corpus, path, columns=["token", "label"])
+    monkeypatch.setattr(sys, "argv", ["local_and_global.py", "--data", *paths])
+    runpy.run_path(str(EXAMPLES / "local_and_global.py"), run_name="__main__")
+    title, _, *rows, illegal = capsys.readouterr().out.strip().splitlines()
+    assert title.startswith(paths[0])
+    assert [row.split()[0] for row in rows] == ["log", "hinge", "perceptron"]
+    scores = np.array([row.split()[1:] for row in rows], dtype=float)  # [3, 5]
+    token, legal, memm, whole = scores[:, :4].mean(axis=0)
+    assert 70 < token + 0.5 < legal < whole < 95
+    assert token < memm
+    assert "illegal labels in" in illegal

@@ -22,10 +22,22 @@ MODELS = {
         features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw
     ),
     "perceptron": lambda **kw: tl.StructuredPerceptron(features="pos", max_iterations=3, **kw),
+    "crf-order-2": lambda **kw: tl.CRF(features="pos", order=2, max_iterations=3, **kw),
+    "perceptron-order-3": lambda **kw: tl.StructuredPerceptron(
+        features="pos", order=3, states="seen", max_iterations=3, **kw
+    ),
     "svm": lambda **kw: tl.StructuredSVM(features="pos", max_iterations=5, **kw),
     "svm-frank-wolfe": lambda **kw: tl.StructuredSVM(
         features="pos", algorithm="frank-wolfe", max_iterations=5, **kw
     ),
+    "memm": lambda **kw: tl.MEMM(features="pos", max_iterations=3, **kw),
+    "memm-edges": lambda **kw: tl.MEMM(
+        features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw
+    ),
+    "memm-perceptron": lambda **kw: tl.MEMM(
+        features="pos", loss="perceptron", max_iterations=3, **kw
+    ),
+    "memm-hinge": lambda **kw: tl.MEMM(features="pos", loss="hinge", max_iterations=5, **kw),
     "hmm": lambda **kw: tl.HMM(**kw),
     "hmm-2": lambda **kw: tl.HMM(order=2, smoothing="interpolation", **kw),
     "hmm-open": lambda **kw: tl.HMM(stop=False, smoothing="add-k", **kw),
@@ -71,6 +83,47 @@ def test_fit_returns_self_and_learns(make, train, test):
     assert model.fit(train) is model
     assert model.score(train) > 0.8
     assert model.score(test) > 0.6
+
+
+def test_open_labels(make):
+    X, y = [["a", "b", "c"]] * 2, [["X", None, "Y"], ["X", {"X", "Y"}, "Y"]]
+    if make().takes_open_labels:
+        tagger = make().fit(X, y)
+        assert tagger.labels_.tolist() == ["X", "Y"]
+        assert [row[::2] for row in tagger.predict(X)] == [["X", "Y"]] * 2
+        with pytest.raises(LabelError, match="no token of all 1 sentences has a label"):
+            make().fit([["a", "b"]], [[None, None]])
+        with pytest.raises(LabelError, match=r"sentence 0, token 1: found set\(\)"):
+            make().fit([["a", "b"]], [["X", set()]])
+    else:
+        with pytest.raises(LabelError, match="sentence 0, token 1: the label is unknown"):
+            make().fit(X, y)
+        with pytest.raises(LabelError, match="sentence 0, token 1: the label is one of several"):
+            make().fit(X[:1], y[1:])
+
+
+def test_known_labels_are_kept(tagger, test):
+    sentences = list(test)[:8]
+    gold = [sentence.labels for sentence in sentences]
+    assert tagger.predict(sentences, known=gold) == gold
+    assert all(p.max(axis=1).min() > 0.999 for p in tagger.predict_marginals(sentences, known=gold))
+    half = [[y if t % 2 else None for t, y in enumerate(row)] for row in gold]
+    for got, want in zip(tagger.predict(sentences, known=half), gold, strict=True):
+        assert got[1::2] == want[1::2]
+    either = [[{"NOUN", "VERB"}] * len(row) for row in gold]
+    assert {y for row in tagger.predict(sentences, known=either) for y in row} <= {"NOUN", "VERB"}
+    draws = tagger.sample(sentences[:2], 3, random_state=0, known=half[:2])
+    assert all(row[1::2] == gold[i][1::2] for i in (0, 1) for row in draws[i])
+    assert tagger.entropy(sentences, known=gold).max() < 1e-6
+    assert tagger.predict_nbest(sentences[:1], 2, known=gold[:1])[0][0].labels == gold[0]
+    free = [None] * len(sentences)
+    assert tagger.predict(sentences, known=free) == tagger.predict(sentences)
+    with pytest.raises(LabelError, match="an entry for each of the 8 sentences"):
+        tagger.predict(sentences, known=gold[:3])
+    with pytest.raises(LabelError, match=r"known: sentence 0, token 0: found 'NOPE'; expected"):
+        tagger.predict(sentences[:1], known=[["NOPE"] * len(gold[0])])
+    with pytest.raises(LabelError, match=r"known: sentence 0 has \d+ tokens"):
+        tagger.predict(sentences[:1], known=[["NOUN"]])
 
 
 def test_predictions_have_the_lengths_of_the_sentences(tagger, test):
@@ -175,6 +228,68 @@ def test_all_questions_are_the_trellis_questions(tagger, test):
     assert [len(draws[0]) for draws in drawn] == [len(s) for s in test]
 
 
+def test_explanations_sum_to_the_difference_of_two_paths(tagger, test):
+    for sentence in [*test[:4], [], ["unseenword"]]:
+        explanation = tagger.explain(sentence)
+        trellis = tagger.trellis([sentence])[0]
+        (labels,) = tagger.predict([sentence])
+        (marginals,) = tagger.predict_marginals([sentence], as_dict=True)
+        assert list(explanation.labels) == labels
+        assert explanation.score == trellis.path_score(labels)
+        assert len(explanation) == len(labels)
+        for t, decision in enumerate(explanation):
+            rest = trellis.constrain(forbidden={t: labels[t]})
+            assert decision.label == labels[t]
+            assert decision.prob == pytest.approx(marginals[t][labels[t]], rel=1e-5)
+            assert decision.runner_up == decision.rival[t] != labels[t]
+            assert trellis.path_score(decision.rival) == rest.viterbi().score
+            margin = trellis.path_score(labels) - trellis.path_score(decision.rival)
+            size = sum(abs(r.weight) + abs(r.rival_weight) for r in decision.reasons)
+            assert sum(r.value for r in decision.reasons) == pytest.approx(margin, abs=1e-12 * size)
+            lost = [r.value for r in decision.reasons if r.name == "rounding"]
+            assert abs(sum(lost)) <= 1e-6 * size
+
+
+def test_spans_have_probabilities(tagger, test):
+    """Every part of speech is a type of its own, so a span is a longest run of one label."""
+    found = tagger.predict_spans(test, scheme="io")
+    for row, labels in zip(found, tagger.predict(test), strict=True):
+        assert [span[:3] for span in row] == tl.labels.to_spans(labels, "io")
+        assert all(0 < span.prob <= 1 for span in row)
+    likely = tagger.predict_spans(test, 0.2, scheme="io")
+    assert [[s[:3] for s in row if s.prob >= 0.2] for row in found] == [
+        [s[:3] for s in row if s[:3] in {b[:3] for b in best}]
+        for row, best in zip(likely, found, strict=True)
+    ]
+
+
+def test_calibration_changes_probabilities_and_nothing_else(tagger, test, tmp_path):
+    calibrated = tagger.calibrate(test)
+    temperature = calibrated.temperature_
+    assert calibrated is not tagger
+    assert tagger.temperature_ == 1 != temperature
+    assert calibrated.predict(test) == tagger.predict(test)
+    expected = tagger.trellis(test).tempered(temperature)
+    np.testing.assert_array_equal(calibrated.trellis(test).marginals(), expected.marginals())
+    np.testing.assert_allclose(calibrated.entropy(test), expected.entropy(), rtol=1e-6, atol=1e-6)
+    explained, before = calibrated.explain(test[0]), tagger.explain(test[0])
+    assert explained.labels == before.labels
+    for decision, other in zip(explained, before, strict=True):
+        assert decision.margin == pytest.approx(other.margin / temperature, rel=1e-4, abs=1e-4)
+        assert sum(r.value for r in decision.reasons) == pytest.approx(decision.margin)
+    calibrated.save(tmp_path / "model.tagloom")
+    for copied in (tl.load(tmp_path / "model.tagloom"), pickle.loads(pickle.dumps(calibrated))):
+        assert copied.temperature_ == temperature
+        np.testing.assert_array_equal(copied.trellis(test).marginals(), expected.marginals())
+
+
+def test_learning_anew_forgets_the_temperature(make, train, test):
+    calibrated = make().fit(train[:60]).calibrate(test)
+    assert calibrated.temperature_ != 1
+    calibrated.fit(train[:60])
+    assert calibrated.temperature_ == 1
+
+
 def test_predictions_make_a_one_dimensional_array(tagger):
     array = np.asarray(tagger.predict([["a", "b"], ["c", "d"]]))
     assert array.shape == (2,)
@@ -203,8 +318,6 @@ def test_bad_training_data_is_named(make):
         make().fit(["ab"], [["X", "Y"]])
     with pytest.raises(SentenceError, match="there are no sentences"):
         make().fit([], [])
-    with pytest.raises(LabelError, match="sentence 0, token 1: the label is unknown"):
-        make().fit([["a", "b"]], [["X", None]])
     with pytest.raises(LabelError, match="sentence 0, token 0: the label is 3, a int"):
         make().fit([["a", "b"]], [[3, 4]])
     with pytest.raises(LabelError, match="sentence 0 has no labels"):

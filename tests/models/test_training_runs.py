@@ -16,6 +16,7 @@ KINDS = {
     "adagrad": lambda **kw: tl.CRF(features="words", algorithm="adagrad", **kw),
     "sgd": lambda **kw: tl.CRF(features="words", algorithm="sgd", **kw),
     "perceptron": lambda **kw: tl.StructuredPerceptron(features="words", **kw),
+    "memm": lambda **kw: tl.MEMM(features=["word", "edge(suffix(1))"], **kw),
     "svm": lambda **kw: tl.StructuredSVM(features="words", **kw),
     "frank-wolfe": lambda **kw: tl.StructuredSVM(
         features="words", algorithm="frank-wolfe", C=0.05, **kw

@@ -261,3 +261,29 @@ def test_mistakes_are_named(changes, message):
     error = ParameterError if "show" in changes else ShapeError
     with pytest.raises(error, match=message):
         fish(**changes)
+
+
+def test_improbable_states_can_be_left_out():
+    rng = np.random.default_rng(0)
+    emit = rng.normal(size=(3, 5))
+    emit[:, [1, 3]] -= 20
+    trellis = tl.Trellis(emit, labels=list("abcde"))
+    whole, part = trellis.draw("marginals"), trellis.draw("marginals", min_prob=0.01)
+    assert part.endswith("(3 of 5 states shown)")
+
+    def rows(text):
+        lines = [line for line in text.splitlines() if re.match("[a-e] ", line)]
+        return {line[0]: re.findall(r"\d\.\d\d", line) for line in lines}
+
+    assert rows(part) == {name: row for name, row in rows(whole).items() if name in "ace"}
+    assert trellis.draw("marginals", min_prob=0.0) == whole
+    # the best path stays, however improbable
+    assert trellis.draw("marginals", min_prob=1.0).count("[") == 3
+    svg = trellis.draw("marginals", min_prob=0.01, format="svg")
+    assert svg.count('class="tl-best"') == 4
+    assert "3 of 5 states shown" in svg
+    pairs = trellis.pair_marginals()[1:]
+    ends = 2 * 3  # from the start, and to the stop
+    assert svg.count('class="tl-arc"') == (pairs >= 0.01).sum() + ends
+    with pytest.raises(ParameterError, match="min_prob must be a probability, 0 to 1; got 2"):
+        trellis.draw(min_prob=2)

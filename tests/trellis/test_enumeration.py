@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
 from strategies import SPACES, cases
+from tagloom.errors import InfeasibleError
 
 # Half of the cases go through the dense first-order kernels, half through the automata.
 anything = st.one_of(cases(), cases(spaces=SPACES))
@@ -336,3 +337,39 @@ def test_marginals_stay_probabilities_beside_stand_ins_for_minus_infinity(kind, 
         assert_allclose(trellis.pair_marginals()[1:].sum(axis=(1, 2)), 1.0, rtol=1e-9)
         assert np.isfinite(trellis.entropy())
         assert trellis.log_prob(trellis.viterbi().path) <= 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [1, 2])
+def test_states_are_a_markov_chain(dtype, k):
+    """Its marginals and moves give back the marginals and pairs of labels."""
+    rng = np.random.default_rng(k)
+    space = tl.StateSpace.order(3, k)
+    emit = rng.normal(size=(9, 3)).astype(dtype)
+    emit[2, 1] = -np.inf
+    batch = tl.Trellis(
+        emit,
+        rng.normal(size=(3, 3)),
+        rng.normal(size=3),
+        rng.normal(size=3),
+        states=space,
+        weights=rng.normal(size=space.n_weights),
+        offsets=[0, 4, 4, 5, 9],
+    )
+    gamma, moves = batch.state_marginals(), batch.move_probs()
+    labels = np.zeros((9, 3))
+    np.add.at(labels.T, space.state_labels, gamma.T)
+    np.testing.assert_allclose(labels, batch.marginals(), atol=1e-6)
+    np.testing.assert_allclose(gamma.sum(axis=1), 1, rtol=1e-12)
+    pairs = np.zeros((9, 3, 3))
+    for m, (a, b) in enumerate(zip(space.src, space.dst, strict=True)):
+        pairs[1:, space.state_labels[a], space.state_labels[b]] += gamma[:-1, a] * moves[1:, m]
+    np.testing.assert_allclose(pairs, batch.pair_marginals(), atol=1e-6)
+
+
+def test_states_without_a_path_have_no_probability():
+    shut = tl.Trellis([[0.0, 0.0], [-np.inf, -np.inf]])
+    with pytest.raises(InfeasibleError, match="position 1"):
+        shut.state_marginals()
+    assert not shut.state_marginals(on_infeasible="none").any()
+    assert not shut.move_probs().any()

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -66,13 +67,54 @@ void add_known(Attributes& x, const Known& known) {
     x.n_known = known->first.shape(0);
 }
 
+using Table = nb::ndarray<const uint8_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::vector<T> vector_of(const Array<const T>& array) {
+    return std::vector<T>(array.data(), array.data() + array.size());
+}
+
+void make_space(Space* self, int64_t n_labels, Array<const int32_t> state_labels,
+                Array<const int32_t> src, Array<const int32_t> dst, Array<const bool> initial,
+                Array<const bool> final_, Array<const int64_t> tie_indptr,
+                Array<const int32_t> tie_ids, Array<const int64_t> start_tie_indptr,
+                Array<const int32_t> start_tie_ids, int64_t n_weights, int64_t levels,
+                Maybe<const int32_t> dense) {
+    Space space;
+    space.K = n_weights;
+    Automaton& a = space.automaton;
+    a.Y = n_labels;
+    a.label = vector_of(state_labels);
+    a.src = vector_of(src);
+    a.dst = vector_of(dst);
+    constexpr double forbidden = -std::numeric_limits<double>::infinity();
+    for (size_t s = 0; s < initial.size(); ++s) a.start.push_back(initial(s) ? 0.0 : forbidden);
+    for (size_t s = 0; s < final_.size(); ++s) a.stop.push_back(final_(s) ? 0.0 : forbidden);
+    space.tie_ptr = vector_of(tie_indptr);
+    space.ties = vector_of(tie_ids);
+    space.start_tie_ptr = vector_of(start_tie_indptr);
+    space.start_ties = vector_of(start_tie_ids);
+    if (dense) {
+        require(levels >= 1 && levels < 64 && n_labels >= 1, "levels must be the order");
+        space.levels = levels;
+        for (int64_t k = 1; k < levels; ++k) {
+            require(space.G <= int64_t(dense->size()), "the dense moves do not fit");
+            space.G *= n_labels;
+        }
+        space.dense = vector_of(*dense);
+    }
+    space.index();
+    new (self) Space(std::move(space));
+}
+
 void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64_t> indptr,
                   Array<const int32_t> ids, Maybe<const float> values, int64_t n_attributes,
                   Maybe<const int64_t> edge_indptr, Maybe<const int32_t> edge_ids,
                   Maybe<const float> edge_values, int64_t n_edge_attributes,
                   Array<const int32_t> gold, int64_t n_labels, bool all_combinations,
                   bool boundaries, Maybe<const double> weight, bool float32, Known known,
-                  Known known_edges) {
+                  Known known_edges, const Space* space, std::optional<Table> sets,
+                  Maybe<const int32_t> allowed) {
     Examples x{};
     x.N = int64_t(offsets.shape(0)) - 1;
     x.T = gold.shape(0);
@@ -93,6 +135,16 @@ void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64
     x.all_combinations = all_combinations;
     x.boundaries = boundaries;
     x.float32 = float32;
+    x.space = space;
+    if (sets) {
+        require(int64_t(sets->shape(1)) == n_labels, "sets must be [n, n_labels]");
+        x.sets = sets->data();
+        x.n_sets = sets->shape(0);
+        for (size_t j = 0; j < sets->size(); ++j)
+            require(x.sets[j] <= 1, "sets must be of 0 and 1");
+    }
+    require(!allowed || int64_t(allowed->shape(0)) == x.T, "allowed must be [tokens]");
+    x.allowed = allowed ? allowed->data() : nullptr;
     nb::gil_scoped_release release;
     new (self) Problem(x);
 }
@@ -333,6 +385,11 @@ void bind_online(nb::module_& m) {
 }  // namespace
 
 void bind_training(nb::module_& m) {
+    nb::class_<Space>(m, "Space", "The moves of a state space and the weights they are tied to.")
+        .def("__init__", make_space, nb::arg("n_labels"), nb::arg("state_labels"), nb::arg("src"),
+             nb::arg("dst"), nb::arg("initial"), nb::arg("final"), nb::arg("tie_indptr"),
+             nb::arg("tie_ids"), nb::arg("start_tie_indptr"), nb::arg("start_tie_ids"),
+             nb::arg("n_weights"), nb::arg("levels") = 0, nb::arg("dense").none() = nb::none());
     nb::class_<Problem>(m, "Problem",
                         "Encoded sentences and their gold labels, laid out for learning.")
         .def("__init__", make_problem, nb::arg("offsets"), nb::arg("indptr"), nb::arg("ids"),
@@ -341,7 +398,8 @@ void bind_training(nb::module_& m) {
              nb::arg("n_edge_attributes"), nb::arg("gold"), nb::arg("n_labels"),
              nb::arg("all_combinations"), nb::arg("boundaries"), nb::arg("weight").none(),
              nb::arg("float32"), nb::arg("known").none() = nb::none(),
-             nb::arg("known_edges").none() = nb::none())
+             nb::arg("known_edges").none() = nb::none(), nb::arg("space").none() = nb::none(),
+             nb::arg("sets").none() = nb::none(), nb::arg("allowed").none() = nb::none())
         .def_prop_ro("n_weights", &Problem::n_weights)
         .def_prop_ro("n_labels", [](const Problem& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const Problem& p) { return p.N; })

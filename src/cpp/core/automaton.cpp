@@ -116,16 +116,6 @@ double forward(const Automaton& a, const Sequence<In>& x, Fold fold, double* alp
 }
 
 template <class In>
-double log_partition(const Automaton& a, const Sequence<In>& x) {
-    const int64_t S = a.states();
-    std::vector<double> alpha(2 * S);
-    forward_start(a, x, alpha.data());
-    for (int64_t t = 1; t < x.T; ++t)
-        forward_step(a, x, Fold::log_sum, t, &alpha[(t - 1) % 2 * S], &alpha[t % 2 * S]);
-    return forward_total(a, Fold::log_sum, &alpha[(x.T - 1) % 2 * S]);
-}
-
-template <class In>
 double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* beta) {
     const int64_t S = a.states();
     std::copy(a.stop.begin(), a.stop.end(), beta + (x.T - 1) * S);
@@ -141,14 +131,210 @@ double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* be
                       [&](int64_t s) { return a.start[s] + emission(a, x, 0, s) + beta[s]; });
 }
 
+namespace {
+
+// Sums over paths on probabilities instead of logarithms, many times as fast. At every position the
+// largest is 1, and a step multiplies by no less than exp(-kWidest): as long as nothing falls below
+// kLeast, no number has lost a digit to underflow. Otherwise log space must answer.
+constexpr double kLeast = 1e-130, kWidest = 390;  // kLeast * exp(-390) = 1e-299
+
+template <class In>
+class Scaled {
+  public:
+    Scaled(const Automaton& a, const Sequence<In>& x) : a_(a), x_(x), S_(a.states()), Y_(a.Y) {
+        is_ok_ = prepare();
+    }
+
+    // False where it cannot answer. log_z is -inf where there is no path.
+    bool forward(bool keep, double& log_z) {
+        if (!is_ok_) return false;
+        alpha_.resize((keep ? x_.T : 2) * S_);
+        scale_.resize(x_.T);
+        double log_scale = start_top_ + stop_top_;
+        for (int64_t t = 0; t < x_.T; ++t) {
+            double* now = &alpha_[(keep ? t : t % 2) * S_];
+            if (t == 0) {
+                std::copy(start_.begin(), start_.end(), now);
+            } else {
+                const double* before = &alpha_[(keep ? t - 1 : (t - 1) % 2) * S_];
+                const double* prob = step(t);
+                const double* emit = &emit_[t * Y_];
+                for (int64_t s = 0; s < S_; ++s) {
+                    double sums[4] = {};  // four at a time: an addition waits for the one before
+                    int64_t m = a_.into[s];
+                    for (; m + 4 <= a_.into[s + 1]; m += 4)
+                        for (int64_t j = 0; j < 4; ++j)
+                            sums[j] += before[a_.src[m + j]] * prob[m + j];
+                    for (; m < a_.into[s + 1]; ++m) sums[0] += before[a_.src[m]] * prob[m];
+                    now[s] = (sums[0] + sums[1] + sums[2] + sums[3]) * emit[a_.label[s]];
+                }
+                log_scale += step_top_ + emit_top_[t];
+            }
+            scale_[t] = rescale(now);
+            if (scale_[t] == 0) {
+                log_z = kMinusInf;
+                return is_ok_;
+            }
+            if (!is_ok_) return false;
+            log_scale += std::log(scale_[t]);
+        }
+        const double* last = &alpha_[(keep ? x_.T - 1 : (x_.T - 1) % 2) * S_];
+        total_ = 0;
+        for (int64_t s = 0; s < S_; ++s) total_ += last[s] * stop_[s];
+        // Starts and stops can both be there with nothing in common.
+        if (total_ > 0 && total_ < kLeast) return false;
+        log_z = total_ > 0 ? log_scale + std::log(total_) : kMinusInf;
+        return true;
+    }
+
+    // After forward(true, ...) has found a path. `expected` is written only where this is true.
+    bool backward(double weight, const AutomatonExpected<In>& expected) {
+        std::vector<double> beta(stop_), before(S_), ahead(S_), gamma(Y_);
+        std::vector<double> xi(expected.pairs ? Y_ * Y_ : 0);
+        counts_.assign(expected.moves ? a_.moves() : 0, 0.0);
+        starts_.assign(S_, 0.0);
+        stops_.assign(S_, 0.0);
+        for (int64_t t = x_.T - 1; t >= 0; --t) {
+            const double* alpha = &alpha_[t * S_];
+            double total = 0;
+            for (int64_t s = 0; s < S_; ++s) total += alpha[s] * beta[s];
+            if (!(total >= kLeast)) return false;
+            std::fill(gamma.begin(), gamma.end(), 0.0);
+            for (int64_t s = 0; s < S_; ++s) {
+                const double p = alpha[s] * beta[s] / total;
+                gamma[a_.label[s]] += p;
+                if (t == 0) starts_[s] = weight * p;
+                if (t == x_.T - 1) stops_[s] = weight * p;
+            }
+            if (expected.marginals)
+                for (int64_t y = 0; y < Y_; ++y)
+                    expected.marginals[t * Y_ + y] = static_cast<In>(gamma[y]);
+            if (t == 0) break;
+            // All moves into t together weigh total * scale[t].
+            const double *prob = step(t), *emit = &emit_[t * Y_], *earlier = alpha - S_;
+            const double share = 1 / (total * scale_[t]);
+            for (int64_t s = 0; s < S_; ++s) ahead[s] = beta[s] * emit[a_.label[s]];
+            std::fill(before.begin(), before.end(), 0.0);
+            std::fill(xi.begin(), xi.end(), 0.0);
+            for (int64_t s = 0; s < S_; ++s) {
+                if (ahead[s] == 0) continue;
+                for (int64_t m = a_.into[s]; m < a_.into[s + 1]; ++m) {
+                    const double onward = prob[m] * ahead[s];
+                    before[a_.src[m]] += onward;
+                    const double p = earlier[a_.src[m]] * onward * share;
+                    if (expected.moves) counts_[m] += weight * p;
+                    if (expected.pairs) xi[a_.label[a_.src[m]] * Y_ + a_.label[s]] += p;
+                }
+            }
+            if (expected.pairs)
+                for (int64_t j = 0; j < Y_ * Y_; ++j)
+                    expected.pairs[t * Y_ * Y_ + j] = static_cast<In>(xi[j]);
+            beta.swap(before);
+            rescale(beta.data());
+            if (!is_ok_) return false;
+        }
+        for (size_t m = 0; m < counts_.size(); ++m) expected.moves[m] += counts_[m];
+        for (int64_t s = 0; s < S_; ++s) {
+            if (expected.start) expected.start[s] += starts_[s];
+            if (expected.stop) expected.stop[s] += stops_[s];
+        }
+        return true;
+    }
+
+  private:
+    // exp(x - its largest) in place; returns how far apart the finite ones were.
+    static double exponentials(double* x, int64_t n, double& top) {
+        double low = std::numeric_limits<double>::infinity(), high = kMinusInf;
+        for (int64_t i = 0; i < n; ++i) {
+            high = std::max(high, x[i]);
+            if (x[i] > kMinusInf) low = std::min(low, x[i]);
+        }
+        top = high == kMinusInf ? 0 : high;
+        for (int64_t i = 0; i < n; ++i) x[i] -= top;
+        kernels().exp(x, n);
+        return high == kMinusInf ? 0 : high - low;
+    }
+
+    bool prepare() {
+        const double widest = -std::log(kLeast);
+        start_.resize(S_);
+        for (int64_t s = 0; s < S_; ++s) start_[s] = a_.start[s] + emission(a_, x_, 0, s);
+        stop_ = a_.stop;
+        if (!(exponentials(start_.data(), S_, start_top_) <= widest) ||
+            !(exponentials(stop_.data(), S_, stop_top_) <= widest))
+            return false;
+        prob_ = a_.score;
+        const double moves = exponentials(prob_.data(), a_.moves(), step_top_);
+        emit_.assign(x_.emit, x_.emit + x_.T * Y_);
+        emit_top_.resize(x_.T);
+        for (int64_t t = 1; t < x_.T; ++t)
+            if (!(exponentials(&emit_[t * Y_], Y_, emit_top_[t]) + moves <= kWidest)) return false;
+        return true;
+    }
+
+    // The probabilities of the moves into t, less exp(step_top_).
+    const double* step(int64_t t) {
+        if (!x_.edge) return prob_.data();
+        prob_.resize(a_.moves());
+        for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);
+        const double moves = exponentials(prob_.data(), a_.moves(), step_top_);
+        double least = 1;
+        for (int64_t y = 0; y < Y_; ++y)
+            if (emit_[t * Y_ + y] > 0) least = std::min(least, emit_[t * Y_ + y]);
+        if (!(moves - std::log(least) <= kWidest)) is_ok_ = false;
+        return prob_.data();
+    }
+
+    // The largest becomes 1; returns what it was. Not ok if another one came near underflow.
+    double rescale(double* x) {
+        double top = 0;
+        for (int64_t s = 0; s < S_; ++s) top = std::max(top, x[s]);
+        if (top == 0) return 0;
+        const double factor = 1 / top;
+        double least = 1;
+        for (int64_t s = 0; s < S_; ++s) {
+            x[s] *= factor;
+            if (x[s] > 0) least = std::min(least, x[s]);
+        }
+        if (least < kLeast) is_ok_ = false;
+        return top;
+    }
+
+    const Automaton& a_;
+    const Sequence<In>& x_;
+    const int64_t S_, Y_;
+    std::vector<double> prob_, emit_, emit_top_, start_, stop_, alpha_, scale_;
+    std::vector<double> counts_, starts_, stops_;
+    double step_top_ = 0, start_top_ = 0, stop_top_ = 0, total_ = 0;
+    bool is_ok_ = true;
+};
+
+}  // namespace
+
+template <class In>
+double log_partition(const Automaton& a, const Sequence<In>& x) {
+    double log_z;
+    if (x.T > 0 && Scaled<In>(a, x).forward(false, log_z)) return log_z;
+    const int64_t S = a.states();
+    std::vector<double> alpha(2 * S);
+    forward_start(a, x, alpha.data());
+    for (int64_t t = 1; t < x.T; ++t)
+        forward_step(a, x, Fold::log_sum, t, &alpha[(t - 1) % 2 * S], &alpha[t % 2 * S]);
+    return forward_total(a, Fold::log_sum, &alpha[(x.T - 1) % 2 * S]);
+}
+
 template <class In>
 double expectations(const Automaton& a, const Sequence<In>& x, double weight,
                     const AutomatonExpected<In>& expected) {
     const int64_t S = a.states(), Y = a.Y, T = x.T;
     if (expected.marginals) std::fill_n(expected.marginals, T * Y, In(0));
     if (expected.pairs) std::fill_n(expected.pairs, T * Y * Y, In(0));
+    Scaled<In> scaled(a, x);
+    double log_z;
+    if (scaled.forward(true, log_z) && (log_z == kMinusInf || scaled.backward(weight, expected)))
+        return log_z;
     std::vector<double> alpha(T * S), beta(T * S);
-    const double log_z = forward(a, x, Fold::log_sum, alpha.data());
+    log_z = forward(a, x, Fold::log_sum, alpha.data());
     if (log_z == kMinusInf) return log_z;
     backward(a, x, Fold::log_sum, beta.data());
     std::vector<double> gamma(Y), xi(expected.pairs ? Y * Y : 0), probs;

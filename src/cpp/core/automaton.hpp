@@ -1,6 +1,6 @@
-// Any automaton over labels, in log space and double: the reference that the dense kernels are
-// tested against, the answer where scaled probabilities underflow, and the only layout for pruned
-// and user-made state spaces.
+// Any automaton over labels, in double: the answer where the scaled probabilities of the dense
+// kernels underflow, and the only layout for pruned and user-made state spaces. Sums over paths are
+// taken on scaled probabilities too, and in log space where those would lose digits.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ double forward(const Automaton& a, const Sequence<In>& x, Fold fold, double* alp
 template <class In>
 double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* beta);
 
-// The total in O(S) memory.
+// The total in O(S) memory beside the exponentials of the scores.
 template <class In>
 double log_partition(const Automaton& a, const Sequence<In>& x);
 

@@ -159,7 +159,7 @@ double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
         const int64_t level = std::min(t, batch.levels) - 1;
         sum += batch.emit[(first + t) * Y + c];
         sum += batch.moves[((level * G + g) * Y + a) * Y + c];
-        if (batch.edge) sum += batch.edge[((first + t) * Y + a) * Y + c];
+        if (batch.edge) sum += batch.edge[((first + t) * Y + state % Y) * Y + c];
         state = g * Y + c;
     }
     return sum + batch.stop[state % Y];

@@ -16,7 +16,7 @@ struct DenseBatch {
     const double* start;     // [Y]
     const double* stop;      // [Y]
     const In* emit;          // [tokens, Y]
-    const In* edge;          // [tokens, Y, Y] or null; G = 1 only
+    const In* edge;          // [tokens, Y, Y] or null; for sums G = 1 only
     const int64_t* offsets;  // [N + 1]
     int64_t N;
     int64_t threads;

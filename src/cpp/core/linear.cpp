@@ -9,13 +9,16 @@
 #include <string>
 #include <utility>
 
-#include "core/automaton.hpp"
+#include "core/chain.hpp"
 #include "core/dense.hpp"
 #include "core/dispatch.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
 namespace {
+
+template <class In>
+constexpr In kInfinity = std::numeric_limits<In>::infinity();
 
 constexpr int64_t kFull = 4;                // a full row for 1/4 of the labels
 constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient
@@ -61,16 +64,21 @@ void check(const Examples& x) {
             fail("weight[" + std::to_string(i) + "] must be finite and not negative.");
     }
     for (int64_t t = 0; t < x.T; ++t)
-        if (x.gold[t] < 0 || x.gold[t] >= x.Y)
+        if (x.gold[t] < -x.n_sets || x.gold[t] >= x.Y)
             fail("gold[" + std::to_string(t) + "] is " + std::to_string(x.gold[t]) +
-                 "; labels are numbered 0 to " + std::to_string(x.Y - 1) + ".");
+                 "; labels are numbered 0 to " + std::to_string(x.Y - 1) + ", sets of them -1 to " +
+                 std::to_string(-x.n_sets) + ".");
+    for (int64_t t = 0; x.allowed && t < x.T; ++t)
+        if (x.allowed[t] < -x.n_sets || x.allowed[t] >= 0)
+            fail("allowed[" + std::to_string(t) + "] is not a set of labels.");
+    if (x.space && x.space->Y() != x.Y) fail("the state space has another number of labels.");
     check_attributes(x.nodes, x.T, x.Y, "");
     if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edge_");
 }
 
-// column(t) is what an attribute of token t is seen with, or -1 where it has no say.
-template <class Column>
-Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Column& column) {
+// columns(t, see) calls see(column) for what an attribute of token t is seen with.
+template <class Columns>
+Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Columns& columns) {
     Rows rows;
     rows.width = width;
     rows.ptr.assign(x.n + 1, 0);
@@ -84,14 +92,18 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Co
     // The columns of each attribute's occurrences side by side, then each once.
     std::vector<int64_t> at(x.n + 1, 0);
     for (int64_t t = 0; t < T; ++t)
-        for (int64_t j = x.indptr[t]; column(t) >= 0 && j < x.indptr[t + 1]; ++j) ++at[x.ids[j]];
+        columns(t, [&](int64_t) {
+            for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) ++at[x.ids[j]];
+        });
     for (int64_t k = 0; k < x.n_known; ++k) ++at[x.known[k]];
     int64_t total = 0;
     for (int64_t& n : at) total += std::exchange(n, total);
     std::vector<uint16_t> seen(total);
     for (int64_t t = 0; t < T; ++t)
-        for (int64_t j = x.indptr[t]; column(t) >= 0 && j < x.indptr[t + 1]; ++j)
-            seen[at[x.ids[j]]++] = static_cast<uint16_t>(column(t));
+        columns(t, [&](int64_t column) {
+            for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j)
+                seen[at[x.ids[j]]++] = static_cast<uint16_t>(column);
+        });
     for (int64_t k = 0; k < x.n_known; ++k) seen[at[x.known[k]]++] = x.known_cols[k];
     std::vector<uint8_t> has(width, 0);
     for (int64_t a = 0, lo = 0; a < x.n; lo = at[a], ++a) {
@@ -168,40 +180,52 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
 
 }  // namespace
 
-// What evaluations need again and again. The gradients of the shards are zero between calls.
+// What evaluations need again and again. Gradients and counts of the shards are zero between calls.
 template <class In>
 struct Problem::Workspace {
-    std::vector<In> weights;                     // theta of the rows, in the kernels' arithmetic
-    std::vector<std::vector<double>> gradients;  // [K][reach + slack]
-    std::vector<std::vector<double>> counts;     // [K][Y * Y + 2 * Y]
-    std::vector<double> start, stop;             // [Y]
-    Automaton automaton;                         // the same model in log space
+    std::vector<In> weights;                        // theta of the rows, in the kernels' arithmetic
+    std::vector<std::vector<double>> gradients;     // [K][reach + slack]
+    std::vector<std::vector<double>> counts;        // [K][tail]
+    std::vector<std::vector<double>> dense_counts;  // [K][levels, G, Y, Y]; not first order
+    std::vector<double> moves;                      // [levels, G, Y, Y] where the space is dense
+    std::vector<double> start, stop;                // [Y]
 };
 
 // Scratch of one thread.
 template <class In>
 struct Problem::Worker {
     std::vector<In> emit, edge, marginals, pairs, row;
-    std::vector<double> wide_row, log_z;
+    std::vector<In> closed, observed, observed_pairs;  // of sentences whose labels are left open
+    std::vector<double> wide_row, log_z, weight, starts, stops;
     std::vector<int64_t> offsets;
     std::unique_ptr<bool[]> ok;
+    std::unique_ptr<Chain<In>> chain;  // of this theta, made where it is needed
 };
 
 Problem::Problem(const Examples& x)
     : N(x.N), T(x.T), Y(x.Y), boundaries(x.boundaries), float32(x.float32) {
     check(x);
-    nodes =
-        make_rows(x.nodes, T, Y, x.all_combinations, [&](int64_t t) { return int64_t(x.gold[t]); });
+    space = x.space ? *x.space : Space::first_order(Y);
+    sets.assign(x.sets, x.sets + x.n_sets * Y);
+    // The labels that a token was seen with; one that may have any label says nothing.
+    auto labels = [&](int64_t t, const auto& see) {
+        if (x.gold[t] >= 0) return see(x.gold[t]);
+        const uint8_t* set = sets.data() + (-1 - x.gold[t]) * Y;
+        if (std::count(set, set + Y, 1) == Y) return;
+        for (int64_t y = 0; y < Y; ++y)
+            if (set[y]) see(y);
+    };
+    nodes = make_rows(x.nodes, T, Y, x.all_combinations, labels);
     edges_at = nodes.size();
     std::vector<uint8_t> is_first(T + 1, 0);
     for (int64_t i = 0; i < N; ++i) is_first[x.offsets[i]] = 1;
     if (x.edges.indptr)
-        edges = make_rows(x.edges, T, Y * Y, x.all_combinations, [&](int64_t t) {
-            return is_first[t] ? -1 : x.gold[t - 1] * Y + x.gold[t];
+        edges = make_rows(x.edges, T, Y * Y, x.all_combinations, [&](int64_t t, const auto& see) {
+            if (is_first[t]) return;
+            labels(t - 1,
+                   [&](int64_t y_prev) { labels(t, [&](int64_t y) { see(y_prev * Y + y); }); });
         });
     trans_at = edges_at + edges.size();
-    start_at = trans_at + Y * Y;
-    stop_at = start_at + (boundaries ? Y : 0);
     if (n_weights() > int64_t(std::numeric_limits<uint32_t>::max()))
         fail("the model would have " + std::to_string(n_weights()) +
              " weights; at most 4294967295 are possible. Drop rare attributes.");
@@ -235,24 +259,32 @@ Problem::Problem(const Examples& x)
         shards.push_back(static_cast<int64_t>(blocks.size()) - 1);
     }
 
-    observed.assign(Y * Y + 2 * Y, 0.0);
+    observed.assign(space.tail_size(boundaries), 0.0);
     mask.assign(n_weights(), x.all_combinations);
     std::copy(nodes.is_free.begin(), nodes.is_free.end(), mask.begin());
     std::copy(edges.is_free.begin(), edges.is_free.end(), mask.begin() + edges_at);
+    // Weights that the state space ties to its moves are there because it wants them.
+    std::fill(mask.begin() + trans_at + space.ties_at(boundaries), mask.end(), 1);
     gold.reserve(T);
     weight.reserve(N);
     for (const int64_t i : order) {
         weight.push_back(x.weight ? x.weight[i] : 1.0);
         const int64_t lo = x.offsets[i], hi = x.offsets[i + 1];
         gold.insert(gold.end(), x.gold + lo, x.gold + hi);
+        if (x.allowed) allowed.insert(allowed.end(), x.allowed + lo, x.allowed + hi);
+        is_open.push_back(std::any_of(x.gold + lo, x.gold + hi, [](int32_t g) { return g < 0; }));
         if (lo == hi) continue;
-        for (int64_t t = lo + 1; t < hi; ++t) {
-            observed[x.gold[t - 1] * Y + x.gold[t]] += weight.back();
-            mask[trans_at + x.gold[t - 1] * Y + x.gold[t]] = 1;
-        }
-        observed[Y * Y + x.gold[lo]] += weight.back();
-        observed[Y * Y + Y + x.gold[hi - 1]] += weight.back();
-        if (boundaries) mask[start_at + x.gold[lo]] = mask[stop_at + x.gold[hi - 1]] = 1;
+        if (!is_open.back() &&
+            !space.each_of_path(x.gold + lo, hi - lo, boundaries,
+                                [&](int64_t j) { observed[j] += weight.back(); }))
+            fail("sentence " + std::to_string(i) + ": the state space refuses its labels.");
+        for (int64_t t = lo + 1; t < hi; ++t)
+            labels(t - 1, [&](int64_t y_prev) {
+                labels(t, [&](int64_t y) { mask[trans_at + y_prev * Y + y] = 1; });
+            });
+        if (!boundaries) continue;
+        labels(lo, [&](int64_t y) { mask[trans_at + Y * Y + y] = 1; });
+        labels(hi - 1, [&](int64_t y) { mask[trans_at + Y * Y + Y + y] = 1; });
     }
     auto tokens = [&](const auto& work) {
         for (const int64_t i : order)
@@ -289,53 +321,67 @@ double Problem::evaluate(const double* theta, double* grad, int64_t threads) con
 }
 
 template <class In>
+void Problem::forbid(int64_t first, int64_t n, In* emit) const {
+    if (allowed.empty()) return;
+    for (int64_t t = 0; t < n; ++t)
+        for (int64_t y = 0; y < Y; ++y)
+            if (!permits(allowed[first + t], y)) emit[t * Y + y] = -kInfinity<In>;
+}
+
+template <class In>
+void Problem::close(int64_t first, int64_t n, const In* emit, std::vector<In>& closed) const {
+    closed.assign(emit, emit + n * Y);
+    for (int64_t t = 0; t < n; ++t)
+        for (int64_t y = 0; y < Y; ++y)
+            if (!permits(gold[first + t], y)) closed[t * Y + y] = -kInfinity<In>;
+}
+
+template void Problem::forbid(int64_t, int64_t, float*) const;
+template void Problem::forbid(int64_t, int64_t, double*) const;
+template void Problem::close(int64_t, int64_t, const float*, std::vector<float>&) const;
+template void Problem::close(int64_t, int64_t, const double*, std::vector<double>&) const;
+
+template <class In>
 double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, double* grad,
                     int64_t threads) const {
-    const int64_t K = static_cast<int64_t>(shards.size()) - 1, W = trans_at, C = Y * Y + 2 * Y;
+    const int64_t K = static_cast<int64_t>(shards.size()) - 1, W = trans_at;
+    const int64_t tail_size = space.tail_size(boundaries), n_dense = space.dense.size();
     const int64_t additions = static_cast<int64_t>(node_lists.full.size()) * Y + T * Y * Y;
     threads = additions < kWorthThreads ? 1 : std::max<int64_t>(threads, 1);
     // Moved out while in use: after an exception it is gone and will be made anew.
-    std::unique_ptr<Workspace<In>> space = std::move(kept);
-    if (!space) {
-        space = std::make_unique<Workspace<In>>();
-        space->weights.assign(W + kRowSlack, In(0));
-        space->gradients.resize(K);
-        for (int64_t k = 0; k < K; ++k) space->gradients[k].assign(reach[k] + kRowSlack, 0.0);
-        space->counts.assign(K, std::vector<double>(C, 0.0));
-        space->start.assign(Y, 0.0);
-        space->stop.assign(Y, 0.0);
-        Automaton& a = space->automaton;
-        a.Y = Y;
-        for (int32_t y = 0; y < Y; ++y) {
-            a.label.push_back(y);
-            for (int32_t y_prev = 0; y_prev < Y; ++y_prev) {
-                a.src.push_back(y_prev);
-                a.dst.push_back(y);
-            }
-        }
-        a.score.assign(Y * Y, 0.0);
-        a.index();
+    std::unique_ptr<Workspace<In>> work = std::move(kept);
+    if (!work) {
+        work = std::make_unique<Workspace<In>>();
+        work->weights.assign(W + kRowSlack, In(0));
+        work->gradients.resize(K);
+        for (int64_t k = 0; k < K; ++k) work->gradients[k].assign(reach[k] + kRowSlack, 0.0);
+        work->counts.assign(K, std::vector<double>(tail_size, 0.0));
+        if (!space.is_first_order())
+            work->dense_counts.assign(K, std::vector<double>(n_dense, 0.0));
+        work->moves.assign(n_dense, 0.0);
+        work->start.assign(Y, 0.0);
+        work->stop.assign(Y, 0.0);
     }
     const int64_t pieces = (W + kPiece - 1) / kPiece;
     parallel_for(pieces, threads, [&](int64_t p, int64_t) {
         for (int64_t j = p * kPiece; j < std::min(W, (p + 1) * kPiece); ++j)
-            space->weights[j] = static_cast<In>(theta[j]);
+            work->weights[j] = static_cast<In>(theta[j]);
     });
+    const double *tail = theta + W, *tied = tail + space.ties_at(boundaries);
+    for (int64_t j = 0; j < n_dense; ++j)
+        work->moves[j] = space.move_score(tail, tied, space.dense[j]);
     if (boundaries) {
-        std::copy_n(theta + start_at, Y, space->start.begin());
-        std::copy_n(theta + stop_at, Y, space->stop.begin());
+        std::copy_n(tail + Y * Y, Y, work->start.begin());
+        std::copy_n(tail + Y * Y + Y, Y, work->stop.begin());
     }
-    for (int64_t m = 0; m < Y * Y; ++m)
-        space->automaton.score[m] = theta[trans_at + m % Y * Y + m / Y];
-    space->automaton.start = space->start;
-    space->automaton.stop = space->stop;
 
     std::vector<Worker<In>> workers(std::min(threads, K));
     std::vector<double> loss(K, 0.0);
     parallel_for(K, threads, [&](int64_t k, int64_t w) {
-        double* own = grad ? space->gradients[k].data() : nullptr;
         for (int64_t b = shards[k]; b < shards[k + 1]; ++b)
-            loss[k] += run_block(*space, workers[w], theta, b, own, space->counts[k].data());
+            loss[k] += run_block(*work, workers[w], theta, k, b, grad != nullptr);
+        if (grad && !work->dense_counts.empty())
+            space.spread_dense(work->dense_counts[k].data(), boundaries, work->counts[k].data());
     });
 
     if (grad) {
@@ -343,7 +389,7 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
             const int64_t lo = p * kPiece, hi = std::min(W, lo + kPiece);
             std::fill(grad + lo, grad + hi, 0.0);
             for (int64_t k = 0; k < K; ++k) {
-                double* own = space->gradients[k].data();
+                double* own = work->gradients[k].data();
                 const int64_t end = std::min(hi, reach[k]);
                 for (int64_t j = lo; j < end; ++j) {
                     grad[j] += own[j];
@@ -352,32 +398,35 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
             }
             for (int64_t j = lo; j < hi; ++j) grad[j] = mask[j] ? grad[j] : 0.0;
         });
-        for (int64_t j = 0; j < n_weights() - W; ++j) {
+        for (int64_t j = 0; j < tail_size; ++j) {
             double sum = -observed[j];
-            for (const auto& counts : space->counts) sum += counts[j];
+            for (const auto& counts : work->counts) sum += counts[j];
             grad[W + j] = mask[W + j] ? sum : 0.0;
         }
-        for (auto& counts : space->counts) std::fill(counts.begin(), counts.end(), 0.0);
     }
-    kept = std::move(space);
+    // Without a gradient the counts of sentences that took the long way are there all the same.
+    for (auto& counts : work->counts) std::fill(counts.begin(), counts.end(), 0.0);
+    kept = std::move(work);
     return std::accumulate(loss.begin(), loss.end(), 0.0);
 }
 
 // Scores, sums and the gradient of one block; returns its loss.
 template <class In>
-double Problem::run_block(const Workspace<In>& space, Worker<In>& worker, const double* theta,
-                          int64_t block, double* grad, double* counts) const {
+double Problem::run_block(Workspace<In>& work, Worker<In>& worker, const double* theta,
+                          int64_t shard, int64_t block, bool with_grad) const {
     const int64_t lo = blocks[block], n = blocks[block + 1] - lo, first = starts[lo];
     const int64_t tokens = starts[lo + n] - first;
     if (tokens == 0) return 0;
     const RowKernels& kernel = kernels().rows();
-    const bool with_edges = !edge_lists.full_ptr.empty();
+    const bool with_edges = has_edges();
+    double* counts = work.counts[shard].data();
     auto grow = [](auto& vector, int64_t size) {
         if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
     };
     grow(worker.row, (with_edges ? Y * Y : Y) + kRowSlack);
     grow(worker.wide_row, (with_edges ? Y * Y : Y) + kRowSlack);
     grow(worker.emit, tokens * Y);
+    grow(worker.marginals, tokens * Y);
     if (static_cast<int64_t>(worker.log_z.size()) < n) {
         worker.log_z.resize(n);
         worker.ok = std::make_unique<bool[]>(n);
@@ -386,104 +435,129 @@ double Problem::run_block(const Workspace<In>& space, Worker<In>& worker, const 
     for (int64_t i = 0; i <= n; ++i) worker.offsets[i] = starts[lo + i] - first;
 
     auto add_up = [&](const OwnedLists& lists, int64_t width, In* out) {
-        const RowSum<In> task{lists.view(),         first, tokens,           width,
-                              space.weights.data(), out,   worker.row.data()};
+        const RowSum<In> task{lists.view(),        first, tokens,           width,
+                              work.weights.data(), out,   worker.row.data()};
         if constexpr (sizeof(In) == 4)
             kernel.sum_f32(task);
         else
             kernel.sum_f64(task);
     };
     add_up(node_lists, Y, worker.emit.data());
+    forbid(first, tokens, worker.emit.data());
     if (with_edges) {
         grow(worker.edge, tokens * Y * Y);
+        grow(worker.pairs, tokens * Y * Y);
         add_up(edge_lists, Y * Y, worker.edge.data());
     }
     const In* edge = with_edges ? worker.edge.data() : nullptr;
 
-    Expected<In> expected{};
-    if (grad) {
-        grow(worker.marginals, tokens * Y);
-        expected.marginals = worker.marginals.data();
-        expected.transitions = counts;
-        expected.start = counts + Y * Y;
-        expected.stop = expected.start + Y;
-        if (with_edges) {
-            grow(worker.pairs, tokens * Y * Y);
-            expected.pairs = worker.pairs.data();
+    // log_z, marginals and pairs of all sentences, and their part in the counts.
+    auto sum_up = [&](const In* emit, const double* weights, In* marginals, In* pairs) {
+        const bool is_dense = space.levels == 1 || (space.levels > 1 && !with_edges);
+        std::fill_n(worker.ok.get(), n, false);
+        if (is_dense) {
+            worker.starts.assign(Y, 0.0);
+            worker.stops.assign(Y, 0.0);
+            Expected<In> expected{};
+            if (with_grad)
+                expected = {marginals, pairs,
+                            space.is_first_order() ? counts : work.dense_counts[shard].data(),
+                            worker.starts.data(), worker.stops.data()};
+            const DenseBatch<In> batch{Y,
+                                       space.G,
+                                       space.levels,
+                                       work.moves.data(),
+                                       work.start.data(),
+                                       work.stop.data(),
+                                       emit,
+                                       edge,
+                                       worker.offsets.data(),
+                                       n,
+                                       1};
+            sum(batch, weights, expected, worker.log_z.data(), worker.ok.get());
+            for (int64_t y = 0; boundaries && y < Y; ++y) {
+                counts[Y * Y + y] += worker.starts[y];
+                counts[Y * Y + Y + y] += worker.stops[y];
+            }
         }
-    }
-    const DenseBatch<In> batch{Y,
-                               1,
-                               1,
-                               theta + trans_at,
-                               space.start.data(),
-                               space.stop.data(),
-                               worker.emit.data(),
-                               edge,
-                               worker.offsets.data(),
-                               n,
-                               1};
-    sum(batch, weight.data() + lo, expected, worker.log_z.data(), worker.ok.get());
+        for (int64_t i = 0; i < n; ++i) {
+            const int64_t at = worker.offsets[i], length = worker.offsets[i + 1] - at;
+            if (worker.ok[i] || length == 0) continue;
+            if (!worker.chain) {
+                worker.chain = std::make_unique<Chain<In>>(space, boundaries, with_edges);
+                worker.chain->set(theta + trans_at);
+            }
+            worker.log_z[i] = worker.chain->sum(emit + at * Y, edge ? edge + at * Y * Y : nullptr,
+                                                length, weights[i], marginals + at * Y,
+                                                pairs ? pairs + at * Y * Y : nullptr, counts);
+        }
+    };
+    In *gamma = worker.marginals.data(), *xi = with_edges ? worker.pairs.data() : nullptr;
+    sum_up(worker.emit.data(), weight.data() + lo, gamma, xi);
 
     double loss = 0;
-    const double* trans = theta + trans_at;
-    std::vector<double> moves;  // of the automaton, sorted by where they lead
+    const bool some_open = std::any_of(is_open.begin() + lo, is_open.begin() + lo + n,
+                                       [](uint8_t open) { return open; });
     for (int64_t i = 0; i < n; ++i) {
         const int64_t at = worker.offsets[i], length = worker.offsets[i + 1] - at;
         if (length == 0) continue;
-        const In* emit = worker.emit.data() + at * Y;
-        const In* moved = edge ? edge + at * Y * Y : nullptr;
+        loss += weight[lo + i] * worker.log_z[i];
+        if (is_open[lo + i]) continue;
         const int32_t* path = gold.data() + first + at;
-        if (!worker.ok[i]) {
-            const Sequence<In> sequence{emit, moved, length};
-            AutomatonExpected<In> own;
-            if (grad) {
-                moves.assign(Y * Y, 0.0);
-                own.marginals = worker.marginals.data() + at * Y;
-                own.pairs = edge ? worker.pairs.data() + at * Y * Y : nullptr;
-                own.moves = moves.data();
-                own.start = counts + Y * Y;
-                own.stop = own.start + Y;
-                worker.log_z[i] = expectations(space.automaton, sequence, weight[lo + i], own);
-                for (int64_t m = 0; m < Y * Y; ++m) counts[m % Y * Y + m / Y] += moves[m];
-            } else {
-                worker.log_z[i] = log_partition(space.automaton, sequence);
-            }
-        }
-        double score = space.start[path[0]] + space.stop[path[length - 1]];
+        double score = 0;
+        space.each_of_path(path, length, boundaries,
+                           [&](int64_t j) { score += theta[trans_at + j]; });
         for (int64_t t = 0; t < length; ++t) {
-            score += emit[t * Y + path[t]];
-            if (t == 0) continue;
-            score += trans[path[t - 1] * Y + path[t]];
-            if (moved) score += moved[(t * Y + path[t - 1]) * Y + path[t]];
+            score += worker.emit[(at + t) * Y + path[t]];
+            gamma[(at + t) * Y + path[t]] -= In(1);
+            if (!with_edges || t == 0) continue;
+            score += edge[((at + t) * Y + path[t - 1]) * Y + path[t]];
+            xi[((at + t) * Y + path[t - 1]) * Y + path[t]] -= In(1);
         }
-        loss += weight[lo + i] * (worker.log_z[i] - score);
-        if (!grad) continue;
-        // Marginals become residuals: expected minus observed.
-        const In factor = static_cast<In>(weight[lo + i]);
-        In* gamma = worker.marginals.data() + at * Y;
-        for (int64_t t = 0; t < length; ++t) gamma[t * Y + path[t]] -= In(1);
-        if (factor != In(1))
-            for (int64_t j = 0; j < length * Y; ++j) gamma[j] *= factor;
-        if (!moved) continue;
-        In* xi = worker.pairs.data() + at * Y * Y;
-        std::fill_n(xi, Y * Y, In(0));
-        for (int64_t t = 1; t < length; ++t) xi[(t * Y + path[t - 1]) * Y + path[t]] -= In(1);
-        if (factor != In(1))
-            for (int64_t j = 0; j < length * Y * Y; ++j) xi[j] *= factor;
+        loss -= weight[lo + i] * score;
     }
-    if (!grad) return loss;
+    if (some_open) {  // the same sums over what their labels leave, to be taken off
+        close(first, tokens, worker.emit.data(), worker.closed);
+        grow(worker.observed, tokens * Y);
+        if (with_edges) grow(worker.observed_pairs, tokens * Y * Y);
+        worker.weight.resize(n);
+        for (int64_t i = 0; i < n; ++i) worker.weight[i] = is_open[lo + i] ? -weight[lo + i] : 0.0;
+        In *kept = worker.observed.data(),
+           *kept_pairs = with_edges ? worker.observed_pairs.data() : nullptr;
+        sum_up(worker.closed.data(), worker.weight.data(), kept, kept_pairs);
+        for (int64_t i = 0; i < n; ++i) {
+            if (!is_open[lo + i]) continue;
+            loss -= weight[lo + i] * worker.log_z[i];
+            for (int64_t j = worker.offsets[i] * Y; j < worker.offsets[i + 1] * Y; ++j)
+                gamma[j] -= kept[j];
+            for (int64_t j = worker.offsets[i] * Y * Y;
+                 with_edges && j < worker.offsets[i + 1] * Y * Y; ++j)
+                xi[j] -= kept_pairs[j];
+        }
+    }
+    if (!with_grad) return loss;
 
+    // Residuals, expected minus observed, times the weight of the sentence.
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = worker.offsets[i], length = worker.offsets[i + 1] - at;
+        if (length == 0) continue;
+        if (with_edges) std::fill_n(xi + at * Y * Y, Y * Y, In(0));
+        const In factor = static_cast<In>(weight[lo + i]);
+        if (factor == In(1)) continue;
+        for (int64_t j = at * Y; j < (at + length) * Y; ++j) gamma[j] *= factor;
+        for (int64_t j = at * Y * Y; with_edges && j < (at + length) * Y * Y; ++j) xi[j] *= factor;
+    }
     auto spread = [&](const OwnedLists& lists, int64_t width, const In* rows) {
-        const RowAdd<In> task{lists.view(),          first, tokens, width, rows, grad,
-                              worker.wide_row.data()};
+        const RowAdd<In> task{
+            lists.view(),          first, tokens, width, rows, work.gradients[shard].data(),
+            worker.wide_row.data()};
         if constexpr (sizeof(In) == 4)
             kernel.add_f32(task);
         else
             kernel.add_f64(task);
     };
-    spread(node_lists, Y, worker.marginals.data());
-    if (with_edges) spread(edge_lists, Y * Y, worker.pairs.data());
+    spread(node_lists, Y, gamma);
+    if (with_edges) spread(edge_lists, Y * Y, xi);
     return loss;
 }
 

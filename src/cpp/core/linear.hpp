@@ -1,11 +1,17 @@
 // Encoded sentences with their gold labels, laid out for learning a linear chain model.
 //
-//   theta = [node rows][edge rows][trans Y*Y, from -> to][start Y][stop Y]
+//   theta = [node rows][edge rows][trans Y*Y, from -> to][start Y][stop Y][tied K]
+//
+// What follows the rows is the *tail*, see space.hpp.
 //
 // Node rows hold one weight for each label that an attribute was seen with, or one for every label;
 // edge rows the same over pairs of labels, column y_prev * Y + y. An attribute that was seen with
 // at least a quarter of the labels has a *full* row, whose unseen entries are masked: they are not
 // free and stay exactly zero. Full rows are fast to add, the others are small.
+//
+// Labels may be left open: a token then has a set of labels instead of one, and the loss of its
+// sentence is that of the whole set of paths that its tokens leave,
+//   log sum over all paths of exp(score) - log sum over the paths left open of exp(score).
 //
 // Sentences are copied in the order in which they are worked on: a few shards, whose sums are added
 // in a fixed order so that every bit is the same for any number of threads; inside a shard by
@@ -18,6 +24,7 @@
 #include <vector>
 
 #include "core/rows.hpp"
+#include "core/space.hpp"
 
 namespace tagloom {
 
@@ -38,11 +45,15 @@ struct Examples {
     int64_t N, T, Y;
     const int64_t* offsets;  // [N + 1]
     Attributes nodes, edges;
-    const int32_t* gold;    // [T]
-    const double* weight;   // [N] or null
-    bool all_combinations;  // a weight for every label, seen or not
-    bool boundaries;        // start and stop weights
-    bool float32;           // arithmetic of scores and marginals; sums are always double
+    const int32_t* gold;            // [T] label, or -1 - k: any label of set k
+    const double* weight;           // [N] or null
+    bool all_combinations;          // a weight for every label, seen or not
+    bool boundaries;                // start and stop weights
+    bool float32;                   // arithmetic of scores and marginals; sums are always double
+    const uint8_t* sets = nullptr;  // [n_sets, Y] the labels of each set
+    int64_t n_sets = 0;
+    const int32_t* allowed = nullptr;  // [T] or null: the set of labels that paths may take
+    const Space* space = nullptr;      // null: first order
 };
 
 // Weights of the attributes, row after row.
@@ -84,18 +95,34 @@ class Problem {
     // overwritten; masked entries are zero. Safe to call from many threads, one at a time.
     double evaluate(const double* theta, double* grad, int64_t threads) const;
 
-    int64_t n_weights() const { return stop_at + (boundaries ? Y : 0); }
+    int64_t n_weights() const { return trans_at + space.tail_size(boundaries); }
     bool is_free(int64_t weight) const { return mask[weight]; }
+    bool has_edges() const { return !edge_lists.full_ptr.empty(); }
+
+    // Whether a label, or set of labels, as in `gold` leaves label y open.
+    bool permits(int32_t labels, int64_t y) const {
+        return labels >= 0 ? labels == y : sets[(-1 - labels) * Y + y];
+    }
+    // Emissions [n, Y] of the tokens from `first` on: -inf for what paths may not take.
+    template <class In>
+    void forbid(int64_t first, int64_t n, In* emit) const;
+    // The same for what the gold labels do not leave open, into a copy.
+    template <class In>
+    void close(int64_t first, int64_t n, const In* emit, std::vector<In>& closed) const;
 
     int64_t N, T, Y;
     bool boundaries, float32;
-    Rows nodes, edges;                              // no rows without edge attributes
-    int64_t edges_at, trans_at, start_at, stop_at;  // where the parts of theta begin
-    std::vector<uint8_t> mask;                      // [n_weights] free weights
-    std::vector<int64_t> order;                     // [N] sentence at each place of work
-    std::vector<int64_t> starts;                    // [N + 1] its first token
-    std::vector<int32_t> gold;                      // [T] in the order of work
-    std::vector<double> weight;                     // [N] in the order of work
+    Space space;
+    Rows nodes, edges;             // no rows without edge attributes
+    int64_t edges_at, trans_at;    // where the parts of theta begin
+    std::vector<uint8_t> mask;     // [n_weights] free weights
+    std::vector<int64_t> order;    // [N] sentence at each place of work
+    std::vector<int64_t> starts;   // [N + 1] its first token
+    std::vector<int32_t> gold;     // [T] in the order of work
+    std::vector<int32_t> allowed;  // [T] in the order of work, or empty
+    std::vector<uint8_t> sets;     // [n_sets, Y]
+    std::vector<uint8_t> is_open;  // [N] whether labels are left open
+    std::vector<double> weight;    // [N] in the order of work
     OwnedLists node_lists, edge_lists;
 
   private:
@@ -107,13 +134,13 @@ class Problem {
     double run(std::unique_ptr<Workspace<In>>& space, const double* theta, double* grad,
                int64_t threads) const;
     template <class In>
-    double run_block(const Workspace<In>& space, Worker<In>& worker, const double* theta,
-                     int64_t block, double* grad, double* counts) const;
+    double run_block(Workspace<In>& work, Worker<In>& worker, const double* theta, int64_t shard,
+                     int64_t block, bool with_grad) const;
 
     std::vector<int64_t> blocks;   // block b is sentences blocks[b] .. blocks[b + 1]
     std::vector<int64_t> shards;   // shard k is blocks shards[k] .. shards[k + 1]
     std::vector<int64_t> reach;    // [K] one past the last weight of a row that shard k touches
-    std::vector<double> observed;  // [Y * Y + 2 * Y] transitions, starts, stops of the gold paths
+    std::vector<double> observed;  // of the tail, by gold paths that leave nothing open
     mutable std::mutex mutex;      // of the workspaces
     mutable std::unique_ptr<Workspace<float>> space32;
     mutable std::unique_ptr<Workspace<double>> space64;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "core/automaton.hpp"
+#include "core/chain.hpp"
 #include "core/dispatch.hpp"
 
 namespace tagloom {
@@ -13,158 +13,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNoShare = 1e-12;  // a share of a mixture that is zero but for rounding
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-// One sentence at a time through the kernels, with scratch memory that is used again.
-template <class In>
-class Chain {
-  public:
-    explicit Chain(int64_t Y_)
-        : Y(Y_), stride(round_up(Y_, 8)), scores(Y * stride, -kInfinity), start(Y), stop(Y) {
-        probs.resize(Y * stride);
-        probs_stop.resize(round_up(Y, 8));
-        row.resize(Y + 8);
-        matrix.resize(Y * stride);
-        automaton.Y = Y;
-        for (int32_t y = 0; y < Y; ++y) {
-            automaton.label.push_back(y);
-            for (int32_t y_prev = 0; y_prev < Y; ++y_prev) {
-                automaton.src.push_back(y_prev);
-                automaton.dst.push_back(y);
-            }
-        }
-        automaton.score.resize(Y * Y);
-        automaton.index();
-    }
-
-    // tail is [trans Y*Y][start Y][stop Y], the last two only with boundaries.
-    void set(const double* tail, bool boundaries) {
-        for (int64_t y = 0; y < Y; ++y) std::copy_n(tail + y * Y, Y, &scores[y * stride]);
-        if (!boundaries) return;
-        std::copy_n(tail + Y * Y, Y, start.begin());
-        std::copy_n(tail + Y * Y + Y, Y, stop.begin());
-    }
-
-    // log_z; marginals [T, Y], pairs [T, Y, Y] with edge, counts [Y*Y + 2*Y] += weight * expected.
-    double sum(const In* emit, const In* edge, int64_t T, double weight, In* marginals, In* pairs,
-               double* counts) {
-        double log_z = 0;
-        bool ok = false;
-        double offset = 0, stop_offset = 0;
-        const double range = std::max(exponentials(scores, probs, Y, offset),
-                                      exponentials(stop, probs_stop, 1, stop_offset));
-        if (range <= 300) {  // beyond, probabilities may underflow; see core/dense.cpp
-            const int64_t width = Y + 8;
-            grow(memory, (T + 2) * width);
-            own_counts.assign(Y * Y + 2 * Y, 0.0);
-            const Moves<double> moves{Y,
-                                      1,
-                                      1,
-                                      stride,
-                                      edge ? scores.data() : probs.data(),
-                                      start.data(),
-                                      probs_stop.data()};
-            OneSum<In> task{};
-            task.moves = &moves;
-            task.offsets = {&offset, stop_offset};
-            task.guard = edge;
-            task.emit = emit;
-            task.edge = edge;
-            task.T = T;
-            task.weight = weight;
-            task.backward = true;
-            task.alpha = memory.data();
-            task.beta = task.alpha + T * width;
-            task.b = task.beta + width;
-            task.row = row.data();
-            task.matrix = matrix.data();
-            task.log_z = &log_z;
-            task.ok = &ok;
-            task.expected = {marginals, pairs, own_counts.data(), own_counts.data() + Y * Y,
-                             own_counts.data() + Y * Y + Y};
-            if constexpr (sizeof(In) == 4)
-                kernels().one_sum_f32(task);
-            else
-                kernels().one_sum_f64(task);
-            if (ok) {
-                for (int64_t j = 0; j < Y * Y + 2 * Y; ++j) counts[j] += own_counts[j];
-                return log_z;
-            }
-        }
-        own_counts.assign(Y * Y, 0.0);
-        for (int64_t m = 0; m < Y * Y; ++m) automaton.score[m] = scores[m % Y * stride + m / Y];
-        automaton.start = start;
-        automaton.stop = stop;
-        const AutomatonExpected<In> expected{marginals, pairs, own_counts.data(), counts + Y * Y,
-                                             counts + Y * Y + Y};
-        log_z = expectations(automaton, Sequence<In>{emit, edge, T}, weight, expected);
-        for (int64_t m = 0; m < Y * Y; ++m) counts[m % Y * Y + m / Y] += own_counts[m];
-        return log_z;
-    }
-
-    // path [T]; -1 throughout if no path has a score.
-    void viterbi(const In* emit, const In* edge, int64_t T, int32_t* path) {
-        const int64_t width = Y + 8;
-        const Moves<double> moves{Y, 1, 1, stride, scores.data(), start.data(), stop.data()};
-        OneViterbi<In> task{};
-        task.moves = &moves;
-        task.emit = emit;
-        task.edge = edge;
-        task.T = T;
-        task.block = std::clamp<int64_t>(T, 2, 1024);
-        const int64_t checkpoints = (T + task.block - 1) / task.block;
-        grow(memory, (task.block + checkpoints) * width);
-        task.alpha = memory.data();
-        task.checkpoints = task.alpha + task.block * width;
-        task.row = row.data();
-        task.matrix = matrix.data();
-        task.path = path;
-        if constexpr (sizeof(In) == 4)
-            kernels().one_viterbi_f32(task);
-        else
-            kernels().one_viterbi_f64(task);
-    }
-
-    double path_score(const In* emit, const In* edge, int64_t T, const int32_t* path) const {
-        double score = start[path[0]] + stop[path[T - 1]];
-        for (int64_t t = 0; t < T; ++t) {
-            score += emit[t * Y + path[t]];
-            if (t == 0) continue;
-            score += scores[path[t - 1] * stride + path[t]];
-            if (edge) score += edge[(t * Y + path[t - 1]) * Y + path[t]];
-        }
-        return score;
-    }
-
-  private:
-    template <class T>
-    static void grow(std::vector<T>& vector, int64_t size) {
-        if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
-    }
-    // exp(x - offset) with offset the largest; returns the range of the scores. The padding of a
-    // row is -inf and becomes 0.
-    double exponentials(const std::vector<double>& x, std::vector<double>& probs_, int64_t rows,
-                        double& offset) const {
-        double low = kInfinity, high = -kInfinity;
-        for (int64_t r = 0; r < rows; ++r)
-            for (int64_t c = 0; c < Y; ++c) {
-                low = std::min(low, x[r * stride + c]);
-                high = std::max(high, x[r * stride + c]);
-            }
-        for (size_t j = 0; j < x.size(); ++j) probs_[j] = x[j] - high;
-        kernels().exp(probs_.data(), x.size());
-        offset = high;
-        return high - low;
-    }
-
-    int64_t Y, stride;
-    std::vector<double> scores;             // [Y, stride] of transitions, padded with -inf
-    std::vector<double> start, stop;        // [Y]
-    std::vector<double> probs, probs_stop;  // exp(score - offset)
-    std::vector<double> row, matrix, memory, own_counts;
-    Automaton automaton;
-};
 
 template <class In>
 class OnlineOf final : public Online {
@@ -174,7 +22,7 @@ class OnlineOf final : public Online {
           options(options_),
           W(problem.trans_at),
           tail_size(problem.n_weights() - W),
-          chain(problem.Y) {
+          chain(problem.space, problem.boundaries, problem.has_edges()) {
         weights.assign(W + kRowSlack, In(0));
         tail.assign(tail_size + kRowSlack, 0.0);
         if (is_smooth()) {
@@ -245,7 +93,7 @@ class OnlineOf final : public Online {
             const double weight = problem.weight[i];
             const int32_t* gold = problem.gold.data() + first;
             score(first, T);
-            add_costs(gold, T, 1);
+            add_costs(first, gold, T, 1);
             result.loss += weight * worst(gold, T);
             const Mixture& mixture = mixtures[i];
             for (size_t p = 0; p < mixture.shares.size(); ++p)
@@ -360,7 +208,7 @@ class OnlineOf final : public Online {
     // emit and edge of one sentence.
     void score(int64_t first, int64_t T) {
         const int64_t Y = problem.Y;
-        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        const bool with_edges = problem.has_edges();
         grow(emit, T * Y);
         grow(row, (with_edges ? Y * Y : Y) + kRowSlack);
         add_up(problem.node_lists, first, T, Y, emit.data());
@@ -368,20 +216,35 @@ class OnlineOf final : public Online {
             grow(edge, T * Y * Y);
             add_up(problem.edge_lists, first, T, Y * Y, edge.data());
         }
-        chain.set(tail.data(), problem.boundaries);
+        problem.forbid(first, T, emit.data());
+        chain.set(tail.data());
+    }
+
+    // The labels of a sentence; where they are left open, the best that they leave under the
+    // present weights.
+    const int32_t* right_path(int64_t sentence, int64_t first, int64_t T) {
+        const int32_t* gold = problem.gold.data() + first;
+        if (!problem.is_open[sentence]) return gold;
+        grow(completed, T);
+        problem.close(first, T, emit.data(), closed);
+        const In* moved = problem.has_edges() ? edge.data() : nullptr;
+        chain.viterbi(closed.data(), moved, T, completed.data());
+        if (completed[0] < 0) throw std::overflow_error("the scores are no longer finite");
+        return completed.data();
     }
 
     // What makes decoding look for labels that are wrong at a high cost.
-    void add_costs(const int32_t* gold, int64_t T, double factor) {
+    void add_costs(int64_t first, const int32_t* gold, int64_t T, double factor) {
         const int64_t Y = problem.Y;
         for (int64_t t = 0; t < T; ++t)
             for (int64_t y = 0; y < Y; ++y)
-                emit[t * Y + y] += static_cast<In>(factor * options.cost[gold[t] * Y + y]);
+                if (!problem.permits(problem.gold[first + t], y))
+                    emit[t * Y + y] += static_cast<In>(factor * options.cost[gold[t] * Y + y]);
     }
 
     // The best path under the present scores; how far it is above the gold one.
     double worst(const int32_t* gold, int64_t T) {
-        const In* moved = problem.edge_lists.full_ptr.empty() ? nullptr : edge.data();
+        const In* moved = problem.has_edges() ? edge.data() : nullptr;
         grow(path, T);
         chain.viterbi(emit.data(), moved, T, path.data());
         if (path[0] < 0) throw std::overflow_error("the scores are no longer finite");
@@ -390,33 +253,44 @@ class OnlineOf final : public Online {
                chain.path_score(emit.data(), moved, T, gold);
     }
 
-    // The gradient of -log Pr(gold): expected minus observed.
+    // The gradient of -log Pr(gold): expected minus observed; where labels are left open, observed
+    // is what is expected among the paths that they leave.
     void learn_residuals(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
         const int64_t Y = problem.Y;
-        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        const bool with_edges = problem.has_edges();
         const double weight = problem.weight[sentence];
         const int32_t* gold = problem.gold.data() + first;
         const In* moved = with_edges ? edge.data() : nullptr;
         grow(marginals, T * Y);
         if (with_edges) grow(pairs, T * Y * Y);
-        counts.assign(Y * Y + 2 * Y + kRowSlack, 0.0);
-        const double log_z = chain.sum(emit.data(), moved, T, weight, marginals.data(),
-                                       with_edges ? pairs.data() : nullptr, counts.data());
-        const double loss = log_z - chain.path_score(emit.data(), moved, T, gold);
+        counts.assign(tail_size + kRowSlack, 0.0);
+        double loss = chain.sum(emit.data(), moved, T, weight, marginals.data(),
+                                with_edges ? pairs.data() : nullptr, counts.data());
+        if (problem.is_open[sentence]) {
+            problem.close(first, T, emit.data(), closed);
+            grow(observed, T * Y);
+            if (with_edges) grow(observed_pairs, T * Y * Y);
+            loss -= chain.sum(closed.data(), moved, T, -weight, observed.data(),
+                              with_edges ? observed_pairs.data() : nullptr, counts.data());
+            for (int64_t j = 0; j < T * Y; ++j) marginals[j] -= observed[j];
+            for (int64_t j = 0; with_edges && j < T * Y * Y; ++j) pairs[j] -= observed_pairs[j];
+        } else {
+            loss -= chain.path_score(emit.data(), moved, T, gold);
+            problem.space.each_of_path(gold, T, problem.boundaries,
+                                       [&](int64_t j) { counts[j] -= weight; });
+            for (int64_t t = 0; t < T; ++t) marginals[t * Y + gold[t]] -= In(1);
+            for (int64_t t = 1; with_edges && t < T; ++t)
+                pairs[(t * Y + gold[t - 1]) * Y + gold[t]] -= In(1);
+        }
         if (!std::isfinite(loss)) throw std::overflow_error("the loss is no longer finite");
         result.loss += weight * loss;
 
-        for (int64_t t = 0; t < T; ++t) marginals[t * Y + gold[t]] -= In(1);
-        for (int64_t t = 1; t < T; ++t) counts[gold[t - 1] * Y + gold[t]] -= weight;
-        counts[Y * Y + gold[0]] -= weight;
-        counts[Y * Y + Y + gold[T - 1]] -= weight;
         const In factor = static_cast<In>(weight);
         if (factor != In(1))
             for (int64_t j = 0; j < T * Y; ++j) marginals[j] *= factor;
         update(problem.node_lists, first, T, Y, marginals.data());
         if (with_edges) {
             std::fill_n(pairs.begin(), Y * Y, In(0));
-            for (int64_t t = 1; t < T; ++t) pairs[(t * Y + gold[t - 1]) * Y + gold[t]] -= In(1);
             if (factor != In(1))
                 for (int64_t j = 0; j < T * Y * Y; ++j) pairs[j] *= factor;
             update(problem.edge_lists, first, T, Y * Y, pairs.data());
@@ -433,13 +307,13 @@ class OnlineOf final : public Online {
     // nothing ever shrinks; it is the costs that grow.
     void learn_path(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
         const int64_t Y = problem.Y;
-        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        const bool with_edges = problem.has_edges();
         const double weight = problem.weight[sentence];
-        const int32_t* gold = problem.gold.data() + first;
+        const int32_t* gold = right_path(sentence, first, T);
         double scale = 1;
         if (options.rule == Rule::subgradient) {
             if (steps > 0) scale = double(steps) / (options.C * double(problem.N));
-            add_costs(gold, T, scale);
+            add_costs(first, gold, T, scale);
         }
         const double loss = worst(gold, T) / scale;
         if (std::equal(gold, gold + T, path.begin())) return;
@@ -447,17 +321,38 @@ class OnlineOf final : public Online {
         result.loss += weight * loss;
         for (int64_t t = 0; t < T; ++t) {
             if (path[t] != gold[t]) shift(problem.node_lists, first + t, gold[t], path[t], weight);
-            if (t == 0 || (path[t - 1] == gold[t - 1] && path[t] == gold[t])) continue;
-            const int64_t right = gold[t - 1] * Y + gold[t], wrong = path[t - 1] * Y + path[t];
-            if (with_edges) shift(problem.edge_lists, first + t, right, wrong, weight);
-            change(W + right, weight);
-            change(W + wrong, -weight);
+            if (!with_edges || t == 0 || (path[t - 1] == gold[t - 1] && path[t] == gold[t]))
+                continue;
+            shift(problem.edge_lists, first + t, gold[t - 1] * Y + gold[t],
+                  path[t - 1] * Y + path[t], weight);
         }
-        if (!problem.boundaries) return;
-        change(problem.start_at + gold[0], weight);
-        change(problem.start_at + path[0], -weight);
-        change(problem.stop_at + gold[T - 1], weight);
-        change(problem.stop_at + path[T - 1], -weight);
+        shift_moves(gold, path.data(), T, weight);
+    }
+
+    // The weights of moves, from those of the wrong path to those of the right one, where the two
+    // differ.
+    void shift_moves(const int32_t* right, const int32_t* wrong, int64_t T, double by) {
+        const Space& space = problem.space;
+        const bool bounds = problem.boundaries;
+        const auto more = [&](int64_t j) { change(W + j, by); };
+        const auto less = [&](int64_t j) { change(W + j, -by); };
+        int64_t r = space.first_state[right[0]], w = space.first_state[wrong[0]];
+        if (r != w) {
+            space.each_of_start(r, bounds, more);
+            space.each_of_start(w, bounds, less);
+        }
+        for (int64_t t = 1; t < T; ++t) {
+            const int64_t to_right = space.move_of[r * problem.Y + right[t]],
+                          to_wrong = space.move_of[w * problem.Y + wrong[t]];
+            r = space.automaton.dst[to_right];
+            w = space.automaton.dst[to_wrong];
+            if (to_right == to_wrong) continue;
+            space.each_of_move(to_right, bounds, more);
+            space.each_of_move(to_wrong, bounds, less);
+        }
+        if (r == w) return;
+        space.each_of_stop(r, bounds, more);
+        space.each_of_stop(w, bounds, less);
     }
 
     // One pairwise step of Frank-Wolfe in the block of the dual that belongs to one sentence
@@ -471,8 +366,8 @@ class OnlineOf final : public Online {
     void learn_block(int64_t sentence, int64_t first, int64_t T, Epoch& result) {
         const double weight = problem.weight[sentence];
         const int32_t* gold = problem.gold.data() + first;
-        const In* moved = problem.edge_lists.full_ptr.empty() ? nullptr : edge.data();
-        add_costs(gold, T, 1);
+        const In* moved = problem.has_edges() ? edge.data() : nullptr;
+        add_costs(first, gold, T, 1);
         const double loss = worst(gold, T), right = chain.path_score(emit.data(), moved, T, gold);
         if (loss > 0) ++result.mistakes;
         result.loss += weight * loss;
@@ -522,17 +417,14 @@ class OnlineOf final : public Online {
     void collect(int64_t first, int64_t T, const int32_t* labels, double by) {
         if (by == 0) return;
         const int64_t Y = problem.Y;
-        const bool with_edges = !problem.edge_lists.full_ptr.empty();
+        const bool with_edges = problem.has_edges();
         for (int64_t t = 0; t < T; ++t) {
             collect(problem.node_lists, first + t, labels[t], by);
-            if (t == 0) continue;
-            const int64_t move = labels[t - 1] * Y + labels[t];
-            if (with_edges) collect(problem.edge_lists, first + t, move, by);
-            collect(W + move, by);
+            if (with_edges && t > 0)
+                collect(problem.edge_lists, first + t, labels[t - 1] * Y + labels[t], by);
         }
-        if (!problem.boundaries) return;
-        collect(problem.start_at + labels[0], by);
-        collect(problem.stop_at + labels[T - 1], by);
+        problem.space.each_of_path(labels, T, problem.boundaries,
+                                   [&](int64_t j) { collect(W + j, by); });
     }
     void collect(const OwnedLists& lists, int64_t token, int64_t column, double by) {
         for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j)
@@ -673,8 +565,9 @@ class OnlineOf final : public Online {
     bool averaging = false;
     Chain<In> chain;
     std::vector<In> emit, edge, marginals, pairs, row;  // scratch of one sentence
+    std::vector<In> closed, observed, observed_pairs;   // of one whose labels are left open
     std::vector<double> counts;
-    std::vector<int32_t> path;
+    std::vector<int32_t> path, completed;
     std::vector<Mixture> mixtures;   // [N] in the order of work; Frank-Wolfe
     std::vector<double> difference;  // [n_weights] d of one step, where stamp == touches
     std::vector<int64_t> stamp;      // [n_weights]
@@ -685,6 +578,9 @@ class OnlineOf final : public Online {
 }  // namespace
 
 std::unique_ptr<Online> Online::make(const Problem& problem, const OnlineOptions& options) {
+    if (options.rule == Rule::frank_wolfe &&
+        std::any_of(problem.is_open.begin(), problem.is_open.end(), [](auto open) { return open; }))
+        throw std::invalid_argument("frank-wolfe needs every label");
     if (problem.float32) return std::make_unique<OnlineOf<float>>(problem, options);
     return std::make_unique<OnlineOf<double>>(problem, options);
 }

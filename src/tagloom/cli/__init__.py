@@ -20,6 +20,7 @@ from tagloom.errors import TagloomError
 COMMANDS = {
     "train": ("tagloom.cli.train", "Learn a tagger from labelled sentences."),
     "tag": ("tagloom.cli.tag", "Predict labels."),
+    "explain": ("tagloom.cli.explain", "Say why tokens have their labels."),
     "eval": ("tagloom.cli.eval", "Score a model, or predicted labels, against gold ones."),
     "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
     "inspect": ("tagloom.cli.inspect", "Look inside a model."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from tagloom.cli.models import is_model
@@ -14,6 +16,11 @@ from tagloom.cli.scoring import (
     show,
 )
 
+if TYPE_CHECKING:
+    from tagloom.evaluation import Evaluation
+    from tagloom.models import Tagger
+    from tagloom.sequences import Corpus
+
 
 @click.command(
     epilog="""\b
@@ -21,16 +28,21 @@ Examples:
   tagloom eval pos.tagloom test.conllu
   tagloom eval pos.tagloom test.conllu --train train.conllu --json
   tagloom eval test.conllu tagged.conllu
+  tagloom eval pos.tagloom test.conllu --train train.conllu --report report.html
 """
 )
 @click.argument("gold", metavar="MODEL|GOLD")
 @click.argument("predicted", metavar="GOLD|PREDICTED")
 @click.option("--predicted-label", help="Column of the labels in PREDICTED, if it is another one.")
+@click.option(
+    "--report", metavar="FILE", help="Write a page too: mistakes, reliability, worst sentences."
+)
 @scoring_options
 def command(
     gold: str,
     predicted: str,
     predicted_label: str | None,
+    report: str | None,
     label: str | None,
     format: str | None,
     encoding: str,
@@ -50,13 +62,15 @@ def command(
     """
     from tagloom.evaluation import evaluate
 
+    tagger = None
     if is_model(predicted):
         raise click.UsageError(f"The model comes first: tagloom eval {predicted} {gold}.")
     if is_model(gold):
         if predicted_label is not None:
             raise click.UsageError("--predicted-label needs a file of predicted labels.")
         corpus, models = read_gold(predicted, [gold], label, format, encoding)
-        files = (corpus, label_with(models[gold], corpus))
+        tagger = models[gold]
+        files = (corpus, label_with(tagger, corpus))
     else:
         files = (
             read_labels(gold, label, format, encoding),
@@ -72,4 +86,27 @@ def command(
         n_bootstrap=n_bootstrap,
         random_state=random_state,
     )
+    if report is not None:
+        write_report(report, result, files, tagger, words, f"{gold} on {predicted}")
     show(result, [*files, words], as_json)
+
+
+def write_report(
+    path: str,
+    result: Evaluation,
+    files: tuple[Corpus, Corpus],
+    tagger: Tagger | None,
+    words: Corpus | None,
+    title: str,
+) -> None:
+    """Write the page, under its name only when it is complete."""
+    from tagloom.cli.reports import Case, make_report
+    from tagloom.evaluation.evaluations import training_words
+    from tagloom.models.data import gold_labels
+    from tagloom.sequences.files import open_output
+
+    known = None if words is None else training_words(words)
+    gold, predicted = (gold_labels(file, file, None) for file in files)
+    page = make_report(Case(result, files[0], gold, predicted, tagger, known), title)
+    with open_output(path) as out:
+        out.write(page.encode())

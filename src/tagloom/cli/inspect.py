@@ -93,6 +93,7 @@ def describe(tagger: LinearTagger | TableTagger, path: str) -> dict[str, Any]:
         "labels": tagger.labels_.tolist(),
         **sizes,
         "parameters": {k: v for k, v in tagger.get_params().items() if _is_plain(v)},
+        "temperature": tagger.temperature_,
         "training": tagger.training_,
     }
     return about
@@ -149,6 +150,7 @@ def show_description(found: dict[str, Any]) -> str:
         ("templates", _cut("; ".join(map(str, found.get("features") or ())))),
         ("learnt from", _learnt_from(training)),
         ("training", _training(training)),
+        ("temperature", "" if found["temperature"] == 1 else f"{found['temperature']:.4g}"),
     ]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)
 

@@ -31,6 +31,7 @@ MODELS: dict[str, type[models.Tagger]] = {
     "crf": models.CRF,
     "perceptron": models.StructuredPerceptron,
     "svm": models.StructuredSVM,
+    "memm": models.MEMM,
     "token": models.TokenClassifier,
     "hmm": models.HMM,
     "baseline": models.MostFrequentTag,
@@ -54,6 +55,11 @@ Examples:
 Examples:
   tagloom train svm train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train svm ner.conll -o ner.tagloom --algorithm frank-wolfe --C 0.05
+""",
+    "memm": """\b
+Examples:
+  tagloom train memm train.conllu --label upos --dev dev.conllu -o pos.tagloom
+  tagloom train memm train.conllu -o pos.tagloom --features "word; suffix(1..3); edge(word)"
 """,
     "token": """\b
 Examples:
@@ -128,6 +134,14 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
             "--clusters", multiple=True, metavar="NAME=FILE", help="Words for cluster(NAME)."
         ),
     ]
+    by_words = [
+        click.option(
+            "--dictionary",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Words seen N times or more get only labels they were seen with.",
+        ),
+    ]
     by_iterations = [
         click.option(
             "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
@@ -139,9 +153,12 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         click.argument("train_file", metavar="TRAIN"),
         click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
         click.option("--dev", metavar="FILE", help=f"Development data: {use}."),
+        click.option(
+            "--calibrate", is_flag=True, help="Make probabilities mean what they say, by --dev."
+        ),
         *(by_features if is_linear else ()),
         *READING,
-        *(by_iterations if is_linear else ()),
+        *((*by_words, *by_iterations) if is_linear else ()),
         click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
     ]
@@ -218,15 +235,19 @@ def train(
     train_file: str,
     output: str,
     dev: str | None,
+    calibrate: bool,
     as_json: bool,
     quiet: bool,
     spec: str = "auto",
     lexicon: tuple[str, ...] = (),
     clusters: tuple[str, ...] = (),
+    dictionary: int | None = None,
     checkpoint: str | None = None,
     **options: Any,
 ) -> None:
     """Read the files, learn, save, and say what was learnt."""
+    if calibrate and dev is None:
+        raise click.UsageError("--calibrate needs --dev, other sentences than those learnt from.")
     reading = Reading.of(options)
     if options.get("labels") is not None:
         options["labels"] = options["labels"].split(",")
@@ -234,6 +255,9 @@ def train(
     resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
     if issubclass(cls, LinearTagger):
         options["features"] = read_features(spec, resources)
+        if dictionary is not None:
+            wanted = [options["constraints"]] if options["constraints"] is not None else []
+            options["constraints"] = [*wanted, models.TagDictionary(dictionary)]
     tagger: Any = cls(**options)
     check_writable(output)
     corpus = reading.read(train_file)
@@ -252,6 +276,8 @@ def train(
             if dev_corpus is not None:
                 tagger.training_["dev"] = tagger.score(dev_corpus)
     tagger.training_ |= reading.describe(corpus)
+    if calibrate:
+        tagger = tagger.calibrate(dev_corpus)
     tagger.save(output)
     interrupted = tagger.training_.get("stopped") == "interrupted"
     # What was guessed comes last, so that a mistake, which ends the command earlier, is one line.
@@ -351,6 +377,7 @@ def summarise(tagger: Any, path: str) -> dict[str, Any]:
             for name in ("sentences", "tokens", "iterations", "best_iteration", "stopped")
         },
         **{name: record.get(name) for name in ("loss", "dev", "seconds")},
+        "temperature": tagger.temperature_,
     }
 
 
@@ -388,6 +415,8 @@ def show_summary(summary: dict[str, Any]) -> str:
         measure = "span F1" if scheme else "accuracy"
         best = summary["best_iteration"]
         rows.append(("dev", f"{measure} {dev:.4f}" + (f" in iteration {best}" if best else "")))
+    if summary["temperature"] != 1:
+        rows.append(("temperature", f"{summary['temperature']:.4g}"))
     size = f"{summary['path']}, {summary['bytes'] / 1e6:,.1f} MB"
     rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", size)]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)

@@ -10,10 +10,11 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows: the first column is text, the others are numbers."""
+    """A header and rows; texts begin, and numbers end, in one line."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    texts: tuple[int, ...] = (0,)  # the columns that are text
 
     def text(self) -> str:
         """Lay the table out in columns, two spaces apart."""
@@ -21,7 +22,7 @@ class Table:
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.header))]
         return "\n".join(
             "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
+                cell.ljust(width) if i in self.texts else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
@@ -31,11 +32,13 @@ class Table:
         """Write the table as HTML."""
         from html import escape
 
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(show(cell))}</td>" for cell in row) + "</tr>"
-            for row in self.rows
-        )
+        def row(cells: Sequence[Cell], tag: str) -> str:
+            kinds = ("" if i in self.texts else ' class="number"' for i in range(len(cells)))
+            pairs = zip(cells, kinds, strict=True)
+            return "".join(f"<{tag}{kind}>{escape(show(cell))}</{tag}>" for cell, kind in pairs)
+
+        head = row(self.header, "th")
+        body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

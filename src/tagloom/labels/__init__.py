@@ -5,7 +5,7 @@
 """
 
 from tagloom.labels.schemes import SCHEMES, Scheme, get_scheme
-from tagloom.labels.spans import Span, convert, from_spans, to_spans
+from tagloom.labels.spans import Span, SpanRules, convert, from_spans, span_rules, to_spans
 from tagloom.labels.validity import (
     Detection,
     LegalMoves,
@@ -23,12 +23,14 @@ __all__ = [
     "Problem",
     "Scheme",
     "Span",
+    "SpanRules",
     "ValidityReport",
     "convert",
     "detect",
     "from_spans",
     "get_scheme",
     "legal_moves",
+    "span_rules",
     "to_spans",
     "validate",
 ]

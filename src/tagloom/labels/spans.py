@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tagloom.errors import SchemeError, ShapeError
 from tagloom.labels.rows import labels_of, place
 from tagloom.labels.schemes import (
@@ -17,6 +19,7 @@ from tagloom.labels.schemes import (
     parse_label,
 )
 from tagloom.labels.validity import Move, detect, find_problems
+from tagloom.trellis.runs import RunRules
 
 
 class Span(NamedTuple):
@@ -79,6 +82,72 @@ def to_spans(labels: Sequence[str], scheme: str | Scheme | None = None) -> list[
     if start is not None and closing[previous]:
         spans.append(Span(previous_type, start, len(row)))
     return spans
+
+
+class SpanRules(NamedTuple):
+    """What a span is, as masks over ``Y`` labels.
+
+    Attributes
+    ----------
+    types : list of str
+    rules : RunRules
+        A span is a run whose kind is the index of its type.
+    """
+
+    types: list[str]
+    rules: RunRules
+
+
+def span_rules(labels: Sequence[str], scheme: str | Scheme | None = None) -> SpanRules:
+    """Tabulate which pairs of labels open a span, go on with one, and end one.
+
+    Whether tokens ``start`` to ``end`` are a span is decided by neighbours alone, in every scheme:
+    the first token opens it after the token before, each other one goes on with it after the one
+    before it, the last may end it, and the token after that does not go on with it.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The label set, ``Y`` labels.
+    scheme : str or Scheme, optional
+        As for :func:`to_spans`: without it, labels are read as conlleval reads them.
+
+    Returns
+    -------
+    SpanRules
+
+    Raises
+    ------
+    SchemeError
+        If a label has no letter, or one that the scheme lacks.
+
+    Examples
+    --------
+    >>> types, rules = span_rules(["O", "B-PER", "I-PER"], "bio")
+    >>> types, rules.continues.astype(int).tolist()
+    (['PER'], [[0, 0, 0], [0, 0, 1], [0, 0, 1]])
+    """
+    table = CONLLEVAL if scheme is None else get_scheme(scheme)
+    types: dict[str, int] = {}
+    letters, kinds = [], []
+    for y, label in enumerate(labels):
+        split = parse_label(label) if scheme is None else table.parse(label)
+        if split is None:
+            raise unreadable(label, f"labels[{y}]", None if scheme is None else table)
+        letter, type = split
+        letters.append(letter)
+        kinds.append(types.setdefault(type, len(types)) if letter else -1)
+    code, kind = np.array(letters, dtype=np.intp), np.array(kinds, dtype=np.int64)  # [Y]
+    same = (kind[:, None] == kind[None, :]).astype(np.intp)  # [Y, Y]
+    action = table.actions[same, code[:, None], code[None, :]]  # [Y, Y]
+    rules = RunRules(
+        kind=kind,
+        first=table.actions[0, 0, code] == OPEN,
+        opens=action == OPEN,
+        continues=action == CONTINUE,
+        closes=(table.closing[code] == 1) & (code > 0),
+    )
+    return SpanRules(list(types), rules)
 
 
 def unreadable(label: str, where: str, scheme: Scheme | None) -> SchemeError:

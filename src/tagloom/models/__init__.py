@@ -1,22 +1,32 @@
 """Taggers: which features, which scores, which objective."""
 
 from tagloom.models.baselines import MostFrequentTag
+from tagloom.models.constraints import Constraints, TagDictionary
 from tagloom.models.crf import CRF
+from tagloom.models.explanations import Decision, Explanation, Reason
 from tagloom.models.hmm import HMM
 from tagloom.models.linear import FeatureWeight
+from tagloom.models.memm import MEMM
 from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
-from tagloom.models.taggers import Labelling, Tagger, load
+from tagloom.models.taggers import Labelling, PredictedSpan, Tagger, load
 from tagloom.models.tokens import TokenClassifier
 
 __all__ = [
     "CRF",
     "HMM",
+    "MEMM",
+    "Constraints",
+    "Decision",
+    "Explanation",
     "FeatureWeight",
     "Labelling",
     "MostFrequentTag",
+    "PredictedSpan",
+    "Reason",
     "StructuredPerceptron",
     "StructuredSVM",
+    "TagDictionary",
     "Tagger",
     "TokenClassifier",
     "load",

@@ -65,9 +65,19 @@ class CRF(LinearTagger):
         unless that makes more than 33 million.
     boundaries : bool
         Whether the first and the last label of a sentence have weights of their own.
-    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"}
+    order : int
+        How many labels before it a label hangs on: n-grams of up to order + 1 labels have weights.
+    states : {"auto", "seen", "all"} or StateSpace
+        Which histories of labels are told apart for an order above 1: those seen in training, all
+        of them, or, with "auto", all if that makes at most 100,000 moves. Or a state space of your
+        own, whose tied weights are learnt.
+    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
         The scheme whose illegal moves are never predicted. "auto" finds it in the training labels,
-        if all of them are legal.
+        if all of them are legal. A `TagDictionary`, a `StateSpace`, or a list of such, is also
+        possible.
+    constrain_training : bool
+        Whether the constraints hold while learning, too: what they forbid then has no part in
+        Z(x), and costs no weight.
     labels : list of str, optional
         The labels in the order wanted; by default those of the data, sorted.
     random_state : int
@@ -82,8 +92,8 @@ class CRF(LinearTagger):
     labels_ : ndarray of str
     scores_ : LinearScores
         The features and their weights.
-    scheme_ : str or None
-        The scheme that constrains predictions.
+    constraints_ : Constraints
+        What constrains predictions; ``scheme_`` is its scheme.
     history_ : list of Record
         One for each iteration.
     training_ : dict
@@ -123,7 +133,10 @@ class CRF(LinearTagger):
         min_weight: float | None = None,
         combinations: str = "auto",
         boundaries: bool = True,
-        constraints: str | None = "auto",
+        order: int = 1,
+        states: Any = "auto",
+        constraints: Any = "auto",
+        constrain_training: bool = False,
         labels: Sequence[str] | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -142,7 +155,10 @@ class CRF(LinearTagger):
         self.min_weight = min_weight
         self.combinations = combinations
         self.boundaries = boundaries
+        self.order = order
+        self.states = states
         self.constraints = constraints
+        self.constrain_training = constrain_training
         self.labels = labels
         self.random_state = random_state
         self.n_threads = n_threads

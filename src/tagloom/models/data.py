@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,25 +44,58 @@ def as_sentences(X: Any) -> Sequence[Any]:
     return sentences
 
 
-def gold_labels(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
+def token_names(sentence: Any) -> list[str]:
+    """Return what to call the tokens of a sentence: the words, or numbers where it has none."""
+    tokens = sentence.tokens if isinstance(sentence, Sentence) else sentence
+    return [str(token) if isinstance(token, str) else str(t) for t, token in enumerate(tokens)]
+
+
+class Gold(NamedTuple):
+    """The labels of T tokens as numbers."""
+
+    names: list[str]  # the Y labels
+    numbers: npt.NDArray[np.int32]  # [T] label, or −1 − k: any label of set k
+    sets: npt.NDArray[np.bool_]  # [n, Y]; set 0 has all labels
+
+    @property
+    def is_open(self) -> npt.NDArray[np.bool_]:
+        """Whether a token has more than one possible label [T]."""
+        return self.numbers < 0
+
+
+def is_open(label: Any) -> bool:
+    """Whether a label is None, unknown, or a set, one of several."""
+    return label is None or isinstance(label, set | frozenset)
+
+
+def gold_labels(
+    sentences: Sequence[Any], X: Any, y: Any, *, may_be_open: bool = False
+) -> list[list[Any]]:
     """Return one list of labels per sentence: those of y, or those that the sentences bring.
+
+    Parameters
+    ----------
+    sentences, X, y
+        The sentences, and what the user passed.
+    may_be_open : bool
+        Whether a label may be None, unknown, or a set, one of several.
 
     Raises
     ------
     LabelError
-        If there are none, their number is wrong, or one is unknown or one of several.
+        If there are none, their number is wrong, or one is no label.
     """
     rows = _rows(sentences, X, y)
     path = getattr(X, "path", None)
     for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
         if len(row) != len(sentence):
             raise LabelError(
-                f"{_place(path, i)} has {len(sentence)} tokens but {len(row)} labels; they must "
+                f"{place_of(path, i)} has {len(sentence)} tokens but {len(row)} labels; they must "
                 "agree."
             )
         for t, label in enumerate(row):
             if type(label) is not str:
-                _refuse(label, f"{_place(path, i)}, token {t}")
+                _check_open(label, f"{place_of(path, i)}, token {t}", may_be_open)
     return rows
 
 
@@ -96,23 +129,27 @@ def _row(i: int, row: Any) -> list[Any]:
     return row if type(row) is list else [y.item() if isinstance(y, np.str_) else y for y in row]
 
 
-def _refuse(label: Any, where: str) -> None:
-    if label is None or isinstance(label, set | frozenset):
-        what = "unknown (None)" if label is None else "one of several"
-        raise LabelError(f"{where}: the label is {what}; this learner needs every label.")
+def _check_open(label: Any, where: str, may_be_open: bool) -> None:
+    if is_open(label):
+        if not may_be_open:
+            what = "unknown (None)" if label is None else "one of several"
+            raise LabelError(f"{where}: the label is {what}; here every label must be known.")
+        if label is None or (label and all(type(y) is str for y in label)):
+            return
+        raise LabelError(f"{where}: found {set(label)!r}; a set of labels has str in it, not none.")
     raise LabelError(f"{where}: the label is {label!r}, a {type(label).__name__}; labels are str.")
 
 
 def number_labels(
     rows: list[list[str]], labels: Sequence[str] | None
 ) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Number the labels of all tokens: sorted by code point, or in the order given.
+    """Number labels that are all known; see `number_open_labels`."""
+    gold = number_open_labels(rows, labels)
+    return gold.names, gold.numbers
 
-    Returns
-    -------
-    labels : list of str
-        The Y labels.
-    gold : ndarray of int32, shape (T,)
+
+def number_open_labels(rows: list[list[Any]], labels: Sequence[str] | None) -> Gold:
+    """Number the labels of all tokens: sorted by code point, or in the order given.
 
     Raises
     ------
@@ -121,7 +158,8 @@ def number_labels(
     """
     table: dict[str, int] = {}
     numbered = _native.intern(rows, table)
-    assert numbered is not None  # gold_labels has seen to it
+    if numbered is None:  # some are open
+        table = dict.fromkeys((y for row in rows for label in row for y in _members(label)), 0)
     found = list(table)
     order = sorted(found) if labels is None else list(labels)
     if len(set(order)) != len(order) or not all(isinstance(label, str) for label in order):
@@ -129,18 +167,51 @@ def number_labels(
     place = {label: i for i, label in enumerate(order)}
     for label in found:
         if label not in place:
-            i = next(i for i, row in enumerate(rows) if label in row)
+            i = next(i for i, row in enumerate(rows) if any(label in _members(y) for y in row))
             raise LabelError(
                 f"sentence {i}: the label {label!r} is not among labels={order!r}. Add it, or "
                 "leave labels out to take those of the data."
             )
+    if not order:
+        raise LabelError(
+            f"no token of all {len(rows)} sentences has a label: all are unknown (None). Is it the "
+            "right column? tagloom.read(path, label=...) chooses it."
+        )
     if len(order) < 2:
         raise LabelError(
             f"every token of all {len(rows)} sentences has the label {order[0]!r}: there is "
             "nothing to learn. Is it the right column? tagloom.read(path, label=...) chooses it."
         )
+    everything = np.ones((1, len(order)), dtype=np.bool_)
+    if numbered is None:
+        return _number_sets(rows, order, place)
     renumber = np.array([place[label] for label in found], dtype=np.int32)
-    return order, renumber[numbered[0]]
+    return Gold(order, renumber[numbered[0]], everything)
+
+
+def _members(label: Any) -> Iterable[str]:
+    return (label,) if type(label) is str else label or ()
+
+
+def _number_sets(rows: list[list[Any]], order: list[str], place: dict[str, int]) -> Gold:
+    sets: dict[frozenset[int], int] = {frozenset(range(len(order))): 0}
+    numbers: list[int] = []
+    for row in rows:
+        for label in row:
+            if type(label) is str:
+                numbers.append(place[label])
+            elif label is None:
+                numbers.append(-1)
+            else:
+                members = frozenset(place[y] for y in label)
+                one = next(iter(members))
+                numbers.append(
+                    one if len(members) == 1 else -1 - sets.setdefault(members, len(sets))
+                )
+    table = np.zeros((len(sets), len(order)), dtype=np.bool_)
+    for members, k in sets.items():
+        table[k, list(members)] = True
+    return Gold(order, np.array(numbers, dtype=np.int32), table)
 
 
 def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
@@ -157,11 +228,13 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
     for i, sentence in enumerate(sentences):
         if len(sentence) == 0:
             raise SentenceError(
-                f"{_place(path, i)} has no tokens. Leave empty sentences out of the training data."
+                f"{place_of(path, i)} has no tokens. Leave empty sentences out of the training "
+                "data."
             )
 
 
-def _place(path: str | None, i: int) -> str:
+def place_of(path: str | None, i: int) -> str:
+    """Say which sentence, and of which file."""
     return f"{path}: sentence {i}" if path else f"sentence {i}"
 
 

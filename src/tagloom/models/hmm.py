@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import LabelError, ModelFileError, ParameterError, ShapeError
+from tagloom.models.constraints import Constraints
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
+from tagloom.models.data import as_sentences
 from tagloom.models.linear import LinearTagger, check_at_least, check_choice
 from tagloom.models.tables import TableTagger
 from tagloom.scores import LinearScores, Names, Rows
@@ -463,7 +465,8 @@ class HMM(TableTagger):
         >>> round(math.exp(hmm.log_joint(["can", "fish"], ["V", "N"])), 9)  # 0.5 · 0.7 · 0.6 · 0.9
         0.189
         """
-        trellis = self.trellis([x])
+        self._check_fitted("log_joint")
+        trellis = self._trellis(as_sentences([x]), None)
         if len(y) != trellis.offsets[-1]:
             raise LabelError(f"x has {trellis.offsets[-1]} tokens but y {len(y)} labels.")
         return float(trellis[0].path_score(list(y)))
@@ -658,7 +661,7 @@ class HMM(TableTagger):
             stop=np.zeros(Y) if self.log_stop_ is None else self.log_stop_.copy(),
         )
         linear.labels_ = self.labels_.copy()
-        linear.scheme_ = None
+        linear.constraints_ = Constraints(table.labels)
         linear.history_ = []
         linear.training_ = {**self.training_, "words": len(table.words)}
         return linear

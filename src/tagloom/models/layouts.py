@@ -1,6 +1,6 @@
 """Where each weight stands in the vector θ of a problem, and how to carry θ to another problem.
 
-θ = [node rows W][edge rows][trans Y·Y, from → to][start Y][stop Y]
+θ = [node rows W][edge rows][trans Y·Y, from → to][start Y][stop Y][tied K]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.scores import LinearScores, Rows
+from tagloom.trellis import StateSpace
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -29,7 +30,9 @@ class Layout:
         The rows of node attributes, see `Rows`.
     edge_ptr, edge_cols : ndarray
     boundaries : bool
-        Whether θ ends with start and stop weights.
+        Whether θ has start and stop weights.
+    ties : tuple
+        What each weight that the state space ties to its moves stands for.
     """
 
     labels: tuple[str, ...]
@@ -38,23 +41,35 @@ class Layout:
     edge_ptr: Int64
     edge_cols: npt.NDArray[Any]
     boundaries: bool
+    ties: tuple[Any, ...] = ()
 
     @classmethod
-    def of_problem(cls, labels: tuple[str, ...], problem: _native.Problem) -> Layout:
+    def of_problem(
+        cls, labels: tuple[str, ...], problem: _native.Problem, states: StateSpace | None = None
+    ) -> Layout:
         """Take the order that a problem chose."""
-        return cls(labels, *problem.rows()[:2], *problem.edge_rows()[:2], problem.boundaries)
+        rows, edges = problem.rows()[:2], problem.edge_rows()[:2]
+        return cls(labels, *rows, *edges, problem.boundaries, _ties(labels, states))
 
     @classmethod
     def of_scores(cls, scores: LinearScores) -> Layout:
         """Take the order in which scores keep their weights."""
         edges = scores.edge_rows or Rows(np.zeros(1, np.int64), np.empty(0, np.uint16), _NOTHING)
-        return cls(scores.labels, scores.rows.ptr, scores.rows.cols, edges.ptr, edges.cols, True)
+        return cls(
+            scores.labels,
+            scores.rows.ptr,
+            scores.rows.cols,
+            edges.ptr,
+            edges.cols,
+            True,
+            _ties(scores.labels, scores.states),
+        )
 
     @property
     def n_weights(self) -> int:
         """The length of θ."""
         Y = len(self.labels)
-        return len(self.cols) + len(self.edge_cols) + Y * Y + 2 * Y * self.boundaries
+        return self.moves_at + Y * Y + 2 * Y * self.boundaries + len(self.ties)
 
     @property
     def moves_at(self) -> int:
@@ -71,9 +86,10 @@ class Layout:
         return node, (edge, pairs[self.edge_cols].astype(np.uint16))
 
     def positions(self, new: Layout) -> Int64:
-        """Find where each weight of this layout stands in a new one that has them all.
+        """Find where each weight of this layout stands in a new one, or −1 if it does not.
 
-        Attributes must have the same numbers in both; labels may be in another order.
+        Attributes and labels must all be there, attributes with the same numbers; labels may be in
+        another order.
         """
         Y = len(new.labels)
         place, pairs = self._places(list(new.labels))
@@ -83,8 +99,12 @@ class Layout:
             + _find(self.edge_ptr, pairs[self.edge_cols], new.edge_ptr, new.edge_cols, Y * Y),
             new.moves_at + pairs,
         ]
-        if self.boundaries and new.boundaries:
-            parts += [new.moves_at + Y * Y + place, new.moves_at + Y * Y + Y + place]
+        if self.boundaries:
+            first = new.moves_at + Y * Y
+            bounds = np.concatenate([first + place, first + Y + place])
+            parts.append(bounds if new.boundaries else np.full_like(bounds, -1))
+        numbers = {tie: k for k, tie in enumerate(new.ties, new.n_weights - len(new.ties))}
+        parts.append(np.array([numbers.get(tie, -1) for tie in self.ties], dtype=np.int64))
         return np.concatenate(parts)
 
     def carry(
@@ -96,7 +116,8 @@ class Layout:
         """
         found = np.zeros(new.n_weights, values.dtype) if others is None else others.copy()
         positions = self.positions(new)
-        found[positions] = values[: len(positions)]
+        kept = positions >= 0
+        found[positions[kept]] = values[: len(kept)][kept]
         return found
 
     def _places(self, labels: list[str]) -> tuple[Int64, Int64]:
@@ -106,6 +127,22 @@ class Layout:
 
 
 _NOTHING = np.empty(0, dtype=np.float32)
+
+
+def _ties(labels: tuple[str, ...], states: StateSpace | None) -> tuple[Any, ...]:
+    """Say what each tied weight stands for: an n-gram of labels, or a place in its group."""
+    if states is None:
+        return ()
+    found: list[Any] = []
+    for group, shape in states.weight_groups.items():
+        grams = states.ngrams.get(group)
+        if grams is None and states.kind == "order":  # all of them
+            grams = tuple(np.ndindex(shape))
+        if grams is None:
+            found += [(group, place) for place in np.ndindex(shape)]
+        else:
+            found += [(group, *(labels[y] for y in gram)) for gram in grams]
+    return tuple(found)
 
 
 def _attributes(ptr: Int64) -> Int64:
@@ -124,4 +161,5 @@ def join(scores: LinearScores) -> Float64:
     edges = _NOTHING if scores.edge_rows is None else scores.edge_rows.weights
     parts: list[npt.NDArray[Any]]
     parts = [scores.rows.weights, edges, scores.trans.ravel(), scores.start, scores.stop]
+    parts.append(scores.tied)
     return np.concatenate(parts).astype(np.float64)

@@ -25,14 +25,23 @@ from tagloom import _native, features, labels
 from tagloom.errors import LabelError, ParameterError
 from tagloom.evaluation import evaluate
 from tagloom.features import Encoded, FeatureExtractor, Templates
-from tagloom.models import compaction
-from tagloom.models.data import as_sentences, check_not_empty, gold_labels, number_labels
+from tagloom.models import compaction, constraints
+from tagloom.models.constraints import Constraints
+from tagloom.models.data import (
+    Gold,
+    as_sentences,
+    check_not_empty,
+    gold_labels,
+    number_open_labels,
+    place_of,
+)
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
-from tagloom.scores import LinearScores, Names, Rows
+from tagloom.scores import LinearScores, Names, Rows, Scored
+from tagloom.scores.parts import Parts
 from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
-from tagloom.trellis import Trellis
+from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
@@ -43,8 +52,8 @@ Run: TypeAlias = Callable[[Optimiser, str, str], Outcome]
 # With all combinations of attributes and labels beyond this many, learning takes gigabytes.
 _MANY_WEIGHTS = 1 << 25
 
-# Tried in this order where labels fit several schemes; see labels.schemes.
-_SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
+# A space of order k with more moves than this is pruned to what was seen unless asked otherwise.
+_MANY_MOVES = 100_000
 
 
 @dataclass
@@ -59,10 +68,16 @@ class TrainingData:
     index, edge_index : Index
         The number of each attribute.
     encoded : Encoded
-    gold : ndarray of int32, shape (T,)
+    gold : Gold
     weight : ndarray of float64, shape (N,), or None
-    scheme : str or None
-        The scheme whose illegal moves are forbidden when decoding.
+    states : StateSpace or None
+        The states that have weights; None: the labels.
+    constraints : Constraints
+        What is forbidden when decoding.
+    allowed : ndarray of int32, shape (T,), or None
+        For learning under constraints, the set of ``sets`` whose labels each token may have.
+    sets : ndarray of bool, shape (n, Y)
+        Those of ``gold``, then those of ``allowed``.
     """
 
     names: list[str]
@@ -70,9 +85,12 @@ class TrainingData:
     index: _native.Index
     edge_index: _native.Index
     encoded: Encoded
-    gold: npt.NDArray[np.int32]
+    gold: Gold
     weight: Float64 | None
-    scheme: str | None
+    states: StateSpace | None
+    constraints: Constraints
+    allowed: npt.NDArray[np.int32] | None
+    sets: npt.NDArray[np.bool_]
 
     @cached_property
     def attributes(self) -> Names:
@@ -88,7 +106,8 @@ class TrainingData:
     def digest(self) -> str:
         """Fingerprint of everything that the learnt weights depend on."""
         hash = hashlib.blake2b("\0".join(self.names).encode(), digest_size=16)
-        for array in (*self.encoded, self.gold, self.weight, self.index.keys()):
+        numbers = (self.gold.numbers, self.sets, self.allowed)
+        for array in (*self.encoded, *numbers, self.weight, self.index.keys()):
             if array is not None:
                 hash.update(np.ascontiguousarray(array).view(np.uint8).data)
         return hash.hexdigest()
@@ -125,7 +144,10 @@ class LinearTagger(Tagger):
 
     features: Any
     labels: Sequence[str] | None
-    constraints: str | None
+    constraints: Any
+    constrain_training: bool = False
+    order: int = 1
+    states: Any = "auto"
     min_count: int
     min_weight: float | None
     combinations: str
@@ -136,7 +158,7 @@ class LinearTagger(Tagger):
     warm_start: bool
 
     scores_: LinearScores
-    scheme_: str | None
+    constraints_: Constraints
     history_: list[Record]
     training_: dict[str, Any]
     compaction_: compaction.Compaction
@@ -160,6 +182,11 @@ class LinearTagger(Tagger):
         """Return the default of min_weight."""
         return 0.0
 
+    @property
+    def takes_open_labels(self) -> bool:
+        """Whether training labels may be None, unknown, or sets, one of several."""
+        return True
+
     # ---- learning --------------------------------------------------------------------------
 
     def fit(
@@ -181,8 +208,9 @@ class LinearTagger(Tagger):
         Parameters
         ----------
         X : Corpus, or sequence of sentences
-        y : sequence of list of str, optional
-            The labels; a `Corpus` brings its own.
+        y : sequence of list of str, None or set, optional
+            The labels; a `Corpus` brings its own. None is an unknown label, a set one of several:
+            what is learnt then is that one of the labellings they leave is right.
         dev : Corpus, or (X, y), optional
             Development data: scored after each iteration (span F1 if the labels are spans, token
             accuracy otherwise); the best weights are kept, and training stops when the score has
@@ -211,7 +239,7 @@ class LinearTagger(Tagger):
         known = self._known() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
         problem = self._problem(data, known)
-        layout = Layout.of_problem(tuple(data.names), problem)
+        layout = self._layout(data, problem)
         start = None if known is None else known.layout.carry(known.theta, layout)
         score = None if dev is None else self._dev_score(dev, data, problem)
 
@@ -257,7 +285,7 @@ class LinearTagger(Tagger):
         known = self._known() if self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
         problem = self._problem(data, known)
-        layout = Layout.of_problem(tuple(data.names), problem)
+        layout = self._layout(data, problem)
         optimiser = self._optimiser(problem, None)
         if known is not None:
             optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
@@ -320,6 +348,7 @@ class LinearTagger(Tagger):
         """What a checkpoint must agree with to be resumed: not how long or how wide it runs."""
         free = {"max_iterations", "patience", "n_threads", "features", "labels", "warm_start"}
         params = {k: v for k, v in self.get_params().items() if k not in free}
+        params |= {k: repr(params[k]) for k in ("constraints", "states") if k in params}
         return {"model": type(self).__name__, "data": data.digest, **params}
 
     def _check_parameters(self) -> None:
@@ -330,16 +359,27 @@ class LinearTagger(Tagger):
         for name in ("max_iterations", "patience", "n_threads"):
             if getattr(self, name) is not None:
                 check_at_least(name, getattr(self, name), 1, whole=True)
-        if self.constraints is not None:
-            check_choice("constraints", self.constraints, ("auto", *_SCHEMES))
+        constraints.check(self.constraints)
+        check_at_least("order", self.order, 1, whole=True)
+        if not isinstance(self.states, StateSpace):
+            if not isinstance(self.states, str) or self.states not in ("auto", "seen", "all"):
+                raise ParameterError(
+                    f"states must be 'auto', 'seen', 'all' or a StateSpace; got {self.states!r}."
+                )
+        elif self.order != 1:
+            raise ParameterError(
+                f"order={self.order} and a state space say the same thing twice; leave order out, "
+                "or combine them: StateSpace.order(labels, k) & space."
+            )
 
     def _read(self, X: Any, y: Any, sample_weight: Any, known: Known | None) -> TrainingData:
         """Turn labelled sentences into arrays."""
         sentences = as_sentences(X)
         path = getattr(X, "path", None)
         check_not_empty(sentences, path)
-        rows = gold_labels(sentences, X, y)
-        names, gold = number_labels(rows, self._label_names(rows, known))
+        rows = gold_labels(sentences, X, y, may_be_open=self.takes_open_labels)
+        gold = number_open_labels(rows, self._label_names(rows, known))
+        names = gold.names
         spec = _default_features(self.features, sentences, names)
         extractor = self.scores_.extractor if known is not None else features.make(spec)
         index = _native.Index() if known is None else known.index
@@ -359,26 +399,62 @@ class LinearTagger(Tagger):
                     f"sample_weight must be {len(sentences)} numbers, one per sentence, none below "
                     f"0; got shape {weight.shape}."
                 )
-        scheme = self._find_scheme(names, rows)
-        return TrainingData(names, extractor, index, edge_index, encoded, gold, weight, scheme)
+        scheme = self._find_scheme(gold, rows, encoded.offsets)
+        found = constraints.resolve(self.constraints, scheme, gold, sentences, rows)
+        states = self._find_states(gold, encoded.offsets)
+        sets, allowed = gold.sets, None
+        if self.constrain_training:
+            sets, allowed = _training_sets(found, gold, sentences)
+            forbidden = found.everything
+            if forbidden is not None:
+                states = forbidden if states is None else states & forbidden
+            _check_paths(gold, sets, allowed, states, encoded.offsets, path)
+        return TrainingData(
+            names,
+            extractor,
+            index,
+            edge_index,
+            encoded,
+            gold,
+            weight,
+            states,
+            found,
+            allowed,
+            sets,
+        )
 
-    def _label_names(self, rows: list[list[str]], known: Known | None) -> Sequence[str] | None:
+    def _label_names(self, rows: list[list[Any]], known: Known | None) -> Sequence[str] | None:
         """Which labels there are: those asked for, or those known together with those seen."""
         if self.labels is not None or known is None:
             return self.labels
-        return sorted({*known.layout.labels, *(label for row in rows for label in row)})
+        return sorted({*known.layout.labels, *number_open_labels(rows, None).names})
 
-    def _find_scheme(self, names: list[str], rows: list[list[str]]) -> str | None:
-        """Choose the scheme whose illegal moves are forbidden when decoding."""
-        if self.constraints is None:
+    def _find_states(self, gold: Gold, offsets: npt.NDArray[np.int64]) -> StateSpace | None:
+        """Choose the states whose moves have weights; None: the labels themselves."""
+        names = tuple(gold.names)
+        if isinstance(self.states, StateSpace):
+            return constraints.over(self.states, names, "states")
+        if self.order == 1:
             return None
-        if self.constraints != "auto":
-            labels.legal_moves(
-                names, self.constraints
-            )  # raises if the labels are not of the scheme
-            return self.constraints
-        if not _look_like_spans(names):
+        which = self.states
+        if which == "auto":
+            which = "all" if len(names) ** (self.order + 1) <= _MANY_MOVES else "seen"
+        seen = _known_runs(gold, offsets) if which == "seen" else None
+        return StateSpace.order(names, self.order, seen)
+
+    def _find_scheme(
+        self, gold: Gold, rows: list[list[Any]], offsets: npt.NDArray[np.int64]
+    ) -> str | None:
+        """Find the scheme whose illegal moves "auto" forbids when decoding."""
+        wanted = (
+            self.constraints if isinstance(self.constraints, list | tuple) else [self.constraints]
+        )
+        if "auto" not in [part for part in wanted if isinstance(part, str)]:
+            return None
+        if not _look_like_spans(gold.names):
             return None  # parts of speech, say
+        if gold.is_open.any():
+            return constraints.find_scheme(gold, offsets)
         found = labels.detect(rows)
         if not found.fits:
             warnings.warn(
@@ -387,7 +463,7 @@ class LinearTagger(Tagger):
                 stacklevel=4,
             )
             return None
-        return next(scheme for scheme in _SCHEMES if scheme in found.fits)
+        return next(scheme for scheme in constraints.SCHEMES if scheme in found.fits)
 
     def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
         encoded = data.encoded
@@ -402,7 +478,7 @@ class LinearTagger(Tagger):
             encoded.edge_ids,
             encoded.edge_values,
             0 if encoded.edge_indptr is None else data.edge_index.size,
-            data.gold,
+            data.gold.numbers,
             len(data.names),
             self._takes_all(data.index.size * len(data.names)),
             self.boundaries,
@@ -410,8 +486,11 @@ class LinearTagger(Tagger):
             True,
             nodes,
             edges,
+            None if data.states is None else data.states.native,
+            data.sets.view(np.uint8),
+            data.allowed,
         )
-        layout = Layout.of_problem(tuple(data.names), problem)
+        layout = self._layout(data, problem)
         free = problem.mask()
         if known is not None:  # moves that were seen before may not occur now
             free |= known.layout.carry(known.theta != 0, layout)
@@ -419,6 +498,10 @@ class LinearTagger(Tagger):
             free[layout.moves_at :] = False
         problem.set_mask(free)
         return problem
+
+    def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
+        """Say where each weight stands in the vector that the optimiser moves."""
+        return Layout.of_problem(tuple(data.names), problem, data.states)
 
     def _takes_all(self, n_weights: int) -> bool:
         """Whether attributes get weights for all labels, which would make so many."""
@@ -439,30 +522,30 @@ class LinearTagger(Tagger):
         place = {label: i for i, label in enumerate(data.names)}
         gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
         threads = self.n_threads or ALL_THREADS
+        layout = self._layout(data, problem)
 
         def score(theta: Float64) -> float:
-            scores = _scores(theta, data, problem, compact=False)
-            scored = scores.score_encoded(encoded, threads)
-            moves = _moves(scores, data.scheme)
-            path = (
-                moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
-                .viterbi()
-                .path
+            scores = _scores(theta, data, layout, compact=False)
+            scored = self._normalised(scores, scores.score_encoded(encoded, threads))
+            trellis = _moves(scores, data.constraints).with_scores(
+                scored.emit, edge=scored.edge, offsets=scored.offsets
             )
-            if data.scheme is None:
+            path = data.constraints.restrict(trellis, sentences).viterbi().path
+            scheme = data.constraints.scheme
+            if scheme is None:
                 return float(np.mean(path == gold))
             predicted = _native.label_lists(path, encoded.offsets, data.names)
-            return evaluate(rows, predicted, scheme=data.scheme, spans=True, n_bootstrap=0).f1
+            return evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
 
         return score
 
     def _finish(self, data: TrainingData, problem: _native.Problem, outcome: Outcome) -> None:
         self.__dict__.pop("_online", None)
-        scores = _scores(outcome.theta, data, problem, compact=True)
+        scores = _scores(outcome.theta, data, self._layout(data, problem), compact=True)
         least = self._least_weight() if self.min_weight is None else self.min_weight
         self.scores_ = scores.keep(np.abs(scores.rows.weights) >= least) if least else scores
         self.labels_ = np.array(data.names, dtype=object)
-        self.scheme_ = data.scheme
+        self.constraints_ = data.constraints
         self.history_ = outcome.records
 
     def _record(self, data: TrainingData, outcome: Outcome, seconds: float) -> dict[str, Any]:
@@ -470,7 +553,7 @@ class LinearTagger(Tagger):
         best = outcome.records[outcome.best - 1] if outcome.best else None
         return {
             "sentences": len(data.encoded.offsets) - 1,
-            "tokens": len(data.gold),
+            "tokens": len(data.gold.numbers),
             "digest": data.digest,
             "iterations": len(outcome.records),
             "best_iteration": outcome.best,
@@ -485,14 +568,27 @@ class LinearTagger(Tagger):
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         threads = n_threads or self.n_threads
         scored = self.scores_.score(sentences, threads or ALL_THREADS)
+        scored = self._normalised(self.scores_, scored)
         batch = self._moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
         batch.n_threads = threads
-        return batch
+        return self.constraints_.restrict(batch, sentences)
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
+        moves = self._moves
+        if self.constraints_.dictionary or moves.states.kind != "labels":
+            return super()._decode(sentences, n_threads)
         threads = n_threads or self.n_threads or ALL_THREADS
-        found = self.scores_.tag(sentences, self._moves.moves, threads)
+        found = self.scores_.tag(sentences, moves.moves, threads)
         return super()._decode(sentences, n_threads) if found is None else found
+
+    def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
+        """Change the scores of a batch before they go into a trellis; here they stay."""
+        return scored
+
+    @property
+    def scheme_(self) -> str | None:
+        """The scheme that constrains predictions."""
+        return self.constraints_.scheme
 
     @property
     def reads_only_tokens(self) -> bool:
@@ -503,15 +599,20 @@ class LinearTagger(Tagger):
     @property
     def _moves(self) -> Trellis:
         """The moves of this tagger; made again when the scores change."""
-        made: tuple[LinearScores, str | None, Trellis] | None = self.__dict__.get("_made_moves")
-        if made is None or made[0] is not self.scores_ or made[1] != self.scheme_:
-            made = (self.scores_, self.scheme_, _moves(self.scores_, self.scheme_))
+        made: tuple[LinearScores, Constraints, Trellis] | None = self.__dict__.get("_made_moves")
+        if made is None or made[0] is not self.scores_ or made[1] is not self.constraints_:
+            made = (self.scores_, self.constraints_, _moves(self.scores_, self.constraints_))
             self._made_moves = made
         return made[2]
 
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        return self.scores_.parts(sentence)
+
     def _scores_per_token(self) -> int:
-        Y = len(self.labels_)
-        return Y if self.scores_.edge_rows is None else Y * Y
+        Y, states = len(self.labels_), self._moves.states
+        if states.kind == "labels":
+            return Y if self.scores_.edge_rows is None else Y * Y
+        return max(states.n_states, 1)
 
     # ---- looking inside --------------------------------------------------------------------
 
@@ -637,12 +738,14 @@ class LinearTagger(Tagger):
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         params = self.get_params()
-        if not _is_plain(params["features"]):
-            params.pop("features")  # the templates themselves are stored below
+        # The templates, constraints and states themselves are stored below.
+        for name in ("features", "constraints", "states"):
+            if name in params and not _is_plain(params[name]):
+                params.pop(name)
         header, arrays = self.scores_.to_file()
         header |= {
             "params": params,
-            "scheme": self.scheme_,
+            "constraints": self.constraints_.to_dict(),
             "training": self.training_,
             "history": [list(record) for record in self.history_],
         }
@@ -654,13 +757,15 @@ class LinearTagger(Tagger):
     ) -> LinearTagger:
         scores = LinearScores.from_file(header, arrays, features_)
         params = dict(header["params"])
+        found = Constraints.from_dict(scores.labels, header["constraints"])
         params.setdefault("features", scores.extractor)
+        params.setdefault("constraints", found.spec)
+        if "states" in cls._parameters():
+            params.setdefault("states", scores.states)
         tagger = cls(**params)
         tagger.scores_ = scores
         tagger.labels_ = np.array(scores.labels, dtype=object)
-        tagger.scheme_ = header["scheme"]
-        if tagger.scheme_ is not None:
-            labels.legal_moves(scores.labels, tagger.scheme_)  # raises if they do not fit
+        tagger.constraints_ = found
         tagger.training_ = dict(header["training"])
         tagger.history_ = [Record(*row) for row in header["history"]]
         return tagger
@@ -674,16 +779,71 @@ class FeatureWeight(NamedTuple):
     weight: float
 
 
-def _moves(scores: LinearScores, scheme: str | None) -> Trellis:
-    """Make a trellis of no tokens, whose moves all batches share; illegal ones get −inf."""
-    trans, start, stop = scores.trans, scores.start, scores.stop
-    if scheme is not None:
-        legal = labels.legal_moves(scores.labels, scheme)
-        trans = np.where(legal.moves, trans, -np.inf)
-        start = np.where(legal.start, start, -np.inf)
-        stop = np.where(legal.stop, stop, -np.inf)
+def _moves(scores: LinearScores, found: Constraints) -> Trellis:
+    """Make a trellis of no tokens, whose moves all batches share; forbidden ones get −inf."""
+    trans, start, stop, states = scores.trans, scores.start, scores.stop, scores.states
+    if found.moves is not None:
+        trans = np.where(found.moves.moves_allowed, trans, -np.inf)
+        start = np.where(found.moves.initial, start, -np.inf)
+        stop = np.where(found.moves.final, stop, -np.inf)
+    tied: Float64 | None = scores.tied
+    if found.space is not None:  # it has no weights
+        states = found.space if states is None else states & found.space
+    if states is None or not states.n_weights:
+        tied = None
     none = np.empty((0, len(scores.labels)), dtype=np.float32)
-    return Trellis(none, trans, start, stop, labels=scores.labels)
+    return Trellis(none, trans, start, stop, states=states, weights=tied, labels=scores.labels)
+
+
+def _known_runs(gold: Gold, offsets: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int32]]:
+    """Cut the labels of sentences where they are open."""
+    cuts = np.unique(np.concatenate([offsets, np.flatnonzero(gold.is_open)]))
+    runs = np.split(gold.numbers, cuts)
+    return [run[run >= 0] for run in runs if (run >= 0).any()]
+
+
+def _training_sets(
+    found: Constraints, gold: Gold, sentences: Sequence[Any]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32] | None]:
+    """The sets of labels that learning needs; for each token the one whose labels it may have.
+
+    What a token's own label leaves is always allowed.
+    """
+    words = found.word_sets(sentences)
+    if words is None:
+        return gold.sets, None
+    numbers, sets = words
+    Y, T = len(gold.names), len(numbers)
+    own = np.concatenate([np.eye(Y, dtype=np.bool_), gold.sets[::-1]])  # −1 − k is set k
+    pairs, which = np.unique(
+        np.stack([numbers, gold.numbers]), axis=1, return_inverse=True
+    )  # [2, n], [T]
+    allowed = sets[pairs[0]] | own[pairs[1]]
+    found_sets = np.concatenate([gold.sets, allowed])
+    return found_sets, (-1 - len(gold.sets) - which.reshape(T)).astype(np.int32)
+
+
+def _check_paths(
+    gold: Gold,
+    sets: npt.NDArray[np.bool_],
+    allowed: npt.NDArray[np.int32] | None,
+    states: StateSpace | None,
+    offsets: npt.NDArray[np.int64],
+    path: str | None,
+) -> None:
+    """Raise LabelError for a sentence whose own labels the constraints forbid."""
+    if states is None:
+        return
+    Y = len(gold.names)
+    own = np.concatenate([np.eye(Y, dtype=np.bool_), gold.sets[::-1]])
+    emit = np.where(own[gold.numbers], 0.0, -np.inf)  # [T, Y]
+    dead = ~Trellis(emit, states=states, offsets=offsets).is_feasible()
+    if dead.any():
+        i = int(np.flatnonzero(dead)[0])
+        raise LabelError(
+            f"{place_of(path, i)}: the constraints forbid its own labels. Correct them, or leave "
+            "constrain_training out: constraints then hold for predictions only."
+        )
 
 
 def _carry_state(
@@ -712,32 +872,32 @@ def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native
     return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_known))
 
 
-def _scores(
-    theta: Float64, data: TrainingData, problem: _native.Problem, *, compact: bool
-) -> LinearScores:
+def _scores(theta: Float64, data: TrainingData, layout: Layout, *, compact: bool) -> LinearScores:
     """Cut the weight vector into its parts; compact: without weights and attributes that are idle.
 
-    theta = [node rows W][edge rows][trans Y·Y][start Y][stop Y]
+    theta = [node rows W][edge rows][trans Y·Y][start Y][stop Y][tied K]
     """
     Y = len(data.names)
-    ptr, cols, _ = problem.rows()
-    edge_ptr, edge_cols, _ = problem.edge_rows()
-    W, E = len(cols), len(cols) + len(edge_cols)
+    edge_cols = layout.edge_cols
+    W, E = len(layout.cols), layout.moves_at
+    K = 0 if data.states is None else data.states.n_weights
     weights = theta.astype(np.float32)
     moves = theta[E : E + Y * Y].reshape(Y, Y).copy()
-    edges_of_sentence = theta[E + Y * Y :] if problem.boundaries else np.zeros(2 * Y)
+    ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)
     scores = LinearScores(
         labels=tuple(data.names),
         extractor=data.extractor,
         index=data.index,
-        rows=Rows(ptr, cols, weights[:W]),
+        rows=Rows(layout.ptr, layout.cols, weights[:W]),
         trans=moves,
-        start=edges_of_sentence[:Y].copy(),
-        stop=edges_of_sentence[Y:].copy(),
+        start=ends[:Y].copy(),
+        stop=ends[Y : 2 * Y].copy(),
         names=data.attributes,
         edge_index=data.edge_index if len(edge_cols) else None,
-        edge_rows=Rows(edge_ptr, edge_cols, weights[W:E]) if len(edge_cols) else None,
+        edge_rows=Rows(layout.edge_ptr, edge_cols, weights[W:E]) if len(edge_cols) else None,
         edge_names=data.edge_attributes if len(edge_cols) else None,
+        states=data.states,
+        tied=theta[len(theta) - K :].copy(),
     )
     return scores.without_zeros() if compact else scores
 

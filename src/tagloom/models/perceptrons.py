@@ -40,7 +40,9 @@ class StructuredPerceptron(LinearTagger):
         With development data: stop after so many epochs (5) without a better score.
     min_weight : float, optional
         Forget weights of features that are smaller in absolute value: 0.
-    min_count, combinations, boundaries, constraints, labels, random_state, n_threads, warm_start
+    min_count, combinations, boundaries, order, states, constraints, constrain_training
+        As for `CRF`.
+    labels, random_state, n_threads, warm_start
         As for `CRF`.
 
     Examples
@@ -68,7 +70,10 @@ class StructuredPerceptron(LinearTagger):
         min_weight: float | None = None,
         combinations: str = "auto",
         boundaries: bool = True,
-        constraints: str | None = "auto",
+        order: int = 1,
+        states: Any = "auto",
+        constraints: Any = "auto",
+        constrain_training: bool = False,
         labels: Sequence[str] | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -83,7 +88,10 @@ class StructuredPerceptron(LinearTagger):
         self.min_weight = min_weight
         self.combinations = combinations
         self.boundaries = boundaries
+        self.order = order
+        self.states = states
         self.constraints = constraints
+        self.constrain_training = constrain_training
         self.labels = labels
         self.random_state = random_state
         self.n_threads = n_threads

@@ -60,7 +60,9 @@ class StructuredSVM(LinearTagger):
         With development data: stop after so many epochs (3) without a better score.
     min_weight : float, optional
         Forget weights of features that are smaller in absolute value: 0.
-    min_count, combinations, boundaries, constraints, labels, random_state, n_threads
+    min_count, combinations, boundaries, order, states, constraints, constrain_training
+        As for `CRF`.
+    labels, random_state, n_threads
         As for `CRF`.
     warm_start : bool
         Whether `fit` goes on from the weights that are there already; only with "subgradient".
@@ -118,7 +120,10 @@ class StructuredSVM(LinearTagger):
         min_weight: float | None = None,
         combinations: str = "auto",
         boundaries: bool = True,
-        constraints: str | None = "auto",
+        order: int = 1,
+        states: Any = "auto",
+        constraints: Any = "auto",
+        constrain_training: bool = False,
         labels: Sequence[str] | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -137,11 +142,19 @@ class StructuredSVM(LinearTagger):
         self.min_weight = min_weight
         self.combinations = combinations
         self.boundaries = boundaries
+        self.order = order
+        self.states = states
         self.constraints = constraints
+        self.constrain_training = constrain_training
         self.labels = labels
         self.random_state = random_state
         self.n_threads = n_threads
         self.warm_start = warm_start
+
+    @property
+    def takes_open_labels(self) -> bool:
+        """Whether training labels may be open: not with "frank-wolfe", whose loss is convex."""
+        return self.algorithm != "frank-wolfe"
 
     @property
     def is_online(self) -> bool:

@@ -7,7 +7,9 @@ from typing import Any
 from tagloom.errors import LabelError
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.taggers import Tagger
+from tagloom.scores.parts import Parts
 from tagloom.scores.tables import WordTable
+from tagloom.trellis import Trellis
 
 
 class TableTagger(Tagger):
@@ -21,6 +23,9 @@ class TableTagger(Tagger):
         """The V words that are known."""
         self._check_fitted("words_")
         return self.table_.known_words()
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        return self.table_.parts(sentence)
 
     def feature_weights(
         self, pattern: str | None = None, *, label: str | None = None, n: int | None = None

@@ -6,6 +6,7 @@ so best labels, probabilities, n-best lists, samples and entropies are written o
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 from abc import ABC, abstractmethod
@@ -16,9 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, storage
-from tagloom.errors import NotFittedError, ParameterError
-from tagloom.models.data import as_sentences, gold_labels
-from tagloom.trellis import Trellis
+from tagloom.errors import LabelError, NotFittedError, ParameterError
+from tagloom.evaluation.calibration import (
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    Reliability,
+    fit_temperature,
+    reliability,
+)
+from tagloom.labels import span_rules, to_spans
+from tagloom.models import explanations
+from tagloom.models.constraints import known_labels
+from tagloom.models.data import as_sentences, gold_labels, token_names
+from tagloom.models.explanations import Explanation
+from tagloom.scores.parts import Part, Parts, tempered
+from tagloom.trellis import Trellis, runs
 
 # Scores of a batch are kept about this small, so that they stay in the cache between the stages.
 _BATCH_SCORES = 1 << 19
@@ -39,6 +52,24 @@ class Labelling(NamedTuple):
     labels: list[str]
     prob: float
     score: float
+
+
+class PredictedSpan(NamedTuple):
+    """A span of tokens that may be in the output.
+
+    Attributes
+    ----------
+    type : str
+    start, end : int
+        Its tokens, the end not included.
+    prob : float
+        The probability that the labels have exactly this span, with this type.
+    """
+
+    type: str
+    start: int
+    end: int
+    prob: float
 
 
 class Labellings(list[list[str]]):
@@ -75,6 +106,7 @@ class Tagger(ABC):
     kinds: ClassVar[dict[str, type[Tagger]]] = {}
 
     labels_: npt.NDArray[Any]
+    _temperature: tuple[npt.NDArray[Any], float]  # the labels_ that it was fitted with, and it
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -102,12 +134,32 @@ class Tagger(ABC):
     ) -> Tagger:
         """Make a tagger from what `_to_file` returned, checking everything."""
 
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        """Name the terms of ``emit[t, y] + edge[t, y_prev, y]``, for `explain`.
+
+        Without a better idea each of the two is one term. Transitions, start, stop and n-gram
+        weights are named for all models alike.
+        """
+        emit, edge = trellis.emit, trellis.edge
+
+        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+            yield Part("token", float(emit[t, y]))
+            if edge is not None and y_prev is not None:
+                yield Part("edge", float(edge[t, y_prev, y]), 2)
+
+        return of_move
+
     # ---- what follows from it --------------------------------------------------------------
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The labels, under the name that scikit-learn looks for."""
         return self.labels_
+
+    @property
+    def takes_open_labels(self) -> bool:
+        """Whether training labels may be None, unknown, or sets, one of several."""
+        return False
 
     @property
     def is_fitted(self) -> bool:
@@ -119,12 +171,15 @@ class Tagger(ABC):
         """Whether it is known to look at nothing of a sentence but its tokens."""
         return False
 
-    def trellis(self, X: Any, *, n_threads: int | None = None) -> Trellis:
+    def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Trellis:
         """Score sentences: every question about their labels is a question to this trellis.
 
         Parameters
         ----------
         X : sequence of sentences
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
             All cores by default.
 
@@ -134,14 +189,17 @@ class Tagger(ABC):
             A batch with one sequence per sentence.
         """
         self._check_fitted("trellis")
-        return self._trellis(as_sentences(X), n_threads)
+        return self._calibrated(as_sentences(X), known, n_threads)
 
-    def predict(self, X: Any, *, n_threads: int | None = None) -> Labellings:
+    def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
         """Find the best labels of each sentence.
 
         Parameters
         ----------
         X : sequence of sentences
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
             All cores by default; the result does not depend on it.
 
@@ -152,17 +210,23 @@ class Tagger(ABC):
         """
         self._check_fitted("predict")
         result = Labellings()
-        for sentences in self._pieces(X, n_threads):
-            result += self._decode(sentences, n_threads)
+        if known is None:
+            for sentences, _ in self._pieces(X, None, n_threads):
+                result += self._decode(sentences, n_threads)
+            return result
+        for piece in self._pieces(X, known, n_threads):  # labels do not depend on the temperature
+            result += self._read_off(self._scored(*piece, n_threads))
         return result
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
         """Find the best labels; a model that knows a shorter way to the same may take it."""
-        trellis = self._trellis(sentences, n_threads)
+        return self._read_off(self._trellis(sentences, n_threads))
+
+    def _read_off(self, trellis: Trellis) -> list[list[str]]:
         return _native.label_lists(trellis.viterbi().path, trellis.offsets, self._label_list)
 
     def predict_marginals(
-        self, X: Any, *, as_dict: bool = False, n_threads: int | None = None
+        self, X: Any, *, as_dict: bool = False, known: Any = None, n_threads: int | None = None
     ) -> list[Any]:
         """Compute the probability of each label at each token.
 
@@ -171,6 +235,9 @@ class Tagger(ABC):
         X : sequence of sentences
         as_dict : bool
             Whether to give a list of dicts from label to probability, as CRFsuite does.
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
 
         Returns
@@ -180,7 +247,7 @@ class Tagger(ABC):
         """
         self._check_fitted("predict_marginals")
         result: list[Any] = []
-        for batch in self._batches(X, n_threads):
+        for batch in self._batches(X, known, n_threads):
             result += batch.split(batch.marginals())
         if not as_dict:
             return result
@@ -188,7 +255,7 @@ class Tagger(ABC):
         return [[dict(zip(names, row, strict=True)) for row in rows.tolist()] for rows in result]
 
     def predict_nbest(
-        self, X: Any, n: int, *, n_threads: int | None = None
+        self, X: Any, n: int, *, known: Any = None, n_threads: int | None = None
     ) -> list[list[Labelling]]:
         """Find the n best labellings of each sentence, the best first.
 
@@ -196,6 +263,9 @@ class Tagger(ABC):
         ----------
         X : sequence of sentences
         n : int
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
         n_threads : int, optional
 
         Returns
@@ -210,15 +280,100 @@ class Tagger(ABC):
                 Labelling(names[path].tolist(), float(prob), float(score))
                 for path, score, prob in zip(*best, strict=True)
             ]
-            for batch in self._batches(X, n_threads)
+            for batch in self._batches(X, known, n_threads)
             for best in batch.nbest(n, on_infeasible="raise")
         ]
+
+    def predict_spans(
+        self,
+        X: Any,
+        threshold: float | None = None,
+        *,
+        scheme: str | None = None,
+        known: Any = None,
+        n_threads: int | None = None,
+    ) -> list[list[PredictedSpan]]:
+        """Find spans, each with the probability that exactly this span is in the output.
+
+        The probability is a sum over all labellings whose reading has a span of this type that
+        begins and ends here: exact, in every scheme.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+        threshold : float, optional
+            Above 0, at most 1: return every span that is at least so probable, of any length,
+            whether or not it is in the best labelling. A high threshold gives few spans that are
+            mostly right, a low one more of those that are there. Up to 0.5 spans may overlap: they
+            exclude each other, so their probabilities sum to at most 1. By default, the spans of
+            the best labelling.
+        scheme : str, optional
+            What is a span: ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``, strictly. By default
+            the scheme that constrains the tagger, if it has one; otherwise labels are read as
+            conlleval reads them. See `tagloom.labels.to_spans`.
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
+        n_threads : int, optional
+
+        Returns
+        -------
+        list of list of PredictedSpan
+            For each sentence, by start, end and type.
+
+        Raises
+        ------
+        SchemeError
+            If the labels are no span labels: parts of speech, say.
+        ParameterError
+            If the threshold is out of range.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> X = [["Ada", "Lovelace", "wrote"], ["Ada", "met", "Lovelace"], ["he", "wrote", "Ada"]]
+        >>> y = [["B-PER", "I-PER", "O"], ["B-PER", "O", "B-PER"], ["O", "O", "B-PER"]]
+        >>> tagger = tl.HMM().fit(X, y)
+        >>> [[(s.type, s.start, s.end) for s in row] for row in tagger.predict_spans(X[:1])]
+        [[('PER', 0, 2)]]
+        >>> [(s.start, s.end, round(s.prob, 2)) for s in tagger.predict_spans(X[:1], 0.05)[0]]
+        [(0, 1, 0.07), (0, 2, 0.93), (1, 2, 0.07)]
+        """
+        self._check_fitted("predict_spans")
+        if threshold is not None and not 0 < threshold <= 1:
+            raise ParameterError(
+                f"threshold must be a probability above 0 and at most 1; got {threshold!r}."
+            )
+        scheme = getattr(self, "scheme_", None) if scheme is None else scheme
+        types, rules = span_rules(self._label_list, scheme)
+        result: list[list[PredictedSpan]] = []
+        for piece in self._pieces(X, known, n_threads):
+            scored = self._scored(*piece, n_threads)
+            batch = self._tempered(scored)
+            if threshold is None:
+                found = [to_spans(row, scheme) for row in self._read_off(scored)]
+                places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
+                probs = runs.run_probs(batch, rules, places)
+                result += [
+                    [PredictedSpan(*span, prob) for span, prob in zip(*both, strict=True)]
+                    for both in zip(found, probs, strict=True)
+                ]
+                continue
+            rows: list[list[PredictedSpan]] = [[] for _ in range(len(batch))]
+            for run in runs.find_runs(batch, rules, threshold):
+                rows[run.sequence].append(
+                    PredictedSpan(types[run.kind], run.start, run.end, run.prob)
+                )
+            result += rows
+        return result
 
     def sample(
         self,
         X: Any,
         n: int = 1,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        *,
+        known: Any = None,
     ) -> list[list[list[str]]]:
         """Draw labellings of each sentence with their probabilities.
 
@@ -228,6 +383,9 @@ class Tagger(ABC):
         n : int
             How many for each sentence.
         random_state : int, Generator, RandomState or None
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
 
         Returns
         -------
@@ -235,27 +393,98 @@ class Tagger(ABC):
             For each sentence n lists of labels.
         """
         self._check_fitted("sample")
-        trellis = self._trellis(as_sentences(X), None)
+        trellis = self._calibrated(as_sentences(X), known, None)
         paths = trellis.sample(n, random_state)  # [n, T]
         draws = [_native.label_lists(path, trellis.offsets, self._label_list) for path in paths]
         return [list(drawn) for drawn in zip(*draws, strict=True)] or [
             [] for _ in range(len(trellis))
         ]
 
-    def entropy(self, X: Any) -> npt.NDArray[np.float64]:
+    def entropy(self, X: Any, *, known: Any = None) -> npt.NDArray[np.float64]:
         """Measure how undecided the tagger is about each sentence, in nats.
 
         Parameters
         ----------
         X : sequence of sentences
+        known : sequence, optional
+            What is known of the labels: one entry per sentence, None or a list with, for each
+            token, None, the label it has, or a set of labels of which it has one.
 
         Returns
         -------
         ndarray of float64, shape (N,)
         """
         self._check_fitted("entropy")
-        parts = [batch.entropy() for batch in self._batches(X, None)]
+        parts = [batch.entropy() for batch in self._batches(X, known, None)]
         return np.concatenate(parts) if parts else np.empty(0)
+
+    def explain(self, sentence: Any, *, known: Any = None) -> Explanation:
+        """Say for each token why it has its label and not another one.
+
+        The rival of a token is the best path with another label there. Every term in which it
+        differs from the best path is listed by name: attributes with their weights, transitions,
+        start and stop. They sum to the difference of the two path scores, as `Trellis.path_score`
+        gives them, to within 1e-12 of the sum of the absolute weights. Where a model sums its
+        scores in float32, what that loses is a term of its own, ``rounding``, of about 1e-6 of
+        them.
+
+        Takes time in proportion to the square of the sentence's length.
+
+        Parameters
+        ----------
+        sentence : sentence
+            One, in the forms that `predict` takes a list of.
+        known : list, optional
+            What is known of its labels: for each token None, the label it has, or a set of labels
+            of which it has one. The best path and its rivals are among those that agree with it.
+
+        Returns
+        -------
+        Explanation
+            A sequence with one `Decision` for each token. It prints as tables; ``to_html()`` and
+            ``to_dict()`` give the same for a browser and for JSON.
+
+        Raises
+        ------
+        InfeasibleError
+            If no labels are possible.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> hmm = tl.HMM.from_probs(
+        ...     ["N", "V"], ["can", "fish"],
+        ...     start=[0.5, 0.5], trans=[[0.2, 0.8], [0.6, 0.4]], emit=[[0.1, 0.9], [0.7, 0.3]],
+        ... )
+        >>> explanation = hmm.explain(["can", "fish"])
+        >>> explanation
+        <Explanation: can/V fish/N>
+        >>> print(explanation)
+        token  label    prob  runner-up    prob     by
+        can    V      0.9167  N          0.0833  +2.76
+        fish   N      0.7857  V          0.2143  +1.50
+        <BLANKLINE>
+        can: V, not N, by +2.757
+              by  what        best path  runner-up  at
+          +1.946  word=can    V          N          can
+          +1.099  word=fish   N          V          fish
+          -0.288  transition  V → N      N → V      fish
+        <BLANKLINE>
+        fish: N, not V, by +1.504
+              by  what        best path  runner-up  at
+          +1.099  word=fish   N          V          fish
+          +0.405  transition  V → N      V → V      fish
+        >>> decision = explanation[1]
+        >>> abs(sum(reason.value for reason in decision.reasons) - decision.margin) < 1e-12
+        True
+        """
+        self._check_fitted("explain")
+        sentences = as_sentences([sentence])
+        trellis = self._scored(sentences, None if known is None else [known], None)[0]
+        path = trellis.viterbi().path
+        parts = tempered(self._score_parts(sentences[0], trellis), self.temperature_)
+        tokens, trellis = token_names(sentences[0]), self._tempered(trellis)
+        return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the share of tokens that get the right label.
@@ -287,6 +516,121 @@ class Tagger(ABC):
         total = float(weights @ np.array([len(row) for row in gold], dtype=float))
         return float(weights @ np.array(right, dtype=float)) / total if total else 0.0
 
+    # ---- calibration -----------------------------------------------------------------------
+
+    @property
+    def temperature_(self) -> float:
+        """What all scores are divided by before they become probabilities; see `calibrate`.
+
+        1 until the tagger is calibrated, and again when it learns anew.
+        """
+        made: tuple[npt.NDArray[Any], float] | None = self.__dict__.get("_temperature")
+        # What was fitted to other weights does not fit these: every fit makes new labels_.
+        return 1.0 if made is None or made[0] is not self.labels_ else made[1]
+
+    def reliability(self, X: Any, y: Any = None, *, n_bins: int = 10) -> Reliability:
+        """Compare how sure the tagger is of its labels with how many of them are right.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+            A `Corpus` brings its own labels. Not those that it has learnt from.
+        y : sequence of list of str, optional
+        n_bins : int
+            The tokens are put into so many bins by the probability of their predicted labels.
+
+        Returns
+        -------
+        Reliability
+            With the expected calibration error, ``ece``. It prints as a table.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> train, dev, test = tl.datasets.load("english", label="upos")
+        >>> tagger = tl.StructuredPerceptron().fit(train)
+        >>> calibrated = tagger.calibrate(dev)
+        >>> calibrated.reliability(test).ece < tagger.reliability(test).ece
+        True
+        """
+        self._check_fitted("reliability")
+        sentences = as_sentences(X)
+        gold = gold_labels(sentences, X, y)
+        place = {label: i for i, label in enumerate(self._label_list)}
+        confidence, is_right = [np.empty(0)], [np.empty(0, dtype=np.bool_)]
+        for predicted, truth, gamma in zip(
+            self.predict(sentences), gold, self.predict_marginals(sentences), strict=True
+        ):
+            path = [place[label] for label in predicted]
+            confidence.append(gamma[np.arange(len(path)), path])
+            right = [a == b for a, b in zip(predicted, truth, strict=True)]
+            is_right.append(np.array(right, dtype=np.bool_))
+        return reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=n_bins)
+
+    def calibrate(self, X: Any, y: Any = None) -> Tagger:
+        r"""Make a copy whose probabilities mean what they say, and whose labels are the same.
+
+        All scores are divided by one number, the temperature τ, which makes the right labels of
+        these sentences as probable as possible, each by itself ::
+
+            τ = argmin Σ_t −log Pr(y_t | x; scores / τ)
+
+        Labels that the tagger does not know are left out. τ is ``temperature_``, between 0.01 and
+        a million, and part of the saved model.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+            A `Corpus` brings its own labels. Not those that the tagger has learnt from: on these
+            it is surer than on any others.
+        y : sequence of list of str, optional
+
+        Returns
+        -------
+        Tagger
+            A new one; marginals, n-best probabilities, samples, spans and entropies are calibrated.
+
+        Raises
+        ------
+        LabelError
+            If there are no labels that the tagger knows.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> train, dev, test = tl.datasets.load("english", label="upos")
+        >>> tagger = tl.StructuredPerceptron().fit(train)
+        >>> calibrated = tagger.calibrate(dev)
+        >>> calibrated.temperature_ > 1  # its scores are too far apart for probabilities
+        True
+        >>> calibrated.predict(test) == tagger.predict(test)
+        True
+        """
+        self._check_fitted("calibrate")
+        sentences = as_sentences(X)
+        place = {label: i for i, label in enumerate(self._label_list)}
+        truth = [place.get(label, -1) for row in gold_labels(sentences, X, y) for label in row]
+        gold = np.array(truth, dtype=np.int64)
+        tokens = np.flatnonzero(gold >= 0)
+        if not len(tokens):
+            raise LabelError(
+                "there are no labels to calibrate with that the tagger knows. Pass labelled "
+                "sentences other than those that it has learnt from."
+            )
+        batches = [
+            self._trellis(piece, None).astype(np.float64)
+            for piece, _ in self._pieces(sentences, None, None)
+        ]
+
+        def loss(temperature: float) -> float:
+            gamma = np.concatenate([b.tempered(temperature).marginals() for b in batches])
+            # A label that is impossible costs the same at every temperature.
+            return -float(np.log(np.maximum(gamma[tokens, gold[tokens]], 1e-300)).mean())
+
+        new = copy.copy(self)
+        new._temperature = (new.labels_, fit_temperature(loss))
+        return new
+
     # ---- files -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -307,6 +651,8 @@ class Tagger(ABC):
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         header, arrays = self._to_file()
+        if self.temperature_ != 1:
+            header = {**header, "temperature": self.temperature_}
         return {"kind": "tagger", "model": type(self).__name__, **header}, arrays
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -384,25 +730,45 @@ class Tagger(ABC):
         """How many scores a token needs: what bounds the size of a batch."""
         return len(self.labels_)
 
-    def _batches(self, X: Any, n_threads: int | None) -> Iterator[Trellis]:
-        """Score the sentences piece by piece."""
-        return (self._trellis(piece, n_threads) for piece in self._pieces(X, n_threads))
+    def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+        """Score sentences of whose labels something may be known."""
+        trellis = self._trellis(sentences, n_threads)
+        if known is None:
+            return trellis
+        return trellis.constrain(known_labels(known, sentences, self._label_list))
 
-    def _pieces(self, X: Any, n_threads: int | None) -> Iterator[Sequence[Any]]:
-        """Cut the sentences into pieces whose scores stay small."""
+    def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+        """Score sentences as `_scored` does, at the temperature of this tagger."""
+        return self._tempered(self._scored(sentences, known, n_threads))
+
+    def _tempered(self, trellis: Trellis) -> Trellis:
+        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
+
+    def _batches(self, X: Any, known: Any, n_threads: int | None) -> Iterator[Trellis]:
+        """Score the sentences piece by piece."""
+        pieces = self._pieces(X, known, n_threads)
+        return (self._calibrated(*piece, n_threads) for piece in pieces)
+
+    def _pieces(
+        self, X: Any, known: Any, n_threads: int | None
+    ) -> Iterator[tuple[Sequence[Any], Any]]:
+        """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
         sentences = as_sentences(X)
+        rows = None if known is None else list(known)
+        if rows is not None and len(rows) != len(sentences):
+            known_labels(rows, sentences, self._label_list)  # raises
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
             most *= 4  # enough work to share
         if len(sentences) == 1:
-            yield sentences
+            yield sentences, rows
             return
         lengths = [*map(len, sentences)]
         first = tokens = 0
         for i, length in enumerate(lengths):
             tokens += length
             if tokens >= most or i + 1 == len(sentences):
-                yield sentences[first : i + 1]
+                yield sentences[first : i + 1], rows and rows[first : i + 1]
                 first, tokens = i + 1, 0
 
 
@@ -464,11 +830,23 @@ def _restore(
             f"It has: {', '.join(sorted(Tagger.kinds))}."
         )
     try:
-        return kind._from_file(header, arrays, features)
+        tagger = kind._from_file(header, arrays, features)
+        if "temperature" in header:
+            tagger._temperature = (tagger.labels_, _check_temperature(header["temperature"]))
+        return tagger
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         if isinstance(error, NotFittedError):
             raise
         raise ModelFileError(f"{where}: what is in it does not fit together: {error}") from error
+
+
+def _check_temperature(value: Any) -> float:
+    if type(value) is not float or not MIN_TEMPERATURE <= value <= MAX_TEMPERATURE:
+        raise ValueError(
+            f"the temperature must be between {MIN_TEMPERATURE} and {MAX_TEMPERATURE:.0f}; "
+            f"found {value!r}"
+        )
+    return value
 
 
 def _from_bytes(data: bytes) -> Tagger:

@@ -13,7 +13,7 @@ import fnmatch
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ import numpy.typing as npt
 from tagloom import _native, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
+from tagloom.scores.parts import Part, Parts
+from tagloom.trellis import StateSpace
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -149,7 +151,7 @@ class PackedNames(Names):
 
 @dataclass(frozen=True, eq=False)
 class LinearScores:
-    """Features and their weights, first order.
+    """Features and their weights.
 
     Attributes
     ----------
@@ -168,6 +170,10 @@ class LinearScores:
     start, stop : ndarray, shape (Y,)
     edge_index, edge_rows, edge_names
         The same for edge templates, weights of (attribute, y_prev, y); None if there are none.
+    states : StateSpace or None
+        Which labels a move looks back at; None: the one before.
+    tied : ndarray, shape (K,)
+        The weights that the state space ties to its moves.
     is_narrow : bool
         Whether files hold the weights in 16 bits.
     """
@@ -183,13 +189,16 @@ class LinearScores:
     edge_index: _native.Index | None = None
     edge_rows: Rows | None = None
     edge_names: Names | None = None
+    states: StateSpace | None = None
+    tied: Float64 = field(default_factory=lambda: np.empty(0))
     is_narrow: bool = False
 
     @property
     def n_weights(self) -> int:
         """How many weights are stored."""
         edges = 0 if self.edge_rows is None else len(self.edge_rows.weights)
-        return len(self.rows.weights) + edges + self.trans.size + self.start.size + self.stop.size
+        moves = self.trans.size + self.start.size + self.stop.size + self.tied.size
+        return len(self.rows.weights) + edges + moves
 
     def score(self, sentences: Any, n_threads: int) -> Scored:
         """Score every label at every token, and every move where there are edge templates.
@@ -230,9 +239,9 @@ class LinearScores:
         -------
         list of list of str, or None
             None where only a trellis can answer: with edge features, features that are no
-            templates, or a sentence without a path.
+            templates, a state space, or a sentence without a path.
         """
-        if self._scorers is None or self._scorers.edge is not None:
+        if self._scorers is None or self._scorers.edge is not None or self.states is not None:
             return None
         columns, numbers = self._scorers.templates.columns(sentences)
         return self._scorers.node.tag(columns, numbers, *moves, list(self.labels), n_threads)
@@ -329,6 +338,34 @@ class LinearScores:
         for i in np.flatnonzero(chosen & (rows.weights != 0)).tolist():
             yield names[rows.attributes[i]], int(rows.cols[i]), float(rows.weights[i])
 
+    def parts(self, sentence: Any) -> Parts:
+        """Name what the scores of one sentence are sums of: attributes with their weights.
+
+        Parameters
+        ----------
+        sentence : sentence
+            In a form that the extractor takes.
+
+        Returns
+        -------
+        Parts
+            Of ``emit[t, y] + edge[t, y_prev, y]``.
+        """
+        encoded = self.extractor.encode([sentence], self.index, self.edge_index)
+        Y, edge_rows, edge_names = len(self.labels), self.edge_rows, self.edge_names
+        indptr, ids = encoded.edge_indptr, encoded.edge_ids
+
+        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+            nodes = encoded.indptr, encoded.ids, encoded.values
+            yield from _weighed(self.rows, self.names, *nodes, t, y, 1)
+            if y_prev is None or edge_rows is None or edge_names is None:
+                return
+            if indptr is not None and ids is not None:
+                edges = indptr, ids, encoded.edge_values
+                yield from _weighed(edge_rows, edge_names, *edges, t, y_prev * Y + y, 2)
+
+        return of_move
+
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -339,6 +376,9 @@ class LinearScores:
             "unicode": unicodedata.unidata_version,
         }
         arrays = {"trans": self.trans, "start": self.start, "stop": self.stop}
+        if self.states is not None:
+            header["states"] = self.states.to_dict()
+            arrays["tied"] = self.tied
         arrays |= _part_to_file("", self.index, self.rows, self.names)
         if self.edge_rows is not None and self.edge_index is not None and self.edge_names:
             arrays |= _part_to_file("edge_", self.edge_index, self.edge_rows, self.edge_names)
@@ -370,6 +410,9 @@ class LinearScores:
         edge_index, edge_rows, edge_names = None, None, None
         if "edge_lengths" in arrays:
             edge_index, edge_rows, edge_names = _part_from_file("edge_", arrays, Y * Y)
+        states, tied = None, np.empty(0)
+        if header.get("states") is not None:
+            states, tied = _states_from_file(header["states"], arrays, tuple(labels))
         scores = cls(
             tuple(labels),
             extractor,
@@ -382,11 +425,48 @@ class LinearScores:
             edge_index,
             edge_rows,
             edge_names,
+            states,
+            tied,
             is_narrow=arrays["weights"].dtype == np.float16,
         )
         if scores._scorers is None:  # either way, what is native checks the arrays now
             _ = scores._native_rows
         return scores
+
+
+def _states_from_file(
+    data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
+) -> tuple[StateSpace, Float64]:
+    """Make the state space of a file; one that is too large for its weights is not even tried."""
+    Y, order = len(labels), data.get("order")
+    if order is not None:
+        if type(order) is not int or not 2 <= order <= 16:
+            raise ModelFileError(f"the order of the state space is {order!r}")
+        K = sum(Y**n for n in range(3, order + 2))
+        if arrays["tied"].shape != (K,):
+            raise ModelFileError(f"tied must be {K} weights for order {order}")
+    states = StateSpace.from_dict(data)
+    if states.labels != labels:
+        raise ModelFileError("the state space is over other labels")
+    return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
+
+
+def _weighed(
+    rows: Rows,
+    names: Names,
+    indptr: npt.NDArray[np.int64],
+    ids: npt.NDArray[np.int32],
+    values: Float32 | None,
+    t: int,
+    col: int,
+    n_labels: int,
+) -> Iterator[Part]:
+    """List the attributes of token t that have a weight for an output."""
+    for i in range(int(indptr[t]), int(indptr[t + 1])):
+        a = int(ids[i])
+        row = slice(int(rows.ptr[a]), int(rows.ptr[a + 1]))
+        for weight in rows.weights[row][rows.cols[row] == col].tolist():
+            yield Part(names[a], weight if values is None else float(values[i]) * weight, n_labels)
 
 
 def _part_to_file(

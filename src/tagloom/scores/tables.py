@@ -24,6 +24,7 @@ from tagloom.errors import ModelFileError, SentenceError
 from tagloom.features import FeatureExtractor
 from tagloom.features.batches import read_tokens
 from tagloom.scores.linear import Names, PackedNames, log_scores
+from tagloom.scores.parts import Part, Parts
 
 Floats = npt.NDArray[np.floating[Any]]
 Int32 = npt.NDArray[np.int32]
@@ -126,6 +127,16 @@ class WordTable:
         encoded = self.extractor.encode([words], self.index)
         found: Int32 = encoded.ids[encoded.indptr[1:] - 1]
         return found
+
+    def parts(self, sentence: Any) -> Parts:
+        """Name the scores of one sentence: the row of each token is its one part."""
+        types = find_types([sentence])
+        rows = self.find(types.words)[types.ids].tolist()  # [T]
+
+        def of_move(t: int, y_prev: int | None, y: int) -> tuple[Part, ...]:
+            return (Part(self.names[rows[t]], float(self.rows[rows[t], y])),)
+
+        return of_move
 
     def known_words(self) -> list[str]:
         """List the V words, in the order of `words`."""

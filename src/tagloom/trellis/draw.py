@@ -49,6 +49,8 @@ class TrellisView:
     edges : ndarray, shape (T, S, S), optional
         Number on each move into position t, from → to; row 0 is not used. A move with −inf, or
         with probability 0, is not drawn. Without it every move between nodes is.
+    n_hidden : int
+        How many more states there are that the view does not have.
     """
 
     states: Sequence[str]
@@ -59,6 +61,7 @@ class TrellisView:
     show: Literal["scores", "marginals"] = "scores"
     marginals: npt.NDArray[Any] | None = None
     edges: npt.NDArray[Any] | None = None
+    n_hidden: int = 0
 
     def __post_init__(self) -> None:
         T, S = len(self.tokens), len(self.states)
@@ -100,7 +103,8 @@ def _cut(view: TrellisView) -> _Cut:
     if S > MAX_STATES:
         on_path = {view.path[t] for t in positions if t is not None} if view.path else set()
         states = sorted(sorted(states, key=lambda s: (s not in on_path, s))[:MAX_STATES])
-        parts.append(f"{MAX_STATES} of {S} states")
+    if len(states) < S + view.n_hidden:
+        parts.append(f"{len(states)} of {S + view.n_hidden} states")
     return _Cut(positions, states, f"{' and '.join(parts)} shown" if parts else "")
 
 

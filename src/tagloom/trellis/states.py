@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import _native
 from tagloom.errors import LabelError, ShapeError
 from tagloom.trellis import automata
 
@@ -218,6 +219,44 @@ class StateSpace:
         table[self.src, self.state_labels[self.dst]] = self.dst
         table.flags.writeable = False
         return table
+
+    @cached_property
+    def move_table(self) -> Int32:
+        """The move [S, Y] that reads label y in state s, or −1."""
+        table = np.full((self.n_states, self.n_labels), -1, dtype=np.int32)  # [S, Y]
+        table[self.src, self.state_labels[self.dst]] = np.arange(self.n_moves)
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def native(self) -> _native.Space:
+        """The space as learning takes it, with its moves as matrices where it is of order k."""
+        levels, dense = 0, None
+        if self.kind == "order" and self.history is not None:
+            levels, Y = self.history, self.n_labels
+            labels = np.indices((Y,) * levels, dtype=np.int32)  # [k, h_1 .. h_k]
+            tables = []
+            for known in range(1, levels + 1):  # the move into position `known` knows so many
+                state = self.first_state[labels[-known]]
+                for h in labels[levels - known + 1 :]:
+                    state = self.next_state[state, h]
+                tables.append(np.moveaxis(self.move_table[state], 0, levels - 1))
+            dense = np.ascontiguousarray(np.stack(tables)).ravel()  # [k, h_2 .. h_k, h_1, y]
+        return _native.Space(
+            self.n_labels,
+            self.state_labels,
+            self.src,
+            self.dst,
+            self.initial,
+            self.final,
+            self.tie_indptr,
+            self.tie_ids,
+            self.start_tie_indptr,
+            self.start_tie_ids,
+            self.n_weights,
+            levels,
+            dense,
+        )
 
     @cached_property
     def first_state(self) -> Int32:
@@ -462,6 +501,53 @@ class StateSpace:
                 "(the training labels) to keep only the histories that occur."
             )
         return cls(**automata.order(Y, names, k, levels, pruned=seen is not None), origin=origin)
+
+    @classmethod
+    def from_moves(
+        cls,
+        labels: Labels,
+        allowed: npt.ArrayLike,
+        initial: npt.ArrayLike | None = None,
+        final: npt.ArrayLike | None = None,
+    ) -> StateSpace:
+        """Return the space where a state is a label, and only some moves are allowed.
+
+        Parameters
+        ----------
+        labels : int or sequence of str
+        allowed : array of bool, shape (Y, Y)
+            Whether y may follow y_prev, from → to.
+        initial, final : array of bool, shape (Y,), optional
+            Whether a path may begin, and end, with y; by default it may.
+
+        Raises
+        ------
+        ShapeError
+            If an array is not of bool or has another shape.
+
+        Examples
+        --------
+        No two verbs in a row:
+
+        >>> space = StateSpace.from_moves(["N", "V"], [[True, True], [True, False]])
+        >>> space.accepts(["V", "N", "V"]), space.accepts(["V", "V"])
+        (True, False)
+        """
+        Y, names = _check_labels(labels)
+        flags = {"initial": initial, "final": final}
+        for name, value, shape in [
+            ("allowed", allowed, (Y, Y)),
+            *((name, value, (Y,)) for name, value in flags.items() if value is not None),
+        ]:
+            array = np.asarray(value)
+            if array.dtype != np.bool_ or array.shape != shape:
+                raise ShapeError(
+                    f"{name} must be an array of bool with shape {shape}; got {array.dtype}, "
+                    f"{array.shape}."
+                )
+        given = {name: value for name, value in flags.items() if value is not None}
+        fields = automata.of_labels(Y, names, np.asarray(allowed), **given)
+        return cls(**fields, origin=f"from_moves({_count(Y)})")
 
     @classmethod
     def bio(cls, labels: Sequence[str]) -> StateSpace:

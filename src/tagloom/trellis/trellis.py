@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -317,6 +317,65 @@ class Trellis:
             new.edge = new._checked(edge, "edge", "(T, Y, Y)", (tokens, Y, Y), self.emit.dtype)
         return new
 
+    def tempered(self, temperature: float) -> Trellis:
+        """Return a trellis whose scores are divided by a temperature.
+
+        The order of the paths stays; above 1 their probabilities draw together, below 1 apart.
+
+        Parameters
+        ----------
+        temperature : float
+            Above 0.
+
+        Returns
+        -------
+        Trellis
+
+        Raises
+        ------
+        ParameterError
+            If it is not above 0.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 2.0]])
+        >>> trellis.marginals().round(3), trellis.tempered(2).marginals().round(3)
+        (array([[0.119, 0.881]]), array([[0.269, 0.731]]))
+        """
+        if not 0 < temperature < math.inf:
+            raise ParameterError(f"temperature must be a number above 0; got {temperature!r}.")
+        factor = self.dtype.type(temperature)
+        return self._map_scores(lambda scores: scores / factor)
+
+    def astype(self, dtype: npt.DTypeLike) -> Trellis:
+        """Return a trellis whose scores, and so whose marginals, are of another type.
+
+        Parameters
+        ----------
+        dtype : float32 or float64
+
+        Returns
+        -------
+        Trellis
+
+        Examples
+        --------
+        >>> Trellis(np.zeros((1, 2), dtype=np.float32)).astype(np.float64).marginals().dtype
+        dtype('float64')
+        """
+        if np.dtype(dtype) not in (_FLOAT32, _FLOAT64):
+            raise ParameterError(f"dtype must be float32 or float64; got {np.dtype(dtype)}.")
+        return self._map_scores(lambda scores: _cast(scores, np.dtype(dtype), "scores"))
+
+    def _map_scores(self, function: Callable[[Floats], Floats]) -> Trellis:
+        names = ("emit", "trans", "start", "stop", "edge", "weights")
+        arrays = {name: getattr(self, name) for name in names}
+        new: dict[str, Any] = {
+            name: None if array is None else function(array) for name, array in arrays.items()
+        }
+        largest = np.array([self._largest_emit], dtype=self.dtype)
+        return self._like(_largest_emit=float(function(largest)[0]), **new)
+
     # ---- what it is ------------------------------------------------------------------------
 
     @property
@@ -426,7 +485,7 @@ class Trellis:
     # ---- what the native core is given -----------------------------------------------------
 
     def _dense(self) -> tuple[Float64, Float64, Float64] | None:
-        """The moves for the dense kernels, if they apply."""
+        """The moves for the dense kernels of sums, if they apply."""
         of_order = self._states is not None and self._states.kind == "order"
         return None if of_order and self.edge is not None else self._moves
 
@@ -470,21 +529,27 @@ class Trellis:
     def _automaton(self) -> _native.Automaton:
         """The moves one by one, with their scores, for log space."""
         Y, space = self.n_labels, self.states
-        y_src, y_dst = space.state_labels[space.src], space.state_labels[space.dst]  # [M]
-        score = np.zeros(space.n_moves)
+        score = self._move_scores()
         start, stop = np.zeros(space.n_states), np.zeros(space.n_states)
-        if self.trans is not None:
-            score += self.trans[y_src, y_dst]
         if self.start is not None:
             start += self.start[space.state_labels]
         if self.stop is not None:
             stop += self.stop[space.state_labels]
         if self.weights is not None:
-            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
             start += semirings.row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
         start[~space.initial] = -np.inf
         stop[~space.final] = -np.inf
         return _native.Automaton(Y, space.state_labels, space.src, space.dst, score, start, stop)
+
+    def _move_scores(self) -> Float64:
+        """The score of each move of the state space [M], without emit and edge."""
+        space = self.states
+        score = np.zeros(space.n_moves)
+        if self.trans is not None:
+            score += self.trans[space.state_labels[space.src], space.state_labels[space.dst]]
+        if self.weights is not None:
+            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
+        return score
 
     @property
     def _threads(self) -> int:
@@ -550,7 +615,7 @@ class Trellis:
         """
         path = np.empty(len(self.emit), dtype=np.int32)
         score = np.empty(len(self.offsets) - 1)
-        dense = self._dense()
+        dense = self._moves
         if dense is not None:
             _native.dense_viterbi(
                 self.emit,
@@ -821,6 +886,64 @@ class Trellis:
         log_z, _ = self._sum(marginals=marginals)
         self._check_feasible(log_z, on_infeasible)
         return marginals
+
+    def state_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Float64:
+        """Return the probability of each state at each position.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+            With "none", the rows of a sequence without a path are 0.
+
+        Returns
+        -------
+        ndarray of float64, shape (T, S)
+            Where states are labels, `marginals`; flat for a batch.
+
+        Examples
+        --------
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).state_marginals().round(3)
+        array([[0.269, 0.731],
+               [0.119, 0.881]])
+        """
+        self._check_feasible(self._log_partition(), on_infeasible)
+        both = self.forward() + self.backward()  # [T, S]
+        top = both.max(axis=1, keepdims=True, initial=-np.inf)
+        gamma: Float64 = np.exp(both - np.where(np.isneginf(top), 0.0, top))
+        gamma /= np.maximum(gamma.sum(axis=1, keepdims=True), 1.0)
+        return gamma
+
+    def move_probs(self) -> Float64:
+        r"""Return the probability of each move, given the state that it comes from.
+
+        Given the scores, the states are a Markov chain; these are its moves ::
+
+            a[t, m] = exp(s_t(m) + beta[t, dst] − beta[t-1, src])
+
+        Returns
+        -------
+        ndarray of float64, shape (T, M)
+            In the order of ``states.src`` and ``states.dst``: row t is for moves into position t,
+            and that of a sequence's first position is 0, as is a move from where no path goes on.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]], trans=[[0.0, 1.0], [0.0, 0.0]])
+        >>> trellis.move_probs()[1].round(3)  # 0 → 0, 1 → 0, 0 → 1, 1 → 1
+        array([0.047, 0.119, 0.953, 0.881])
+        """
+        space = self.states
+        y_src, y_dst = space.state_labels[space.src], space.state_labels[space.dst]  # [M]
+        beta = self.backward()  # [T, S]
+        log_a = self.emit[:, y_dst] + self._move_scores()  # [T, M]
+        if self.edge is not None:
+            log_a += self.edge[:, y_src, y_dst]
+        log_a += beta[:, space.dst]
+        before = beta[:-1, space.src]  # [T - 1, M]
+        log_a[1:] -= np.where(np.isneginf(before), np.inf, before)
+        log_a[self.offsets[:-1][self.lengths > 0]] = -np.inf
+        probs: Float64 = np.exp(log_a)
+        return probs
 
     def pair_marginals(self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise") -> Floats:
         """Return the probability of each pair of labels a fixed distance apart.
@@ -1287,6 +1410,7 @@ class Trellis:
         tokens: Sequence[str] | None = None,
         format: Literal["text", "svg"] = "text",
         color: bool = False,
+        min_prob: float = 0.0,
     ) -> str:
         """Draw a single trellis: positions from left to right, states below each other.
 
@@ -1299,6 +1423,10 @@ class Trellis:
         format : {"text", "svg"}
         color : bool
             Whether text may use a terminal's bold type and colours.
+        min_prob : float
+            Leave out states that are less probable than this at every position, unless the best
+            path goes through them; and, where marginals are shown, moves that are. The numbers
+            stay those of the whole trellis.
 
         Returns
         -------
@@ -1323,6 +1451,8 @@ class Trellis:
             raise ParameterError(f'format must be "text" or "svg"; got {format!r}.')
         if show not in ("scores", "marginals"):
             raise ParameterError(f'show must be "scores" or "marginals"; got {show!r}.')
+        if not 0 <= min_prob <= 1:
+            raise ParameterError(f"min_prob must be a probability, 0 to 1; got {min_prob!r}.")
         if self.is_batch:
             raise ShapeError(f"Only a single trellis can be drawn; this is a batch of {len(self)}.")
         T, space = len(self.emit), self.states
@@ -1335,15 +1465,25 @@ class Trellis:
         alpha, beta = self.forward(), self.backward()  # [T, S]
         with np.errstate(invalid="ignore"):
             gamma = np.exp(alpha + beta - (self.log_partition() if feasible else 0.0))
+        path = space.state_path(best.path.tolist()) if feasible else None
+        nodes = gamma if show == "marginals" else self.forward("max-plus")
+        edges = self._edges_to_draw(show, alpha, beta) if format == "svg" and T <= 2000 else None
+        if edges is not None and show == "marginals":
+            edges = np.where(edges < min_prob, 0.0, edges)
+        is_kept = gamma.max(axis=0, initial=0.0) >= min_prob  # [S]
+        if path is not None:
+            is_kept[path] = True
+        kept = np.flatnonzero(is_kept)
         view = TrellisView(
-            states=list(names),
+            states=[names[s] for s in kept],
             tokens=tokens,
-            nodes=gamma if show == "marginals" else self.forward("max-plus"),
-            path=space.state_path(best.path.tolist()).tolist() if feasible else None,
+            nodes=nodes[:, kept],
+            path=None if path is None else np.searchsorted(kept, path).tolist(),
             score=best.score,
             show=show,
-            marginals=gamma,
-            edges=self._edges_to_draw(show, alpha, beta) if format == "svg" and T <= 2000 else None,
+            marginals=gamma[:, kept],
+            edges=None if edges is None else edges[:, kept][:, :, kept],
+            n_hidden=space.n_states - len(kept),
         )
         return draw_svg(view) if format == "svg" else draw_text(view, color=color)
 
@@ -1354,12 +1494,8 @@ class Trellis:
         """
         T, space = len(self.emit), self.states
         label = space.state_labels
-        trans = np.zeros((self.n_labels,) * 2) if self.trans is None else self.trans
-        score = trans[label[space.src], label[space.dst]].astype(np.float64)  # [M]
-        if self.weights is not None:
-            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
         edges = np.full((T, space.n_states, space.n_states), -np.inf)
-        edges[:, space.src, space.dst] = score
+        edges[:, space.src, space.dst] = self._move_scores()
         if self.edge is not None:
             edges[:, space.src, space.dst] += self.edge[:, label[space.src], label[space.dst]]
         log_z = self.log_partition()

@@ -1,0 +1,143 @@
+"""The sentences of a run: read once by the command, and loaded by every process as plain lists.
+
+A part is written as JSON, which both environments read alike and quickly. The real corpus is
+English EWT in CoNLL-U; without it, a synthetic one takes its place, and every table says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+PARTS = ("train", "dev", "test")
+EWT = "ud-english-ewt"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Sentences as lists of str, with two columns of labels."""
+
+    tokens: list[list[str]]
+    upos: list[list[str]]
+    xpos: list[list[str]]
+
+    def labels(self, column: str) -> list[list[str]]:
+        return {"upos": self.upos, "xpos": self.xpos}[column]
+
+    @cached_property
+    def n_tokens(self) -> int:
+        return sum(map(len, self.tokens))
+
+    def first(self, n_sentences: int) -> Part:
+        return Part(self.tokens[:n_sentences], self.upos[:n_sentences], self.xpos[:n_sentences])
+
+    def pairs(self, column: str) -> list[list[tuple[str, str]]]:
+        """Return sentences of (token, label), as nltk wants them."""
+        return [
+            list(zip(*pair, strict=True))
+            for pair in zip(self.tokens, self.labels(column), strict=True)
+        ]
+
+
+def find(given: Path | None) -> Path | None:
+    """Return the folder of real corpora: given, or TAGLOOM_DATA, or beside the repository."""
+    if given is not None:
+        if not (given / EWT / "train.conllu").exists():
+            raise SystemExit(f"--data {given}: there is no {EWT}/train.conllu in it.")
+        return given
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    for folder in (os.environ.get("TAGLOOM_DATA"), beside):
+        if folder and (Path(folder) / EWT / "train.conllu").exists():
+            return Path(folder)
+    return None
+
+
+def prepare(data: Path | None, folder: Path, tiny: bool = False) -> str:
+    """Write the parts into the folder of a run; return what the corpus is called."""
+    if data is None:
+        name = "synthetic, 20,000 tokens" if tiny else "synthetic, 254,000 tokens"
+        # In a process of its own: whoever starts the contestants should stay small.
+        sizes = ("16000", "2000", "2000") if tiny else ("204000", "25000", "25000")
+        subprocess.run([sys.executable, __file__, str(folder), *sizes], check=True)
+        return name
+    for part in PARTS:
+        source = data / EWT / f"{part}.conllu"
+        save(read_conllu(source), folder, part)
+        (folder / f"{part}.conllu").symlink_to(source.resolve())
+    return "English EWT"
+
+
+def read_conllu(path: Path) -> Part:
+    """Read words, UPOS and XPOS; rows such as 3-4 and 5.1 are no words."""
+    part = Part([], [], [])
+    for sentence in path.read_text(encoding="utf-8").split("\n\n"):
+        rows = [row.split("\t") for row in sentence.splitlines() if row and row[0] != "#"]
+        words = [row for row in rows if row[0].isdigit()]
+        if words:
+            part.tokens.append([row[1] for row in words])
+            part.upos.append([row[3] for row in words])
+            part.xpos.append([row[4] for row in words])
+    return part
+
+
+def write_conllu(part: Part, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for columns in zip(part.tokens, part.upos, part.xpos, strict=True):
+            file.write(to_conllu(*columns))
+
+
+def to_conllu(tokens: list[str], upos: list[str], xpos: list[str]) -> str:
+    """Write a sentence; the columns that we do not have are left open."""
+    rows = zip(tokens, upos, xpos, strict=True)
+    lines = [f"{i}\t{x}\t_\t{u}\t{y}\t_\t_\t_\t_\t_\n" for i, (x, u, y) in enumerate(rows, 1)]
+    return "".join(lines) + "\n"
+
+
+def save(part: Part, folder: Path, name: str) -> None:
+    (folder / f"{name}.json").write_text(json.dumps(asdict(part)), encoding="utf-8")
+
+
+def load(folder: Path, name: str) -> Part:
+    return Part(**json.loads((folder / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def draw(
+    sizes: tuple[int, ...], n_labels: int
+) -> Iterator[tuple[list[list[str]], list[list[str]]]]:
+    """Yield slices of one synthetic corpus, as tokens and labels."""
+    import tagloom as tl
+
+    corpus = tl.datasets.synthetic(n_tokens=sum(sizes), n_labels=n_labels, vocabulary=20_000)
+    begin = 0
+    for size in sizes:
+        end, n_tokens = begin, 0
+        while n_tokens < size and end < len(corpus):
+            n_tokens += len(corpus[end])
+            end += 1
+        some = corpus[begin:end]
+        yield [s.tokens for s in some], [list(s.labels) for s in some]
+        begin = end
+
+
+def main() -> None:
+    """Write a synthetic corpus: FOLDER and the number of tokens of each part."""
+    folder, *given = sys.argv[1:]
+    sizes = tuple(map(int, given))
+    parts = list(draw(sizes, 49))  # XPOS of EWT has as many labels
+    names = sorted({label for _, labels in parts for row in labels for label in row})
+    coarse = {label: f"U{i % 17}" for i, label in enumerate(names)}
+    for name, (tokens, labels) in zip(PARTS, parts, strict=True):
+        upos = [[coarse[label] for label in row] for row in labels]
+        part = Part(tokens, upos, labels)
+        save(part, Path(folder), name)
+        write_conllu(part, Path(folder) / f"{name}.conllu")
+
+
+if __name__ == "__main__":
+    main()

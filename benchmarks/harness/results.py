@@ -1,0 +1,149 @@
+"""The results of many jobs as one JSON file: gathering rounds, judging goals, merging runs.
+
+::
+
+    {"jobs": {name: {
+        "title", "about", "section", "point", "compares_memory", "quick", "corpus", "commit",
+        "date", "machine", "python", "load", "seconds",
+        "contestants": {name: {
+            "version", "cores", "skipped" or "failed": why, or:
+            "measures": {what: {"cpu": {"best", "spread", "rounds"}, "wall": ..., "units", "unit"}},
+            "values": {what: value}, "peak": bytes,
+            or "points": {point: {"measures", "values", "peak"}}}},
+        "goals": [{"what", "value", "target", "is_at_least", "unit", "met", "note"}]}}}
+
+Every job says where it was measured, so that jobs of different runs can stand in one file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.jobs import Goal
+
+
+class NotMeasured(Exception):
+    """A figure that a goal asks for is not there; the message says why."""
+
+
+class Found:
+    """What a job has found, as its goals ask for it: the best times and the values."""
+
+    def __init__(self, contestants: dict[str, Any]) -> None:
+        self.contestants = contestants
+
+    def _get(self, contestant: str, point: float | None) -> dict[str, Any]:
+        found = self.contestants.get(contestant, {"skipped": "it does not take part"})
+        for reason in ("skipped", "failed"):
+            if reason in found:
+                raise NotMeasured(f"{contestant}: {found[reason]}")
+        return found if point is None else found["points"][format_point(point)]
+
+    def measure(self, contestant: str, what: str, point: float | None = None) -> dict[str, Any]:
+        measures = self._get(contestant, point)["measures"]
+        if what not in measures:
+            raise NotMeasured(f"{contestant} has not measured {what!r}")
+        return measures[what]
+
+    def cpu(self, contestant: str, what: str, point: float | None = None) -> float:
+        """Return the least CPU seconds per unit: a token, a call, an iteration."""
+        found = self.measure(contestant, what, point)
+        return found["cpu"]["best"] / found["units"]
+
+    def wall(self, contestant: str, what: str, point: float | None = None) -> float:
+        found = self.measure(contestant, what, point)
+        return found["wall"]["best"] / found["units"]
+
+    def peak(self, contestant: str, point: float | None = None) -> float:
+        return self._get(contestant, point)["peak"]
+
+    def values(self, contestant: str, point: float | None = None) -> dict[str, Any]:
+        return self._get(contestant, point)["values"]
+
+    def value(self, contestant: str, what: str, point: float | None = None) -> Any:
+        values = self.values(contestant, point)
+        if what not in values:
+            raise NotMeasured(f"{contestant} has no value of {what!r}")
+        return values[what]
+
+    def times(self, peer: str, what: str, ours: str = "tagloom") -> float:
+        """Return how many times as fast as the peer we are, by CPU time per unit."""
+        return self.cpu(peer, what) / self.cpu(ours, what)
+
+    def points(self, contestant: str) -> list[float]:
+        return [float(point) for point in self._get(contestant, None)["points"]]
+
+
+def format_point(point: float) -> str:
+    return f"{point:g}" if point < 1e5 else str(int(point))
+
+
+def gather(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Join what the processes of one contestant report: the best counts, the spread is kept."""
+    first = rounds[0]
+    measures = {}
+    for what, of_first in first["measures"].items():
+        turns = [one["measures"][what] for one in rounds]
+        measures[what] = {
+            **{clock: summarise([turn[clock] for turn in turns]) for clock in ("cpu", "wall")},
+            "units": of_first["units"],
+            "unit": of_first["unit"],
+        }
+    # Of values the last: whoever measures values that differ by round keeps times of it, too.
+    return {
+        "measures": measures,
+        "values": rounds[-1]["values"],
+        "peak": min(one["peak"] for one in rounds),
+    }
+
+
+def summarise(rounds: Sequence[float]) -> dict[str, Any]:
+    best = min(rounds)
+    return {
+        "best": best,
+        "spread": (max(rounds) - best) / best if best > 0 else 0.0,  # (worst − best) / best
+        "rounds": list(rounds),
+    }
+
+
+def judge(goals: Sequence[Goal], contestants: dict[str, Any]) -> list[dict[str, Any]]:
+    """Find the value of each goal, or the reason why there is none."""
+    judged = []
+    for goal in goals:
+        value, note = None, None
+        try:
+            value = goal.find(Found(contestants))
+        except NotMeasured as missing:
+            note = str(missing)
+        judged.append(
+            {
+                "what": goal.what,
+                "value": value,
+                "target": goal.target,
+                "is_at_least": goal.at_least is not None,
+                "unit": goal.unit,
+                "met": None if value is None else goal.is_met(value),
+                "note": note,
+            }
+        )
+    return judged
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read results, or none if there are none yet."""
+    if not path.exists():
+        return {"jobs": {}}
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def merge(path: Path, jobs: dict[str, Any], *, known: Sequence[str]) -> dict[str, Any]:
+    """Put jobs into a file of results; those that are no jobs any more are dropped."""
+    report = read(path)
+    merged = {name: job for name, job in report["jobs"].items() if name in known} | jobs
+    report["jobs"] = dict(sorted(merged.items()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return report

@@ -1,0 +1,63 @@
+"""Training CRFs by L-BFGS with one objective: shared by train_upos and train_xpos."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from harness.children import Bench
+from harness.features import check_same
+from harness.jobs import Contestant
+from harness.models import iterations, make_crf, train_crfsuite
+
+WHOLE, STEP = "lists of tokens to a model file", "one iteration"
+
+
+def tagloom(bench: Bench, column: str, n_threads: int) -> None:
+    import tagloom as tl  # noqa: F401  imported before the clock runs
+
+    train = bench.train
+    bench.value("attributes per token", check_same(train.tokens[:50]))
+    tagger = make_crf(iterations(bench), n_threads)
+    path = bench.folder / f"tagloom-{column}.model"
+    turns: list[tuple[float, float]] = []  # after each iteration
+
+    def fit() -> None:
+        tagger.fit(
+            train.tokens,
+            train.labels(column),
+            callback=lambda _: turns.append((time.process_time(), time.perf_counter())),
+        ).save(path)
+
+    bench.time(WHOLE, fit, 1)
+    cpu, wall = (last - first for first, last in zip(turns[0], turns[-1], strict=True))
+    bench.record(STEP, cpu, wall, len(turns) - 1, "iterations")
+    bench.value("iterations", len(turns))
+    bench.value("loss", tagger.history_[-1].loss)
+    bench.value("weights", tagger.scores_.n_weights)
+    bench.value("model file bytes", path.stat().st_size)
+
+
+def crfsuite(bench: Bench, column: str) -> None:
+    import pycrfsuite  # noqa: F401
+
+    train, n = bench.train, iterations(bench)
+    path = bench.folder / f"crfsuite-{column}.model"
+    trainer = bench.time(WHOLE, lambda: train_crfsuite(train, column, n, path), 1)
+    log = trainer.logparser.iterations
+    # It logs the CPU time of each iteration. The first is left out on both sides: ours could not be
+    # told from what is made ready before it.
+    seconds = sum(float(record["time"]) for record in log[1:])
+    bench.record(STEP, seconds, seconds, len(log) - 1, "iterations")
+    bench.value("iterations", len(log))
+    bench.value("loss", log[-1]["loss"])
+    bench.value("weights", trainer.logparser.featgen_num_features)
+    bench.value("model file bytes", path.stat().st_size)
+
+
+def contestants(column: str) -> list[Contestant]:
+    return [
+        Contestant("tagloom", partial(tagloom, column=column, n_threads=1)),
+        Contestant("tagloom, 2 threads", partial(tagloom, column=column, n_threads=2), cores=2),
+        Contestant("python-crfsuite", partial(crfsuite, column=column), needs="pycrfsuite"),
+    ]

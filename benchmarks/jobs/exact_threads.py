@@ -1,0 +1,70 @@
+"""What does not depend on the number of threads: everything is done with one thread, and again with
+two, three and four; `yes` means that the results are the same bits.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from harness import Bench, Contestant, Found, Goal, Job
+from harness.features import TEMPLATES
+from harness.jobs import EXACT
+
+THREADS = (2, 3, 4)
+
+
+def tagloom(bench: Bench) -> None:
+    import numpy as np
+
+    import tagloom as tl
+
+    some = bench.dev if bench.quick else bench.train.first(2_000)
+    X = bench.test.tokens
+
+    def digest(arrays: Any) -> str:
+        total = hashlib.blake2b()
+        for array in arrays:
+            total.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return total.hexdigest()
+
+    def weights(tagger: Any) -> str:
+        scores = tagger.scores_
+        return digest([scores.rows.weights, scores.trans, scores.start, scores.stop])
+
+    def fit(kind: type, **options: Any) -> Callable[[int], str]:
+        return lambda n: weights(
+            kind(TEMPLATES, max_iterations=5, n_threads=n, **options).fit(some.tokens, some.upos)
+        )
+
+    tagger = tl.CRF(TEMPLATES, max_iterations=3).fit(some.tokens, some.upos)
+    jobs: dict[str, Callable[[int], Any]] = {
+        "weights of the CRF by L-BFGS": fit(tl.CRF, algorithm="lbfgs"),
+        "weights of the CRF by OWL-QN (l1)": fit(tl.CRF, algorithm="lbfgs", l1=0.5),
+        "weights of the CRF by AdaGrad": fit(tl.CRF),
+        "weights of the perceptron": fit(tl.StructuredPerceptron),
+        "labels": lambda n: tagger.predict(X, n_threads=n),
+        "marginals": lambda n: digest(tagger.predict_marginals(X, n_threads=n)),
+        "log-partition": lambda n: digest([tagger.trellis(X, n_threads=n).log_partition()]),
+        "n-best": lambda n: [
+            [(one.labels, one.score, one.prob) for one in best]
+            for best in tagger.predict_nbest(X[:200], 5, n_threads=n)
+        ],
+    }
+    for name, job in jobs.items():
+        one = job(1)
+        bench.value(name, all(job(n) == one for n in THREADS))
+
+
+def share(found: Found) -> float:
+    """Return how many of the results are the same, in percent."""
+    same = found.values("tagloom")
+    return 100 * sum(same.values()) / len(same)
+
+
+JOB = Job(
+    "the same with any number of threads",
+    [Contestant("tagloom", tagloom, cores=2)],
+    [Goal("results that are the same bits with 1 to 4 threads", share, at_least=100, unit="%")],
+    rounds=1,
+    section=EXACT,
+)

@@ -1,0 +1,54 @@
+"""Train `CRF` with its defaults on 10,000 tokens, and tag 5,000, with ever more labels, on one
+thread. Every label has words of its own, so that there is something to learn.
+"""
+
+import random
+
+from harness import Bench, Contestant, Goal, Job
+from harness.features import TEMPLATES
+from harness.jobs import GROWTH
+from harness.models import accuracy
+
+N_TRAIN, N_TEST = 10_000, 5_000
+
+
+def draw(n_tokens: int, n_labels: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Draw sentences of 20 tokens; a word has a label, and one in ten may have the next one."""
+    rng = random.Random(seed)
+    X: list[list[str]] = []
+    y: list[list[str]] = []
+    for _ in range(n_tokens // 20):
+        labels = [rng.randrange(n_labels) for _ in range(20)]
+        words = [(k + (rng.random() < 0.1)) % n_labels for k in labels]
+        X.append([f"w{k:x}-{rng.randrange(2)}" for k in words])
+        y.append([f"L{k}" for k in labels])
+    return X, y
+
+
+def tagloom(bench: Bench) -> None:
+    import tagloom as tl
+
+    n_labels = int(bench.point or 0)
+    train, (X, y) = draw(N_TRAIN, n_labels, 0), draw(N_TEST, n_labels, 1)
+    tagger = tl.CRF(TEMPLATES, n_threads=1)
+    bench.time("train", lambda: tagger.fit(*train), N_TRAIN, "token")
+    predicted = bench.time("tag", lambda: tagger.predict(X, n_threads=1), N_TEST, "token")
+    bench.value("accuracy", accuracy(y, predicted))
+
+
+JOB = Job(
+    "number of labels",
+    [Contestant("tagloom", tagloom)],
+    [
+        Goal(
+            "accuracy with the most labels",
+            lambda found: 100 * found.value("tagloom", "accuracy", found.points("tagloom")[-1]),
+            at_least=85,
+            unit="%",
+        )
+    ],
+    points=[5, 17, 50, 200, 1000],
+    quick_points=[5, 50, 200],
+    point="labels",
+    section=GROWTH,
+)

@@ -1,0 +1,86 @@
+"""Train hidden Markov models by counting, and decode with them: UPOS. nltk has two: an HMM of first
+order (here with Lidstone smoothing; without, a new word makes the sentence impossible), and TnT, of
+second order. Both decode slowly, so they get some sentences of the test set only; tagloom gets all.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from harness import Bench, Contestant, Goal, Job
+from harness.corpora import Part
+from harness.models import accuracy
+
+TRAIN, DECODE = "train", "decode"
+
+
+def tagloom(bench: Bench, order: int) -> None:
+    import tagloom as tl
+
+    train, test = bench.train, bench.test
+    tagger = tl.HMM(order, n_threads=1)
+    bench.time(
+        TRAIN, lambda: tagger.fit(train.tokens, train.upos), train.n_tokens, "tokens", least=0.5
+    )
+    predicted = bench.time(
+        DECODE, lambda: tagger.predict(test.tokens), test.n_tokens, "tokens", least=0.5
+    )
+    bench.value("accuracy", accuracy(test.upos, predicted))
+
+
+def decode(bench: Bench, some: Part, tag: Callable[[list[str]], list[tuple[str, str]]]) -> None:
+    found = bench.time(DECODE, lambda: list(map(tag, some.tokens)), some.n_tokens, "tokens")
+    predicted = [[label for _, label in row] for row in found]
+    bench.value(f"accuracy on {len(some.tokens)} sentences", accuracy(some.upos, predicted))
+
+
+def nltk_hmm(bench: Bench) -> None:
+    from nltk.probability import LidstoneProbDist
+    from nltk.tag.hmm import HiddenMarkovModelTrainer
+
+    def estimate(counts: Any, n_bins: int) -> LidstoneProbDist:
+        return LidstoneProbDist(counts, 0.1, n_bins)
+
+    pairs, n = bench.train.pairs("upos"), bench.train.n_tokens
+    tagger = bench.time(
+        TRAIN,
+        lambda: HiddenMarkovModelTrainer().train_supervised(pairs, estimator=estimate),
+        n,
+        "tokens",
+    )
+    decode(bench, bench.test.first(20 if bench.quick else 100), tagger.tag)
+
+
+def nltk_tnt(bench: Bench) -> None:
+    from nltk.tag.tnt import TnT
+
+    pairs, n = bench.train.pairs("upos"), bench.train.n_tokens
+    tagger = TnT()
+    bench.time(TRAIN, lambda: tagger.train(pairs), n, "tokens")
+    decode(bench, bench.test.first(20 if bench.quick else 100), tagger.tag)
+
+
+HMM, TNT, ORDER_2 = "nltk, HMM", "nltk, TnT", "tagloom, order 2"
+JOB = Job(
+    "hidden Markov models",
+    [
+        Contestant("tagloom", partial(tagloom, order=1)),
+        Contestant(ORDER_2, partial(tagloom, order=2)),
+        Contestant(HMM, nltk_hmm, needs="nltk"),
+        Contestant(TNT, nltk_tnt, needs="nltk"),
+    ],
+    [
+        Goal("training beside nltk's HMM", lambda found: found.times(HMM, TRAIN), at_least=20),
+        Goal("decoding beside nltk's HMM", lambda found: found.times(HMM, DECODE), at_least=15),
+        Goal(
+            "training beside TnT, order 2",
+            lambda found: found.times(TNT, TRAIN, ORDER_2),
+            at_least=20,
+        ),
+        Goal(
+            "decoding beside TnT, order 2",
+            lambda found: found.times(TNT, DECODE, ORDER_2),
+            at_least=15,
+        ),
+    ],
+)

@@ -1,0 +1,105 @@
+"""Train an averaged perceptron with UPOS labels for 10 epochs; the same features. CRFsuite's is
+called `ap`, and sklearn-crfsuite wraps it. Then the shortest way to the accuracy that `ap` has
+on the development set: our CRF by AdaGrad, whose time includes scoring that set after each epoch.
+"""
+
+import time
+
+from harness import Bench, Contestant, Found, Goal, Job
+from harness.features import TEMPLATES, check_same, sent2features
+from harness.models import accuracy, make_trainer, open_crfsuite
+
+TRAIN = "lists of tokens to a tagger"
+PEER = "python-crfsuite"
+
+
+def epochs(bench: Bench) -> int:
+    return 2 if bench.quick else 10
+
+
+def tagloom(bench: Bench) -> None:
+    import tagloom as tl
+
+    train, dev, n = bench.train, bench.dev, epochs(bench)
+    check_same(train.tokens[:50])
+    # The same weights as CRFsuite's: none for ends of sentences, and for what was seen only.
+    tagger = tl.StructuredPerceptron(
+        TEMPLATES,
+        max_iterations=n,
+        combinations="seen",
+        boundaries=False,
+        constraints=None,
+        n_threads=1,
+    )
+    bench.time(TRAIN, lambda: tagger.fit(train.tokens, train.upos))
+    if len(tagger.history_) != n:
+        raise AssertionError(f"{len(tagger.history_)} epochs, expected {n}")
+    bench.value("accuracy on dev", accuracy(dev.upos, tagger.predict(dev.tokens)))
+
+
+def adagrad(bench: Bench) -> None:
+    import tagloom as tl
+
+    train, dev = bench.train, bench.dev
+    turns: list[tuple[float, float]] = []  # CPU seconds and accuracy after each epoch
+    begun = time.process_time()
+    tl.CRF(TEMPLATES, constraints=None, max_iterations=epochs(bench), n_threads=1).fit(
+        train.tokens,
+        train.upos,
+        dev=(dev.tokens, dev.upos),
+        callback=lambda record: turns.append((time.process_time() - begun, record.dev)),
+    )
+    end = time.process_time() - begun - turns[-1][0]  # what is left to do after the last epoch
+    bench.value("CPU seconds and accuracy by epoch", [(cpu + end, score) for cpu, score in turns])
+    bench.value("accuracy on dev", max(score for _, score in turns))
+
+
+def crfsuite(bench: Bench) -> None:
+    path, n = bench.folder / "crfsuite-ap.model", epochs(bench)
+
+    def train() -> None:
+        make_trainer(bench.train, "upos", "ap", max_iterations=n, epsilon=0.0).train(str(path))
+
+    bench.train  # noqa: B018  read before the clock runs
+    bench.time(TRAIN, train)
+    tagger, dev = open_crfsuite(path), bench.dev
+    predicted = [tagger.tag(sent2features(tokens)) for tokens in dev.tokens]
+    bench.value("accuracy on dev", accuracy(dev.upos, predicted))
+
+
+def sklearn_crfsuite(bench: Bench) -> None:
+    from sklearn_crfsuite import CRF
+
+    train, dev = bench.train, bench.dev
+    tagger = CRF("ap", max_iterations=epochs(bench), epsilon=0.0)
+    bench.time(TRAIN, lambda: tagger.fit(list(map(sent2features, train.tokens)), train.upos))
+    predicted = tagger.predict([sent2features(tokens) for tokens in dev.tokens])
+    bench.value("accuracy on dev", accuracy(dev.upos, [list(row) for row in predicted]))
+
+
+def until_accurate(found: Found) -> float:
+    """Return how many times as fast as the peer we are as accurate."""
+    wanted = found.value(PEER, "accuracy on dev")
+    for cpu, score in found.value("tagloom, AdaGrad", "CPU seconds and accuracy by epoch"):
+        if score >= wanted:
+            return found.cpu(PEER, TRAIN) / cpu
+    return 0.0  # never
+
+
+JOB = Job(
+    "averaged perceptron",
+    [
+        Contestant("tagloom", tagloom),
+        Contestant("tagloom, AdaGrad", adagrad),
+        Contestant(PEER, crfsuite, needs="pycrfsuite"),
+        Contestant("sklearn-crfsuite", sklearn_crfsuite, needs="sklearn_crfsuite"),
+    ],
+    [
+        Goal(
+            "times as fast as python-crfsuite",
+            lambda found: found.times(PEER, TRAIN),
+            at_least=5,
+        ),
+        Goal("times as fast to the same accuracy, by AdaGrad", until_accurate, at_least=8),
+    ],
+)

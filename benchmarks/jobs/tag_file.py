@@ -1,0 +1,76 @@
+"""Tag 2.5 million tokens from a file to a file with `tagloom tag` and UPOS labels, on one thread:
+the start of the process and loading the model count. The file has a token on each line; it is
+the corpus over and over, and another has it in CoNLL-U. nltk's TnT is slow, so it tags some
+sentences of the test set only, from list to list; starting and training it do not count.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness import Bench, Contestant, Goal, Job, corpora
+from harness.models import our_model
+
+TAG = "file to file"
+
+
+def write(bench: Bench, path: Path, n_tokens: int, form: str) -> None:
+    def sentences() -> Iterator[list[str]]:
+        while True:
+            for part in (bench.train, bench.dev, bench.test):
+                yield from part.tokens
+
+    with path.open("w", encoding="utf-8") as file:
+        left = n_tokens
+        for tokens in sentences():
+            tokens = tokens[:left]
+            if form == "conllu":
+                blank = [["_"] * len(tokens)]
+                file.write(corpora.to_conllu(tokens, *blank, *blank))
+            else:
+                file.write("\n".join(tokens) + "\n\n")
+            left -= len(tokens)
+            if left == 0:
+                return
+
+
+def tagloom(bench: Bench) -> None:
+    model = our_model(bench, "upos")
+    command = [str(Path(sys.executable).parent / "tagloom"), "tag", str(model)]
+    for name, form, n in [
+        (TAG, "conll", 250_000 if bench.quick else 2_500_000),
+        ("file to file, CoNLL-U", "conllu", 50_000 if bench.quick else 500_000),
+    ]:
+        source = bench.artefact(f"raw.{form}", lambda p, n=n, form=form: write(bench, p, n, form))
+        target = bench.folder / f"tagged.{form}"
+        options = ["-o", str(target), "--n-threads", "1", "--quiet"]
+        bench.command(name, [*command, str(source), *options], n, "tokens")
+        with target.open(encoding="utf-8") as file:
+            rows = [line.split() for line in file if line.strip()]
+        tagged = sum(row[3 if form == "conllu" else 1] != "_" for row in rows)
+        if tagged != n:
+            raise AssertionError(f"{target.name} has {tagged} tagged lines, expected {n}")
+
+
+def tnt(bench: Bench) -> None:
+    from nltk.tag.tnt import TnT
+
+    tagger = TnT()
+    tagger.train(bench.train.pairs("upos"))
+    some = bench.test.first(40 if bench.quick else 200)
+    bench.time(TAG, lambda: tagger.tagdata(some.tokens), some.n_tokens, "tokens")
+
+
+JOB = Job(
+    "tagloom tag",
+    [Contestant("tagloom", tagloom), Contestant("nltk, TnT", tnt, needs="nltk")],
+    [
+        Goal(
+            "tokens per second",
+            lambda found: 1 / found.cpu("tagloom", TAG),
+            at_least=1e6,
+            unit="tokens/s",
+        )
+    ],
+    after=["train_upos"],
+)

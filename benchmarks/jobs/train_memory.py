@@ -1,0 +1,60 @@
+"""Peak memory of training a CRF with UPOS labels. `python-crfsuite` keeps the features of all
+sentences in a list, as its tutorial does; `python-crfsuite, streamed` hands them over one by one,
+and forgets them. The process, the interpreter and the corpus count.
+"""
+
+from harness import Bench, Contestant, Goal, Job
+from harness.children import peak_memory
+from harness.features import sent2features
+from harness.models import L2, make_crf, train_crfsuite
+
+N_ITERATIONS = 5  # of L-BFGS, which needs no more memory later
+BEFORE = "before, bytes"
+
+
+def tagloom(bench: Bench) -> None:
+    import tagloom as tl  # noqa: F401
+
+    train = bench.train
+    bench.value(BEFORE, peak_memory())
+    make_crf(N_ITERATIONS).fit(train.tokens, train.upos).save(bench.folder / "memory.model")
+
+
+def crfsuite(bench: Bench) -> None:
+    import pycrfsuite
+
+    train = bench.train
+    bench.value(BEFORE, peak_memory())
+    X = [sent2features(tokens) for tokens in train.tokens]
+    trainer = pycrfsuite.Trainer("lbfgs", verbose=False)
+    trainer.set_params({"c2": L2, "max_iterations": N_ITERATIONS})
+    for x, y in zip(X, train.upos, strict=True):
+        trainer.append(x, y)
+    trainer.train(str(bench.folder / "memory.model"))
+
+
+def streamed(bench: Bench) -> None:
+    import pycrfsuite  # noqa: F401
+
+    train = bench.train
+    bench.value(BEFORE, peak_memory())
+    train_crfsuite(train, "upos", N_ITERATIONS, bench.folder / "memory.model")
+
+
+JOB = Job(
+    "memory of training",
+    [
+        Contestant("tagloom", tagloom),
+        Contestant("python-crfsuite", crfsuite, needs="pycrfsuite"),
+        Contestant("python-crfsuite, streamed", streamed, needs="pycrfsuite"),
+    ],
+    [
+        Goal(
+            "peak over that of python-crfsuite",
+            lambda found: found.peak("tagloom") / found.peak("python-crfsuite"),
+            at_most=0.5,
+        )
+    ],
+    compares_memory=True,
+    rounds=1,
+)

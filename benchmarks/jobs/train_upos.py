@@ -1,0 +1,37 @@
+"""Train a CRF with UPOS labels by L-BFGS: the same features, the same penalty, the same number of
+iterations. The objective is the same, too; the paths to its minimum differ a little, so that
+the losses are close and not equal.
+"""
+
+from harness import Found, Goal, Job
+from harness.training import STEP, WHOLE, contestants
+
+
+def difference(found: Found) -> float:
+    """Return by how much our loss is above theirs, in percent."""
+    ours, theirs = (found.value(name, "loss") for name in ("tagloom", "python-crfsuite"))
+    return 100 * (ours / theirs - 1)
+
+
+JOB = Job(
+    "train a CRF, UPOS",
+    contestants("upos"),
+    [
+        Goal(
+            "times as fast as python-crfsuite",
+            lambda found: found.times("python-crfsuite", WHOLE),
+            at_least=6,
+        ),
+        Goal(
+            "times as fast per iteration",
+            lambda found: found.times("python-crfsuite", STEP),
+            at_least=7,
+        ),
+        Goal(
+            "two threads over one, by the clock",
+            lambda found: found.wall("tagloom", WHOLE) / found.wall("tagloom, 2 threads", WHOLE),
+            at_least=1.6,
+        ),
+        Goal("loss above that of python-crfsuite", difference, at_most=0.5, unit="%"),
+    ],
+)

@@ -1,0 +1,107 @@
+"""How fast, how large, how exact? Every job of benchmarks/jobs beside its peers, in one run.
+
+    make bench                                    # makes both environments and runs all of it
+    python benchmarks/run.py [--quick] [--only JOB ...] [--data DIR] [--out DIR]
+    python benchmarks/run.py --docs               # only write texts and plots from the results
+
+A job and its peers take turns, each in a process of its own that is pinned to one core; the best
+of at least three rounds counts, and the spread is (worst − best) / best. One table is printed, and
+written with machine, commit and versions as suite.json, suite.md and plots to benchmarks/results; a
+quick run goes to benchmarks/results/quick, since it uses less data. With --only, the other jobs of
+the file stay as they are: every job says by itself which commit and machine it was measured on.
+
+The exit code is 1 if a contestant failed. A peer that is not installed is said and skipped, and a
+target that is missed is said and no failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness import children, corpora, jobs, plots, reports, results, runner
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="less data; under five minutes")
+    parser.add_argument(
+        "--only", nargs="+", metavar="JOB", help="names of files in benchmarks/jobs"
+    )
+    parser.add_argument("--list", action="store_true", help="name the jobs")
+    parser.add_argument("--data", type=Path, help="folder of corpora; by default TAGLOOM_DATA")
+    parser.add_argument("--out", type=Path, help="folder for the results")
+    parser.add_argument("--rounds", type=int, default=3, help="at least 3; default 3")
+    parser.add_argument(
+        "--docs", action="store_true", help="write texts and plots again, run nothing"
+    )
+    parser.add_argument(
+        "--peers",
+        default=str(ROOT / ".venv-bench" / "bin" / "python"),
+        help="the Python that has the peers; by default .venv-bench/bin/python",
+    )
+    parser.add_argument("--jobs", type=Path, default=jobs.FOLDER, help=argparse.SUPPRESS)
+    parser.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)  # for the tests
+    found = parser.parse_args(arguments)
+    if found.rounds < 3:
+        parser.error("--rounds must be at least 3: a single time says nothing of its spread.")
+    found.out = found.out or (RESULTS / "quick" if found.quick else RESULTS)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    known = jobs.names(options.jobs)
+    if options.list:
+        print("\n".join(f"{name:20} {jobs.load(name, options.jobs).job.title}" for name in known))
+        return 0
+    if options.docs:
+        write_texts(results.read(RESULTS / "suite.json"), RESULTS)
+        return 0
+    chosen = jobs.in_order([jobs.load(name, options.jobs) for name in options.only or known])
+    data = None if options.tiny else corpora.find(options.data)
+    begun, failed = time.perf_counter(), False
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = corpora.prepare(data, Path(folder), options.tiny)
+        print(f"corpus: {corpus}")
+        settings = runner.Settings(
+            Path(folder), options.jobs, options.peers, corpus, options.quick, options.rounds
+        )
+        for loaded in chosen:
+            result = runner.run_job(loaded, settings)
+            print("\n".join(runner.lines_of(loaded.name, result)), flush=True)
+            failed |= any("failed" in found for found in result["contestants"].values())
+            # Written after every job: what was measured stays when a run is broken off.
+            path = options.out / "suite.json"
+            text = write_texts(results.merge(path, {loaded.name: result}, known=known), options.out)
+    print("\n" + text)
+    print(f"{len(chosen)} jobs in {time.perf_counter() - begun:.0f} s: {options.out}")
+    return int(failed)
+
+
+def write_texts(report: dict[str, Any], out: Path) -> str:
+    """Write all that follows from the results: suite.md, plots, and the page if it is theirs."""
+    text = reports.write_markdown(report)
+    (out / "suite.md").write_text(text, encoding="utf-8")
+    for name, svg in plots.draw(report).items():
+        (out / name).write_text(svg, encoding="utf-8")
+    if out == RESULTS:
+        PAGE.write_text(reports.write_page(report), encoding="utf-8")
+    return text
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        sys.exit(children.main(sys.argv[2:]))
+    sys.exit(main())

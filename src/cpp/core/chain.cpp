@@ -1,0 +1,201 @@
+#include "core/chain.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/dispatch.hpp"
+
+namespace tagloom {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+template <class T>
+void grow(std::vector<T>& vector, int64_t size) {
+    if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
+}
+
+}  // namespace
+
+template <class In>
+Chain<In>::Chain(const Space& space_, bool boundaries_, bool with_edges)
+    : space(space_),
+      boundaries(boundaries_),
+      is_dense(space.levels == 1 || (space.levels > 1 && !with_edges)),
+      Y(space.Y()),
+      stride(round_up(Y, 8)),
+      rows(is_dense ? space.levels * space.G * Y : 0),
+      scores(rows * stride, -kInfinity),
+      start(Y),
+      stop(Y),
+      probs(rows * stride),
+      probs_stop(round_up(Y, 8)),
+      offsets(std::max<int64_t>(space.levels, 1)),
+      row(Y + 8),
+      matrix(is_dense ? Y * stride : 0),
+      automaton(space.automaton) {}
+
+template <class In>
+void Chain<In>::set(const double* tail_) {
+    tail = tail_;
+    is_scored = false;
+    if (!is_dense) {
+        score_moves();
+        return;
+    }
+    const double* tied = tail + space.ties_at(boundaries);
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < Y; ++c)
+            scores[r * stride + c] = space.move_score(tail, tied, space.dense[r * Y + c]);
+    if (!boundaries) return;
+    std::copy_n(tail + Y * Y, Y, start.begin());
+    std::copy_n(tail + Y * Y + Y, Y, stop.begin());
+}
+
+template <class In>
+void Chain<In>::score_moves() {
+    if (!is_scored) space.score(tail, boundaries, automaton);
+    is_scored = true;
+}
+
+template <class In>
+double Chain<In>::sum(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
+                      In* pairs, double* counts) {
+    double log_z = 0;
+    if (is_dense && sum_dense(emit, edge, T, weight, marginals, pairs, counts, log_z)) return log_z;
+    score_moves();
+    moves.assign(automaton.moves(), 0.0);
+    starts.assign(automaton.states(), 0.0);
+    stops.assign(automaton.states(), 0.0);
+    const AutomatonExpected<In> expected{marginals, pairs, moves.data(), starts.data(),
+                                         stops.data()};
+    log_z = expectations(automaton, Sequence<In>{emit, edge, T}, weight, expected);
+    space.spread(moves.data(), starts.data(), stops.data(), boundaries, counts);
+    return log_z;
+}
+
+// False where probabilities may underflow; see core/dense.cpp.
+template <class In>
+bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
+                          In* pairs, double* counts, double& log_z) {
+    const int64_t per_level = space.G * Y, S = per_level, width = S + 8;
+    double stop_offset = 0;
+    double range = exponentials(stop.data(), probs_stop.data(), 1, stop_offset);
+    for (int64_t l = 0; l < space.levels; ++l)
+        range = std::max(range, double(space.levels) * exponentials(&scores[l * per_level * stride],
+                                                                    &probs[l * per_level * stride],
+                                                                    per_level, offsets[l]));
+    if (!(range <= 300)) return false;
+    grow(memory, (T + 2) * width);
+    const int64_t n_moves = rows * Y;
+    moves.assign(n_moves, 0.0);
+    starts.assign(Y, 0.0);
+    stops.assign(Y, 0.0);
+    const Moves<double> view{Y,
+                             space.G,
+                             space.levels,
+                             stride,
+                             edge ? scores.data() : probs.data(),
+                             start.data(),
+                             probs_stop.data()};
+    bool ok = false;
+    OneSum<In> task{};
+    task.moves = &view;
+    task.offsets = {offsets.data(), stop_offset};
+    task.guard = edge;
+    task.emit = emit;
+    task.edge = edge;
+    task.T = T;
+    task.weight = weight;
+    task.backward = true;
+    task.alpha = memory.data();
+    task.beta = task.alpha + T * width;
+    task.b = task.beta + width;
+    task.row = row.data();
+    task.matrix = matrix.data();
+    task.log_z = &log_z;
+    task.ok = &ok;
+    task.expected = {marginals, pairs, moves.data(), starts.data(), stops.data()};
+    if constexpr (sizeof(In) == 4)
+        kernels().one_sum_f32(task);
+    else
+        kernels().one_sum_f64(task);
+    if (!ok) return false;
+    if (space.is_first_order())
+        for (int64_t j = 0; j < n_moves; ++j) counts[j] += moves[j];
+    else
+        space.spread_dense(moves.data(), boundaries, counts);
+    if (boundaries)
+        for (int64_t y = 0; y < Y; ++y) {
+            counts[Y * Y + y] += starts[y];
+            counts[Y * Y + Y + y] += stops[y];
+        }
+    return true;
+}
+
+template <class In>
+void Chain<In>::viterbi(const In* emit, const In* edge, int64_t T, int32_t* path) {
+    if (!is_dense) {
+        tagloom::viterbi(automaton, Sequence<In>{emit, edge, T}, path);
+        return;
+    }
+    const int64_t width = space.G * Y + 8;
+    const Moves<double> view{Y,          space.G, space.levels, stride, scores.data(), start.data(),
+                             stop.data()};
+    OneViterbi<In> task{};
+    task.moves = &view;
+    task.emit = emit;
+    task.edge = edge;
+    task.T = T;
+    task.block = std::clamp<int64_t>(T, 2, 1024);
+    const int64_t checkpoints = (T + task.block - 1) / task.block;
+    grow(memory, (task.block + checkpoints) * width);
+    task.alpha = memory.data();
+    task.checkpoints = task.alpha + task.block * width;
+    task.row = row.data();
+    task.matrix = matrix.data();
+    task.path = path;
+    if constexpr (sizeof(In) == 4)
+        kernels().one_viterbi_f32(task);
+    else
+        kernels().one_viterbi_f64(task);
+}
+
+template <class In>
+double Chain<In>::path_score(const In* emit, const In* edge, int64_t T, const int32_t* path) const {
+    double score = 0;
+    const bool accepted =
+        space.each_of_path(path, T, boundaries, [&](int64_t j) { score += tail[j]; });
+    if (!accepted) return -kInfinity;
+    for (int64_t t = 0; t < T; ++t) {
+        score += emit[t * Y + path[t]];
+        if (edge && t > 0) score += edge[(t * Y + path[t - 1]) * Y + path[t]];
+    }
+    return score;
+}
+
+// exp(x - offset) with offset the largest; returns the range of the scores. The padding of a row is
+// -inf and becomes 0.
+template <class In>
+double Chain<In>::exponentials(const double* x, double* prob, int64_t n_rows,
+                               double& offset) const {
+    double low = kInfinity, high = -kInfinity;
+    for (int64_t r = 0; r < n_rows; ++r)
+        for (int64_t c = 0; c < Y; ++c) {
+            low = std::min(low, x[r * stride + c]);
+            high = std::max(high, x[r * stride + c]);
+        }
+    // Of a single row, only its own elements are there.
+    const int64_t n = n_rows == 1 ? Y : n_rows * stride;
+    for (int64_t j = 0; j < n; ++j) prob[j] = x[j] - high;
+    kernels().exp(prob, n);
+    offset = high;
+    return high - low;
+}
+
+template class Chain<float>;
+template class Chain<double>;
+
+}  // namespace tagloom

@@ -1,0 +1,45 @@
+// One sentence at a time through the trellis of a model that is being learnt: what the sums over
+// all paths, or the best path, say about the weights of moves. Scratch memory is used again.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/space.hpp"
+
+namespace tagloom {
+
+template <class In>
+class Chain {
+  public:
+    Chain(const Space& space, bool boundaries, bool with_edges);
+
+    void set(const double* tail);  // see space.hpp; it must outlive what is asked next
+
+    // log_z; marginals [T, Y], pairs [T, Y, Y] with edge (null: not wanted), and counts of the
+    // tail += weight * expected. Marginals are zero where there is no path.
+    double sum(const In* emit, const In* edge, int64_t T, double weight, In* marginals, In* pairs,
+               double* counts);
+    // path [T]; -1 throughout if no path has a score.
+    void viterbi(const In* emit, const In* edge, int64_t T, int32_t* path);
+    double path_score(const In* emit, const In* edge, int64_t T, const int32_t* path) const;
+
+  private:
+    bool sum_dense(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
+                   In* pairs, double* counts, double& log_z);
+    void score_moves();  // of the automaton, once for a tail
+    double exponentials(const double* x, double* prob, int64_t rows, double& offset) const;
+
+    const Space& space;
+    const bool boundaries, is_dense;
+    const int64_t Y, stride, rows;  // rows of all dense matrices
+    const double* tail = nullptr;
+    std::vector<double> scores;       // [levels, G, Y, stride] of moves, padded with -inf
+    std::vector<double> start, stop;  // [Y]
+    std::vector<double> probs, probs_stop, offsets;  // exp(score - offset)
+    std::vector<double> row, matrix, memory, moves, starts, stops;
+    Automaton automaton;
+    bool is_scored = false;
+};
+
+}  // namespace tagloom

@@ -1,0 +1,364 @@
+"""What a tagger may predict: schemes, state spaces and tag dictionaries, and known labels.
+
+A user asks for constraints by name or object; fitting *resolves* them against the training data
+into one `Constraints`, which forbids moves between labels and labels of words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import labels
+from tagloom.errors import LabelError, ModelFileError, ParameterError, SentenceError
+from tagloom.models.data import Gold, is_open, place_of
+from tagloom.sequences import Sentence
+from tagloom.trellis import StateSpace, Trellis
+
+Bool = npt.NDArray[np.bool_]
+
+#: Tried in this order where labels fit several schemes; see labels.schemes.
+SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
+
+
+class TagDictionary:
+    """Words may only have the labels that they were seen with, if they were seen often enough.
+
+    Other words may have any label. Give it to a tagger's ``constraints``.
+
+    Parameters
+    ----------
+    min_count : int
+        How often a word must occur in the training data for its labels to count as all of them.
+    entries : mapping of str to labels, optional
+        Labels that words may have, whether they were seen or not; they go before what was seen.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> X, y = [["the", "can"], ["the", "fish"], ["can", "fish"]], [["D", "N"]] * 2 + [["V", "N"]]
+    >>> tagger = tl.CRF(features="words", constraints=tl.TagDictionary(min_count=2)).fit(X, y)
+    >>> tagger.constraints_.dictionary["the"]
+    ('D',)
+    >>> tagger.predict_marginals([["the", "ape"]])[0][0].round(6).tolist()
+    [1.0, 0.0, 0.0]
+    """
+
+    def __init__(
+        self, min_count: int = 10, entries: Mapping[str, Iterable[str]] | None = None
+    ) -> None:
+        self.min_count = min_count
+        self.entries = entries
+
+    def __repr__(self) -> str:
+        words = "" if self.entries is None else f", {len(self.entries)} entries"
+        return f"TagDictionary({self.min_count}{words})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TagDictionary):
+            return NotImplemented
+        return (self.min_count, self.entries) == (other.min_count, other.entries)
+
+    def __hash__(self) -> int:
+        return hash(self.min_count)
+
+    def learn(
+        self, names: Sequence[str], sentences: Sequence[Any], rows: Sequence[Sequence[Any]]
+    ) -> dict[str, tuple[str, ...]]:
+        """Find the labels of each word that has few enough of them to matter.
+
+        Raises
+        ------
+        ParameterError, LabelError
+            If min_count or an entry is wrong.
+        SentenceError
+            If tokens are no words.
+        """
+        if isinstance(self.min_count, bool) or not isinstance(self.min_count, int | np.integer):
+            raise ParameterError(f"min_count must be a whole number; got {self.min_count!r}.")
+        counts: Counter[str] = Counter()
+        seen: dict[str, set[str]] = {}
+        for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
+            for word, label in zip(_words(sentence, i), row, strict=True):
+                if not is_open(label):  # an open label says nothing
+                    counts[word] += 1
+                    seen.setdefault(word, set()).add(label)
+        found = {word: seen[word] for word, n in counts.items() if n >= self.min_count}
+        for word, given in (self.entries or {}).items():
+            found[word] = {given} if isinstance(given, str) else set(given)
+            unknown = found[word] - set(names)
+            if unknown or not found[word]:
+                what = f"the label {sorted(unknown)[0]!r}" if unknown else "no label"
+                raise LabelError(
+                    f"TagDictionary: {word!r} has {what}; the labels are {', '.join(names)}."
+                )
+        return {word: tuple(sorted(own)) for word, own in found.items() if len(own) < len(names)}
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a tagger may predict, as `resolve` found it.
+
+    Attributes
+    ----------
+    labels : tuple of str
+    scheme : str or None
+        The scheme whose illegal moves are forbidden.
+    states : StateSpace or None
+        A space whose paths alone are allowed.
+    dictionary : dict of str to tuple of str
+        The labels that words may have; others may have any.
+    """
+
+    labels: tuple[str, ...]
+    scheme: str | None = None
+    states: StateSpace | None = None
+    dictionary: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def moves(self) -> StateSpace | None:
+        """Moves between labels that are allowed: a space whose states are labels."""
+        found = None
+        if self.scheme is not None:
+            legal = labels.legal_moves(self.labels, self.scheme)
+            found = StateSpace.from_moves(self.labels, legal.moves, legal.start, legal.stop)
+        if self.states is not None and self.states.kind == "labels":
+            found = self.states if found is None else found & self.states
+        return found
+
+    @property
+    def space(self) -> StateSpace | None:
+        """The space, where it is more than moves between labels."""
+        return self.states if self.states is not None and self.states.kind != "labels" else None
+
+    @property
+    def everything(self) -> StateSpace | None:
+        """All that is forbidden about moves, as one space; for learning."""
+        parts = [part for part in (self.moves, self.space) if part is not None]
+        return parts[0] & parts[1] if len(parts) == 2 else (parts[0] if parts else None)
+
+    @cached_property
+    def _sets(self) -> tuple[dict[str, int], Bool]:
+        """The number of each word's set of labels, and the sets [n, Y]; set 0 has all labels."""
+        numbers: dict[tuple[str, ...], int] = {}
+        by_word = {
+            word: numbers.setdefault(own, len(numbers) + 1) for word, own in self.dictionary.items()
+        }
+        sets = np.ones((len(numbers) + 1, len(self.labels)), dtype=np.bool_)
+        for own, k in numbers.items():
+            sets[k] = [label in own for label in self.labels]
+        return by_word, sets
+
+    def word_sets(self, sentences: Sequence[Any]) -> tuple[npt.NDArray[np.int32], Bool] | None:
+        """Find the set of labels of each token [T], and the sets [n, Y]; None if all are free."""
+        if not self.dictionary:
+            return None
+        by_word, sets = self._sets
+        find = by_word.get
+        numbers = [find(w, 0) for i, sentence in enumerate(sentences) for w in _words(sentence, i)]
+        return np.array(numbers, dtype=np.int32), sets
+
+    def restrict(self, trellis: Trellis, sentences: Sequence[Any]) -> Trellis:
+        """Forbid what the dictionary does, except where that would leave a sentence no path."""
+        found = self.word_sets(sentences)
+        if found is None:
+            return trellis
+        numbers, sets = found
+        allowed = sets[numbers]  # [T, Y]
+        restricted = trellis.constrain(allowed)
+        if self.moves is None and self.space is None:
+            return restricted  # every word has a label
+        dead = ~restricted.is_feasible()  # [N]
+        if not dead.any():
+            return restricted
+        allowed |= np.repeat(dead, trellis.lengths)[:, None]
+        return trellis.constrain(allowed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the constraints for a model file."""
+        return {
+            "scheme": self.scheme,
+            "states": None if self.states is None else self.states.to_dict(),
+            "dictionary": {word: list(own) for word, own in self.dictionary.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, names: tuple[str, ...], data: Any) -> Constraints:
+        """Make constraints from what `to_dict` returned, trusting nothing.
+
+        Raises
+        ------
+        ModelFileError, ValueError
+            If it does not fit the labels.
+        """
+        scheme, states, dictionary = data["scheme"], data["states"], data["dictionary"]
+        if scheme is not None:
+            labels.legal_moves(names, scheme)  # raises if they do not fit
+        space = None
+        if states is not None:
+            if "order" in states:
+                raise ModelFileError("a constraint is not a state space of order k")
+            space = StateSpace.from_dict(states)
+            if space.labels != names:
+                raise ModelFileError("a constraint is over other labels")
+        words = {str(word): tuple(own) for word, own in dict(dictionary).items()}
+        if any(not own or not set(own) <= set(names) for own in words.values()):
+            raise ModelFileError("a dictionary has labels that there are not")
+        return cls(names, scheme, space, words)
+
+    @property
+    def spec(self) -> Any:
+        """What to ask a tagger for to get these constraints again."""
+        parts: list[Any] = [part for part in (self.scheme, self.states) if part is not None]
+        if self.dictionary:
+            parts.append(TagDictionary(min_count=1 << 62, entries=self.dictionary))
+        return parts
+
+
+def check(spec: Any) -> None:
+    """Refuse what is no constraint.
+
+    Raises
+    ------
+    ParameterError
+    """
+    for part in _parts(spec):
+        if isinstance(part, StateSpace | TagDictionary):
+            continue
+        if not (isinstance(part, str) and part in ("auto", *SCHEMES)):
+            raise ParameterError(
+                f"constraints must be one of 'auto', {', '.join(map(repr, SCHEMES))}, a StateSpace "
+                f"or a TagDictionary, a list of these, or None; got {part!r}."
+            )
+
+
+def resolve(
+    spec: Any, scheme: str | None, gold: Gold, sentences: Sequence[Any], rows: list[list[Any]]
+) -> Constraints:
+    """Turn what was asked for into constraints on the labels of the training data.
+
+    Parameters
+    ----------
+    spec
+        As `check` allows it.
+    scheme : str or None
+        What "auto" found.
+    gold : Gold
+    sentences, rows
+        The training data and their labels.
+    """
+    names = tuple(gold.names)
+    found, space = scheme, None
+    dictionary: dict[str, tuple[str, ...]] = {}
+    for part in _parts(spec):
+        if isinstance(part, TagDictionary):
+            dictionary |= part.learn(names, sentences, rows)
+        elif isinstance(part, StateSpace):
+            if part.n_weights:
+                raise ParameterError(
+                    f"constraints: {part!r} ties weights to its moves. To learn them pass it as "
+                    "states=."
+                )
+            named = over(part, names, "constraints")
+            space = named if space is None else space & named
+        elif part != "auto":
+            labels.legal_moves(names, part)  # raises if the labels are not of the scheme
+            found = part
+    return Constraints(names, found, space, dictionary)
+
+
+def over(space: StateSpace, names: tuple[str, ...], parameter: str) -> StateSpace:
+    """Name the labels of a state space, or check their names.
+
+    Raises
+    ------
+    LabelError
+        If it is over other labels.
+    """
+    if space.n_labels != len(names) or space.labels not in (None, names):
+        own = space.n_labels if space.labels is None else f"{', '.join(space.labels)}"
+        raise LabelError(
+            f"{parameter}: the state space is over the labels {own}; the data have "
+            f"{', '.join(names)}. Give both in one order with labels=."
+        )
+    return space if space.labels is not None else space & StateSpace.first_order(names)
+
+
+def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> Bool:
+    """Turn known labels, one row per sentence, into a mask [T, Y] of what they leave.
+
+    Raises
+    ------
+    LabelError
+        If their number is wrong, or a label does not exist; the message names the token.
+    """
+    rows = None if isinstance(known, str | bytes) else list(known)
+    if rows is None or len(rows) != len(sentences):
+        raise LabelError(
+            f"known must have an entry for each of the {len(sentences)} sentences: None, or a "
+            f"list of labels; got {known if rows is None else len(rows)!r}."
+        )
+    number = {label: y for y, label in enumerate(names)}
+    allowed = np.ones((sum(len(s) for s in sentences), len(names)), dtype=np.bool_)
+    first = 0
+    for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
+        n = len(sentence)
+        if row is not None and (isinstance(row, str) or len(row) != n):
+            raise LabelError(
+                f"known: sentence {i} has {n} tokens; expected None or {n} labels, found {row!r}."
+            )
+        for t, label in enumerate(row or ()):
+            if label is None:
+                continue
+            own = {label} if isinstance(label, str) else label
+            if not isinstance(own, set | frozenset) or not own or not number.keys() >= own:
+                raise LabelError(
+                    f"known: sentence {i}, token {t}: found {label!r}; expected None, one of the "
+                    f"labels {', '.join(names)}, or a set of them."
+                )
+            allowed[first + t] = False
+            allowed[first + t, [number[y] for y in own]] = True
+        first += n
+    return allowed
+
+
+def find_scheme(gold: Gold, offsets: npt.NDArray[np.int64]) -> str | None:
+    """Find the scheme of labels of which some are open: no neighbours that are known break it."""
+    y = gold.numbers
+    inner = np.ones(len(y), dtype=np.bool_)
+    starts, ends = offsets[:-1], offsets[1:] - 1
+    inner[starts] = False
+    pairs = np.flatnonzero(inner & (y >= 0) & (np.roll(y, 1) >= 0))
+    first, last = y[starts][y[starts] >= 0], y[ends][y[ends] >= 0]
+    for scheme in SCHEMES:
+        try:
+            legal = labels.legal_moves(gold.names, scheme)
+        except LabelError:
+            continue
+        bounds = legal.start[first].all() and legal.stop[last].all()
+        if bounds and legal.moves[y[pairs - 1], y[pairs]].all():
+            return scheme
+    return None
+
+
+def _parts(spec: Any) -> list[Any]:
+    if spec is None:
+        return []
+    return list(spec) if isinstance(spec, list | tuple) else [spec]
+
+
+def _words(sentence: Any, i: int) -> Sequence[str]:
+    words = sentence.tokens if isinstance(sentence, Sentence) else sentence
+    if len(words) and not isinstance(words[0], str):
+        raise SentenceError(
+            f"{place_of(None, i)}: a tag dictionary needs words; the first token is "
+            f"{words[0]!r:.60}. Leave the dictionary out, or pass tokens that are str."
+        )
+    found: Sequence[str] = words
+    return found

@@ -1,0 +1,415 @@
+"""Why a token has its label: the named terms in which the best path and its best rival differ.
+
+The rival of token t is the best path whose label at t is another one. A path's score is a sum over
+its moves, so what decided between the two paths is the difference of two sums; the terms that both
+have cancel, and every other term has a name. What depends on the sentence is named by the model
+(`Tagger._score_parts`); transitions, start, stop and weights of longer label n-grams are read off
+the trellis, in any state space.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.evaluation.tables import Cell, Table
+from tagloom.features.extractors import START, STOP, TRANSITION
+from tagloom.scores.parts import Part, Parts
+from tagloom.trellis import Trellis
+
+Int32 = npt.NDArray[np.int32]
+
+# Scores of a batch of rivals are kept about this many, or one rival's.
+_BATCH_SCORES = 1 << 20
+_SHOWN = 8  # reasons of a token that are printed
+_EXACT = 1e-13  # how far, relative to the absolute weights, float64 sums may be apart
+ROUNDING = "rounding"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One term in which two paths differ.
+
+    Attributes
+    ----------
+    position : int
+        Of the move that has the term; the number of tokens for the stop.
+    name : str
+        The attribute; ``"transition"`` for weights of label pairs, start and stop included;
+        ``"ngram3"`` and so on for those of longer histories; ``"rounding"`` for what is lost where
+        a model sums its scores in float32.
+    label, rival : str
+        The labels that the term looks at, in the best path and in the rival: ``VERB``, or
+        ``AUX → VERB``.
+    weight, rival_weight : float
+        What it adds to the score of each.
+    """
+
+    position: int
+    name: str
+    label: str
+    rival: str
+    weight: float
+    rival_weight: float
+
+    @property
+    def value(self) -> float:
+        """How much it speaks for the best path: weight − rival_weight."""
+        return self.weight - self.rival_weight
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Why one token has its label.
+
+    Attributes
+    ----------
+    position : int
+    token : str
+    label : str
+    prob : float
+        Its marginal probability.
+    runner_up : str or None
+        The label that the token has in the rival, which is the best path with another label here;
+        None if there is no such path.
+    runner_up_prob : float
+        Its marginal probability.
+    rival : tuple of str
+        All labels of the rival.
+    margin : float
+        The score of the best path less that of the rival; infinite if there is none.
+    reasons : tuple of Reason
+        Everything in which the two differ, the strongest first. Their values sum to the margin, to
+        within 1e-12 of the sum of the absolute weights of both paths.
+    """
+
+    position: int
+    token: str
+    label: str
+    prob: float
+    runner_up: str | None
+    runner_up_prob: float
+    rival: tuple[str, ...]
+    margin: float
+    reasons: tuple[Reason, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON; the margin is None if infinite."""
+        margin = self.margin if math.isfinite(self.margin) else None
+        reasons = [{**asdict(reason), "value": reason.value} for reason in self.reasons]
+        return {**asdict(self), "margin": margin, "rival": list(self.rival), "reasons": reasons}
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Sequence[Decision]):
+    """Why each token of a sentence has its label: a sequence of `Decision` that prints as tables.
+
+    Attributes
+    ----------
+    tokens, labels : tuple of str
+    score : float
+        Of the best path, as `Trellis.path_score` gives it.
+    prob : float
+        The probability of the best path.
+    decisions : tuple of Decision
+        One for each token.
+    """
+
+    tokens: tuple[str, ...]
+    labels: tuple[str, ...]
+    score: float
+    prob: float
+    decisions: tuple[Decision, ...]
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.decisions[index]
+
+    def __repr__(self) -> str:
+        pairs = zip(self.tokens, self.labels, strict=True)
+        return f"<Explanation: {' '.join(f'{token}/{label}' for token, label in pairs)}>"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        return {
+            "tokens": list(self.tokens),
+            "labels": list(self.labels),
+            "score": self.score,
+            "prob": self.prob,
+            "decisions": [decision.to_dict() for decision in self.decisions],
+        }
+
+    def to_text(self, n: int = _SHOWN) -> str:
+        """Lay everything out for a terminal.
+
+        Parameters
+        ----------
+        n : int
+            How many reasons to show of each token; the others are summed up.
+
+        Returns
+        -------
+        str
+        """
+        parts = [self._summary().text()]
+        for decision in self.decisions:
+            if decision.reasons:
+                rows = [_cells(row) for row in self._rows(decision, n)]
+                reasons = Table(_HEADER, rows, texts=(1, 2, 3, 4)).text()
+                parts.append(f"{_title(decision)}\n" + _indented(reasons))
+        return "\n\n".join(parts)
+
+    def to_html(self, n: int = _SHOWN) -> str:
+        """Write everything as HTML that needs nothing else; what is behind a token unfolds.
+
+        Parameters
+        ----------
+        n : int
+            How many reasons to show of each token; the others are summed up.
+
+        Returns
+        -------
+        str
+            One ``<div>``.
+        """
+        from html import escape
+
+        parts = [self._summary().html()]
+        for decision in self.decisions:
+            if not decision.reasons:
+                continue
+            rows = self._rows(decision, n)
+            most = max(abs(row[0]) for row in rows) or 1.0
+            head = "".join(f"<th>{escape(name)}</th>" for name in ("", *_HEADER))
+            body = "".join(
+                f"<tr><td>{_bar(row[0] / most)}</td>"
+                + "".join(f"<td>{escape(str(cell))}</td>" for cell in _cells(row))
+                + "</tr>"
+                for row in rows
+            )
+            parts.append(
+                f"<details><summary>{escape(_title(decision))}</summary>"
+                f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></details>"
+            )
+        return f'<div class="tagloom-explanation">{"".join(parts)}</div>'
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _summary(self) -> Table:
+        rows: list[list[Cell]] = []
+        for d in self.decisions:
+            if d.runner_up is None:
+                rows.append([d.token, d.label, d.prob, "none", None, None])
+            else:
+                rows.append(
+                    [d.token, d.label, d.prob, d.runner_up, d.runner_up_prob, f"{d.margin:+.2f}"]
+                )
+        header = ["token", "label", "prob", "runner-up", "prob", "by"]
+        return Table(header, rows, texts=(0, 1, 3))
+
+    def _rows(self, decision: Decision, n: int) -> list[_Row]:
+        """List the strongest reasons of a decision, and the sum of the others."""
+        at = [*self.tokens, STOP]
+        rows = [(r.value, r.name, r.label, r.rival, at[r.position]) for r in decision.reasons[:n]]
+        if rest := decision.reasons[n:]:
+            rows.append((math.fsum(r.value for r in rest), f"{len(rest)} others", "", "", ""))
+        return rows
+
+
+_Row = tuple[float, str, str, str, str]
+_HEADER = ["by", "what", "best path", "runner-up", "at"]
+
+
+def _cells(row: _Row) -> list[Cell]:
+    return [f"{row[0]:+.3f}", *row[1:]]
+
+
+def _title(decision: Decision) -> str:
+    return (
+        f"{decision.token}: {decision.label}, not {decision.runner_up}, by {decision.margin:+.3f}"
+    )
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
+
+
+def _bar(share: float) -> str:
+    """Draw a bar to the right in blue for what speaks for the best path, to the left against."""
+    width = 40 * abs(share)
+    x, colour = (40.0, "#3b82f6") if share >= 0 else (40 - width, "#ea580c")
+    return (
+        '<svg width="80" height="10" role="img">'
+        f'<rect x="{x:.1f}" width="{width:.1f}" height="10" fill="{colour}"/></svg>'
+    )
+
+
+# ---- how it is made ------------------------------------------------------------------------
+
+
+def explain(
+    tokens: Sequence[str], trellis: Trellis, path: Int32, parts: Parts, names: Sequence[str]
+) -> Explanation:
+    """Compare the best path of a sentence, token by token, with the best path that differs there.
+
+    Parameters
+    ----------
+    tokens : sequence of str
+        What to call the T tokens.
+    trellis : Trellis
+        A single one.
+    path : ndarray of int, shape (T,)
+        Its best path.
+    parts : callable
+        Names the terms of ``emit[t, y] + edge[t, y_prev, y]``.
+    names : sequence of str
+        Of the Y labels.
+
+    Returns
+    -------
+    Explanation
+    """
+    gamma = trellis.marginals()  # [T, Y]
+    best = float(trellis.path_score(path))
+    terms = _Terms(trellis, parts, names, path.tolist())
+    decisions = []
+    for t, (rival, score) in enumerate(_rivals(trellis, path)):
+        y, other = int(path[t]), int(rival[t])
+        margin = math.inf
+        reasons: tuple[Reason, ...] = ()
+        if other >= 0:
+            margin = best - score
+            reasons = terms.compare(rival.tolist(), margin, t)
+        decisions.append(
+            Decision(
+                position=t,
+                token=tokens[t],
+                label=names[y],
+                prob=float(gamma[t, y]),
+                runner_up=names[other] if other >= 0 else None,
+                runner_up_prob=float(gamma[t, other]) if other >= 0 else 0.0,
+                rival=tuple(names[y] for y in rival.tolist()) if other >= 0 else (),
+                margin=margin,
+                reasons=reasons,
+            )
+        )
+    labels = tuple(names[y] for y in path.tolist())
+    prob = math.exp(float(trellis.log_prob(path)))
+    return Explanation(tuple(tokens), labels, best, prob, tuple(decisions))
+
+
+def _rivals(trellis: Trellis, path: Int32) -> Iterator[tuple[Int32, float]]:
+    """Find, for each position, the best path with another label there; −1, −1, … if none.
+
+    A batch of copies of the sentence, each without one label at one position.
+    """
+    T, Y = trellis.emit.shape
+    n = max(_BATCH_SCORES // max(T * Y * (1 if trellis.edge is None else Y), 1), 1)
+    for first in range(0, T, n):
+        positions = np.arange(first, min(first + n, T))
+        k = len(positions)
+        emit = np.tile(trellis.emit, (k, 1))  # [k·T, Y]
+        emit[np.arange(k) * T + positions, path[positions]] = -np.inf
+        batch = trellis.with_scores(
+            emit,
+            edge=None if trellis.edge is None else np.tile(trellis.edge, (k, 1, 1)),
+            offsets=np.arange(k + 1) * T,
+        )
+        rivals = batch.viterbi(on_infeasible="none").path.reshape(k, T)
+        for rival in rivals:
+            score = float(trellis.path_score(rival)) if rival[0] >= 0 else -math.inf
+            yield rival, score
+
+
+class _Terms:
+    """The terms in which other paths through a trellis differ from its best one, by name."""
+
+    def __init__(
+        self, trellis: Trellis, parts: Parts, names: Sequence[str], path: list[int]
+    ) -> None:
+        self.trellis, self.names, self.path = trellis, names, path
+        self.parts = cache(lambda *move: tuple(parts(*move)))  # rivals have many moves in common
+        self.space = trellis.states
+        self.states = self.space.state_path(path).tolist()
+
+    @cached_property
+    def moves(self) -> dict[tuple[int, int], int]:
+        """The number of each move, by the states that it joins."""
+        pairs = zip(self.space.src.tolist(), self.space.dst.tolist(), strict=True)
+        return {pair: m for m, pair in enumerate(pairs)}
+
+    def compare(self, rival: list[int], margin: float, at: int) -> tuple[Reason, ...]:
+        """List the terms that differ, the strongest first; they sum to the margin."""
+        path, states, others = self.path, self.states, self.space.state_path(rival).tolist()
+        sums: dict[tuple[int, str, int], list[float]] = {}  # (t, name, n_labels) -> the two weights
+        for t in range(len(path) + 1):
+            if states[max(t - 1, 0) : t + 1] == others[max(t - 1, 0) : t + 1]:
+                continue  # one and the same move
+            for side, (labels, way) in enumerate([(path, states), (rival, others)]):
+                for part in self.of_move(t, labels, way):
+                    two = sums.setdefault((t, part.name, part.n_labels), [0.0, 0.0])
+                    two[side] += part.value
+        reasons = [
+            Reason(t, name, self._shown(path, t, n), self._shown(rival, t, n), *two)
+            for (t, name, n), two in sums.items()
+            if two[0] != two[1]
+        ]
+        reasons.sort(key=lambda reason: -abs(reason.value))
+        terms = [term for reason in reasons for term in (reason.weight, -reason.rival_weight)]
+        lost = margin - math.fsum(terms)
+        if abs(lost) > _EXACT * math.fsum(map(abs, terms)):
+            reasons.append(Reason(at, ROUNDING, "", "", lost, 0.0))
+        return tuple(reasons)
+
+    def of_move(self, t: int, path: list[int], states: list[int]) -> Iterator[Part]:
+        """List the terms of the move into position t; of the stop, if t is the end."""
+        trellis, space = self.trellis, self.space
+        if t == len(path):
+            if trellis.stop is not None:
+                yield Part(TRANSITION, float(trellis.stop[path[-1]]), 2)
+            return
+        y, y_prev = path[t], path[t - 1] if t else None
+        yield from self.parts(t, y_prev, y)
+        move = trellis.start if y_prev is None else trellis.trans
+        if move is not None:
+            yield Part(TRANSITION, float(move[y] if y_prev is None else move[y_prev, y]), 2)
+        if trellis.weights is None:
+            return
+        if y_prev is None:
+            indptr, ids, m = space.start_tie_indptr, space.start_tie_ids, states[0]
+        else:
+            indptr, ids, m = space.tie_indptr, space.tie_ids, self.moves[states[t - 1], states[t]]
+        for i in ids[indptr[m] : indptr[m + 1]].tolist():
+            name, n_labels = self._tied(i)
+            yield Part(name, float(trellis.weights[i]), n_labels)
+
+    def _tied(self, i: int) -> tuple[str, int]:
+        """Name a weight that the state space ties to its moves, and count the labels it sees."""
+        groups = self.space.weight_slices.items()
+        group, start = next((name, at.start) for name, at in groups if at.start <= i < at.stop)
+        if group in self.space.ngrams:
+            return group, len(self.space.ngrams[group][i - start])
+        shape = self.space.weight_groups[group]
+        if group.startswith("ngram"):
+            return group, len(shape)
+        place = ", ".join(str(j) for j in np.unravel_index(i - start, shape))
+        return f"{group}[{place}]", 1
+
+    def _shown(self, path: list[int], t: int, n: int) -> str:
+        """Write the last n labels up to position t; before the first is <start>, last <stop>."""
+        first = max(t + 1 - n, -1)
+        labels = [self.names[y] for y in path[max(first, 0) : t + 1]]
+        *before, last = [START] * (first < 0) + labels + [STOP] * (t == len(path))
+        return f"{' '.join(before)} → {last}" if before else last

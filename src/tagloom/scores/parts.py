@@ -1,0 +1,40 @@
+"""What the score of a move is made of, by name: how a scorer accounts for what it has summed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+
+class Part(NamedTuple):
+    """A named term of the score of a move.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``word=fish``.
+    value : float
+        What it adds to the score.
+    n_labels : int
+        How many labels it looks at: 1 for the label moved to, 2 for that and the one before.
+    """
+
+    name: str
+    value: float
+    n_labels: int = 1
+
+
+#: The parts of the move into position t, from label y_prev (None at t = 0) to label y.
+Parts: TypeAlias = Callable[[int, int | None, int], Iterable[Part]]
+
+
+def tempered(parts: Parts, temperature: float) -> Parts:
+    """Divide all parts by a temperature, as the scores are."""
+    if temperature == 1:
+        return parts
+
+    def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        for part in parts(t, y_prev, y):
+            yield part._replace(value=part.value / temperature)
+
+    return of_move

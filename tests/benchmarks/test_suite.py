@@ -1,0 +1,303 @@
+"""The benchmark suite: its machinery on tiny jobs, and what is published of it."""
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+import tagloom as tl
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+pytest.importorskip("resource", reason="the suite needs POSIX: processes are forked and pinned")
+
+from harness import Contestant, Goal, corpora, features, jobs, plots, reports, results, runner  # noqa: E402
+
+FAST = '''
+"""Add numbers."""
+from harness import Bench, Contestant, Goal, Job
+
+def ours(bench):
+    bench.time("sum", lambda: sum(range(1000)), 1000, "numbers")
+    bench.value("accuracy", 0.9)
+    bench.value("tokens", bench.train.n_tokens)
+
+def slower(bench):
+    bench.time("sum", lambda: sum(x + 0 * x for x in range(50_000)), 1000, "numbers")
+    bench.value("accuracy", 0.95)
+
+JOB = Job(
+    "add",
+    [Contestant("tagloom", ours), Contestant("json, slowly", slower, needs="json"),
+     Contestant("nobody", slower, needs="no_such_module")],
+    [Goal("times as fast", lambda found: found.times("json, slowly", "sum"), at_least=2),
+     Goal("as fast as nobody", lambda found: found.times("nobody", "sum"), at_least=2)],
+)
+'''
+BROKEN = '''
+"""Fail."""
+from harness import Bench, Contestant, Goal, Job
+
+def ours(bench):
+    raise ValueError("the bench is broken")
+
+JOB = Job("fail", [Contestant("tagloom", ours)],
+          [Goal("works", lambda found: found.cpu("tagloom", "x"), at_least=1)])
+'''
+GROWING = '''
+"""Add more and more numbers."""
+from harness import Bench, Contestant, Goal, Job
+from harness.jobs import GROWTH
+
+def ours(bench):
+    bench.time("sum", lambda: sum(range(int(bench.point))), bench.point, "numbers")
+    bench.artefact("made", lambda path: path.write_text("once"))
+
+JOB = Job("grow", [Contestant("tagloom", ours)], points=[10, 1000, 1e6], quick_points=[10, 1000],
+          point="numbers", section=GROWTH)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of job files."""
+    path = tmp_path / "jobs"
+    path.mkdir()
+    for name, text in [("add", FAST), ("broken", BROKEN), ("grow", GROWING)]:
+        (path / f"{name}.py").write_text(text, encoding="utf-8")
+    return path
+
+
+def run(folder, out, *options, peers=sys.executable):
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "--tiny", "--jobs", str(folder)]
+    command += ["--out", str(out), "--peers", peers, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+
+
+def read(out):
+    return json.loads((out / "suite.json").read_text(encoding="utf-8"))["jobs"]
+
+
+def test_a_failing_job_is_reported_and_the_others_run(folder, tmp_path):
+    done = run(folder, tmp_path)
+    assert done.returncode == 1
+    assert "tagloom failed: ValueError: the bench is broken" in done.stdout
+    assert "Traceback" in done.stderr
+    found = read(tmp_path)
+    assert list(found) == ["add", "broken", "grow"]
+    assert found["broken"]["contestants"]["tagloom"]["failed"] == "ValueError: the bench is broken"
+    (goal,) = found["broken"]["goals"]
+    assert goal["met"] is None
+    assert "the bench is broken" in goal["note"]
+    assert "points" in found["grow"]["contestants"]["tagloom"]
+
+
+def test_times_memory_and_values_of_every_contestant(folder, tmp_path):
+    done = run(folder, tmp_path, "--only", "add")
+    assert done.returncode == 0, done.stderr
+    (job,) = read(tmp_path).values()
+    assert job["corpus"] == "synthetic, 20,000 tokens"
+    assert job["about"] == "Add numbers."
+    for name in ("tagloom", "json, slowly"):
+        found = job["contestants"][name]
+        for clock in ("cpu", "wall"):
+            times = found["measures"]["sum"][clock]
+            assert len(times["rounds"]) == 3
+            assert times["best"] == min(times["rounds"])
+            assert times["spread"] == pytest.approx(max(times["rounds"]) / times["best"] - 1)
+        assert 1e6 < found["peak"] < 1e9
+    assert job["contestants"]["tagloom"]["values"]["tokens"] == pytest.approx(16_000, abs=100)
+    faster = job["goals"][0]
+    assert faster["met"] is True
+    assert faster["value"] > 2
+
+
+def test_a_missing_peer_is_said_and_skipped(folder, tmp_path):
+    done = run(folder, tmp_path, "--only", "add")
+    assert done.returncode == 0
+    assert "nobody skipped: the package no_such_module is not installed" in done.stdout
+    (job,) = read(tmp_path).values()
+    assert job["goals"][1]["met"] is None
+    assert "not measured" in done.stdout
+
+
+def test_without_the_environment_of_the_peers_tagloom_still_runs(folder, tmp_path):
+    done = run(folder, tmp_path, "--only", "add", peers=str(tmp_path / "no" / "python"))
+    assert done.returncode == 0
+    assert "`make bench` makes it" in done.stdout
+    (job,) = read(tmp_path).values()
+    assert "measures" in job["contestants"]["tagloom"]
+
+
+def test_contestants_keep_bytecode_and_have_one_thread(monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    found = runner.environment()
+    assert "PYTHONDONTWRITEBYTECODE" not in found
+    assert "PYTHONPATH" not in found
+    assert found["OMP_NUM_THREADS"] == "1"
+    assert found["PATH"]
+
+
+def test_what_is_printed_is_what_is_written(folder, tmp_path):
+    done = run(folder, tmp_path, "--only", "add", "grow")
+    text = (tmp_path / "suite.md").read_text(encoding="utf-8")
+    assert text in done.stdout
+    for line in ("# Benchmarks", "## Side by side", "### add (`add`)", "## How it grows"):
+        assert line in text
+    assert re.search(r"\| add: times as fast +\| +[\d,.]+× \| +≥ 2× \| +yes \|", text)
+
+
+def test_growth_has_a_line_for_each_point_and_two_plots(folder, tmp_path):
+    run(folder, tmp_path, "--only", "grow", "--quick")
+    (job,) = read(tmp_path).values()
+    assert list(job["contestants"]["tagloom"]["points"]) == ["10", "1000"]
+    text = (tmp_path / "suite.md").read_text(encoding="utf-8")
+    assert re.search(r"\| 1,000 +\| +[\d.]+ [nµ]s per numbers \| +[\d.]+ MB \|", text)
+    for plot in ("grow-time.svg", "grow-memory.svg", "ratios.svg"):
+        assert ET.parse(tmp_path / plot).getroot().tag.endswith("svg")
+        assert plot == "ratios.svg" or f"]({plot})" in text
+
+
+def test_a_job_that_is_run_again_leaves_the_others(folder, tmp_path):
+    run(folder, tmp_path, "--only", "add", "grow")
+    before = read(tmp_path)
+    before["grow"]["commit"] = "0123456789ab"
+    (tmp_path / "suite.json").write_text(json.dumps({"jobs": before}), encoding="utf-8")
+    run(folder, tmp_path, "--only", "add")
+    after = read(tmp_path)
+    assert after["grow"] == before["grow"]
+    assert after["add"] != before["add"]
+    text = (tmp_path / "suite.md").read_text(encoding="utf-8")
+    assert text.count("Measured elsewhere: commit ") == 1
+
+
+def test_an_unknown_job_and_too_few_rounds_are_refused(folder, tmp_path):
+    done = run(folder, tmp_path, "--only", "sub")
+    assert done.returncode != 0
+    assert "there is no job 'sub' in jobs/; jobs are: add, broken, grow" in done.stderr
+    done = run(folder, tmp_path, "--rounds", "1")
+    assert "--rounds must be at least 3" in done.stderr
+
+
+# ---- what is published -------------------------------------------------------------------
+
+
+def test_the_page_is_what_the_results_generate():
+    report = results.read(BENCHMARKS / "results" / "suite.json")
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert page == reports.write_page(report), "run: python benchmarks/run.py --docs"
+    text = (BENCHMARKS / "results" / "suite.md").read_text(encoding="utf-8")
+    assert text == reports.write_markdown(report)
+    for name, svg in plots.draw(report).items():
+        assert (BENCHMARKS / "results" / name).read_text(encoding="utf-8") == svg
+
+
+def test_the_job_on_the_page_works(tmp_path):
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "sort.py").write_text(text, encoding="utf-8")
+    done = run(tmp_path, tmp_path, "--only", "sort")
+    assert done.returncode == 0, done.stderr
+    assert read(tmp_path)["sort"]["goals"][0]["value"] > 0
+
+
+@pytest.mark.parametrize("name", jobs.names())
+def test_every_job_says_what_it_measures(name):
+    loaded = jobs.load(name)
+    assert loaded.about.endswith(".")
+    assert loaded.job.contestants[0].name == "tagloom"
+    assert loaded.job.section in jobs.SECTIONS
+    assert bool(loaded.job.points) == bool(loaded.job.quick_points) == bool(loaded.job.point)
+    assert set(loaded.job.after) <= set(jobs.names())
+    for goal in loaded.job.goals:
+        assert goal.target > 0
+
+
+# ---- the parts ---------------------------------------------------------------------------
+
+
+def test_word2features_and_templates_give_the_same_attributes():
+    sentences = [s.tokens for s in tl.datasets.load("english", "dev", label="upos")[:20]]
+    odd = [["Ünder", "ǅ", "1", "x", "NATO's", "=|&", "ß"], ["."]]
+    assert 12 < features.check_same([*sentences, *odd]) < 16
+
+
+def test_different_features_are_noticed(monkeypatch):
+    monkeypatch.setattr(features, "TEMPLATES", ["word"])
+    with pytest.raises(AssertionError, match="templates give"):
+        features.check_same([["they", "fish"]])
+
+
+def test_conllu_is_read_without_ranges_and_empty_nodes(tmp_path):
+    rows = ["1-2\tdon't\t_\t_\t_", "1\tdo\t_\tAUX\tVBP", "2\tn't\t_\tPART\tRB", "2.1\tx\t_\tX\tX"]
+    path = tmp_path / "a.conllu"
+    path.write_text("# text = don't\n" + "\n".join(rows) + "\n\n", encoding="utf-8")
+    part = corpora.read_conllu(path)
+    assert part == corpora.Part([["do", "n't"]], [["AUX", "PART"]], [["VBP", "RB"]])
+    corpora.write_conllu(part, path)
+    assert corpora.read_conllu(path) == part
+
+
+def test_a_folder_without_the_corpus_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match=r"there is no ud-english-ewt/train\.conllu"):
+        corpora.find(tmp_path)
+    monkeypatch.setenv("TAGLOOM_DATA", str(tmp_path))
+    (tmp_path / "ud-english-ewt").mkdir()
+    (tmp_path / "ud-english-ewt" / "train.conllu").touch()
+    assert corpora.find(None) == tmp_path
+
+
+def test_the_best_round_counts():
+    rounds = [
+        {"measures": {"m": {"cpu": c, "wall": 2 * c, "units": 5, "unit": "x"}}, "values": {"v": c}}
+        | {"peak": 100 * c}
+        for c in (3.0, 2.0, 4.0)
+    ]
+    found = results.gather(rounds)
+    assert found["measures"]["m"]["cpu"] == {"best": 2.0, "spread": 1.0, "rounds": [3.0, 2.0, 4.0]}
+    assert found["peak"] == 200.0
+    assert results.Found({"tagloom": found}).cpu("tagloom", "m") == 0.4
+
+
+def test_a_goal_is_met_at_its_target():
+    assert [Goal("", float, at_least=2).is_met(x) for x in (1.9, 2.0)] == [False, True]
+    assert [Goal("", float, at_most=2).is_met(x) for x in (2.0, 2.1)] == [True, False]
+
+
+def test_where_a_peer_is_better_is_found_in_the_results():
+    def contestant(cpu, accuracy, peak):
+        times = {"best": cpu, "spread": 0.0, "rounds": [cpu]}
+        return {
+            "measures": {"tag": {"cpu": times, "wall": times, "units": 1, "unit": ""}},
+            "values": {"accuracy": accuracy, "model file bytes": int(1e6 * peak)},
+            "peak": 1e6 * peak,
+        }
+
+    def better(compares_memory, ours, theirs):
+        job = {"title": "job", "compares_memory": compares_memory}
+        job["contestants"] = {"tagloom": contestant(*ours), "peer": contestant(*theirs)}
+        return reports.where_peers_are_better({"jobs": {"job": job}})
+
+    assert better(True, (1, 0.9, 10), (2, 0.8, 20)) == []
+    assert better(True, (2, 0.8, 20), (1, 0.9, 10)) == [
+        "- job: tag: peer is 2× as fast.",
+        "- job: peak memory: peer takes 10 MB, tagloom 20 MB.",
+        "- job: accuracy: peer 90.00%, tagloom 80.00%.",
+        "- job: model file bytes: peer 10 MB, tagloom 20 MB.",
+    ]
+    assert len(better(False, (2, 0.8, 20), (1, 0.9, 10))) == 3
+
+
+def test_jobs_that_take_over_models_come_later():
+    def loaded(name, after):
+        return jobs.Loaded(name, "", jobs.Job(name, [Contestant("tagloom", print)], after=after))
+
+    ordered = jobs.in_order([loaded("a", ["c"]), loaded("b", []), loaded("c", [])])
+    assert [one.name for one in ordered] == ["b", "c", "a"]
