@@ -17,6 +17,7 @@ target that is missed is said and no failure.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -61,6 +62,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    # Ended from outside, it ends the process that it waits for, and clears its folder away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse_arguments(arguments)
     known = jobs.names(options.jobs)
     if options.list:
