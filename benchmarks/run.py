@@ -76,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = None if options.tiny else corpora.find(options.data)
     begun, failed = time.perf_counter(), False
     with tempfile.TemporaryDirectory() as folder:
-        corpus = corpora.prepare(data, Path(folder), options.tiny)
+        size = "tiny" if options.tiny else "quick" if options.quick else "full"
+        corpus = corpora.prepare(data, Path(folder), size)
         print(f"corpus: {corpus}")
         settings = runner.Settings(
             Path(folder), options.jobs, options.peers, corpus, options.quick, options.rounds
