@@ -82,6 +82,11 @@ SAYS = {
         "495 sentences to learn from, 7,266 tokens; accuracy on 105 others.",
         "A dictionary has one label for 76% of the tokens, several for others.",
     ],
+    "grid_search.py": [
+        "Phrases of 250 sentences, 3-fold cross-validation; span F1.",
+        "\nThe best: endings, l2 = 0.",
+        "CRF(features=['word', 'lower[-1..1]', 'suffix(1..3)[-1..1]'], algorithm='lbfgs', l2=0.",
+    ],
 }
 
 
@@ -142,6 +147,16 @@ def hidden_labels_cost_little(said):
     assert by_sure + 1 < by_sets < scattered[0]
 
 
+def a_search_pays(said):
+    table = np.array(
+        [figures(said, f"{name:16} ") for name in ("words", "words around", "endings")]
+    )
+    assert table.shape == (3, 3)
+    assert (np.diff(table.max(axis=1)) > 0).all()
+    (alone,), (best,) = figures(said, "  words alone "), figures(said, "  the best ")
+    assert alone + 10 < best < 100
+
+
 PROVES = {
     "pos_unknown_words.py": spelling_tells_unknown_words,
     "chunking.py": labels_say_something_about_labels,
@@ -149,6 +164,7 @@ PROVES = {
     "acronyms.py": counting_mends_acronyms,
     "digits.py": order_helps_to_read,
     "partial_labels.py": hidden_labels_cost_little,
+    "grid_search.py": a_search_pays,
 }
 
 
@@ -211,8 +227,9 @@ def test_local_and_global_on_files(tmp_path, capsys, monkeypatch):
     assert "illegal labels in" in illegal
 
 
-def test_digits_says_what_is_missing(monkeypatch):
-    example = runpy.run_path(str(EXAMPLES / "digits.py"))
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(SystemExit, match="needs scikit-learn for its pictures: pip install"):
-        example["load_pictures"]()
+@pytest.mark.parametrize("name", ["digits.py", "grid_search.py"])
+def test_what_is_missing_is_said(name, monkeypatch):
+    for module in ("sklearn.datasets", "sklearn.model_selection"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit, match=r"needs scikit-learn.*: pip install scikit-learn"):
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
