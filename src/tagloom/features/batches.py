@@ -81,4 +81,5 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
 def _cut(value: object, width: int = 60) -> str:
     """Show a value in an error message, shortened."""
     shown = repr(value[:width]) if isinstance(value, str | bytes) else repr(value)
+    shown = " ".join(shown.split("\n"))  # arrays have several lines
     return shown if len(shown) <= width + 3 else shown[:width] + "…"

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tagloom import _native, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
+from tagloom.features.templates import call_native
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace
 
@@ -217,10 +218,10 @@ class LinearScores:
             encoded = self.extractor.encode(sentences, self.index, self.edge_index)
             return self.score_encoded(encoded, n_threads)
         columns, numbers = self._scorers.templates.columns(sentences)
-        offsets, emit = self._scorers.node.emit(columns, numbers, n_threads)
+        offsets, emit = call_native(self._scorers.node.emit, columns, numbers, n_threads)
         edge = None
         if self._scorers.edge is not None:
-            _, edge = self._scorers.edge.edge(columns, numbers, n_threads)
+            _, edge = call_native(self._scorers.edge.edge, columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
     def tag(
@@ -244,7 +245,11 @@ class LinearScores:
         if self._scorers is None or self._scorers.edge is not None or self.states is not None:
             return None
         columns, numbers = self._scorers.templates.columns(sentences)
-        return self._scorers.node.tag(columns, numbers, *moves, list(self.labels), n_threads)
+        tag = self._scorers.node.tag
+        labels: list[list[str]] | None = call_native(
+            tag, columns, numbers, *moves, list(self.labels), n_threads
+        )
+        return labels
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""
