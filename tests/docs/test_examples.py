@@ -168,8 +168,10 @@ PROVES = {
 }
 
 
-def test_every_example_is_listed_here():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+def test_every_example_is_listed_here_and_in_the_docs():
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    page = (EXAMPLES.parent / "docs" / "examples.md").read_text(encoding="utf-8")
+    assert names == set(SAYS) == set(re.findall(r"^\| `(\w+\.py)` \|", page, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", SAYS)
