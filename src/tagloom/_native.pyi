@@ -1,6 +1,6 @@
 """The native core of tagloom."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
 import numpy
@@ -128,6 +128,8 @@ class ColumnScanner:
     def __init__(self, sep: str, n_columns: int, token: int, label: int, label_tail: int, id: int, comment: str, guess_comments: bool, unknown: str | None) -> None: ...
 
     def scan(self, data: bytes, final: bool) -> tuple[list[tuple[bytes, list[str], list[str | frozenset[str] | None] | None, int]], int, int, tuple[str, int, int, int, int] | None]: ...
+
+    def relabel(self, data: bytes, final: bool, function: Callable[[list[list[str]]], list[list[str]]], column: int) -> tuple[bytes, int, int, tuple[str, int, int, int, int] | None]: ...
 
     def rows(self, data: bytes) -> list[tuple[int, int, int]]: ...
 

@@ -27,6 +27,14 @@ class TagloomError(Exception):
     """Base of all errors that tagloom raises on purpose."""
 
 
+def about_file(error: OSError, path: str) -> OSError:
+    """Return an error of the system, of the same class, about the file that the user named.
+
+    What is written goes to a hidden file first, and a disk that is full names no file at all.
+    """
+    return OSError(error.errno, error.strerror, path)
+
+
 class ShapeError(TagloomError, ValueError):
     """Arrays whose shapes, types or offsets do not fit each other."""
 

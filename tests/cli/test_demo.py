@@ -20,8 +20,30 @@ def out():
     return done.stdout
 
 
-def test_it_trains_and_evaluates(out):
-    assert "495 sentences, 7,266 tokens, 17 labels" in out
+def test_it_compares_models(out):
+    assert "495 sentences, 7,266 tokens" in out
+    row = r"^  (HMM|StructuredPerceptron|StructuredSVM|CRF)" + r" +([\d.]+)" * 5 + r" +([\d,]+)$"
+    rows = re.findall(row, out, re.MULTILINE)
+    assert [name for name, *_ in rows] == ["HMM", "StructuredPerceptron", "StructuredSVM", "CRF"]
+    for _, accuracy, unknown, chunk, entity, seconds, size in rows:
+        assert 85 < float(accuracy) < 99
+        assert 50 < float(unknown) < float(accuracy)
+        assert 60 < float(chunk) < 99
+        assert 20 < float(entity) < 95
+        assert 0 <= float(seconds) < 60
+        assert 20 < float(size.replace(",", "")) < 2000
+
+
+def test_it_explains_a_decision(out):
+    assert "Why is 'can' AUX? tagger.explain(words)[1]" in out
+    margin = float(re.search(r"is behind by ([\d.]+), of which", out)[1])
+    part = out[out.index("of which") : out.index("Keep it")]
+    values = [float(v) for v in re.findall(r"^  +([+-][\d.]+)  ", part, re.MULTILINE)]
+    assert len(values) == 7
+    assert abs(sum(values) - margin) < 0.05
+
+
+def test_it_evaluates(out):
     accuracy, low, high = re.search(
         r"105 sentences, accuracy ([\d.]+)% \(95 % between ([\d.]+)% and ([\d.]+)%\)", out
     ).groups()
@@ -57,7 +79,8 @@ def test_it_is_bold_in_a_terminal_unless_asked_not_to_be(out, no_color):
 
     terminal, end = pty.openpty()
     environment = {**os.environ, "NO_COLOR": no_color, "PYTHONIOENCODING": "utf-8"}
-    with subprocess.Popen(COMMAND, stdout=end, stderr=end, env=environment) as process:
+    quiet = subprocess.DEVNULL  # where progress would go
+    with subprocess.Popen(COMMAND, stdout=end, stderr=quiet, env=environment) as process:
         os.close(end)
         shown = b""
         try:
@@ -72,7 +95,7 @@ def test_it_is_bold_in_a_terminal_unless_asked_not_to_be(out, no_color):
     bare = re.sub(r"\x1b\[\d*m", "", text)
 
     def without_time(text):
-        return re.sub(r"in [\d.]+ seconds", "soon", text)
+        return re.sub(r"[\d.]+( +[\d,]+)$", r"soon\1", text, flags=re.MULTILINE)
 
     lines = [line.rstrip() for line in without_time(bare).splitlines()]
     assert lines == without_time(out).splitlines()

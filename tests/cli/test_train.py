@@ -76,6 +76,21 @@ def test_options_are_the_arguments_of_the_class(name):
     assert "{" not in "".join(option.help or "" for option in options.values() if option.name)
 
 
+def test_order_constraints_and_open_labels(run, tmp_path):
+    rows = ['{"tokens": ["they", "fish"], "labels": ["N", null]}']
+    rows += ['{"tokens": ["they", "swim"], "labels": ["N", "V"]}'] * 3
+    (tmp_path / "open.jsonl").write_text("\n".join(rows) + "\n")
+    done = run(
+        "train", "crf", "open.jsonl", "-o", "open.tagloom", "--order", "2", "--states", "seen",
+        "--dictionary", "3", "--constrain-training", "--features", "words",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    tagger = tl.load(tmp_path / "open.tagloom")
+    assert (tagger.order, tagger.states, tagger.constrain_training) == (2, "seen", True)
+    assert tagger.constraints_.dictionary == {"they": ("N",), "swim": ("V",)}
+    assert tagger.predict([["they", "swim"]]) == [["N", "V"]]
+
+
 @pytest.mark.parametrize("name", ["hmm", "baseline"])
 def test_models_that_count_are_measured_on_dev(run, is_mistake, corpora, tmp_path, name):
     done = run(

@@ -176,6 +176,17 @@ def test_everything_public_has_an_example():
     assert not without
 
 
+def test_the_architecture_has_every_folder_and_every_file_of_the_core():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    folders = {path.name for path in (ROOT / "src" / "tagloom").iterdir() if path.is_dir()}
+    assert folders - {"__pycache__"} == set(re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE))
+    (native,) = (block.text for block in blocks(ROOT / "docs" / "architecture.md")
+                 if "src/cpp/core/" in block.text)  # fmt: skip
+    for part, listed in zip(("bind", "core"), native.split("src/cpp/core/"), strict=True):
+        files = {path.stem for path in (ROOT / "src" / "cpp" / part).iterdir()}
+        assert files == set(re.findall(r"\b(\w+)\.(?:\*|[ch]pp)", listed))
+
+
 def test_the_mechanism_notices_what_is_wrong(tmp_path):
     """The tests above can fail: wrong output of Python and of a command, and an exception."""
     page = tmp_path / "page.md"

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -30,6 +31,12 @@ SAYS = {
         "restored  the cook went to the market at dawn",
         "9 of 15 words restored; `the` everywhere would have restored 2.",
     ],
+    "label_bias.py": [
+        "MEMM  Pr(1 2 3 | rib) = 0.501   Pr(4 5 3 | rib) = 0.499\n"
+        "  MEMM  Pr(1 2 3 | rob) = 0.501   Pr(4 5 3 | rob) = 0.499\n"
+        "  CRF   Pr(1 2 3 | rib) = 0.97",
+        "Wrong paths of 500, in 10 runs",
+    ],
     "local_and_global.py": [
         "Parts of speech: 495 sentences to learn from, 105 to test on; accuracy.\n"
         "                     token          MEMM        global             p\n"
@@ -37,11 +44,134 @@ SAYS = {
         "Entities in BIO: 495 sentences to learn from, 105 to test on; span F1.\n"
         "                     token  token, legal          MEMM        global             p\n",
     ],
+    "pos_unknown_words.py": [
+        "495 sentences to learn from, 105 to test on.",
+        "293 of the 1,559 test words are unknown.",
+        "  glibbly        ADV ",
+    ],
+    "chunking.py": [
+        "illegal labels\neach token alone         3",
+        "\nlabel trigrams          12",
+        "Trigrams against bigrams: p = 0.",
+    ],
+    "entities_gazetteer.py": [
+        "204 to test on; Lexicon(511 phrases).",
+        "\n  Belgrade (LOC)\n",
+        "\nReading books in Reading/B-LOC is what Antwerp/B-LOC taught Hanne .\n",
+    ],
+    "acronyms.py": [
+        "113 terms, 2,572 letters; each tagged by a model that never saw it.",
+        "  magnetoencephalography     MG    -> MEG\n",
+        "electrocardiograph\n  ECG    probability 0.9",
+    ],
+    "garden_path.py": [
+        "  the old man              D J N        Pr(old is N) = 0.220\n"
+        "  the old man the          D N V D      Pr(old is N) = 0.868\n",
+        "greedy   D J N D N   log-probability -7.544\n"
+        "Viterbi  D N V D N   log-probability -5.667\n",
+        "  sum         -4.038  >  sum         -5.915\n"
+        "The difference, 1.877, is that of the path scores, 1.877.",
+        "Pr(D | N) = 0.08   -4.101 > -4.528   D N V D N\n"
+        "  Pr(D | N) = 0.16   -4.192 < -3.835   D J N D N",
+    ],
+    "digits.py": [
+        "150 sequences of 10 pictures to learn from, 150 to test on.",
+        "0 -> 1, 1 -> 2, 2 -> 3, 3 -> 4, 4 -> 5, 5 -> 6, 6 -> 7, 7 -> 8, 8 -> 9, 9 -> 0",
+    ],
+    "partial_labels.py": [
+        "495 sentences to learn from, 7,266 tokens; accuracy on 105 others.",
+        "A dictionary has one label for 76% of the tokens, several for others.",
+    ],
+    "grid_search.py": [
+        "Phrases of 250 sentences, 3-fold cross-validation; span F1.",
+        "\nThe best: endings, l2 = 0.",
+        "CRF(features=['word', 'lower[-1..1]', 'suffix(1..3)[-1..1]'], algorithm='lbfgs', l2=0.",
+    ],
 }
 
 
-def test_every_example_is_listed_here():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+def figures(said, start):
+    """The numbers in the rest of the line that begins so."""
+    (line,) = [line for line in said.splitlines() if line.startswith(start)]
+    return [float(x) for x in re.findall(r"-?\d+\.?\d*", line.removeprefix(start))]
+
+
+def spelling_tells_unknown_words(said):
+    steps = ["the word ", "+ the words around", "+ endings", "+ beginnings", "+ shapes"]
+    accuracy, known, unknown = np.transpose([figures(said, step) for step in steps])
+    assert (np.diff(unknown) > 0).all()
+    assert unknown[-1] - unknown[1] > 10 > known[-1] - known[1] > 0
+    assert accuracy[-1] > figures(said, "commonest label")[0] + 4
+
+
+def labels_say_something_about_labels(said):
+    names = ["each token alone", "... and legal", "label bigrams", "label trigrams"]
+    rows = np.array([figures(said, name) for name in names])  # states, P, R, F1, illegal
+    assert (np.diff(rows[:, 3]) > 0).all()
+    assert rows[0, 4] > 20
+    assert (rows[1:, 4] == 0).all()
+
+
+def a_gazetteer_finds_names(said):
+    *scores, n_found, n = figures(said, "spelling and context")
+    *better, n_more, same = figures(said, "... and the gazetteer")
+    assert (np.array(better) > scores).all()
+    assert n_found < n_more < n == same
+    assert figures(said, "A difference as large is chance with p =")[0] < 0.05
+
+
+def counting_mends_acronyms(said):
+    letters, acronyms = figures(said, "I, O ")
+    for cap in (4, 8):
+        more_letters, more_acronyms = figures(said, f"I, O×1 ... O×{cap}")
+        assert more_letters > letters
+        assert more_acronyms > acronyms + 5
+
+
+def order_helps_to_read(said):
+    (alone, _), (together, whole) = figures(said, "one by one "), figures(said, "in sequence ")
+    assert alone + 10 < together < 100
+    assert whole > 50
+
+
+def hidden_labels_cost_little(said):
+    rows = [figures(said, f"{share:12}%") for share in (0, 50, 80, 90, 95)]
+    scattered, whole = np.transpose([row[-2:] for row in rows])
+    assert scattered[0] == whole[0]
+    assert (np.diff(scattered) < 0).all()
+    assert scattered[1] > scattered[0] - 4
+    assert (scattered[2:] > whole[2:] + 2).all()
+    by_sets, by_sure = (
+        figures(said, f"  learnt from {what} ")[0] for what in ("the sets", "those of one label")
+    )
+    assert by_sure + 1 < by_sets < scattered[0]
+
+
+def a_search_pays(said):
+    table = np.array(
+        [figures(said, f"{name:16} ") for name in ("words", "words around", "endings")]
+    )
+    assert table.shape == (3, 3)
+    assert (np.diff(table.max(axis=1)) > 0).all()
+    (alone,), (best,) = figures(said, "  words alone "), figures(said, "  the best ")
+    assert alone + 10 < best < 100
+
+
+PROVES = {
+    "pos_unknown_words.py": spelling_tells_unknown_words,
+    "chunking.py": labels_say_something_about_labels,
+    "entities_gazetteer.py": a_gazetteer_finds_names,
+    "acronyms.py": counting_mends_acronyms,
+    "digits.py": order_helps_to_read,
+    "partial_labels.py": hidden_labels_cost_little,
+    "grid_search.py": a_search_pays,
+}
+
+
+def test_every_example_is_listed_here_and_in_the_docs():
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    page = (EXAMPLES.parent / "docs" / "examples.md").read_text(encoding="utf-8")
+    assert names == set(SAYS) == set(re.findall(r"^\| `(\w+\.py)` \|", page, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", SAYS)
@@ -58,6 +188,8 @@ def test_example(name, tmp_path):
     assert (done.stderr, done.returncode) == ("", 0)
     for words in SAYS[name]:
         assert words in done.stdout
+    if name in PROVES:
+        PROVES[name](done.stdout)
     assert not list(tmp_path.iterdir())
 
 
@@ -95,3 +227,11 @@ def test_local_and_global_on_files(tmp_path, capsys, monkeypatch):
     assert 70 < token + 0.5 < legal < whole < 95
     assert token < memm
     assert "illegal labels in" in illegal
+
+
+@pytest.mark.parametrize("name", ["digits.py", "grid_search.py"])
+def test_what_is_missing_is_said(name, monkeypatch):
+    for module in ("sklearn.datasets", "sklearn.model_selection"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit, match=r"needs scikit-learn.*: pip install scikit-learn"):
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")

@@ -117,7 +117,7 @@ def test_edge_is_emit_seen_as_moves():
         make(8)[0].edge(columns, numeric)
 
 
-@pytest.mark.parametrize("K", [17, 70])
+@pytest.mark.parametrize("K", [1, 2, 17, 70])
 def test_neither_threads_nor_the_rest_of_the_batch_change_a_bit(K):
     scorer, index, rows, _ = make(K)
     columns, numeric = sentences(3, 1500)
@@ -155,6 +155,64 @@ def test_many_threads_share_one_scorer():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def many_words(seed, n):
+    """Sentences with more words than a scorer remembers, some of them too long to be remembered."""
+    rng = random.Random(seed)
+    words = [f"{'Wé'[i % 2]}{i % 7}ord{rng.randrange(40_000)}{'s' * (i % 90)}" for i in range(n)]
+    tags = [rng.choice("NVD") for _ in words]
+    columns = [[row[i : i + 10] for i in range(0, n, 10)] for row in (words, tags)]
+    return columns, [np.array([rng.uniform(-2, 2) for _ in words]) for _ in range(2)]
+
+
+@pytest.mark.parametrize("K", [17, 70])
+def test_what_was_asked_before_does_not_change_a_bit(K):
+    index = _native.Index()
+    EXTRACTOR.encode(*many_words(0, 5000), index, True)
+    rows = rows_for(index.size, K)
+    warm = _native.Scorer(EXTRACTOR, index, *rows, K)
+    for seed in range(3):
+        warm.emit(*many_words(seed, 25_000), seed + 1)
+    for seed in range(6):
+        case = many_words(seed, 2000)
+        cold = _native.Scorer(EXTRACTOR, index, *rows, K)
+        np.testing.assert_array_equal(warm.emit(*case)[1], cold.emit(*case)[1])
+
+
+def test_many_threads_meet_the_same_new_words():
+    shared, index, rows, _ = make(17)
+    cases = [many_words(seed % 4, 3000) for seed in range(8)]
+    expected = [_native.Scorer(EXTRACTOR, index, *rows, 17).emit(*case)[1] for case in cases]
+    found = {}
+    ready = threading.Barrier(8)
+
+    def work(i):
+        ready.wait()
+        found[i] = [shared.emit(*cases[i])[1] for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i in range(8):
+        for emit in found[i]:
+            np.testing.assert_array_equal(emit, expected[i])
+
+
+def test_functions_of_words_are_asked_in_every_call():
+    answers = {"a": "x"}
+    extractor = _native.Extractor(
+        [(0, "python", answers.get)], [False], [(["f=", ""], [(0, 0)], -1)], [], []
+    )
+    index = _native.Index()
+    index.add(["f=", "x"])
+    one = np.array([0, 1]), np.array([0], np.uint16), np.ones(1, np.float32)
+    scorer = _native.Scorer(extractor, index, *one, 1)
+    assert scorer.emit([[["a"]]], [])[1].tolist() == [[1]]
+    answers.clear()
+    assert scorer.emit([[["a"]]], [])[1].tolist() == [[0]]
 
 
 def test_a_scorer_keeps_the_index_that_it_was_made_with():

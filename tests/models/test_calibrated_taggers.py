@@ -72,6 +72,17 @@ def test_the_joint_distribution_stays(corpora):
     assert hmm.calibrate(dev).log_joint(x, y) == hmm.log_joint(x, y)
 
 
+def test_labels_stay_where_something_is_known(corpora):
+    train, dev, test = corpora
+    tagger = tl.StructuredSVM().fit(train[:150])
+    known = [[None, *row[1:]] for row in test.labels]
+    calibrated = tagger.calibrate(dev)
+    assert calibrated.predict(test, known=known) == tagger.predict(test, known=known)
+    before, after = (t.predict_marginals(test, known=known) for t in (tagger, calibrated))
+    assert not np.allclose(before[0][0], after[0][0])
+    np.testing.assert_allclose(before[0][1:], after[0][1:], atol=1e-6)  # these are given
+
+
 def test_a_smaller_copy_stays_calibrated(corpora):
     train, dev, _ = corpora
     tagger = tl.CRF(features="words").fit(train[:100]).calibrate(dev)

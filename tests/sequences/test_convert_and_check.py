@@ -274,7 +274,11 @@ def test_check_says_that_a_file_is_empty(run):
 
 def test_check_tells_a_mistake_of_the_users(run):
     code, _, err = run("check", "none.conll")
-    assert (code, err) == (2, "tagloom: none.conll: No such file or directory.\n")
+    assert (code, err) == (
+        2,
+        "tagloom: none.conll: No such file or directory. "
+        "Is the name right, and is its folder there?\n",
+    )
     code, _, err = run("check")
     assert (code, err) == (
         2,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import tagloom as tl
 from tagloom.errors import FormatError
+from tagloom.sequences.corpora import relabel
 from tagloom.sequences.files import CHUNK
 
 
@@ -293,3 +294,86 @@ def test_a_sentence_is_delivered_as_soon_as_it_is_there(format, pieces):
         out.close()
         whole += sum(1 for _ in stream)
     assert whole == len(tl.read(io.BytesIO(b"".join(pieces)), format, labelled=False)) - 1
+
+
+# ---- the short way of `tagloom tag`
+
+
+def label_all(batch):
+    return [[f"L{len(token)}" for token in tokens] for tokens in batch]
+
+
+CONLLU_ROW = "{}\t{}\t_\tX\t_\t_\t_\t_\t_\t_\n"
+FILES = {
+    "plain": ("conll", "They\nfish\n\nFish\nswim\n"),
+    "columns": ("conll", "They  x\ncan\ty \r\nfish  z \n \n\n# id = 2\nPlease  x\nbook  y"),
+    "mark of byte order": ("conll", "\ufeffThey x\n\n\nfish y\n\n\n"),
+    "two marks": ("conll", "\ufeff\ufeffThey x\n"),
+    "documents": ("conll", "-DOCSTART- x\n\nThey x\n\n-DOCSTART- x\n\nfish y\n"),
+    "header": ("conll", "token\tlemma\r\nThey\tthey\r\n\r\nÉtés\tété\r\n"),
+    "empty": ("conll", ""),
+    "blank": ("conll", "\n\n  \n"),
+    "header only": ("conll", "token\tlemma\n"),
+    "conllu": (
+        "conllu",
+        "# text = du é\n1-2\tdu\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        + CONLLU_ROW.format(1, "de")
+        + CONLLU_ROW.format(2, "le")
+        + CONLLU_ROW.format("2.1", "é")
+        + "\n\n# end\n"
+        + CONLLU_ROW.format(1, "fin"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("append", [True, False])
+@pytest.mark.parametrize("label", [None, -1])
+def test_relabel_writes_what_write_writes(name, append, label):
+    format, text = FILES[name]
+    if format == "conllu" and label == -1:
+        label = "xpos"
+
+    def stream():
+        file = io.BytesIO(text.encode())
+        return tl.stream(file, format, labelled=False, label=label)
+
+    def labelled(batch):
+        return map(tl.Sentence.with_labels, batch, label_all([s.tokens for s in batch]))
+
+    expected, found = io.BytesIO(), io.BytesIO()
+    tl.write(stream().through(labelled), expected, append=append)
+    assert relabel(stream(), found, label_all, ["L1", "L2"], append=append)
+    assert found.getvalue() == expected.getvalue()
+
+
+def test_relabel_leaves_the_rest_to_write():
+    def stream(text="They x\n", format="conll", **options):
+        return tl.stream(io.BytesIO(text.encode()), format, labelled=False, **options)
+
+    out = io.BytesIO()
+    assert not relabel(stream("They\n", "text"), out, label_all, ["L"])
+    assert not relabel(stream(), out, label_all, ["a label"], append=True)
+    assert not relabel(stream(), out, label_all, [""], append=True)
+    assert not relabel(stream(), out, label_all, ["L"], append=["label", "prob"])
+    row = CONLLU_ROW.format(1, "de")
+    assert not relabel(stream(row, "conllu", label="upos+feats"), out, label_all, ["L"])
+    assert out.getvalue() == b""
+
+
+def test_relabel_names_the_faulty_row_after_writing_what_stands_before():
+    text = "They x\n\n" * 3 + "fish\n\nThey x\n"
+    out = io.BytesIO()
+    stream = tl.stream(io.BytesIO(text.encode()), "conll", labelled=False)
+    with pytest.raises(FormatError, match=r"<file>:7: expected 2 columns .* found 1"):
+        relabel(stream, out, label_all, ["L4"], append=True)
+    assert out.getvalue() == b"They x L4\n\n" * 3
+
+
+@pytest.mark.parametrize(
+    "labels", [[], [["L"]], [["L", "L"], []], [["L", None]], [("L", "L")], [["L", "a b"]], None]
+)
+def test_relabel_takes_one_label_per_token(labels):
+    stream = tl.stream(io.BytesIO(b"They x\ncan y\n"), "conll", labelled=False)
+    with pytest.raises(ValueError, match="expected lists of str that can stand in a column"):
+        relabel(stream, io.BytesIO(), lambda batch: labels, ["L"], append=True)

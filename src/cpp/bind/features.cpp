@@ -26,7 +26,9 @@
 #include "core/dense.hpp"
 #include "core/extract.hpp"
 #include "core/index.hpp"
+#include "core/known.hpp"
 #include "core/score.hpp"
+#include "core/scratch.hpp"
 
 namespace nb = nanobind;
 
@@ -390,7 +392,8 @@ class PyRows {
     Rows rows_;
 };
 
-// Never changes once made: it holds the extractor, and has its own copy of everything else.
+// What it answers never changes: it holds the extractor, has its own copy of everything else, and
+// remembers of words only what their text decides.
 class Scorer {
   public:
     Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index,
@@ -411,7 +414,14 @@ class Scorer {
         nb::gil_scoped_release release;
         table_ = RowTable(table, rows_.by_id);
         rows_.by_id = {};  // from here on found by fingerprint
+        for (std::size_t c = 0; c < compiled_.program.columns; c++) {
+            // What Python was asked once it need not answer the same again.
+            known_.push_back(make_memory(scoring(), c, compiled_.functions[c].empty()));
+        }
     }
+
+    Scorer(const Scorer&) = delete;
+    Scorer& operator=(const Scorer&) = delete;
 
     nb::tuple emit(nb::handle columns, nb::handle numeric, int64_t threads) const {
         return score(columns, numeric, threads, [&](int64_t T) { return nb::make_tuple(T, K()); });
@@ -436,21 +446,21 @@ class Scorer {
             fail("trans, start, stop and labels must be for " + std::to_string(Y) + " labels.");
         }
         check_threads(threads);
-        PyBatch read(compiled_, columns, numeric);
+        PyBatch read(compiled_, columns, numeric, known_);
         const std::vector<int64_t>& offsets = read.batch.offsets;
         const auto T = static_cast<std::size_t>(offsets.back());
-        const auto emit = std::make_unique_for_overwrite<float[]>(T * Y);
+        thread_local Scratch<float> scores;
+        float* emit = scores.take(T * Y);
         const auto path = std::make_unique_for_overwrite<int32_t[]>(T);
         bool sound = true;
         {
             nb::gil_scoped_release release;
-            tagloom::score(compiled_.program, plan_, read.batch, table_, rows_, threads,
-                           emit.get());
-            uint32_t largest = 0;  // without their sign, the bits of floats order as the floats do
+            tagloom::score(scoring(), read.batch, known_, threads, emit);
+            int32_t largest = 0;  // without their sign, the bits of floats order as the floats do
             for (std::size_t i = 0; i < T * Y; i++) {
-                largest = std::max(largest, std::bit_cast<uint32_t>(emit[i]) & 0x7fffffffu);
+                largest = std::max(largest, std::bit_cast<int32_t>(emit[i]) & 0x7fffffff);
             }
-            sound = largest < 0x7f800000u;  // from there on: infinite, or NaN
+            sound = largest < 0x7f800000;  // from there on: infinite, or NaN
             if (sound) {
                 DenseBatch<float> batch{};
                 batch.Y = K();
@@ -458,13 +468,12 @@ class Scorer {
                 batch.moves = trans.data();
                 batch.start = start.data();
                 batch.stop = stop.data();
-                batch.emit = emit.get();
+                batch.emit = emit;
                 batch.offsets = offsets.data();
                 batch.N = static_cast<int64_t>(offsets.size()) - 1;
                 batch.threads = threads;
                 batch.largest_emit = std::bit_cast<float>(largest);
-                std::vector<double> score(offsets.size() - 1);
-                viterbi(batch, path.get(), score.data());
+                viterbi(batch, path.get(), nullptr);
                 for (std::size_t t = 0; sound && t < T; t++) sound = path[t] >= 0;
             }
         }
@@ -473,12 +482,13 @@ class Scorer {
 
   private:
     int64_t K() const { return rows_.K; }
+    Scoring scoring() const { return {compiled_.program, plan_, table_, rows_}; }
 
     template <class Shape>
     nb::tuple score(nb::handle columns, nb::handle numeric, int64_t threads,
                     const Shape& shape) const {
         check_threads(threads);
-        PyBatch read(compiled_, columns, numeric);
+        PyBatch read(compiled_, columns, numeric, known_);
         const Batch& batch = read.batch;
         // Made by numpy itself, an array costs 0.4 us instead of 1.
         const nb::object offsets = empty_(batch.offsets.size(), int64_);
@@ -487,7 +497,7 @@ class Scorer {
         std::copy(batch.offsets.begin(), batch.offsets.end(), static_cast<int64_t*>(to.view.buf));
         {
             nb::gil_scoped_release release;
-            tagloom::score(compiled_.program, plan_, read.batch, table_, rows_, threads,
+            tagloom::score(scoring(), read.batch, known_, threads,
                            static_cast<float*>(out.view.buf));
         }
         return nb::make_tuple(offsets, scores);
@@ -511,7 +521,8 @@ class Scorer {
     Rows rows_;
     RowTable table_;
     Plan plan_;
-    nb::object empty_, int64_, float32_;  // of numpy
+    std::vector<std::unique_ptr<KnownWords>> known_;  // [columns]
+    nb::object empty_, int64_, float32_;              // of numpy
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -104,28 +105,43 @@ class ColumnScanner {
         const Scan scan = run(text, final);
         nb::list sentences;
         for (const Block& block : scan.blocks) {
-            const auto list = [&](auto field) {
-                nb::object made =
-                    nb::steal(PyList_New(static_cast<Py_ssize_t>(block.last - block.first)));
-                if (!made) throw nb::python_error();
-                for (std::size_t r = block.first; r < block.last; ++r)
-                    PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(r - block.first),
-                                    field(scan.rows[r]).release().ptr());
-                return made;
-            };
-            nb::object tokens =
-                list([&](const Row& row) { return pool_.get(slice(text, row.token)); });
+            nb::object tokens = tokens_of(text, scan, block);
             nb::object labels = nb::none();
-            if (rules_.label >= 0) labels = list([&](const Row& row) { return label(text, row); });
+            if (rules_.label >= 0)
+                labels = list_of(scan, block, [&](const Row& row) { return label(text, row); });
             const std::string_view raw = slice(text, block.bytes);
             sentences.append(
                 nb::make_tuple(nb::bytes(raw.data(), raw.size()), tokens, labels, block.line));
         }
-        nb::object fault = nb::none();
-        if (scan.fault != Fault::none)
-            fault = nb::make_tuple(name(scan.fault), scan.line, scan.where.begin, scan.where.end,
-                                   scan.detail);
-        return nb::make_tuple(sentences, scan.consumed, scan.lines, fault);
+        return nb::make_tuple(sentences, scan.consumed, scan.lines, fault_of(scan));
+    }
+
+    // The bytes of all whole sentences with new values in one column, as in put(): those that
+    // function(tokens of each sentence) gives. -> (bytes, consumed, lines, fault or None)
+    nb::tuple relabel(const nb::bytes& data, bool final, const nb::callable& function, int column) {
+        const std::string_view text = view(data);
+        const Scan scan = run(text, final, column);
+        nb::list sentences;
+        for (const Block& block : scan.blocks) sentences.append(tokens_of(text, scan, block));
+        const nb::object found = function(sentences);
+        std::vector<std::string_view> fields;
+        fields.reserve(scan.rows.size());
+        bool fits = PyList_Check(found.ptr()) &&
+                    PyList_GET_SIZE(found.ptr()) == static_cast<Py_ssize_t>(scan.blocks.size());
+        for (std::size_t i = 0; fits && i < scan.blocks.size(); ++i)
+            fits = append_views(PyList_GET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i)),
+                                std::nullopt, fields) &&
+                   fields.size() == scan.blocks[i].last;
+        for (std::size_t r = 0; fits && r < fields.size(); ++r)
+            fits = is_field(fields[r], rules_.sep);
+        if (!fits)
+            throw nb::value_error(
+                "relabel: expected lists of str that can stand in a column, one str per token");
+        const bool append = column >= rules_.n_columns;
+        const std::string out =
+            put_fields(text.substr(0, scan.consumed), scan.rows, rules_.sep, append, fields);
+        return nb::make_tuple(nb::bytes(out.data(), out.size()), scan.consumed, scan.lines,
+                              fault_of(scan));
     }
 
     // The token rows of one sentence -> [(line, begin, end), ...]
@@ -159,10 +175,8 @@ class ColumnScanner {
     nb::object put(const nb::bytes& data, nb::handle tokens, nb::handle columns, nb::handle values,
                    int column, const std::optional<std::string>& unknown) const {
         const std::string_view text = view(data);
-        ColumnRules rules = rules_;
+        const ColumnRules rules = rules_for(column);
         const bool append = column >= rules.n_columns;
-        rules.label = append ? rules.n_columns - 1 : column;
-        rules.label_tail = -1;
         // One sentence is done sooner than the lock is given and taken again.
         const Scan scan = scan_columns(text, rules, true, true);
         if (scan.fault != Fault::none || !holds(text, scan, tokens, columns)) return nb::none();
@@ -177,13 +191,39 @@ class ColumnScanner {
     }
 
   private:
+    // A list of what field(row) gives for the rows of a sentence.
+    template <class Field>
+    static nb::object list_of(const Scan& scan, const Block& block, const Field& field) {
+        nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(block.last - block.first)));
+        if (!made) throw nb::python_error();
+        for (std::size_t r = block.first; r < block.last; ++r)
+            PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(r - block.first),
+                            field(scan.rows[r]).release().ptr());
+        return made;
+    }
+    nb::object tokens_of(std::string_view text, const Scan& scan, const Block& block) {
+        return list_of(scan, block,
+                       [&](const Row& row) { return pool_.get(slice(text, row.token)); });
+    }
+
+    static nb::object fault_of(const Scan& scan) {
+        if (scan.fault == Fault::none) return nb::none();
+        return nb::make_tuple(name(scan.fault), scan.line, scan.where.begin, scan.where.end,
+                              scan.detail);
+    }
+
     // The strings of a list, None being `unknown`; false if something else is in it.
     static bool views(nb::handle list, const std::optional<std::string>& unknown,
                       std::vector<std::string_view>& out) {
+        out.clear();
+        if (PyList_Check(list.ptr()))
+            out.reserve(static_cast<std::size_t>(PyList_GET_SIZE(list.ptr())));
+        return append_views(list, unknown, out);
+    }
+    static bool append_views(nb::handle list, const std::optional<std::string>& unknown,
+                             std::vector<std::string_view>& out) {
         if (!PyList_Check(list.ptr())) return false;
         const Py_ssize_t n = PyList_GET_SIZE(list.ptr());
-        out.clear();
-        out.reserve(static_cast<std::size_t>(n));
         for (Py_ssize_t i = 0; i < n; ++i) {
             PyObject* item = PyList_GET_ITEM(list.ptr(), i);
             if (item == Py_None && unknown) {
@@ -239,6 +279,19 @@ class ColumnScanner {
         nb::gil_scoped_release release;
         return scan_columns(text, rules_, final, unknown_ && unknown_->empty());
     }
+    // To put values into a column, or after the last one, whatever is in it now.
+    Scan run(std::string_view text, bool final, int column) const {
+        if (column < 0) throw nb::value_error("the column must not be negative");
+        const ColumnRules rules = rules_for(column);
+        nb::gil_scoped_release release;
+        return scan_columns(text, rules, final, true);
+    }
+    ColumnRules rules_for(int column) const {
+        ColumnRules rules = rules_;
+        rules.label = std::min(column, rules.n_columns - 1);
+        rules.label_tail = -1;
+        return rules;
+    }
 
     ColumnRules rules_;
     std::optional<std::string> unknown_;
@@ -258,6 +311,11 @@ void bind_sequences(nb::module_& m) {
              nb::sig("def scan(self, data: bytes, final: bool) -> "
                      "tuple[list[tuple[bytes, list[str], list[str | frozenset[str] | None] | None, "
                      "int]], int, int, tuple[str, int, int, int, int] | None]"))
+        .def("relabel", &ColumnScanner::relabel, nb::arg("data"), nb::arg("final"),
+             nb::arg("function"), nb::arg("column"),
+             nb::sig("def relabel(self, data: bytes, final: bool, function: "
+                     "collections.abc.Callable[[list[list[str]]], list[list[str]]], column: "
+                     "int) -> tuple[bytes, int, int, tuple[str, int, int, int, int] | None]"))
         .def("rows", &ColumnScanner::rows, nb::arg("data"),
              nb::sig("def rows(self, data: bytes) -> list[tuple[int, int, int]]"))
         .def("columns", &ColumnScanner::columns, nb::arg("data"),

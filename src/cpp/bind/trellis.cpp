@@ -141,9 +141,9 @@ DenseBatch<In> dense_batch(const Array<const In, 2>& emit, const Array<const int
     require(int64_t(start.shape(0)) == Y && int64_t(stop.shape(0)) == Y,
             "start and stop must be [Y]");
     if (edge)
-        require(G == 1 && int64_t(edge->shape(0)) == tokens && int64_t(edge->shape(1)) == Y &&
+        require(int64_t(edge->shape(0)) == tokens && int64_t(edge->shape(1)) == Y &&
                     int64_t(edge->shape(2)) == Y,
-                "edge must be [tokens, Y, Y], with first-order moves");
+                "edge must be [tokens, Y, Y]");
     return {Y,
             G,
             levels,
@@ -179,6 +179,7 @@ void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
                Maybe<double, 1> start_counts, Maybe<double, 1> stop_counts) {
     const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
     const int64_t N = batch.N, Y = batch.Y, tokens = emit.shape(0);
+    require(!edge || batch.G == 1, "edge needs first-order moves");
     require(int64_t(log_z.shape(0)) == N && int64_t(ok.shape(0)) == N, "wrong output shape");
     require(!weight || int64_t(weight->shape(0)) == N, "weight must be [N]");
     require(

@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace nb = nanobind;
@@ -97,23 +98,38 @@ std::string_view ascii_view(PyObject* text) {
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
 }
 
+std::string_view ascii_lower(std::string_view text, Arena& arena) {
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (std::none_of(text.begin(), text.end(), is_upper)) return text;
+    char* to = arena.take<char>(text.size());
+    std::transform(text.begin(), text.end(), to,
+                   [&](char c) { return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c; });
+    return {to, text.size()};
+}
+
 // Numbers the strings of one column. Equal strings are often one object, known by its address in a
 // small cache; any other is looked up by its text. The address of a str cannot come to mean another
 // one while we read, because nothing that we call gives up the GIL or drops a reference.
 class Interner {
   public:
-    Interner(Words& words, std::vector<nb::object>& held, std::size_t tokens)
-        : words_(words), held_(held) {
+    Interner(Column& column, std::vector<nb::object>& held, std::size_t tokens, bool needs_lowered,
+             const KnownWords* known)
+        : column_(column),
+          words_(column.words),
+          held_(held),
+          needs_lowered_(needs_lowered),
+          known_(known) {
         std::size_t size = 16;
         while (size < tokens * 2 && size < 1 << 14) size *= 2;
         seen_.resize(size);
     }
 
-    // The number of a str; -1 if it has a lone surrogate.
+    // The number of a str; kNoStr or kHalf if it is none, or has half of a surrogate pair.
+    static constexpr int32_t kHalf = -1, kNoStr = -2;
     int32_t number(PyObject* text) {
         const auto address = reinterpret_cast<uintptr_t>(text);
         Seen& seen = seen_[(address >> 4 ^ address >> 16) & (seen_.size() - 1)];
-        if (seen.text != text) seen = {text, by_text(text)};
+        if (seen.text != text) seen = {text, PyUnicode_Check(text) ? by_text(text) : kNoStr};
         return seen.id;
     }
 
@@ -129,12 +145,17 @@ class Interner {
         if (is_ascii) {
             word.text = ascii_view(text);
         } else {
-            if (!encode_utf8(text, buffer_)) return -1;
+            if (!encode_utf8(text, buffer_)) return kHalf;
             word.text = buffer_;
         }
         word.hash = hash_part(word.text);
-        const int32_t known = words_.find(word.text, word.hash);
-        if (known >= 0) return known;
+        const int32_t number = words_.find(word.text, word.hash);
+        if (number >= 0) return number;
+        if (const KnownWord* known = known_ ? known_->find(word.text, word.hash) : nullptr) {
+            word.text = known->text();
+            word.block = known->block();
+            return words_.add(word);
+        }
         word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text));
         if (!is_ascii) {
             word.text = words_.arena.copy(word.text);
@@ -145,13 +166,19 @@ class Interner {
                 classes[i] = classify(PyUnicode_READ(kind, data, i));
             }
             word.classes = classes;
+        } else if (needs_lowered_) {
+            word.lowered = ascii_lower(word.text, words_.arena);
         }
         held_.push_back(nb::borrow(text));
-        return words_.add(word);
+        column_.fresh.push_back(words_.add(word));
+        return column_.fresh.back();
     }
 
+    Column& column_;
     Words& words_;
-    std::vector<nb::object>& held_;  // the str of every word, by number
+    std::vector<nb::object>& held_;  // the str of every fresh word
+    const bool needs_lowered_;
+    const KnownWords* known_;  // or null
     std::vector<Seen> seen_;
     std::string buffer_;
 };
@@ -164,8 +191,8 @@ std::string_view copy_text(PyObject* text, Arena& arena, const std::string& wher
     return arena.copy(buffer);
 }
 
-// Asks Python what only Python knows of the words of a column: held[i] is word first + i.
-void ask_python(const PyProgram& program, std::size_t c, Words& words, std::size_t first,
+// Asks Python what only Python knows of the fresh words of a column, whose strings are held.
+void ask_python(const PyProgram& program, std::size_t c, Column& column,
                 const std::vector<nb::object>& held) {
     const std::vector<nb::callable>& functions = program.functions[c];
     if (!program.needs_lowered[c] && !program.needs_punctuation[c] && functions.empty()) return;
@@ -173,7 +200,9 @@ void ask_python(const PyProgram& program, std::size_t c, Words& words, std::size
     const nb::object lower = nb::handle(&PyUnicode_Type).attr("lower");
     for (std::size_t i = 0; i < held.size(); i++) {
         const nb::object& text = held[i];
-        Word word = words.all[first + i];
+        Words& words = column.words;
+        const auto number = static_cast<std::size_t>(column.fresh[i]);
+        Word word = words.all[number];
         if (word.classes && program.needs_lowered[c]) {
             word.lowered = copy_text(lower(text).ptr(), words.arena, "str.lower");
         }
@@ -202,13 +231,14 @@ void ask_python(const PyProgram& program, std::size_t c, Words& words, std::size
             }
             word.answers = answers;
         }
-        words.all[first + i] = word;
+        words.all[number] = word;
     }
 }
 
 }  // namespace
 
-PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numeric) {
+PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numeric,
+                 std::span<const std::unique_ptr<KnownWords>> known) {
     const Program& program = compiled.program;
     const Items given(columns.ptr());
     if (given.size < 0) fail_type("columns", "a list", columns.ptr());
@@ -217,7 +247,6 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                                " columns; got " + std::to_string(given.size) + ".")
                                   .c_str());
     }
-    std::vector<std::size_t> firsts;  // of the words that held[] begins with, by column
     std::vector<std::vector<nb::object>> strings(program.columns);
     for (std::size_t c = 0; c < program.columns; c++) {
         const Items sentences(given.items[c]);
@@ -241,10 +270,14 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
         }
         Column& column = batch.columns.emplace_back(static_cast<std::size_t>(T));
         add_boundaries(program, column);
-        firsts.push_back(column.words.all.size());
+        const KnownWords* mine = known.empty() ? nullptr : known[c].get();
+        for (std::size_t i = 0; mine && i < mine->outside.size(); i++) {
+            column.words.all[i].block = mine->outside[i];
+        }
         column.tokens.resize(static_cast<std::size_t>(T + 2 * program.pad * N));
         int32_t* to = column.tokens.data();
-        Interner interner(column.words, strings[c], static_cast<std::size_t>(T));
+        Interner interner(column, strings[c], static_cast<std::size_t>(T),
+                          compiled.needs_lowered[c], mine);
         for (Py_ssize_t n = 0; n < N; n++) {
             const Items tokens(sentences.items[n]);
             if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
@@ -257,9 +290,9 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
             for (int32_t d = program.pad; d-- > 0;) *to++ = d;
             for (Py_ssize_t t = 0; t < tokens.size; t++) {
                 PyObject* text = tokens.items[t];
-                if (!PyUnicode_Check(text)) fail_type(place(c, n, t), "a str", text);
                 const int32_t number = interner.number(text);
-                if (number < 0) fail_surrogate(place(c, n, t), text);
+                if (number == Interner::kNoStr) fail_type(place(c, n, t), "a str", text);
+                if (number == Interner::kHalf) fail_surrogate(place(c, n, t), text);
                 *to++ = number;
             }
             for (int32_t d = 0; d < program.pad; d++) *to++ = program.pad + d;
@@ -267,7 +300,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
     }
     // From here on Python code may run.
     for (std::size_t c = 0; c < program.columns; c++) {
-        ask_python(compiled, c, batch.columns[c].words, firsts[c], strings[c]);
+        ask_python(compiled, c, batch.columns[c], strings[c]);
         held.insert(held.end(), std::make_move_iterator(strings[c].begin()),
                     std::make_move_iterator(strings[c].end()));
     }

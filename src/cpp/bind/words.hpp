@@ -5,11 +5,13 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/extract.hpp"
+#include "core/known.hpp"
 
 namespace tagloom {
 
@@ -28,7 +30,9 @@ struct PyBatch {
 
     // columns: list over columns of list over sentences of list of str; numeric: list of float64
     // arrays [T]. Tuples will do for lists. TypeError or ValueError says which sentence and token.
-    PyBatch(const PyProgram& program, nanobind::handle columns, nanobind::handle numeric);
+    // known: what a scorer remembers of words [columns], or nothing.
+    PyBatch(const PyProgram& program, nanobind::handle columns, nanobind::handle numeric,
+            std::span<const std::unique_ptr<KnownWords>> known = {});
 };
 
 }  // namespace tagloom

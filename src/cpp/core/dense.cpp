@@ -159,7 +159,7 @@ double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
         const int64_t level = std::min(t, batch.levels) - 1;
         sum += batch.emit[(first + t) * Y + c];
         sum += batch.moves[((level * G + g) * Y + a) * Y + c];
-        if (batch.edge) sum += batch.edge[((first + t) * Y + a) * Y + c];
+        if (batch.edge) sum += batch.edge[((first + t) * Y + state % Y) * Y + c];
         state = g * Y + c;
     }
     return sum + batch.stop[state % Y];
@@ -189,7 +189,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     const int64_t lanes = batch.edge || !(batch.largest_emit < 1e30) ? 1 : k.lanes32;
     const int64_t longest = std::min(kLaneBytes / 4 / (S * lanes), kLongestInLanes);
     const Plan plan = make_plan(batch, lanes, longest);
-    std::fill_n(score, batch.N, 0.0);  // of empty sequences
+    if (score) std::fill_n(score, batch.N, 0.0);  // of empty sequences
 
     const int64_t n_moves = batch.levels * S * Y;
     const OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(Y, 8), kMinusInf);
@@ -220,7 +220,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         if (item >= plan.singles) {
             const int64_t i = plan.order[plan.groups[item]];
             viterbi_single(batch, one.view, i, single_scratch[worker], path);
-            score[i] = score_of(batch, i, path);
+            if (score) score[i] = score_of(batch, i, path);
             return;
         }
         const Group<In> group(batch, plan, item);
@@ -250,7 +250,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         for (int64_t l = 0; l < group.n; ++l) {
             const int64_t i = group.sequence[l];
             if (!sure[l]) viterbi_single(batch, one.view, i, single_scratch[worker], path);
-            score[i] = score_of(batch, i, path);
+            if (score) score[i] = score_of(batch, i, path);
         }
     });
 }

@@ -16,14 +16,14 @@ struct DenseBatch {
     const double* start;     // [Y]
     const double* stop;      // [Y]
     const In* emit;          // [tokens, Y]
-    const In* edge;          // [tokens, Y, Y] or null; G = 1 only
+    const In* edge;          // [tokens, Y, Y] or null; for sums G = 1 only
     const int64_t* offsets;  // [N + 1]
     int64_t N;
     int64_t threads;
     double largest_emit = 0;  // |emit| where it is finite; Viterbi only
 };
 
-// path [tokens], -1 throughout a sequence that has none; score [N], -inf there.
+// path [tokens], -1 throughout a sequence that has none; score [N], -inf there, or null.
 template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score);
 

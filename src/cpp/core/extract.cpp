@@ -80,30 +80,22 @@ void add_boundaries(const Program& program, Column& column) {
     add(program.after);
 }
 
-void featurise(const Program& program, std::size_t c, Column& column, std::size_t first,
-               std::size_t last) {
-    const std::vector<uint32_t>& atoms = program.of[c];
+void featurise(const Program& program, std::size_t c, const Word* const* words, std::size_t n,
+               uint64_t* hashes) {
     std::string scratch;
-    for (std::size_t i = 0; i < atoms.size(); i++) {
-        const Atom& atom = program.atoms[atoms[i]];
-        uint64_t* hashes = column.hashes.data() + i * column.words.all.size();
-        for (std::size_t w = first; w < last; w++) {
-            hashes[w] = atom.hash(column.words.all[w], scratch);
-        }
-    }
-}
-
-void prepare_hashes(const Program& program, Batch& batch) {
-    for (std::size_t c = 0; c < program.columns; c++) {
-        Column& column = batch.columns[c];
-        column.hashes.resize(column.words.all.size() * program.of[c].size());
+    for (const uint32_t a : program.of[c]) {
+        const Atom& atom = program.atoms[a];
+        for (std::size_t i = 0; i < n; i++) *hashes++ = atom.hash(*words[i], scratch);
     }
 }
 
 void featurise(const Program& program, Batch& batch) {
-    prepare_hashes(program, batch);
     for (std::size_t c = 0; c < program.columns; c++) {
-        featurise(program, c, batch.columns[c], 0, batch.columns[c].words.all.size());
+        Column& column = batch.columns[c];
+        std::vector<const Word*> words;
+        for (const Word& word : column.words.all) words.push_back(&word);
+        column.hashes.resize(words.size() * program.of[c].size());
+        featurise(program, c, words.data(), words.size(), column.hashes.data());
     }
 }
 

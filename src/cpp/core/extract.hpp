@@ -65,6 +65,7 @@ struct Column {
     explicit Column(std::size_t tokens) : words(tokens) {}
 
     Words words;
+    std::vector<int32_t> fresh;    // words of the sentences that have no block
     std::vector<int32_t> tokens;   // word numbers, each sentence with `pad` more on both sides
     std::vector<uint64_t> hashes;  // [atoms of the column, words] filled by featurise()
 };
@@ -79,12 +80,16 @@ struct Batch {
 // nearest first, pad .. 2*pad-1 after it.
 void add_boundaries(const Program& program, Column& column);
 
-// Makes room for the hashes of all words, then hashes the atoms of the words [first, last).
-void prepare_hashes(const Program& program, Batch& batch);
-void featurise(const Program& program, std::size_t c, Column& column, std::size_t first,
-               std::size_t last);
-void featurise(const Program& program, Batch& batch);  // both, for all words of all columns
+// Hashes what the atoms of column c say of n words: hashes [atoms of the column, n].
+void featurise(const Program& program, std::size_t c, const Word* const* words, std::size_t n,
+               uint64_t* hashes);
+void featurise(const Program& program, Batch& batch);  // all words of all columns
 
+// Folds a value and the literal that follows it into a fingerprint.
+inline uint64_t fold_part(uint64_t h, uint64_t value, uint64_t then) {
+    h = mix(h, value);
+    return then == kEmpty ? h : mix(h, then);
+}
 // Folds the values of a template's factors into a fingerprint; kNone if one has no value.
 // hash_of(factor) -> kNone, kEmpty or a hash.
 template <class HashOf>
@@ -93,21 +98,15 @@ uint64_t fingerprint(const Template& one, const HashOf& hash_of) {
     for (const Factor& factor : one.factors) {
         const uint64_t value = hash_of(factor);
         some &= -uint64_t{value != kNone};
-        h = mix(h, value);
-        if (factor.then != kEmpty) h = mix(h, factor.then);
+        h = fold_part(h, value, factor.then);
     }
     return Table::key(h) & some;
 }
-// ... at a padded position, and of a local template at a word.
+// ... at a padded position.
 inline uint64_t fingerprint_at(const Batch& batch, const Template& one, int64_t position) {
     return fingerprint(one, [&](const Factor& factor) {
         const Column& column = batch.columns[factor.column];
         const auto word = static_cast<std::size_t>(column.tokens[position + factor.offset]);
-        return column.hashes[factor.place * column.words.all.size() + word];
-    });
-}
-inline uint64_t fingerprint_of(const Column& column, std::size_t word, const Template& one) {
-    return fingerprint(one, [&](const Factor& factor) {
         return column.hashes[factor.place * column.words.all.size() + word];
     });
 }

@@ -632,14 +632,15 @@ inline void one_tile(int64_t n, const double* from, int64_t from_stride, const d
     for (int j = 0; j < B; ++j) store(to + j * WD, Semiring::times(sum[j], load(row + j * WD)));
 }
 
-// One forward step over all blocks. Writes up to a vector past each block: the next block, or the
-// slack at the end of the row, takes it.
-template <class Semiring>
+// One forward step over all blocks; row_of(g) is what block g adds for each label. Writes up to a
+// vector past each block: the next block, or the slack at the end of the row, takes it.
+template <class Semiring, class RowOf>
 inline void one_forward(const Moves<double>& moves, const double* m, const double* from,
-                        const double* row, double* to) {
+                        const RowOf& row_of, double* to) {
     const int64_t Y = moves.Y, G = moves.G, stride = moves.stride;
     for (int64_t g = 0; g < G; ++g) {
         const double* block = m + g * Y * stride;
+        const double* row = row_of(g);
         double* out = to + g * Y;
         int64_t c = 0;
         auto tile = [&](auto width) {
@@ -673,7 +674,8 @@ inline double one_max(const double* x, int64_t n) {
     return m;
 }
 
-// Scores of the moves into t: the shared matrix, plus this position's edge scores where given.
+// Scores of the moves into t: the shared matrix, plus this position's edge scores where given; for
+// moves of one block.
 template <class In>
 inline const double* one_scores(const Moves<double>& moves, const In* edge, int64_t t,
                                 double* scratch) {
@@ -698,8 +700,16 @@ void viterbi_one(const OneViterbi<In>& task) {
             for (int64_t s = 0; s < S; ++s)
                 alpha[s] = s < Y ? moves.start[s] + task.row[s] : minus_inf<double>;
         } else {
-            one_forward<MaxPlus>(moves, one_scores(moves, task.edge, t, task.matrix), from,
-                                 task.row, alpha);
+            const bool by_block = task.edge && G > 1;  // a block has one label before
+            const double* m =
+                by_block ? moves.matrix(t) : one_scores(moves, task.edge, t, task.matrix);
+            auto row = [&](int64_t g) -> const double* {
+                if (!by_block) return task.row;
+                const In* edge = task.edge + (t * Y + g % Y) * Y;
+                for (int64_t y = 0; y < Y; ++y) task.matrix[y] = task.row[y] + edge[y];
+                return task.matrix;
+            };
+            one_forward<MaxPlus>(moves, m, from, row, alpha);
         }
         const double m = one_max(alpha, S);
         if (m > minus_inf<double>)
@@ -738,7 +748,8 @@ void viterbi_one(const OneViterbi<In>& task) {
         const double* from = row_of(t - 1);
         const int64_t g = state / Y, c = state % Y;
         const double* m = moves.matrix(t) + g * Y * moves.stride + c;
-        const In* edge = task.edge ? task.edge + t * Y * Y + c : nullptr;
+        // With G > 1 the edge scores are the same for all a.
+        const In* edge = task.edge && G == 1 ? task.edge + t * Y * Y + c : nullptr;
         double top = minus_inf<double>;
         int64_t arg = 0;
         for (int64_t a = 0; a < Y; ++a) {
@@ -815,7 +826,7 @@ void sum_one(const OneSum<In>& task) {
             const double* P = fill_matrix(t, lacks);
             offset.add(lacks);
             const double* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * width;
-            one_forward<SumTimes>(moves, P, before, task.row, alpha);
+            one_forward<SumTimes>(moves, P, before, [&](int64_t) { return task.row; }, alpha);
         }
         exponent += one_rescale(alpha, S, task.guard, bad);
     }
@@ -929,6 +940,7 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         sum_one<double>,
         exp_all,
         TL_JOIN(row_kernels_, TL_ISA),
+        TL_JOIN(history_kernels_, TL_ISA),
     };
     return table;
 }

@@ -185,6 +185,43 @@ void update_rows(const RowUpdate<R>& task) {
         task.sums ? update_rows_of<false, true>(task) : update_rows_of<false, false>(task);
 }
 
+using Four = float __attribute__((vector_size(16)));
+
+// B vectors of columns, kept in registers while the groups go by.
+template <class V, int B>
+inline void sum_groups_tile(const float* const* rows, int64_t groups, int64_t c, float* out) {
+    constexpr int64_t lanes = sizeof(V) / sizeof(float);
+    V sum[B];
+    __builtin_memcpy(sum, rows[0] + c, sizeof sum);
+    for (int64_t g = 1; g < groups; ++g)
+        for (int b = 0; b < B; ++b) {
+            V x;
+            __builtin_memcpy(&x, rows[g] + c + b * lanes, sizeof x);
+            sum[b] += x;
+        }
+    __builtin_memcpy(out + c, sum, sizeof sum);
+}
+
+void sum_groups(const GroupSum& task) {
+    using V = Vector<float>;
+    const int64_t padded = (task.width + 3) / 4 * 4;
+    for (int64_t t = 0; t < task.n; ++t) {
+        const float* const* rows = task.rows + t * task.groups;
+        float* to = task.out + t * task.width;
+        // What is written beyond a row is overwritten by the next ones; where there are none, it
+        // needs a place of its own.
+        float last[kMostSummed];
+        float* out = t * task.width + padded <= task.n * task.width ? to : last;
+        int64_t c = 0;
+        for (; c + 4 * W<float> <= padded; c += 4 * W<float>)
+            sum_groups_tile<V, 4>(rows, task.groups, c, out);
+        for (; c + W<float> <= padded; c += W<float>)
+            sum_groups_tile<V, 1>(rows, task.groups, c, out);
+        for (; c < padded; c += 4) sum_groups_tile<Four, 1>(rows, task.groups, c, out);
+        if (out == last) __builtin_memcpy(to, last, task.width * sizeof(float));
+    }
+}
+
 }  // namespace
 
 #define TL_JOIN_(a, b) a##b
@@ -192,8 +229,8 @@ void update_rows(const RowUpdate<R>& task) {
 
 const RowKernels& TL_JOIN(row_kernels_, TL_ISA)() {
     static constexpr RowKernels table = {
-        sum_rows<float>,  sum_rows<double>,   add_rows<float>,
-        add_rows<double>, update_rows<float>, update_rows<double>,
+        sum_rows<float>,    sum_rows<double>,    add_rows<float>, add_rows<double>,
+        update_rows<float>, update_rows<double>, sum_groups,
     };
     return table;
 }

@@ -62,6 +62,15 @@ struct RowUpdate {
     double averaged;  // steps averaged before this one
 };
 
+// Tagging: out[t, c] = sum over g of rows[t * groups + g][c], groups > 0, in the order of g. A row
+// goes on to the next multiple of four, which is at most kMostSummed.
+constexpr int64_t kMostSummed = 64;
+struct GroupSum {
+    const float* const* rows;  // [n, groups]
+    int64_t n, groups, width;
+    float* out;  // [n, width]
+};
+
 struct RowKernels {
     void (*sum_f32)(const RowSum<float>&);
     void (*sum_f64)(const RowSum<double>&);
@@ -69,6 +78,7 @@ struct RowKernels {
     void (*add_f64)(const RowAdd<double>&);
     void (*update_f32)(const RowUpdate<float>&);
     void (*update_f64)(const RowUpdate<double>&);
+    void (*sum_groups)(const GroupSum&);
 };
 
 const RowKernels& row_kernels_baseline();

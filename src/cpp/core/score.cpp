@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "core/dispatch.hpp"
+#include "core/scratch.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
@@ -85,8 +87,6 @@ RowTable::RowTable(const Table& table, const std::vector<Row>& by_id)
 
 namespace {
 
-// Above this, a sum per word costs more memory than it saves time.
-constexpr int64_t kMostSummed = 64;
 constexpr int64_t kWordsAtOnce = 32, kTokensAtOnce = 32;       // probes in flight together
 constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // a thread's share at a time
 
@@ -136,6 +136,8 @@ class Hits {
     }
 
     std::vector<uint64_t> fingerprints;  // of a block of words or tokens
+    std::vector<uint64_t> hashes;        // [atoms, words of a block]
+    std::vector<const float*> sums;      // [tokens of a block, groups]
 
   private:
     const Rows& rows_;
@@ -143,109 +145,120 @@ class Hits {
     std::size_t n_ = 0;
 };
 
-// What the words of a column give, for the tokens to look up.
-struct Known {
-    std::vector<Row> rows;    // [words, local templates of the column]
-    PagedVector<float> sums;  // [words, groups of the column, stride_of(K)]
-};
-// Sums are padded to whole vectors of four.
-constexpr int64_t stride_of(int64_t K) { return (K + 3) / 4 * 4; }
+float* sum_in(uint64_t* block, const Plan::Local& local) {
+    return reinterpret_cast<float*>(block + local.unit);
+}
 
-void score_words(const Program& program, const Plan& plan, const RowTable& table, int64_t K,
-                 std::size_t c, Column& column, std::size_t first, std::size_t last, Known& known,
-                 Hits& hits) {
-    const std::vector<uint32_t>& local = program.local[c];
-    featurise(program, c, column, first, last);
-    hits.reserve((last - first) * local.size());
+// Fills the blocks of n words of column c.
+void score_words(const Scoring& scoring, std::size_t c, const Word* const* words,
+                 uint64_t* const* blocks, std::size_t n, Hits& hits) {
+    const Program& program = scoring.program;
+    const Plan::Block& plan = scoring.plan.blocks[c];
+    hits.hashes.resize(program.of[c].size() * n);
+    hits.reserve(plan.locals.size() * n);
+    const uint64_t* hashes = hits.hashes.data();
+    featurise(program, c, words, n, hits.hashes.data());
     uint64_t* h = hits.fingerprints.data();
-    for (std::size_t w = first; w < last; w++) {
-        for (const uint32_t k : local) {
-            *h = fingerprint_of(column, w, program.templates[k]);
-            table.prefetch(*h++);
+    for (const Plan::Local& local : plan.locals) {
+        const Template& one = program.templates[local.k];
+        for (std::size_t i = 0; i < n; i++, h++) {
+            *h = fingerprint(one, [&](const Factor& f) { return hashes[f.place * n + i]; });
+            scoring.table.prefetch(*h);
         }
     }
-    h = hits.fingerprints.data();
-    for (std::size_t w = first; w < last; w++) {
-        Row* rows = known.rows.data() + w * local.size();
-        for (std::size_t slot = 0; slot < local.size(); slot++, h++) {
-            if (*h != kNone) rows[slot] = table.find(*h);
+    for (std::size_t i = 0; i < n; i++) {
+        std::memset(blocks[i], 0, plan.units * 8);  // floats among them
+        uint64_t* to = blocks[i];
+        for (const Plan::Head& head : plan.heads) {
+            const uint64_t value = hashes[head.place * n + i];
+            if (value != kNone) *to = fold_part(head.start, value, head.then);
+            to++;
         }
-        for (const Plan::Group& group : plan.groups) {
-            if (group.column != c) continue;
-            float* sum = known.sums.data() +
-                         static_cast<int64_t>(w * plan.n_groups[c] + group.place) * stride_of(K);
-            for (const uint32_t slot : group.slots) {
-                if (rows[slot].n > 0) hits.push(sum, rows[slot], 1.0f);
+        for (const uint32_t place : plan.values) *to++ = hashes[place * n + i];
+    }
+    h = hits.fingerprints.data();
+    for (const Plan::Local& local : plan.locals) {
+        for (std::size_t i = 0; i < n; i++, h++) {
+            if (*h == kNone) continue;
+            const Row row = scoring.table.find(*h);
+            if (!local.is_summed) {
+                std::memcpy(blocks[i] + local.unit, &row, sizeof row);
+            } else if (row.n > 0) {
+                hits.push(sum_in(blocks[i], local), row, 1.0f);
             }
         }
     }
     hits.add();
 }
 
-void score_tokens(const Program& program, const Plan& plan, const Batch& batch,
-                  const RowTable& table, int64_t K, const std::vector<Known>& known, int64_t first,
+// What the words of a batch know, by padded position: blocks[column][position].
+using Blocks = std::vector<const uint64_t* const*>;
+
+void score_tokens(const Scoring& scoring, const Batch& batch, const Blocks& blocks, int64_t first,
                   int64_t last, float* out, Hits& hits) {
+    const auto& [program, plan, table, rows] = scoring;
     const auto sentence = std::upper_bound(batch.offsets.begin(), batch.offsets.end(), first) - 1;
     int64_t n = sentence - batch.offsets.begin();
     std::array<int64_t, kTokensAtOnce> positions;
-    const int64_t stride = stride_of(K);
-    hits.reserve(kTokensAtOnce * plan.each.size());
-    const auto sum_of = [&](const Plan::Group& group, int64_t position) {
-        const std::size_t c = group.column;
-        const auto word =
-            static_cast<std::size_t>(batch.columns[c].tokens[position + group.offset]);
-        return known[c].sums.data() +
-               static_cast<int64_t>(word * plan.n_groups[c] + group.place) * stride;
-    };
+    hits.reserve(kTokensAtOnce * plan.steps.size());
+    hits.sums.resize(kTokensAtOnce * plan.sums.size());
     for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
         const int64_t m = std::min(kTokensAtOnce, last - begin);
         uint64_t* h = hits.fingerprints.data();
+        const float** sum = hits.sums.data();
         for (int64_t i = 0; i < m; i++) {
             while (batch.offsets[n + 1] <= begin + i) n++;
-            positions[i] = padded(program, batch, n) + begin + i - batch.offsets[n];
-            for (const uint32_t k : plan.each) {
-                if (program.templates[k].local) continue;
-                *h = fingerprint_at(batch, program.templates[k], positions[i]);
-                table.prefetch(*h++);
+            const int64_t position = padded(program, batch, n) + begin + i - batch.offsets[n];
+            positions[i] = position;
+            for (std::size_t c = 0; c < blocks.size(); c++) {
+                const uint64_t* ahead = blocks[c][position + kTokensAtOnce];
+                for (std::size_t unit = 0; unit < plan.blocks[c].units; unit += 8) {
+                    __builtin_prefetch(ahead + unit);
+                }
             }
-            for (const Plan::Group& group : plan.groups) {
-                const float* sum = sum_of(group, positions[i]);
-                __builtin_prefetch(sum);
-                __builtin_prefetch(sum + K - 1);
+            for (const Plan::Part& part : plan.sums) {
+                *sum++ = reinterpret_cast<const float*>(
+                    blocks[part.column][position + part.offset] + part.unit);
+            }
+            for (const Plan::Step& step : plan.steps) {
+                if (step.is_row) continue;
+                const Plan::Part& head = step.first;
+                uint64_t x = blocks[head.column][position + head.offset][head.unit];
+                uint64_t some = -uint64_t{x != 0};  // all ones until a factor has no value
+                for (const Plan::Part& part : step.values) {
+                    const uint64_t value = blocks[part.column][position + part.offset][part.unit];
+                    some &= -uint64_t{value != kNone};
+                    x = fold_part(x, value, part.then);
+                }
+                *h = Table::key(x) & some;
+                table.prefetch(*h++);
             }
         }
         h = hits.fingerprints.data();
         for (int64_t i = 0; i < m; i++) {
-            float* row = out + (begin + i) * K;
-            for (const uint32_t k : plan.each) {
-                const Template& one = program.templates[k];
+            for (const Plan::Step& step : plan.steps) {
                 Row found;
-                if (one.local) {
-                    const auto c = static_cast<std::size_t>(one.column);
-                    const auto word = static_cast<std::size_t>(
-                        batch.columns[c].tokens[positions[i] + one.offset]);
-                    found = known[c].rows[word * program.local[c].size() + one.slot];
+                if (step.is_row) {
+                    std::memcpy(static_cast<void*>(&found),
+                                blocks[step.first.column][positions[i] + step.first.offset] +
+                                    step.first.unit,
+                                sizeof found);
                 } else if (*h++ != kNone) {
                     found = table.find(h[-1]);
                 }
                 if (found.n == 0) continue;
-                hits.push(row, found,
-                          one.numeric < 0
+                hits.push(out + (begin + i) * rows.K, found,
+                          step.numeric < 0
                               ? 1.0f
-                              : static_cast<float>(batch.numeric[one.numeric][begin + i]));
+                              : static_cast<float>(batch.numeric[step.numeric][begin + i]));
             }
-            if (plan.groups.empty()) {
-                std::fill(row, row + K, 0.0f);
-                continue;
-            }
-            alignas(16) std::array<float, kMostSummed> total{};  // [stride]
-            for (const Plan::Group& group : plan.groups) {
-                const float* sum = sum_of(group, positions[i]);
-                for (int64_t k = 0; k < stride; k += 4) {
-                    for (int64_t lane = k; lane < k + 4; lane++) total[lane] += sum[lane];
-                }
-            }
-            std::copy_n(total.data(), K, row);
+        }
+        float* to = out + begin * rows.K;
+        const auto groups = static_cast<int64_t>(plan.sums.size());
+        if (groups == 0) {
+            std::fill_n(to, m * rows.K, 0.0f);
+        } else {
+            kernels().rows().sum_groups({hits.sums.data(), m, groups, rows.K, to});
         }
         hits.add();
     }
@@ -253,56 +266,167 @@ void score_tokens(const Program& program, const Plan& plan, const Batch& batch,
 
 }  // namespace
 
-Plan::Plan(const Program& program, int64_t K) : n_groups(program.columns) {
+Plan::Plan(const Program& program, int64_t K) : blocks(program.columns) {
+    // Heads and values come first in a block, then rows, then sums: three rounds.
+    for (const Template& one : program.templates) {
+        if (one.local) continue;
+        const Factor& first = one.factors[0];
+        std::vector<Head>& heads = blocks[first.column].heads;
+        Step step{{first.column, first.offset, static_cast<uint32_t>(heads.size())},
+                  false,
+                  {},
+                  one.numeric};
+        heads.push_back({first.place, one.start, first.then});
+        steps.push_back(std::move(step));
+    }
+    std::size_t at = 0;  // in steps
+    for (const Template& one : program.templates) {
+        if (one.local) continue;
+        for (std::size_t i = 1; i < one.factors.size(); i++) {
+            const Factor& factor = one.factors[i];
+            Block& block = blocks[factor.column];
+            auto place = std::find(block.values.begin(), block.values.end(), factor.place);
+            if (place == block.values.end()) {
+                place = block.values.insert(place, factor.place);
+            }
+            const auto unit =
+                block.heads.size() + static_cast<std::size_t>(place - block.values.begin());
+            steps[at].values.push_back(
+                {factor.column, factor.offset, static_cast<uint32_t>(unit), factor.then});
+        }
+        at++;
+    }
+    for (Block& block : blocks) block.units = block.heads.size() + block.values.size();
+    const auto is_summed = [K](const Template& one) { return one.numeric < 0 && K <= kMostSummed; };
+    at = 0;
     for (uint32_t k = 0; k < program.templates.size(); k++) {
         const Template& one = program.templates[k];
-        if (!one.local || one.numeric >= 0 || K > kMostSummed) {
-            each.push_back(k);
-            continue;
+        if (one.local && !is_summed(one)) {
+            const auto c = static_cast<std::size_t>(one.column);
+            const auto unit = static_cast<uint32_t>(blocks[c].units++);
+            blocks[c].locals.push_back({k, unit, false});
+            steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at),
+                         {{c, one.offset, unit}, true, {}, one.numeric});
         }
+        if (!one.local || !is_summed(one)) at++;
+    }
+    for (uint32_t k = 0; k < program.templates.size(); k++) {
+        const Template& one = program.templates[k];
+        if (!one.local || !is_summed(one)) continue;
         const auto c = static_cast<std::size_t>(one.column);
-        auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
-            return g.column == c && g.offset == one.offset;
+        auto sum = std::find_if(sums.begin(), sums.end(), [&](const Part& part) {
+            return part.column == c && part.offset == one.offset;
         });
-        if (group == groups.end()) {
-            groups.push_back({c, one.offset, {}, n_groups[c]++});
-            group = groups.end() - 1;
+        if (sum == sums.end()) {
+            sum = sums.insert(sum, {c, one.offset, static_cast<uint32_t>(blocks[c].units)});
+            blocks[c].units += static_cast<std::size_t>((K + 3) / 4 * 2);
         }
-        group->slots.push_back(one.slot);
+        blocks[c].locals.push_back({k, sum->unit, true});
     }
 }
 
-void score(const Program& program, const Plan& plan, Batch& batch, const RowTable& table,
-           const Rows& rows, int64_t threads, float* out) {
+std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps) {
+    constexpr std::size_t kBytes = std::size_t{16} << 20, kMost = (1 << 15) - 1;  // of a column
+    const std::size_t units = scoring.plan.blocks[c].units;
+    const std::size_t each = (units + 8) * 8;  // with the word itself and its slots
+    auto known = std::make_unique<KnownWords>(keeps ? std::min(kBytes / each, kMost) : 0);
+    Column column(0);
+    add_boundaries(scoring.program, column);
+    const std::size_t n = column.words.all.size();
+    known->outside_blocks = std::make_unique<uint64_t[]>(n * units);
+    Hits hits(scoring.rows);
+    for (std::size_t i = 0; i < n; i++) {
+        const Word* word = &column.words.all[i];
+        uint64_t* block = known->outside_blocks.get() + i * units;
+        score_words(scoring, c, &word, &block, 1, hits);
+        known->outside.push_back(block);
+    }
+    return known;
+}
+
+void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+           int64_t threads, float* out) {
     struct Item {
         std::size_t column, first, last;
     };
-    prepare_hashes(program, batch);
+    const std::size_t columns = scoring.program.columns;
     std::vector<Item> items;
-    std::vector<Known> known(program.columns);
-    for (std::size_t c = 0; c < program.columns; c++) {
-        const std::size_t n = batch.columns[c].words.all.size();
-        known[c].rows.resize(n * program.local[c].size());
-        known[c].sums.resize(n * plan.n_groups[c] * static_cast<std::size_t>(stride_of(rows.K)));
+    std::vector<std::unique_ptr<uint64_t[]>> memory(columns);  // of words to be remembered
+    std::vector<std::vector<const KnownWord*>> remembered(columns);
+    std::size_t rest = 0, positions = 0;  // units for the other words; tokens with padding
+    for (std::size_t c = 0; c < columns; c++) {
+        const Column& column = batch.columns[c];
+        const std::size_t n = column.fresh.size();
         for (std::size_t first = 0; first < n; first += kWordsPerItem) {
             items.push_back({c, first, std::min<std::size_t>(n, first + kWordsPerItem)});
+        }
+        rest += n * scoring.plan.blocks[c].units;
+        positions += column.tokens.size() + kTokensAtOnce;
+    }
+    thread_local Scratch<uint64_t> scratch;
+    thread_local Scratch<const uint64_t*> pointers;
+    uint64_t* next = scratch.take(rest);
+    for (std::size_t c = 0; c < columns; c++) {
+        const std::size_t units = scoring.plan.blocks[c].units;
+        Column& column = batch.columns[c];
+        const std::size_t n = known[c]->claim(column.fresh.size());
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n; i++) {
+            const Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
+            if (word.text.size() <= KnownWords::kLongest) {
+                size += KnownWord::units_of(word.text) + units;
+            }
+        }
+        if (size > 0) memory[c] = std::make_unique_for_overwrite<uint64_t[]>(size);
+        uint64_t* kept = memory[c].get();
+        for (std::size_t i = 0; i < column.fresh.size(); i++) {
+            Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
+            if (i < n && word.text.size() <= KnownWords::kLongest) {
+                remembered[c].push_back(reinterpret_cast<const KnownWord*>(kept));
+                kept = KnownWord::write(word.text, word.hash, kept);
+                word.block = kept;
+                kept += units;
+            } else {
+                word.block = next;
+                next += units;
+            }
         }
     }
     const int64_t T = batch.offsets.back();
     const int64_t token_items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(token_items, 1));
-    std::vector<Hits> hits(static_cast<std::size_t>(threads), Hits(rows));
+    std::vector<Hits> hits(static_cast<std::size_t>(threads), Hits(scoring.rows));
     parallel_for(static_cast<int64_t>(items.size()), threads, [&](int64_t i, int64_t worker) {
         const auto [c, first, last] = items[i];
+        std::array<const Word*, kWordsAtOnce> words;
+        std::array<uint64_t*, kWordsAtOnce> blocks;
         for (std::size_t w = first; w < last; w += kWordsAtOnce) {
-            score_words(program, plan, table, rows.K, c, batch.columns[c], w,
-                        std::min<std::size_t>(last, w + kWordsAtOnce), known[c], hits[worker]);
+            const std::size_t n = std::min<std::size_t>(last - w, kWordsAtOnce);
+            for (std::size_t j = 0; j < n; j++) {
+                const Column& column = batch.columns[c];
+                words[j] = &column.words.all[static_cast<std::size_t>(column.fresh[w + j])];
+                blocks[j] = const_cast<uint64_t*>(words[j]->block);  // ours, see above
+            }
+            score_words(scoring, c, words.data(), blocks.data(), n, hits[worker]);
         }
     });
+    Blocks blocks;
+    const uint64_t** at = pointers.take(positions);
+    for (std::size_t c = 0; c < columns; c++) {
+        const Column& column = batch.columns[c];
+        blocks.push_back(at);
+        for (const int32_t word : column.tokens) {
+            *at++ = column.words.all[static_cast<std::size_t>(word)].block;
+        }
+        if (T > 0) at = std::fill_n(at, kTokensAtOnce, at[-1]);  // what is asked for ahead
+    }
     parallel_for(token_items, threads, [&](int64_t i, int64_t worker) {
-        score_tokens(program, plan, batch, table, rows.K, known, i * kTokensPerItem,
+        score_tokens(scoring, batch, blocks, i * kTokensPerItem,
                      std::min(T, (i + 1) * kTokensPerItem), out, hits[worker]);
     });
+    for (std::size_t c = 0; c < columns; c++) {
+        if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
+    }
 }
 
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,

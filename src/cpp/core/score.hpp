@@ -15,11 +15,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/extract.hpp"
 #include "core/index.hpp"
+#include "core/known.hpp"
 #include "core/pages.hpp"
 
 namespace tagloom {
@@ -85,23 +88,65 @@ class RowTable {
 // What of a program can be summed by word, and what must be looked up at each token. The order in
 // which a token's weights are added follows from this alone, so neither threads nor the rest of a
 // batch change any bit of its scores.
+//
+// What only depends on a word is kept in its block, in units of 8 bytes:
+//
+//   heads   of templates whose first factor sees this word: the fingerprint so far, 0 if that
+//           factor has no value
+//   values  of atoms, for templates in which a later factor sees this word
+//   rows    of local templates that are added at each token
+//   sums    [groups, K rounded up to fours] floats, the rows of all other local templates, added up
+//           for each offset at which templates see the word
 struct Plan {
-    struct Group {  // local templates at one offset of one column
+    struct Head {
+        uint32_t place;  // of the atom in its column
+        uint64_t start, then;
+    };
+    struct Local {
+        uint32_t k;     // which template
+        uint32_t unit;  // of its row, or of the sum that its row is added to
+        bool is_summed;
+    };
+    struct Block {
+        std::vector<Head> heads;
+        std::vector<uint32_t> values;  // places of atoms
+        std::vector<Local> locals;
+        std::size_t units = 0;
+    };
+    // Where to look, seen from a token.
+    struct Part {
         std::size_t column;
         int32_t offset;
-        std::vector<uint32_t> slots;
-        std::size_t place;  // which group of its column
+        uint32_t unit;
+        uint64_t then = kEmpty;  // what follows a value
     };
-    std::vector<Group> groups;          // summed by word
-    std::vector<std::size_t> n_groups;  // [columns]
-    std::vector<uint32_t> each;         // templates whose rows are added at each token
+    struct Step {
+        Part first;  // a row, or a head
+        bool is_row;
+        std::vector<Part> values;  // that follow the head
+        int32_t numeric;
+    };
+    std::vector<Block> blocks;  // [columns]
+    std::vector<Part> sums;     // each token begins as the sum of these
+    std::vector<Step> steps;    // and these are added, in the order of templates
 
     Plan(const Program& program, int64_t K);
 };
 
-// out is [T, K]. Any number of threads gives the same result.
-void score(const Program& program, const Plan& plan, Batch& batch, const RowTable& table,
-           const Rows& rows, int64_t threads, float* out);
+// The programme, the plan and the weights: all that scoring reads and never writes.
+struct Scoring {
+    const Program& program;
+    const Plan& plan;
+    const RowTable& table;
+    const Rows& rows;
+};
+
+// An empty memory of the words of column c; without `keeps` it stays empty.
+std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps);
+
+// out is [T, K]. Any number of threads gives the same result, and so does any memory [columns].
+void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+           int64_t threads, float* out);
 
 // The same for attributes that come as ids, CSR with T rows; values is null if all are 1.
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,

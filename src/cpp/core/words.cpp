@@ -82,17 +82,7 @@ Value affix(std::string_view text, std::size_t points, std::size_t n) {
 
 Value text(const Atom&, const Word& word, std::string&) { return word.text; }
 
-std::string_view ascii_lower(std::string_view text, std::string& scratch) {
-    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    if (std::none_of(text.begin(), text.end(), is_upper)) return text;
-    scratch.assign(text);
-    for (char& c : scratch) c = is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c;
-    return scratch;
-}
-
-Value lower(const Atom&, const Word& word, std::string& scratch) {
-    return word.classes ? word.lowered : ascii_lower(word.text, scratch);
-}
+Value lower(const Atom&, const Word& word, std::string&) { return word.lowered; }
 
 template <bool kAtEnd>
 Value affix_of_word(const Atom& atom, const Word& word, std::string&) {
@@ -101,11 +91,8 @@ Value affix_of_word(const Atom& atom, const Word& word, std::string&) {
 
 // Lower-casing may change how many code points there are.
 template <bool kAtEnd>
-Value affix_of_lower(const Atom& atom, const Word& word, std::string& scratch) {
-    if (!word.classes) {
-        const Value found = affix<kAtEnd>(word.text, word.points, atom.length);
-        return found ? Value(ascii_lower(*found, scratch)) : found;
-    }
+Value affix_of_lower(const Atom& atom, const Word& word, std::string&) {
+    if (!word.classes) return affix<kAtEnd>(word.lowered, word.points, atom.length);
     const auto points = std::count_if(word.lowered.begin(), word.lowered.end(),
                                       [](char c) { return !is_continuation(c); });
     return affix<kAtEnd>(word.lowered, static_cast<std::size_t>(points), atom.length);

@@ -32,14 +32,14 @@ enum Class : uint8_t {
 extern const std::array<uint8_t, 128> kAsciiClasses;
 
 struct Word {
-    std::string_view text;  // UTF-8
-    uint64_t hash = 0;      // hash_part(text)
-    uint32_t points = 0;    // code points
-    bool outside = false;   // stands for a position before or after the sentence
-    // Null or empty in a word of ASCII, and where no atom asks for them.
-    const uint8_t* classes = nullptr;           // [points]
-    std::string_view lowered;                   // str.lower()
+    std::string_view text;             // UTF-8
+    uint64_t hash = 0;                 // hash_part(text)
+    uint32_t points = 0;               // code points
+    bool outside = false;              // stands for a position before or after the sentence
+    std::string_view lowered;          // str.lower(), where an atom of the column asks for it
+    const uint8_t* classes = nullptr;  // [points]; null in a word of ASCII
     const std::string_view* answers = nullptr;  // [python atoms of the column]; data null: none
+    const uint64_t* block = nullptr;  // what a scorer knows of it already; then only text and hash
 };
 
 // Memory that lives as long as the words that point into it.

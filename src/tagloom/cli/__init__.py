@@ -6,8 +6,10 @@ one line for a user's mistake, with the traceback kept for ``--debug``.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
+import re
 import sys
 from typing import NoReturn
 
@@ -28,6 +30,19 @@ COMMANDS = {
     "check": ("tagloom.cli.check", "Find what is wrong in corpora and models."),
     "demo": ("tagloom.cli.demo", "Train and try a tagger on the corpus that comes along."),
 }
+
+
+# What to do next about an error of the system, which only says what is wrong.
+_ADVICE = {
+    errno.ENOENT: "Is the name right, and is its folder there?",
+    errno.EISDIR: "Give the name of a file.",
+    errno.EACCES: "Choose another file or folder, or change who may use it.",
+    errno.EROFS: "Choose another folder.",
+    errno.ENOSPC: "Make room, or choose another place; a file that was there is as it was.",
+    errno.EFBIG: "Choose another place; a file that was there is as it was.",
+}
+# Arguments of functions that are options here, as the messages of the library write them.
+_ARGUMENT = re.compile(r"\b(label|format|columns|token|sep|encoding)=(\.\.\.|<[^>]*>|\"[^\"]*\")?")
 
 
 class _LazyGroup(click.Group):
@@ -83,12 +98,33 @@ def main() -> None:
     except OSError as error:
         if debug:
             raise
-        what = f"{error.filename}: {error.strerror}." if error.filename else str(error)
-        _say(f"tagloom: {what}")
+        _say(f"tagloom: {_system_error(error)}")
     except TagloomError as error:
         if debug:
             raise
-        _say(f"tagloom: {error}")
+        _say(f"tagloom: {_with_options(str(error))}")
+
+
+def _system_error(error: OSError) -> str:
+    what = f"{error.strerror or error}."
+    if error.filename:
+        what = f"{error.filename}: {what}"
+    # A message of our own, which is not the system's, says what to do by itself.
+    is_plain = error.errno is not None and error.strerror == os.strerror(error.errno)
+    advice = _ADVICE.get(error.errno or 0) if is_plain else None
+    return f"{what} {advice}" if advice else what
+
+
+def _with_options(message: str) -> str:
+    """Say ``--encoding latin-1`` where the library says ``encoding="latin-1"``."""
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        given = bool(value) and value.startswith('"')
+        return f"--{name} {value[1:-1]}" if given else f"--{name}"
+
+    message = re.sub(r"tagloom\.read\(path, ([^()]*)\)", r"\1", message)
+    return _ARGUMENT.sub(option, message)
 
 
 def _say(line: str) -> NoReturn:

@@ -81,6 +81,7 @@ def command(
         unknown=unknown,
         encoding=encoding,
     )
+    click.get_current_context().call_on_close(sentences.close)  # also if the command fails
     if sentences.notice and not quiet:
         click.echo(sentences.notice, err=True)
     if scheme_to:

@@ -73,7 +73,7 @@ def command(
         files = (corpus, label_with(tagger, corpus))
     else:
         files = (
-            read_labels(gold, label, format, encoding),
+            read_gold(gold, [], label, format, encoding)[0],
             read_labels(predicted, predicted_label or label, format, encoding),
         )
     words = read_train(train, encoding)

@@ -146,6 +146,7 @@ class Reading:
         except BaseException:
             file.close()
             raise
+        click.get_current_context().call_on_close(found.close)  # also if the command fails
         return found, _notice(found, why)
 
 
@@ -170,6 +171,8 @@ def _guess(file: Input, trained: str | None) -> tuple[str, str]:
     try:
         return guess_format(file.name, lines)
     except FormatError:
+        if any("\0" in line for line in lines):  # no text, whatever it is
+            raise
         rows = [x.split() for x in lines if x.strip() and not x.startswith("# ")]
         if rows[0][0].startswith("{") and trained in ("jsonl", "jsonl-spans"):
             return trained, "as in training"

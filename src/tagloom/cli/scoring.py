@@ -10,6 +10,7 @@ import click
 
 from tagloom.cli.models import is_model, load_model
 from tagloom.cli.reading import Reading, as_column
+from tagloom.errors import LabelError, SentenceError
 
 if TYPE_CHECKING:
     from tagloom.models import Tagger
@@ -46,12 +47,34 @@ def read_labels(path: str, label: str | None, format: str | None, encoding: str)
 def read_gold(
     path: str, systems: Sequence[str], label: str | None, format: str | None, encoding: str
 ) -> tuple[Corpus, dict[str, Tagger]]:
-    """Read gold labels, as the models among the systems have learnt to read; and these models."""
+    """Read gold labels, as the models among the systems have learnt to read; and these models.
+
+    Raises
+    ------
+    SentenceError
+        If there is nothing to score.
+    LabelError
+        If a model has learnt none of the labels: the scores would be 0, and say nothing.
+    """
     models = {system: load_model(system) for system in systems if is_model(system)}
     reading = Reading(as_column(label), format, encoding=encoding)
-    for tagger in models.values():
-        return reading.read_like(tagger, path), models
-    return reading.read(path), models
+    first = next(iter(models.values()), None)
+    gold = reading.read(path) if first is None else reading.read_like(first, path)
+    if gold.n_tokens == 0:
+        raise SentenceError(f"{gold.path}: there are no sentences to score; expected at least one.")
+    found = gold.label_counts()
+    for system, tagger in models.items():
+        if found and not set(found) & set(tagger.labels_.tolist()):
+            raise LabelError(
+                f"{gold.path}: {system} knows none of its labels, such as {next(iter(found))!r}; "
+                f"it has learnt {_some(tagger.labels_.tolist())}. "
+                "Another column? --label names it."
+            )
+    return gold, models
+
+
+def _some(labels: list[str]) -> str:
+    return ", ".join(map(repr, labels[:3])) + (", …" if len(labels) > 3 else "")
 
 
 def label_with(tagger: Tagger, gold: Corpus) -> Corpus:

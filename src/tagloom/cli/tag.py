@@ -14,6 +14,7 @@ from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
 from tagloom.sequences import Sentence, write
+from tagloom.sequences.corpora import relabel
 from tagloom.sequences.files import split_suffix
 from tagloom.sequences.guesses import SUFFIXES
 
@@ -77,11 +78,21 @@ def command(
     tagging = Tagging(tagger, marginals, nbest, n_threads)
     added = tagging.added(sentences)
     has_column = sentences.format == "conll" and reading.label is not None
+    append = added if added or has_column else True
+    if tagging.is_plain and relabel(
+        sentences,
+        output,
+        tagging.labels,
+        tagger.labels_.tolist(),
+        append=append,
+        encoding=reading.encoding,
+    ):
+        return
     write(
         sentences.through(tagging),
         output,
         target_format(sentences, output),
-        append=added if added or has_column else True,
+        append=append,
         encoding=reading.encoding,
     )
 
@@ -120,6 +131,15 @@ class Tagging:
         self.marginals = marginals
         self.nbest = nbest
         self.n_threads = n_threads
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether tokens are all that goes in, and labels all that comes out."""
+        return self.tagger.reads_only_tokens and not self.marginals and self.nbest is None
+
+    def labels(self, batch: list[list[str]]) -> list[list[str]]:
+        """Label the tokens of some sentences."""
+        return self.tagger.predict(batch, n_threads=self.n_threads)
 
     def added(self, sentences: Stream) -> list[str]:
         """Return the columns that are written besides those of the file."""

@@ -69,7 +69,8 @@ Examples:
     "hmm": """\b
 Examples:
   tagloom train hmm train.conllu --label upos --dev dev.conllu -o pos.tagloom
-  tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2
+  tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2 --lexical 3
+  tagloom train hmm train.conllu --label upos -o pos.tagloom --emissions "word; suffix(2)"
 """,
     "baseline": """\b
 Examples:
@@ -134,6 +135,14 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
             "--clusters", multiple=True, metavar="NAME=FILE", help="Words for cluster(NAME)."
         ),
     ]
+    by_words = [
+        click.option(
+            "--dictionary",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Words seen N times or more get only labels they were seen with.",
+        ),
+    ]
     by_iterations = [
         click.option(
             "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
@@ -150,7 +159,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         ),
         *(by_features if is_linear else ()),
         *READING,
-        *(by_iterations if is_linear else ()),
+        *((*by_words, *by_iterations) if is_linear else ()),
         click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
     ]
@@ -194,7 +203,8 @@ def _model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
             names = [name, option, "--threads"] if name == "n_threads" else [name, option]
             yield click.Option(names, type=types[0], **about)
         else:  # a list of str
-            yield click.Option([name, option], metavar="A,B,…", **about)
+            metavar = "A;B;…" if name == "emissions" else "A,B,…"
+            yield click.Option([name, option], metavar=metavar, **about)
 
 
 def _parameters(cls: type) -> dict[str, tuple[str, str]]:
@@ -233,6 +243,7 @@ def train(
     spec: str = "auto",
     lexicon: tuple[str, ...] = (),
     clusters: tuple[str, ...] = (),
+    dictionary: int | None = None,
     checkpoint: str | None = None,
     **options: Any,
 ) -> None:
@@ -242,10 +253,15 @@ def train(
     reading = Reading.of(options)
     if options.get("labels") is not None:
         options["labels"] = options["labels"].split(",")
+    if options.get("emissions") is not None:
+        options["emissions"] = [part.strip() for part in _split_templates(options["emissions"])]
     options = {name: None if value == "none" else value for name, value in options.items()}
     resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
     if issubclass(cls, LinearTagger):
         options["features"] = read_features(spec, resources)
+        if dictionary is not None:
+            wanted = [options["constraints"]] if options["constraints"] is not None else []
+            options["constraints"] = [*wanted, models.TagDictionary(dictionary)]
     tagger: Any = cls(**options)
     check_writable(output)
     corpus = reading.read(train_file)

@@ -11,7 +11,7 @@ and 0 where the denominator is 0, as in conlleval.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,11 +65,12 @@ def average(scores: Iterable[Score]) -> Score:
     return Score(precision, recall, f1, gold, predicted, correct)
 
 
-def _ratio(above: NDArray[np.int64], below: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.divide(above, below, out=np.zeros(len(above)), where=below != 0)
+def _ratio(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
+    ratio: NDArray[np.float64] = np.divide(above, below, out=np.zeros(len(above)), where=below != 0)
+    return ratio
 
 
-def scores_of(sums: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+def scores_of(sums: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
     """Compute every score of R rows of counts, shape (R, 7), or (R, 4) without spans."""
     scores = {
         "accuracy": _ratio(sums[:, CORRECT], sums[:, TOKENS]),

@@ -59,6 +59,8 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
     if isinstance(X, Corpus):
         return list(X.tokens)
     check_batch(X)
+    if isinstance(X, list) and set(map(type, X)) <= {list, tuple}:
+        return X  # the common case: no need to look at each
     found: list[Sequence[str]] = []
     for i, sentence in enumerate(X):
         if isinstance(sentence, Sentence):
@@ -79,4 +81,5 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
 def _cut(value: object, width: int = 60) -> str:
     """Show a value in an error message, shortened."""
     shown = repr(value[:width]) if isinstance(value, str | bytes) else repr(value)
+    shown = " ".join(shown.split("\n"))  # arrays have several lines
     return shown if len(shown) <= width + 3 else shown[:width] + "…"

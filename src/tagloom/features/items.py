@@ -343,6 +343,9 @@ def _native(call: Any, *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except TypeError as error:
-        raise SentenceError(str(error)) from None
+        hint = ""
+        if "of type str" in str(error):
+            hint = " For words choose a preset or templates, such as features='pos'."
+        raise SentenceError(f"{error}{hint}") from None
     except ValueError as error:
         raise FeatureError(str(error)) from None

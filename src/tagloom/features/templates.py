@@ -166,6 +166,11 @@ class Templates:
             return column, "python", self._function(atom)
         return column, *kind
 
+    @property
+    def reads_only_tokens(self) -> bool:
+        """Whether no template reads a further column."""
+        return not self._numbers and self._columns == [None]
+
     # ---- sentences ---------------------------------------------------------------------------
 
     def encode(
@@ -206,12 +211,14 @@ class Templates:
         3
         """
         columns, numbers = self.columns(X)
-        node = _native(self._node.encode, columns, numbers, index, grow)
+        node = call_native(self._node.encode, columns, numbers, index, grow)
         if self._edge is None:
             return Encoded(*node)
         if edge_index is None:
             raise ParameterError("these templates have edge templates; pass edge_index=Index().")
-        return Encoded(*node, *_native(self._edge.encode, columns, numbers, edge_index, grow)[1:])
+        return Encoded(
+            *node, *call_native(self._edge.encode, columns, numbers, edge_index, grow)[1:]
+        )
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Show the attributes of one sentence by name.
@@ -240,7 +247,7 @@ class Templates:
         if extractor is None:
             return [{} for _ in columns[0][0]]
         found: list[dict[str, float]] = []
-        for attributes in _native(extractor.names, columns, numbers):
+        for attributes in call_native(extractor.names, columns, numbers):
             found.append({})
             for name, value in attributes:  # two templates may make the same name
                 found[-1][name] = found[-1].get(name, 0.0) + value
@@ -468,9 +475,12 @@ def _affixes(name: str, affixes: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def _native(call: Any, *arguments: Any) -> Any:
+def call_native(call: Any, *arguments: Any) -> Any:
     """Call the native reader; what it says about a token that is no str is our SentenceError."""
     try:
         return call(*arguments)
     except TypeError as error:
-        raise SentenceError(str(error)) from None
+        raise SentenceError(
+            f"{error} A sentence is a list of str; where tokens are dicts or numbers, choose "
+            "features=None."
+        ) from None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -282,7 +283,7 @@ def explain(
     """
     gamma = trellis.marginals()  # [T, Y]
     best = float(trellis.path_score(path))
-    terms = _Terms(trellis, parts, names)
+    terms = _Terms(trellis, parts, names, path.tolist())
     decisions = []
     for t, (rival, score) in enumerate(_rivals(trellis, path)):
         y, other = int(path[t]), int(rival[t])
@@ -290,7 +291,7 @@ def explain(
         reasons: tuple[Reason, ...] = ()
         if other >= 0:
             margin = best - score
-            reasons = tuple(terms.compare(path.tolist(), rival.tolist(), margin, t))
+            reasons = terms.compare(rival.tolist(), margin, t)
         decisions.append(
             Decision(
                 position=t,
@@ -333,24 +334,27 @@ def _rivals(trellis: Trellis, path: Int32) -> Iterator[tuple[Int32, float]]:
 
 
 class _Terms:
-    """The terms of paths through one trellis, by name."""
+    """The terms in which other paths through a trellis differ from its best one, by name."""
 
-    def __init__(self, trellis: Trellis, parts: Parts, names: Sequence[str]) -> None:
-        self.trellis, self.parts, self.names = trellis, parts, names
+    def __init__(
+        self, trellis: Trellis, parts: Parts, names: Sequence[str], path: list[int]
+    ) -> None:
+        self.trellis, self.names, self.path = trellis, names, path
+        self.parts = cache(lambda *move: tuple(parts(*move)))  # rivals have many moves in common
         self.space = trellis.states
-        self.moves = {}
-        if trellis.weights is not None:
-            pairs = zip(self.space.src.tolist(), self.space.dst.tolist(), strict=True)
-            self.moves = {pair: m for m, pair in enumerate(pairs)}
+        self.states = self.space.state_path(path).tolist()
 
-    def compare(
-        self, path: list[int], rival: list[int], margin: float, at: int
-    ) -> Iterator[Reason]:
+    @cached_property
+    def moves(self) -> dict[tuple[int, int], int]:
+        """The number of each move, by the states that it joins."""
+        pairs = zip(self.space.src.tolist(), self.space.dst.tolist(), strict=True)
+        return {pair: m for m, pair in enumerate(pairs)}
+
+    def compare(self, rival: list[int], margin: float, at: int) -> tuple[Reason, ...]:
         """List the terms that differ, the strongest first; they sum to the margin."""
-        T = len(path)
-        states, others = self.space.state_path(path).tolist(), self.space.state_path(rival).tolist()
+        path, states, others = self.path, self.states, self.space.state_path(rival).tolist()
         sums: dict[tuple[int, str, int], list[float]] = {}  # (t, name, n_labels) -> the two weights
-        for t in range(T + 1):
+        for t in range(len(path) + 1):
             if states[max(t - 1, 0) : t + 1] == others[max(t - 1, 0) : t + 1]:
                 continue  # one and the same move
             for side, (labels, way) in enumerate([(path, states), (rival, others)]):
@@ -367,31 +371,29 @@ class _Terms:
         lost = margin - math.fsum(terms)
         if abs(lost) > _EXACT * math.fsum(map(abs, terms)):
             reasons.append(Reason(at, ROUNDING, "", "", lost, 0.0))
-        yield from reasons
+        return tuple(reasons)
 
     def of_move(self, t: int, path: list[int], states: list[int]) -> Iterator[Part]:
         """List the terms of the move into position t; of the stop, if t is the end."""
-        trellis = self.trellis
+        trellis, space = self.trellis, self.space
         if t == len(path):
             if trellis.stop is not None:
                 yield Part(TRANSITION, float(trellis.stop[path[-1]]), 2)
             return
-        y = path[t]
-        if t == 0:
-            yield from self.parts(t, None, y)
-            if trellis.start is not None:
-                yield Part(TRANSITION, float(trellis.start[y]), 2)
-            indptr, ids, m = self.space.start_tie_indptr, self.space.start_tie_ids, states[0]
+        y, y_prev = path[t], path[t - 1] if t else None
+        yield from self.parts(t, y_prev, y)
+        move = trellis.start if y_prev is None else trellis.trans
+        if move is not None:
+            yield Part(TRANSITION, float(move[y] if y_prev is None else move[y_prev, y]), 2)
+        if trellis.weights is None:
+            return
+        if y_prev is None:
+            indptr, ids, m = space.start_tie_indptr, space.start_tie_ids, states[0]
         else:
-            yield from self.parts(t, path[t - 1], y)
-            if trellis.trans is not None:
-                yield Part(TRANSITION, float(trellis.trans[path[t - 1], y]), 2)
-            indptr, ids = self.space.tie_indptr, self.space.tie_ids
-            m = self.moves.get((states[t - 1], states[t]), -1)
-        if trellis.weights is not None:
-            for i in ids[indptr[m] : indptr[m + 1]].tolist():
-                name, n_labels = self._tied(i)
-                yield Part(name, float(trellis.weights[i]), n_labels)
+            indptr, ids, m = space.tie_indptr, space.tie_ids, self.moves[states[t - 1], states[t]]
+        for i in ids[indptr[m] : indptr[m + 1]].tolist():
+            name, n_labels = self._tied(i)
+            yield Part(name, float(trellis.weights[i]), n_labels)
 
     def _tied(self, i: int) -> tuple[str, int]:
         """Name a weight that the state space ties to its moves, and count the labels it sees."""
@@ -407,6 +409,7 @@ class _Terms:
 
     def _shown(self, path: list[int], t: int, n: int) -> str:
         """Write the last n labels up to position t; before the first is <start>, last <stop>."""
-        labels = [START, *(self.names[y] for y in path), STOP]
-        *before, last = labels[max(t + 2 - n, 0) : t + 2]
+        first = max(t + 1 - n, -1)
+        labels = [self.names[y] for y in path[max(first, 0) : t + 1]]
+        *before, last = [START] * (first < 0) + labels + [STOP] * (t == len(path))
         return f"{' '.join(before)} → {last}" if before else last

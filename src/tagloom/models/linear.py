@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tagloom import _native, features, labels
 from tagloom.errors import LabelError, ParameterError
 from tagloom.evaluation import evaluate
-from tagloom.features import Encoded, FeatureExtractor
+from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models import compaction, constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
@@ -589,6 +589,12 @@ class LinearTagger(Tagger):
     def scheme_(self) -> str | None:
         """The scheme that constrains predictions."""
         return self.constraints_.scheme
+
+    @property
+    def reads_only_tokens(self) -> bool:
+        """Whether it is known to look at nothing of a sentence but its tokens."""
+        extractor = self.scores_.extractor
+        return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
     @property
     def _moves(self) -> Trellis:

@@ -29,6 +29,7 @@ from tagloom.labels import span_rules, to_spans
 from tagloom.models import explanations
 from tagloom.models.constraints import known_labels
 from tagloom.models.data import as_sentences, gold_labels, token_names
+from tagloom.models.estimators import Estimator
 from tagloom.models.explanations import Explanation
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.trellis import Trellis, runs
@@ -84,7 +85,7 @@ class Labellings(list[list[str]]):
         return array
 
 
-class Tagger(ABC):
+class Tagger(Estimator, ABC):
     """Base of all taggers.
 
     Constructors only store their arguments; what is learnt ends in ``_``.
@@ -162,9 +163,9 @@ class Tagger(ABC):
         return False
 
     @property
-    def is_fitted(self) -> bool:
-        """Whether there is something to predict with."""
-        return hasattr(self, "labels_")
+    def reads_only_tokens(self) -> bool:
+        """Whether it is known to look at nothing of a sentence but its tokens."""
+        return False
 
     def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Trellis:
         """Score sentences: every question about their labels is a question to this trellis.
@@ -651,61 +652,16 @@ class Tagger(ABC):
         return {"kind": "tagger", "model": type(self).__name__, **header}, arrays
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle and joblib go through the model file's format: nothing else is ever pickled."""
+        """Pickle and joblib go through the model file's format; requests of metadata go along."""
+        state = {"_requests": self._requests} if self._requests else None
         if not self.is_fitted:
-            return (_unfitted, (type(self).__name__, self.get_params()))
-        return (_from_bytes, (storage.to_bytes(*self._contents()),))
+            return (_unfitted, (type(self).__name__, self.get_params()), state)
+        return (_from_bytes, (storage.to_bytes(*self._contents()),), state)
 
     def __copy__(self) -> Tagger:
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         return new
-
-    # ---- parameters, as scikit-learn has them ----------------------------------------------
-
-    @classmethod
-    def _parameters(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments by name."""
-        return {name: getattr(self, name) for name in self._parameters()}
-
-    def set_params(self, **params: Any) -> Tagger:
-        """Change constructor arguments; what was learnt stays until the next fit."""
-        known = self._parameters()
-        for name, value in params.items():
-            if name not in known:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(known)}."
-                )
-            setattr(self, name, value)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import (  # type: ignore[import-untyped]
-            InputTags,
-            Tags,
-            TargetTags,
-        )
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=True),
-            input_tags=InputTags(two_d_array=False, string=True),
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self.is_fitted
-
-    def __repr__(self) -> str:
-        signature = inspect.signature(type(self).__init__).parameters
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if not _same(value, signature[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
 
     # ---- helpers ---------------------------------------------------------------------------
 
@@ -758,16 +714,13 @@ class Tagger(ABC):
         if len(sentences) == 1:
             yield sentences, rows
             return
+        lengths = [*map(len, sentences)]
         first = tokens = 0
-        for i, sentence in enumerate(sentences):
-            tokens += len(sentence)
+        for i, length in enumerate(lengths):
+            tokens += length
             if tokens >= most or i + 1 == len(sentences):
                 yield sentences[first : i + 1], rows and rows[first : i + 1]
                 first, tokens = i + 1, 0
-
-
-def _same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = False) -> Tagger:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tagloom import _native, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
+from tagloom.features.templates import call_native
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace
 
@@ -217,10 +218,10 @@ class LinearScores:
             encoded = self.extractor.encode(sentences, self.index, self.edge_index)
             return self.score_encoded(encoded, n_threads)
         columns, numbers = self._scorers.templates.columns(sentences)
-        offsets, emit = self._scorers.node.emit(columns, numbers, n_threads)
+        offsets, emit = call_native(self._scorers.node.emit, columns, numbers, n_threads)
         edge = None
         if self._scorers.edge is not None:
-            _, edge = self._scorers.edge.edge(columns, numbers, n_threads)
+            _, edge = call_native(self._scorers.edge.edge, columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
     def tag(
@@ -244,7 +245,11 @@ class LinearScores:
         if self._scorers is None or self._scorers.edge is not None or self.states is not None:
             return None
         columns, numbers = self._scorers.templates.columns(sentences)
-        return self._scorers.node.tag(columns, numbers, *moves, list(self.labels), n_threads)
+        tag = self._scorers.node.tag
+        labels: list[list[str]] | None = call_native(
+            tag, columns, numbers, *moves, list(self.labels), n_threads
+        )
+        return labels
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""
@@ -434,6 +439,23 @@ class LinearScores:
         return scores
 
 
+def _states_from_file(
+    data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
+) -> tuple[StateSpace, Float64]:
+    """Make the state space of a file; one that is too large for its weights is not even tried."""
+    Y, order = len(labels), data.get("order")
+    if order is not None:
+        if type(order) is not int or not 2 <= order <= 16:
+            raise ModelFileError(f"the order of the state space is {order!r}")
+        K = sum(Y**n for n in range(3, order + 2))
+        if arrays["tied"].shape != (K,):
+            raise ModelFileError(f"tied must be {K} weights for order {order}")
+    states = StateSpace.from_dict(data)
+    if states.labels != labels:
+        raise ModelFileError("the state space is over other labels")
+    return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
+
+
 def _weighed(
     rows: Rows,
     names: Names,
@@ -450,23 +472,6 @@ def _weighed(
         row = slice(int(rows.ptr[a]), int(rows.ptr[a + 1]))
         for weight in rows.weights[row][rows.cols[row] == col].tolist():
             yield Part(names[a], weight if values is None else float(values[i]) * weight, n_labels)
-
-
-def _states_from_file(
-    data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
-) -> tuple[StateSpace, Float64]:
-    """Make the state space of a file; one that is too large for its weights is not even tried."""
-    Y, order = len(labels), data.get("order")
-    if order is not None:
-        if type(order) is not int or not 2 <= order <= 16:
-            raise ModelFileError(f"the order of the state space is {order!r}")
-        K = sum(Y**n for n in range(3, order + 2))
-        if arrays["tied"].shape != (K,):
-            raise ModelFileError(f"tied must be {K} weights for order {order}")
-    states = StateSpace.from_dict(data)
-    if states.labels != labels:
-        raise ModelFileError("the state space is over other labels")
-    return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
 
 
 def _part_to_file(

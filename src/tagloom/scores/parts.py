@@ -30,6 +30,8 @@ Parts: TypeAlias = Callable[[int, int | None, int], Iterable[Part]]
 
 def tempered(parts: Parts, temperature: float) -> Parts:
     """Divide all parts by a temperature, as the scores are."""
+    if temperature == 1:
+        return parts
 
     def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
         for part in parts(t, y_prev, y):

@@ -8,7 +8,7 @@ so comments, multiword tokens, empty nodes, line ends and odd blanks all survive
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,10 +109,35 @@ class ColumnLayout:
 
     def read(self, file: Input) -> Iterator[list[Sentence]]:
         """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
+        make = Sentence._from_file
+        for sentences, line in self._scan(file, self.scanner.scan):
+            yield [make(x, y, raw, line + first, self) for raw, x, y, first in sentences]
+
+    def relabel(
+        self, file: Input, function: Callable[[list[list[str]]], list[list[str]]], column: int
+    ) -> Iterator[bytes]:
+        """Yield the bytes of a file as they arrive, with new values in one column.
+
+        Parameters
+        ----------
+        file : Input
+        function : callable
+            From the tokens of some sentences to the values, str that can stand in a column.
+        column : int
+            The number of columns for a new one after the last.
+        """
+        scanner = self.scanner
+
+        def scan(data: bytes, is_last: bool) -> Any:
+            return scanner.relabel(data, is_last, function, column)
+
+        return (data for data, _ in self._scan(file, scan))
+
+    def _scan(self, file: Input, scan: Callable[[bytes, bool], Any]) -> Iterator[tuple[Any, int]]:
+        """Scan a file piece by piece; yields what was found and the line where the piece begins."""
         parts, size = [b""], CHUNK
         line, offset = 1 + self.head.count(b"\n"), len(self.head)
         skip = len(self.head) - file.start
-        make = Sentence._from_file
         while True:
             more = file.read(size)
             parts.append(more[skip:])
@@ -121,9 +146,9 @@ class ColumnLayout:
             if more and not (b"\n" in more and _BLANK_LINE.search(more)):
                 continue
             data = b"".join(parts)
-            sentences, consumed, n_lines, fault = self.scanner.scan(data, not more)
-            yield [make(x, y, raw, line + first, self) for raw, x, y, first in sentences]
-            del sentences  # before the next ones are made
+            found, consumed, n_lines, fault = scan(data, not more)
+            yield found, line
+            del found  # before the next ones are made
             if fault:
                 raise self._error(data, fault, file.name, line, offset)
             parts = [data[consumed:]]
@@ -133,6 +158,11 @@ class ColumnLayout:
             line, offset = line + n_lines, offset + consumed
             # Many blank lines and no sentence: double, so that scanning them anew stays linear.
             size = max(CHUNK, len(parts[0]))
+
+    def can_hold(self, value: str) -> bool:
+        """Whether a value can stand in a column."""
+        bad = " \t\r\n" if self.sep == " " else self.sep + "\r\n"
+        return value != "" and not any(c in value for c in bad)
 
     def _error(self, data: bytes, fault: Any, name: str, line: int, offset: int) -> FormatError:
         kind, fault_line, begin, end, detail = fault
@@ -376,8 +406,7 @@ class ColumnLayout:
         return [(self.label, head), (self.label_tail, tail or "_")]
 
     def _checked(self, value: str, where: str) -> str:
-        bad = " \t\r\n" if self.sep == " " else self.sep + "\r\n"
-        if (not value and value != self.unknown) or any(c in value for c in bad):
+        if not self.can_hold(value) and (value or value != self.unknown):
             hint = r'Try sep="\t".' if self.sep == " " and " " in value else "Write jsonl."
             raise FormatError(
                 f"{where}: {value!r} cannot stand in a column that {self.sep!r} ends. {hint}"

@@ -423,8 +423,7 @@ def write(
     if isinstance(append, str):
         raise FormatError(f"append= takes a list of names, found {append!r}.")
     given = {"label": label, "columns": columns, "sep": sep, "unknown": unknown}
-    given["append"] = list(append or ()) if not isinstance(append, bool) else ["label"] * append
-    given["append"] = given["append"] or None
+    given["append"] = _added(append)
     if isinstance(sentences, Sentence):
         sentences = [sentences]
     if not isinstance(sentences, Stream | Corpus):
@@ -458,6 +457,64 @@ def write(
         # What stood after the last sentence of the file, if the file is written back.
         if sentences.format == format:
             out.write(sentences._tail)
+
+
+def relabel(
+    sentences: Stream,
+    path: Source,
+    function: Callable[[list[list[str]]], list[list[str]]],
+    values: Iterable[str],
+    *,
+    append: bool | Sequence[str] = False,
+    encoding: str = "utf-8",
+) -> bool:
+    """Write a column file with new labels, as `write` would, without making its sentences.
+
+    Parameters
+    ----------
+    sentences : Stream
+        None of its sentences may have been taken.
+    path : path, "-" or open file
+    function : callable
+        From the tokens of some sentences to their labels.
+    values : iterable of str
+        All labels that the function may give.
+    append, encoding
+        As in `write`.
+
+    Returns
+    -------
+    bool
+        False, and nothing is done, where this is a case for `write`.
+    """
+    own = sentences._layout
+    if not isinstance(own, ColumnLayout) or _choose_format(path, None, sentences) != own.format:
+        return False
+    added = _added(append)
+    try:
+        target = _own_columns(own, Sentence([], []), {"append": added} if added else {})
+    except FormatError:
+        return False  # to be said of a sentence, if there is one
+    n = len(own.names)
+    if len(target.names) > n + (target.label == n) or target.label_tail >= 0:
+        return False
+    if not all(map(target.can_hold, values)):
+        return False
+    with sentences, open_output(path, encoding) as out:
+        is_empty = True
+        for data in own.relabel(sentences._file, function, target.label):
+            if data and is_empty:
+                out.write(target.head or (BOM if data.startswith(BOM) else b""))
+                is_empty = False
+            out.write(data)
+            out.flush()
+        out.write((own.head if is_empty else b"") + own.tail)
+    return True
+
+
+def _added(append: bool | Sequence[str]) -> list[str] | None:
+    """The columns to add, None if there are none."""
+    return (["label"] * append if isinstance(append, bool) else list(append)) or None
 
 
 def _batches(sentences: Corpus | Stream) -> Iterator[list[Sentence]]:

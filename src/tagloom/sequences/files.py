@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import io
 import os
 import stat
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from typing import IO, Any, TypeAlias
 
 from tagloom._native import first_bad_byte
-from tagloom.errors import FormatError, MissingExtraError
+from tagloom.errors import FormatError, MissingExtraError, about_file
 
 Source: TypeAlias = str | os.PathLike[str] | IO[Any]
 
@@ -26,6 +27,8 @@ SAMPLE = 1 << 16  # what a guess of the format is made from
 
 _COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+# Errors that only writing gives.
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 # First bytes of text that is not UTF-8, and the encoding to ask for; the longer mark first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
@@ -385,27 +388,50 @@ def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
         return
     if os.fspath(target) == "-":
         stdout = getattr(sys.stdout, "buffer", None)
-        yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>", is_live=True)
-        sys.stdout.flush()
+        with _naming("<stdout>"):
+            yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>", is_live=True)
+            sys.stdout.flush()
         return
     import tempfile
 
     name = os.fspath(target)
     compression = split_suffix(name)[1]
     if os.path.exists(name) and not os.path.isfile(name):  # a device or pipe cannot be replaced
-        with open(name, "wb") as plain, _compressed(plain, compression, name) as out:
+        with (
+            _naming(name),
+            open(name, "wb") as plain,
+            _compressed(plain, compression, name) as out,
+        ):
             yield Output(out, encoding, name)
         return
     path = os.path.realpath(name)  # a symbolic link stays one
     folder, base = os.path.split(path)
-    handle, part = tempfile.mkstemp(dir=folder, prefix=f".{base}.", suffix=".part")
     try:
-        with open(handle, "wb") as plain, _compressed(plain, compression, name) as out:
+        handle, part = tempfile.mkstemp(dir=folder, prefix=f".{base}.", suffix=".part")
+    except OSError as error:
+        raise about_file(error, name) from None
+    try:
+        with (
+            _naming(name),
+            open(handle, "wb") as plain,
+            _compressed(plain, compression, name) as out,
+        ):
             yield Output(out, encoding, name)
         os.chmod(part, os.stat(path).st_mode if os.path.exists(path) else 0o666 & ~_umask())
         os.replace(part, path)
     except BaseException:
         os.unlink(part)
+        raise
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Let an error of a full disk name the file, which the system does not do."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _NO_ROOM:
+            raise about_file(error, name) from error
         raise
 
 

@@ -10,6 +10,7 @@ import json
 
 from tagloom.errors import FormatError
 from tagloom.sequences.files import split_suffix
+from tagloom.storage import is_model
 
 FORMATS = {
     "conll": "CoNLL columns",
@@ -62,6 +63,9 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
         return named, f"by the name {suffix}"
     if not rows:
         return "conll", "the file is empty"
+    is_text = not any("\0" in line for line in lines)
+    if not is_text and is_model(path):
+        raise FormatError("this is a model, not a corpus. Read it with tagloom.load(path).", path)
     if rows[0].startswith("{"):
         return _guess_object(path, rows[0])
     if named == "jsonl":
@@ -85,6 +89,12 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
         return "slash", "every item has a slash"
     if is_columns and not is_slash and len(items) > 1:
         return "conll", f"every row has {len(items[0])} columns"
+    if not is_text:
+        raise FormatError(
+            "there are NUL bytes in it: this is not a text file, or it is UTF-16. "
+            'Then pass encoding="utf-16".',
+            path,
+        )
     raise FormatError(f"cannot tell the format: the first row is {rows[0][:60]!r}. {_pass()}", path)
 
 

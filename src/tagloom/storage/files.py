@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tagloom.errors import ModelFileError, ParameterError
+from tagloom.errors import ModelFileError, ParameterError, about_file
 
 Array: TypeAlias = NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
@@ -128,7 +128,11 @@ def write(
     >>> del arrays  # the file is mapped as long as one of them is in use
     >>> folder.cleanup()
     """
-    _replace(os.fspath(path), list(_parts(header, arrays, checked)))
+    parts = list(_parts(header, arrays, checked))
+    try:
+        _replace(os.fspath(path), parts)
+    except OSError as error:
+        raise about_file(error, os.fspath(path)) from error
 
 
 def to_bytes(

@@ -485,7 +485,7 @@ class Trellis:
     # ---- what the native core is given -----------------------------------------------------
 
     def _dense(self) -> tuple[Float64, Float64, Float64] | None:
-        """The moves for the dense kernels, if they apply."""
+        """The moves for the dense kernels of sums, if they apply."""
         of_order = self._states is not None and self._states.kind == "order"
         return None if of_order and self.edge is not None else self._moves
 
@@ -615,7 +615,7 @@ class Trellis:
         """
         path = np.empty(len(self.emit), dtype=np.int32)
         score = np.empty(len(self.offsets) - 1)
-        dense = self._dense()
+        dense = self._moves
         if dense is not None:
             _native.dense_viterbi(
                 self.emit,

@@ -1,0 +1,146 @@
+"""Scores that scikit-learn's searches and cross-validation can maximise.
+
+scikit-learn's own scorers want one label per row. These take lists of labels: pass one as
+``scoring=``, or several in a dict. They need no scikit-learn, and can be called on any tagger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tagloom.errors import ParameterError
+from tagloom.evaluation.evaluations import evaluate
+from tagloom.evaluation.scores import scores_of
+
+_OF_TOKENS = ("accuracy", "sentence_accuracy")
+_OF_SPANS = ("precision", "recall", "f1")
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A measure of a tagger's predictions: ``scorer(tagger, X, y)``.
+
+    `accuracy`, `sentence_accuracy`, `span_precision`, `span_recall` and `span_f1` are made of it.
+
+    Parameters
+    ----------
+    measure : {"accuracy", "sentence_accuracy", "precision", "recall", "f1"}
+        What to compute; the last three are over spans.
+    strict : bool
+        Whether spans are read strictly; see `tagloom.evaluate`.
+    scheme : str, optional
+        The scheme of the labels, if they leave it open.
+    weighted : bool, str or None
+        Whether scikit-learn passes ``sample_weight`` on to it; see `set_score_request`.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such measure, or it has nothing to do with spans and they are described.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> from tagloom.evaluation import Scorer, span_f1
+    >>> X = [["Ada", "wrote"], ["Ada", "Byron", "met", "Ada"]]
+    >>> y = [["B-PER", "O"], ["B-PER", "I-PER", "O", "B-PER"]]
+    >>> tagger = tl.HMM().fit(X, y)
+    >>> span_f1(tagger, X, y)
+    1.0
+    >>> span_f1
+    Scorer('f1')
+    >>> Scorer("f1", strict=True, scheme="bio")(tagger, X, y)
+    1.0
+    """
+
+    measure: str
+    strict: bool = False
+    scheme: str | None = None
+    weighted: bool | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.measure not in (*_OF_TOKENS, *_OF_SPANS):
+            raise ParameterError(
+                f"measure must be one of {', '.join(map(repr, (*_OF_TOKENS, *_OF_SPANS)))}; "
+                f"got {self.measure!r}."
+            )
+        if self.measure in _OF_TOKENS and (self.strict or self.scheme is not None):
+            raise ParameterError(
+                f"strict= and scheme= are about spans; {self.measure!r} is about tokens. Leave "
+                "them out."
+            )
+
+    def __call__(self, tagger: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Let the tagger predict, and score what it says.
+
+        Parameters
+        ----------
+        tagger : object
+            Anything with ``predict``: a tagger, a pipeline that ends in one, a search.
+        X : sequence of sentences
+        y : sequence of list of str, optional
+            The labels; a `Corpus` brings its own.
+        sample_weight : sequence of float, optional
+            How much each sentence counts.
+
+        Returns
+        -------
+        float
+        """
+        gold = X if y is None else y
+        rows = evaluate(
+            gold,
+            tagger.predict(X),
+            strict=self.strict,
+            scheme=self.scheme,
+            spans=self.measure in _OF_SPANS,
+            n_bootstrap=0,
+        ).sentence_counts
+        weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight)
+        if weights.shape != (len(rows),):
+            raise ParameterError(
+                f"sample_weight must have one number per sentence, shape ({len(rows)},); "
+                f"got {weights.shape}."
+            )
+        return float(scores_of((weights @ rows)[np.newaxis])[self.measure][0])
+
+    def __repr__(self) -> str:
+        changed = {"strict": self.strict, "scheme": self.scheme, "weighted": self.weighted}
+        options = "".join(f", {name}={value!r}" for name, value in changed.items() if value)
+        return f"Scorer({self.measure!r}{options})"
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
+        """Return a scorer that asks scikit-learn's metadata routing for weights.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            True, use it; False, do not; None, raise an error if it is there; a str, use what is
+            there under that name.
+
+        Returns
+        -------
+        Scorer
+            A new one; this one stays as it is.
+        """
+        return replace(self, weighted=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Return the request of weights, as scikit-learn wants it."""
+        from sklearn.utils.metadata_routing import (  # type: ignore[import-untyped]
+            MetadataRequest,
+        )
+
+        found = MetadataRequest(owner=repr(self))
+        found.score.add_request(param="sample_weight", alias=self.weighted)
+        return found
+
+
+accuracy = Scorer("accuracy")
+sentence_accuracy = Scorer("sentence_accuracy")
+span_precision = Scorer("precision")
+span_recall = Scorer("recall")
+span_f1 = Scorer("f1")

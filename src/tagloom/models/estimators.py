@@ -1,0 +1,164 @@
+"""What makes a tagger an estimator in scikit-learn's eyes, without needing scikit-learn.
+
+Parameters are the constructor's arguments; `clone`, searches, pipelines and metadata routing go by
+the methods below. scikit-learn is imported only when it is scikit-learn that asks.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Mapping
+from typing import Any, Self
+
+from tagloom.errors import ParameterError
+
+#: Whether metadata is passed on: True, False, None (an error if it is there), or where it is found.
+Request = bool | str | None
+
+_METHODS = ("fit", "partial_fit", "predict", "score")
+
+
+class Estimator:
+    """Base of taggers: parameters, their display, and what scikit-learn asks for."""
+
+    _requests: Mapping[str, Mapping[str, Request]] = {}  # method -> metadata -> request
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something to predict with."""
+        return hasattr(self, "labels_")
+
+    # ---- parameters ------------------------------------------------------------------------
+
+    @classmethod
+    def _parameters(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; what was learnt stays until the next fit."""
+        known = self._parameters()
+        for name, value in params.items():
+            if name not in known:
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(known)}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if not _same(value, signature[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    # ---- what scikit-learn asks ------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import (  # type: ignore[import-untyped]
+            InputTags,
+            Tags,
+            TargetTags,
+        )
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            input_tags=InputTags(two_d_array=False, string=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.is_fitted
+
+    def __sklearn_clone__(self) -> Self:
+        new = type(self)(**copy.deepcopy(self.get_params()))
+        if self._requests:
+            new._requests = copy.deepcopy(self._requests)
+        return new
+
+    def get_metadata_routing(self) -> Any:
+        """Return the requests of metadata, as scikit-learn wants them."""
+        from sklearn.utils.metadata_routing import (  # type: ignore[import-untyped]
+            MetadataRequest,
+        )
+
+        found = MetadataRequest(owner=type(self).__name__)
+        for method in _METHODS:
+            asked = self._requests.get(method, {})
+            for name in self._metadata(method):
+                getattr(found, method).add_request(param=name, alias=asked.get(name))
+        return found
+
+    # ---- metadata --------------------------------------------------------------------------
+
+    def set_fit_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes on to `fit` when its metadata routing is on.
+
+        Parameters
+        ----------
+        **requests : bool, str or None
+            For each parameter of `fit` but X and y: True, pass it on; False, do not; None, raise
+            an error if it is there; a str, pass on what is there under that name.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError
+            If `fit` has no such parameter.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tl.HMM().set_fit_request(sample_weight=True)
+        HMM()
+        >>> tl.HMM().set_fit_request(weight=True)
+        Traceback (most recent call last):
+        ...
+        tagloom.errors.ParameterError: fit of HMM has no metadata 'weight'. It has: sample_weight.
+        """
+        return self._request("fit", requests)
+
+    def set_partial_fit_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes on to ``partial_fit``; see `set_fit_request`."""
+        return self._request("partial_fit", requests)
+
+    def set_predict_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes on to `predict`; see `set_fit_request`."""
+        return self._request("predict", requests)
+
+    def set_score_request(self, **requests: Request) -> Self:
+        """Say what scikit-learn passes on to `score`; see `set_fit_request`."""
+        return self._request("score", requests)
+
+    def _request(self, method: str, requests: dict[str, Request]) -> Self:
+        known = self._metadata(method)
+        for name in requests:
+            if name not in known:
+                raise ParameterError(
+                    f"{method} of {type(self).__name__} has no metadata {name!r}. "
+                    f"It has: {', '.join(known) or 'none'}."
+                )
+        asked = {**self._requests.get(method, {}), **requests}
+        self._requests = {**self._requests, method: asked}
+        return self
+
+    @classmethod
+    def _metadata(cls, method: str) -> list[str]:
+        """The parameters of a method but for X and y."""
+        function = getattr(cls, method, None)
+        parameters = {} if function is None else inspect.signature(function).parameters
+        return [name for name in parameters if name not in ("self", "X", "y")]
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))

@@ -1,0 +1,428 @@
+"""What a new user gets wrong, and what they are told: where, what was found, what to do next.
+
+Each is one line, and nothing is lost: no file is made, changed or half written. docs/errors.md has
+the same cases for readers.
+"""
+
+import gc
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom.cli import main
+from tagloom.errors import (
+    FormatError,
+    LabelError,
+    ModelFileError,
+    NotFittedError,
+    ParameterError,
+    SchemeError,
+    SentenceError,
+    ShapeError,
+    TemplateError,
+)
+
+NER = "Ann B-PER\nLee I-PER\nsaw O\nOslo B-LOC\n\nBo B-PER\nslept O\n\n"
+FILES = {
+    "ner.conll": NER,
+    "pos.conll": "They PRON B-NP\ncan AUX B-VP\nfish VERB I-VP\n\n",
+    "mixed.conll": NER + "Ann B-PER\nLee E-PER\n\nOslo S-LOC\n\n",
+    "empty.conll": "",
+    "blank.conll": "\n\n\n",
+    "words.conll": "They\ncan\nfish\n\n",
+    "words.jsonl": '{"tokens": ["a", "b"]}\n',
+    "latin.conll": "Zoë B-PER\nsaw O\n\n".encode("latin-1"),
+    "utf16.conll": NER.encode("utf-16"),
+    "crlf.conll": NER.replace("\n", "\r\n"),
+    "bom.conll": b"\xef\xbb\xbf" + NER.encode(),
+    "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
+    "other.crfsuite": b"lCRF" + bytes(200),
+}
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A folder with files of all kinds and two models."""
+    folder = tmp_path_factory.mktemp("desk")
+    for name, text in FILES.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    (folder / "folder").mkdir()
+    tl.CRF(features="words").fit(tl.read(folder / "ner.conll")).save(folder / "ner.tagloom")
+    columns = tl.CRF(features=["word", "col(1)"]).fit(tl.read(folder / "pos.conll"))
+    columns.save(folder / "pos.tagloom")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def collector():
+    """Give the garbage collector back as it was; a command sets it for a process of its own."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# ---- commands ------------------------------------------------------------------------------
+
+COMMANDS = [
+    # The wrong file.
+    ("train crf none.conll -o m", r"none.conll: No such file or directory\. Is the name right"),
+    ("train crf folder -o m", r"folder: Is a directory\. Give the name of a file\."),
+    ("train crf picture.png -o m", r"picture.png: there are NUL bytes in it: this is not a text"),
+    ("train crf ner.tagloom -o m", r"ner.tagloom: this is a model, not a corpus\."),
+    ("tag ner.tagloom picture.png", r"picture.png: there are NUL bytes in it"),
+    ("tag none.tagloom ner.conll", r"none.tagloom: No such file or directory\. Is the name"),
+    ("tag ner.conll ner.conll", r"ner.conll: not a tagloom model: it begins with b'Ann.*save\(\)"),
+    ("inspect other.crfsuite", r"other.crfsuite: not a tagloom model: .*a CRFsuite model"),
+    ("eval ner.conll ner.tagloom", r"The model comes first: tagloom eval ner.tagloom ner.conll\."),
+    # Empty input.
+    ("train crf empty.conll -o m", r"empty.conll: there are no sentences to learn from; expected"),
+    ("train crf blank.conll -o m", r"blank.conll: there are no sentences to learn from"),
+    ("train crf ner.conll --dev empty.conll -o m", r"dev has no tokens; leave it out, or pass"),
+    ("tag empty.conll ner.conll", r"empty.conll: damaged: the file is empty\. Copy or save"),
+    ("eval ner.tagloom empty.conll", r"empty.conll: there are no sentences to score; expected"),
+    ("eval empty.conll empty.conll", r"empty.conll: there are no sentences to score"),
+    # The wrong column, and labels that are missing.
+    ("train crf ner.conll --label upos -o m", r"there is no column 'upos'. The columns are: 0, 1"),
+    ("train crf ner.conll --token 5 -o m", r"there is no column 5. The columns are: 0, 1"),
+    ("train crf words.conll -o m", r"words.conll: sentence 0 has no labels\. .*--label\."),
+    ("train crf words.jsonl -o m", r"words.jsonl: sentence 0 has no labels\. .*--label\."),
+    ("eval ner.tagloom words.conll", r"words.conll: sentence 0: the sentence has no labels"),
+    ("tag ner.tagloom words.conll --label ner", r"there is no column 'ner'\. Leave --label out"),
+    # A model of another kind.
+    ("eval ner.tagloom pos.conll", r"pos.conll: ner.tagloom knows none of its labels, .*--label"),
+    ("compare ner.conll ner.tagloom pos.tagloom", r"pos.tagloom knows none of its labels"),
+    ("tag pos.tagloom words.conll", r"template 1, 'col\(1\)', reads column 1, .*columns are: 0\."),
+    # Mixed and misspelt schemes.
+    ("train crf mixed.conll --constraints bio -o m", r"'E-PER', which is not a label of bio\."),
+    ("convert mixed.conll out.jsonl --scheme-to bioes", r"No scheme fits: .*with --scheme-from\."),
+    ("convert ner.conll out.jsonl --scheme-to bieos", r"No scheme is called 'bieos'\. Choose one"),
+    # Encodings.
+    ("train crf latin.conll -o m", r"latin.conll:1: byte 0xEB at offset 2 .*--encoding latin-1\."),
+    ("tag ner.tagloom latin.conll", r"latin.conll:1: byte 0xEB at offset 2 is not UTF-8"),
+    ("convert utf16.conll out.jsonl", r"utf16.conll:1: starts with .*Pass --encoding utf-16\."),
+    # Places that cannot be written to.
+    ("train crf ner.conll -o folder", r"folder: Is a folder; -o names the file to save to\."),
+    (
+        "tag ner.tagloom words.conll -o no/o.conll",
+        r"no/o.conll: No such file or directory\. Is the",
+    ),
+    ("convert ner.conll no/out.jsonl", r"no/out.jsonl: No such file or directory\. Is the name"),
+    # What does not exist.
+    ("train crff ner.conll -o m", r"No such command 'crff'"),
+    ("train crf ner.conll --features poss -o m", r"found 'poss'; expected a function\."),
+    ("train hmm ner.conll --features pos -o m", r"No such option '--features'"),
+]
+if os.path.exists("/dev/full"):
+    COMMANDS += [
+        ("train crf ner.conll -o /dev/full", r"/dev/full: No space left on device\. Make room"),
+        ("tag ner.tagloom words.conll -o /dev/full", r"/dev/full: No space left on device\. Make"),
+        ("convert ner.conll /dev/full --to conll", r"/dev/full: No space left on device\. Make"),
+    ]
+
+
+@pytest.mark.parametrize(("command", "message"), COMMANDS, ids=[c for c, _ in COMMANDS])
+def test_a_command_says_what_is_wrong_and_changes_nothing(
+    desk, monkeypatch, capfd, command, message
+):
+    monkeypatch.chdir(desk)
+    monkeypatch.setattr(sys, "argv", ["tagloom", *command.split()])
+    before = content(desk)
+    with pytest.raises(SystemExit) as done:
+        main()
+    out, err = capfd.readouterr()
+    assert (done.value.code, out) == (2, "")
+    *notices, line = err.splitlines()
+    assert all(" read as " in notice for notice in notices), notices
+    assert re.match(r"tagloom( \w+)*: ", line), line
+    assert re.search(message, line), line
+    assert content(desk) == before
+
+
+# ---- functions -----------------------------------------------------------------------------
+
+CALLS = [
+    # Strings instead of lists, and what is no list at all.
+    (lambda t: t.predict("They can"), SentenceError, r"found the str 'They can'\. Split it into"),
+    (
+        lambda t: t.predict(["They", "can"]),
+        SentenceError,
+        r"sentence 0 is the str .*Split it first",
+    ),
+    (lambda t: t.predict(None), SentenceError, r"found None, of type NoneType\. Pass lists of"),
+    (
+        lambda t: t.predict([3]),
+        SentenceError,
+        r"sentence 0 is 3, of type int; a sentence is a list",
+    ),
+    (
+        lambda t: t.predict([[3]]),
+        SentenceError,
+        r"token 0: expected a str, found int\. .*features=",
+    ),
+    (lambda t: t.explain([["a"]]), SentenceError, r"token 0: expected a str, found list\."),
+    (lambda t: t.predict([np.zeros((2, 3))]), SentenceError, r"of type ndarray; templates read"),
+    (lambda t: t.fit("ner.conll"), SentenceError, r"'ner.conll'\. .*read a file: tagloom\.read"),
+    (lambda t: t.fit([["a", "b"]], "XY"), LabelError, r"y must be a list of lists .*the str 'XY'"),
+    (lambda t: t.fit([["a", "b"]], ["XY"]), LabelError, r"sentence 0: the labels are the str 'XY'"),
+    (lambda t: t.fit(tl.read("ner.conll"), dev="dev"), SentenceError, r"found the str 'dev'"),
+    (lambda t: tl.Sentence("They can"), SentenceError, r"found the str 'They can'\. Split it"),
+    (lambda t: tl.Corpus(["They can"]), SentenceError, r"sentence 0: expected a list of tokens"),
+    (
+        lambda t: tl.evaluate(["O"], ["O"]),
+        ShapeError,
+        r"gold\[0\] is 'O'; .*with that one sentence",
+    ),
+    (lambda t: tl.read(["They can"]), FormatError, r'expected a path, "-" or an open file'),
+    (
+        lambda t: tl.CRF(features=None).fit([["a", "b"]], [["X", "Y"]]),
+        SentenceError,
+        r"found 'a', of type str\. For words choose a preset or templates",
+    ),
+    # Labels that are missing or do not fit.
+    (lambda t: t.fit(tl.read("words.conll")), LabelError, r"words.conll: sentence 0 has no labels"),
+    (lambda t: t.fit([["a"]], [[None]]), LabelError, r"all are unknown .*right column\?"),
+    (lambda t: t.score([["a"]]), LabelError, r"sentence 0 has no labels\. Pass them as y"),
+    (lambda t: t.predict([["a"]], known=[["X"]]), LabelError, r"found 'X'; expected None, one of"),
+    (lambda t: tl.Corpus([["a", "b"]], [["X"]]), LabelError, r"2 tokens but 1 labels"),
+    (lambda t: tl.evaluate([["O"]], [["O"] * 2]), ShapeError, r"has 1 label in gold, 2 in pred"),
+    # Mixed schemes.
+    (lambda t: t.fit(tl.read("mixed.conll")), UserWarning, r"No scheme fits.*tagloom check shows"),
+    (
+        lambda t: tl.labels.convert([["B-X", "E-X"]], "bio", "bioes"),
+        SchemeError,
+        r"sentence 0, token 1: 'E-X' is not a label of bio; .*If the labels are bioes, say so",
+    ),
+    # The wrong file, the wrong column, a model of another kind.
+    (lambda t: tl.read("none.conll"), FileNotFoundError, r"'none.conll'"),
+    (lambda t: tl.read("ner.conll", label="upos"), FormatError, r"no column 'upos'. The columns"),
+    (lambda t: tl.read("ner.conll", "conllu"), FormatError, r'ner.conll:1: .*\? format="conll"'),
+    (
+        lambda t: tl.read("ner.tagloom"),
+        FormatError,
+        r"this is a model, not a corpus\. Read it with",
+    ),
+    (lambda t: tl.load("ner.conll"), ModelFileError, r"ner.conll: not a tagloom model: it begins"),
+    (lambda t: tl.load("other.crfsuite"), ModelFileError, r"a CRFsuite model"),
+    (lambda t: tl.load("folder"), ModelFileError, r"folder: expected a model file, found a folder"),
+    (
+        lambda t: tl.load("pos.tagloom").predict([["They"]]),
+        TemplateError,
+        r"'col\(1\)', reads column 1, but sentence 0 is a list of tokens .*columns=\{\.\.\.\}",
+    ),
+    (
+        lambda t: t.fit(tl.read("empty.conll")),
+        SentenceError,
+        r"empty.conll: there are no sentences",
+    ),
+    # Too early, misspelt, nowhere to go.
+    (
+        lambda t: tl.CRF().predict([["a"]]),
+        NotFittedError,
+        r"no weights yet\. Call fit\(\), or read",
+    ),
+    (lambda t: tl.CRF().save("new.tagloom"), NotFittedError, r"before save\(\)"),
+    (
+        lambda t: tl.CRF(features="poss").fit(tl.read("ner.conll")),
+        ParameterError,
+        r"features is 'poss', which is neither a preset .*Did you mean 'pos'\?",
+    ),
+    (lambda t: t.set_params(c1=0.1), ParameterError, r"CRF has no parameter 'c1'\. It has: feat"),
+    (lambda t: t.save("no/m.tagloom"), FileNotFoundError, r": 'no/m.tagloom'$"),
+    (lambda t: t.save("folder"), IsADirectoryError, r": 'folder'$"),
+    (lambda t: tl.write(tl.read("ner.conll"), "no/o.conll"), FileNotFoundError, r": 'no/o.conll'$"),
+]
+if os.path.exists("/dev/full"):
+    CALLS += [
+        (lambda t: t.save("/dev/full"), OSError, r"No space left on device: '/dev/full'$"),
+        (
+            lambda t: tl.write(tl.read("ner.conll"), "/dev/full", "conll"),
+            OSError,
+            r"No space left on device: '/dev/full'$",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"), CALLS, ids=[f"{i}-{c[1].__name__}" for i, c in enumerate(CALLS)]
+)
+def test_a_function_says_what_is_wrong_and_changes_nothing(desk, monkeypatch, call, error, message):
+    monkeypatch.chdir(desk)
+    tagger = tl.load("ner.tagloom")
+    before, predicted = content(desk), tagger.predict([["Ann", "slept"]])
+    with pytest.raises(error, match=message) as told:
+        call(tagger)
+    assert "\n" not in str(told.value)
+    assert content(desk) == before
+    assert tl.load("ner.tagloom").predict([["Ann", "slept"]]) == predicted
+
+
+# ---- files that look wrong and are not -----------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["crlf.conll", "bom.conll"])
+def test_windows_line_ends_and_byte_order_marks_are_no_mistake(
+    desk, monkeypatch, capfdbinary, name
+):
+    monkeypatch.chdir(desk)
+    plain, other = tl.read("ner.conll"), tl.read(name)
+    assert (other.tokens, other.labels) == (plain.tokens, plain.labels)
+    monkeypatch.setattr(sys, "argv", ["tagloom", "tag", "ner.tagloom", name, "-q"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    out = capfdbinary.readouterr().out
+    assert done.value.code == 0
+    mark, end = (b"\xef\xbb\xbf", b"\n") if name == "bom.conll" else (b"", b"\r\n")
+    assert out.startswith(mark + b"Ann B-PER B-PER" + end)
+
+
+@pytest.mark.slow
+def test_a_line_of_50_mb_is_read_tagged_and_written(desk, monkeypatch, tmp_path):
+    """A token of 50 million characters is a strange token, but no reason to fail."""
+    monkeypatch.chdir(desk)
+    path = tmp_path / "long.conll"
+    path.write_bytes(b"Ann B-PER\n" + b"x" * 50_000_000 + b" O\n\n")
+    monkeypatch.setattr(
+        sys, "argv", ["tagloom", "tag", "ner.tagloom", str(path), "-q", "-o", str(path) + ".out"]
+    )
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 0
+    out = (tmp_path / "long.conll.out").read_bytes()
+    assert len(out) == path.stat().st_size + len(" B-PER") + len(" O")
+    first, second, rest = out.split(b"\n", 2)
+    assert (first, second[-4:], rest) == (b"Ann B-PER B-PER", b" O O", b"\n")
+
+
+# ---- saving under bad conditions -----------------------------------------------------------
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and limits")
+
+SAVE = """
+import sys
+import tagloom as tl
+tagger = tl.load(sys.argv[1])
+corpus = tl.Corpus([["word"] * 20_000], [[sys.argv[3]] * 20_000])
+print("ready", flush=True)
+for _ in range(int(sys.argv[4])):
+    tagger.save(sys.argv[2])
+    tl.write(corpus, sys.argv[2] + ".conll")
+"""
+
+
+def saving(model, path, label, times):
+    return subprocess.Popen(
+        [sys.executable, "-c", SAVE, str(model), str(path), label, str(times)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Two models of 4 MB that predict different labels."""
+    folder = tmp_path_factory.mktemp("large")
+    words = [f"w{i}" for i in range(20_000)]
+    for label in "AB":
+        tagger = tl.HMM().fit([[word, "end"] for word in words], [[label, "Z"]] * len(words))
+        tagger.save(folder / f"{label}.tagloom")
+    return folder
+
+
+@posix
+def test_the_disk_is_full_and_the_old_model_stays(desk, tmp_path):
+    path = tmp_path / "ner.tagloom"
+    path.write_bytes((desk / "ner.tagloom").read_bytes())
+    script = (
+        f"ulimit -f 1 && exec {sys.executable} -c 'from tagloom.cli import main; main()' "
+        f"train crf {desk}/ner.conll -o {path} --features pos -q"
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert line == (
+        f"tagloom: {path}: File too large. "
+        "Choose another place; a file that was there is as it was."
+    )
+    assert path.read_bytes() == (desk / "ner.tagloom").read_bytes()
+    assert os.listdir(tmp_path) == ["ner.tagloom"]
+
+
+@posix
+def test_a_read_only_folder(desk, tmp_path):
+    tagger = tl.load(desk / "ner.tagloom")
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    tagger.save(folder / "ner.tagloom")
+    folder.chmod(0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("root may write everywhere")
+    try:
+        with pytest.raises(PermissionError, match=r"shelf/ner.tagloom'$"):
+            tagger.save(folder / "ner.tagloom")
+        with pytest.raises(PermissionError, match=r"shelf/out.conll'$"):
+            tl.write(tl.read(desk / "ner.conll"), folder / "out.conll")
+    finally:
+        folder.chmod(0o700)
+    assert os.listdir(folder) == ["ner.tagloom"]
+    assert tl.load(folder / "ner.tagloom").predict([["Ann"]]) == tagger.predict([["Ann"]])
+
+
+@posix
+def test_killed_while_saving_the_old_files_stay_readable(large, tmp_path):
+    path = tmp_path / "m.tagloom"
+    tl.load(large / "A.tagloom").save(path)
+    tl.write(tl.Corpus([["word"]], [["old"]]), f"{path}.conll")
+    parts = 0
+    for attempt in range(20):
+        with saving(large / "B.tagloom", path, "new", 1000) as child:
+            assert child.stdout.readline() == "ready\n"
+            time.sleep(0.003 * attempt)
+            child.send_signal(signal.SIGKILL)
+        tagger = tl.load(path, verify=True)
+        assert tagger.predict([["w1", "end"]])[0] in (["A", "Z"], ["B", "Z"])
+        corpus = tl.read(f"{path}.conll")
+        assert (corpus.n_tokens, *corpus.label_counts()) in ((1, "old"), (20_000, "new"))
+        for part in tmp_path.glob(".*.part"):
+            parts += 1
+            part.unlink()
+        if parts >= 2:
+            return
+    pytest.fail(f"only {parts} of 20 kills came in the middle of a save")
+
+
+@posix
+def test_two_processes_save_to_one_path(large, tmp_path):
+    path = tmp_path / "m.tagloom"
+    tl.load(large / "A.tagloom").save(path)
+    tl.write(tl.Corpus([["word"] * 20_000], [["A"] * 20_000]), f"{path}.conll")
+    children = [saving(large / f"{label}.tagloom", path, label, 8) for label in "AB"]
+    seen = set()
+    while any(child.poll() is None for child in children):
+        (label, end) = tl.load(path, verify=True).predict([["w1", "end"]])[0]
+        assert (label in "AB", end) == (True, "Z")
+        seen.add(label)
+        corpus = tl.read(f"{path}.conll")
+        assert corpus.n_tokens == 20_000
+        assert len(corpus.label_counts()) == 1
+    for child in children:
+        child.communicate()
+        assert child.returncode == 0
+    assert seen == {"A", "B"}
+    assert sorted(os.listdir(tmp_path)) == ["m.tagloom", "m.tagloom.conll"]
