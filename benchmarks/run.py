@@ -17,6 +17,7 @@ target that is missed is said and no failure.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -61,6 +62,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    # Ended from outside, it ends the process that it waits for, and clears its folder away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse_arguments(arguments)
     known = jobs.names(options.jobs)
     if options.list:
@@ -73,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = None if options.tiny else corpora.find(options.data)
     begun, failed = time.perf_counter(), False
     with tempfile.TemporaryDirectory() as folder:
-        corpus = corpora.prepare(data, Path(folder), options.tiny)
+        size = "tiny" if options.tiny else "quick" if options.quick else "full"
+        corpus = corpora.prepare(data, Path(folder), size)
         print(f"corpus: {corpus}")
         settings = runner.Settings(
             Path(folder), options.jobs, options.peers, corpus, options.quick, options.rounds

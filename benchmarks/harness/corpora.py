@@ -17,6 +17,12 @@ from pathlib import Path
 
 PARTS = ("train", "dev", "test")
 EWT = "ud-english-ewt"
+# Tokens of the synthetic parts; the first is the size of EWT, the last is for the tests.
+SIZES = {
+    "full": (204_000, 25_000, 25_000),
+    "quick": (51_000, 25_000, 25_000),
+    "tiny": (16_000, 2_000, 2_000),
+}
 
 
 @dataclass(frozen=True)
@@ -58,19 +64,21 @@ def find(given: Path | None) -> Path | None:
     return None
 
 
-def prepare(data: Path | None, folder: Path, tiny: bool = False) -> str:
+def prepare(data: Path | None, folder: Path, size: str) -> str:
     """Write the parts into the folder of a run; return what the corpus is called."""
     if data is None:
-        name = "synthetic, 20,000 tokens" if tiny else "synthetic, 254,000 tokens"
+        sizes = SIZES[size]
         # In a process of its own: whoever starts the contestants should stay small.
-        sizes = ("16000", "2000", "2000") if tiny else ("204000", "25000", "25000")
-        subprocess.run([sys.executable, __file__, str(folder), *sizes], check=True)
-        return name
+        subprocess.run([sys.executable, __file__, str(folder), *map(str, sizes)], check=True)
+        return f"synthetic, {sum(sizes):,} tokens"
     for part in PARTS:
         source = data / EWT / f"{part}.conllu"
-        save(read_conllu(source), folder, part)
+        found = read_conllu(source)
+        if part == "train" and size == "quick":
+            found = found.first(len(found.tokens) // 4)
+        save(found, folder, part)
         (folder / f"{part}.conllu").symlink_to(source.resolve())
-    return "English EWT"
+    return "English EWT" + (", a quarter of its training part" if size == "quick" else "")
 
 
 def read_conllu(path: Path) -> Part:

@@ -31,7 +31,7 @@ def tagloom(bench: Bench, column: str, n_threads: int) -> None:
 
     bench.time(WHOLE, fit, 1)
     cpu, wall = (last - first for first, last in zip(turns[0], turns[-1], strict=True))
-    bench.record(STEP, cpu, wall, len(turns) - 1, "iterations")
+    bench.record(STEP, cpu / (len(turns) - 1), wall / (len(turns) - 1), 1, "iterations")
     bench.value("iterations", len(turns))
     bench.value("loss", tagger.history_[-1].loss)
     bench.value("weights", tagger.scores_.n_weights)
@@ -47,8 +47,8 @@ def crfsuite(bench: Bench, column: str) -> None:
     log = trainer.logparser.iterations
     # It logs the CPU time of each iteration. The first is left out on both sides: ours could not be
     # told from what is made ready before it.
-    seconds = sum(float(record["time"]) for record in log[1:])
-    bench.record(STEP, seconds, seconds, len(log) - 1, "iterations")
+    seconds = sum(float(record["time"]) for record in log[1:]) / (len(log) - 1)
+    bench.record(STEP, seconds, seconds, 1, "iterations")
     bench.value("iterations", len(log))
     bench.value("loss", log[-1]["loss"])
     bench.value("weights", trainer.logparser.featgen_num_features)

@@ -1,5 +1,5 @@
-"""Train `CRF` with its defaults on 10,000 tokens, and tag 5,000, with ever more labels, on one
-thread. Every label has words of its own, so that there is something to learn.
+"""Train `CRF` with its defaults on 3,000 tokens, and tag 2,000, with ever more labels, on one
+thread. Every label has a word of its own, so that there is something to learn.
 """
 
 import random
@@ -9,7 +9,7 @@ from harness.features import TEMPLATES
 from harness.jobs import GROWTH
 from harness.models import accuracy
 
-N_TRAIN, N_TEST = 10_000, 5_000
+N_TRAIN, N_TEST = 3_000, 2_000
 
 
 def draw(n_tokens: int, n_labels: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
@@ -20,7 +20,7 @@ def draw(n_tokens: int, n_labels: int, seed: int) -> tuple[list[list[str]], list
     for _ in range(n_tokens // 20):
         labels = [rng.randrange(n_labels) for _ in range(20)]
         words = [(k + (rng.random() < 0.1)) % n_labels for k in labels]
-        X.append([f"w{k:x}-{rng.randrange(2)}" for k in words])
+        X.append([f"w{k:x}" for k in words])
         y.append([f"L{k}" for k in labels])
     return X, y
 
@@ -43,7 +43,7 @@ JOB = Job(
         Goal(
             "accuracy with the most labels",
             lambda found: 100 * found.value("tagloom", "accuracy", found.points("tagloom")[-1]),
-            at_least=85,
+            at_least=75,
             unit="%",
         )
     ],

@@ -1,9 +1,11 @@
 """The benchmark suite: its machinery on tiny jobs, and what is published of it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -176,6 +178,31 @@ def test_a_job_that_is_run_again_leaves_the_others(folder, tmp_path):
     assert after["add"] != before["add"]
     text = (tmp_path / "suite.md").read_text(encoding="utf-8")
     assert text.count("Measured elsewhere: commit ") == 1
+
+
+def test_ended_from_outside_it_ends_its_process(folder, tmp_path):
+    waiting = FAST.replace(
+        'bench.value("accuracy", 0.9)',
+        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
+        "time.sleep(600)",
+    )
+    (folder / "add.py").write_text(waiting, encoding="utf-8")
+    command = [sys.executable, str(BENCHMARKS / "run.py"), "--tiny", "--jobs", str(folder)]
+    command += ["--out", str(tmp_path), "--only", "add"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        child = int((tmp_path / "pid").read_text())
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def wait_until(holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_an_unknown_job_and_too_few_rounds_are_refused(folder, tmp_path):

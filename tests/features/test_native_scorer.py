@@ -117,7 +117,7 @@ def test_edge_is_emit_seen_as_moves():
         make(8)[0].edge(columns, numeric)
 
 
-@pytest.mark.parametrize("K", [17, 70])
+@pytest.mark.parametrize("K", [1, 2, 17, 70])
 def test_neither_threads_nor_the_rest_of_the_batch_change_a_bit(K):
     scorer, index, rows, _ = make(K)
     columns, numeric = sentences(3, 1500)

@@ -40,6 +40,8 @@ MODELS = {
     "memm-hinge": lambda **kw: tl.MEMM(features="pos", loss="hinge", max_iterations=5, **kw),
     "hmm": lambda **kw: tl.HMM(**kw),
     "hmm-2": lambda **kw: tl.HMM(order=2, smoothing="interpolation", **kw),
+    "hmm-lexical": lambda **kw: tl.HMM(order=2, lexical=3, **kw),
+    "hmm-features": lambda **kw: tl.HMM(emissions=["word", "suffix(2)"], **kw),
     "hmm-open": lambda **kw: tl.HMM(stop=False, smoothing="add-k", **kw),
     "baseline": lambda **kw: tl.MostFrequentTag(**kw),
     "token-log": lambda **kw: tl.TokenClassifier(features="pos", max_iterations=3, **kw),

@@ -166,7 +166,7 @@ def test_emissions_are_the_closed_form():
     tokens = [pair for x, y in zip(X, Y, strict=True) for pair in zip(x, y, strict=True)]
     by_word, count = Counter(tokens), Counter(w for w, _ in tokens)
     once = [(w, y) for w, y in tokens if count[w] == 1]
-    unknown = {y: (sum(z == y for _, z in once) + 1 / 5) / (len(once) + 1) for y in LABELS}
+    unknown = {y: (sum(z == y for _, z in once) + 2 / 5) / (len(once) + 2) for y in LABELS}
     u = len(once) / len(tokens)
     joint = {
         (w, y): (1 - u) * count[w] / len(tokens)
@@ -260,10 +260,187 @@ def test_unknown_words_take_after_known_ones_that_differ_in_capitals():
     assert "straße" in tl.HMM().fit([["straße", "ǆ", "İ", "ﬁ"]], [list("ABAB")]).words_
 
 
+def test_known_words_take_after_themselves_with_other_capitals():
+    """Pr(y | Book) leans on 4 times book, and that on 3 times the spelling."""
+    x, y = [["book", "Book", "a"]] + [["book", "a"]] * 3, [["N", "V", "D"]] + [["N", "D"]] * 3
+    hmm = tl.HMM(emission_smoothing=0.5, max_suffix=0, rare=1).fit(x, y)
+    spelling = (np.array([0, 0, 1]) + 2 / 3) / 3  # D, N, V of words that occur once
+    likeness = (np.array([0, 4, 0]) + 3 * spelling) / 7
+    expected = (np.array([0, 0, 1]) + 0.5 * likeness) / 1.5  # Pr(y | Book)
+    book, unheard = np.exp(hmm.trellis([["Book", "unheard"]])[0].emit.astype(float))  # Pr(w | y)
+    found, wanted = book / unheard, expected / spelling  # Pr(w | y) has 1 / Pr(y) in both
+    assert_allclose(found / found.sum(), wanted / wanted.sum(), rtol=1e-5)
+
+
 def test_words_below_min_count_are_unknown():
     hmm = tl.HMM(min_count=2).fit(X, Y)
     assert sorted(hmm.words_) == ["can", "fish", "they"]
     assert len(tl.HMM(min_count=9).fit(X, Y).predict(X)) == 4  # all are
+
+
+# ---- words and the label after them ------------------------------------------------------------
+
+LEXICAL = [
+    {"order": order, "stop": stop, "lexical": lexical, **more}
+    for order in (1, 2)
+    for stop in (True, False)
+    for lexical in (1, 2, 99)
+    for more in ({}, {"unknown": 0, "emission_smoothing": 0, "fold_case": False})
+]
+
+
+def words_given_pairs(hmm):
+    """Pr(w | y, y⁺) of the known words and, last, of all others [V + 1, Y, Y + 1]."""
+    places = np.append(hmm.table_.words, np.int32(0))
+    factors = np.exp(hmm.pairs_.scores[hmm.pairs_.rows_of(places)].astype(float))
+    return np.exp(hmm.table_.rows[places].astype(float))[:, :, None] * factors
+
+
+@pytest.mark.parametrize("setting", LEXICAL, ids=str)
+def test_words_sum_to_one_given_their_label_and_the_next(setting):
+    hmm = tl.HMM(**setting).fit(X, Y)
+    assert_allclose(words_given_pairs(hmm).sum(axis=0), np.ones((5, 6)), rtol=1e-5)
+    n_words = {1: 6, 2: 3, 99: 0}[setting["lexical"]]  # fish, without ■, has nothing after it
+    assert len(hmm.pairs_.words) == n_words - (n_words > 0 and not setting["stop"])
+
+
+@pytest.mark.parametrize("setting", LEXICAL, ids=str)
+def test_the_trellis_of_a_lexical_model_is_its_joint_distribution(setting):
+    hmm = tl.HMM(**setting).fit(X, Y)
+    x = ["they", "can", "fish", "can"] + ["unheard"] * (setting.get("unknown") is None)
+    number = {w: i for i, w in enumerate(hmm.words_)}
+    words = words_given_pairs(hmm)[[number.get(w, -1) for w in x]]  # [T, Y, Y + 1]
+    if "unheard" in x:  # as probable as its spelling
+        words[-1] *= np.exp((hmm.table_.rows[hmm.table_.find(x[-1:])] - hmm.table_.rows[0]).T)
+    k, T = setting["order"], len(x)
+    probs = {}
+    for path in itertools.product(range(5), repeat=T):
+        p = np.exp(hmm.log_start_[path[0]])
+        for t in range(1, T):
+            history = path[max(t - k, 0) : t]
+            p *= np.exp(hmm.log_moves_[len(history) - 1][(*history, path[t])])
+        for t, (y, after) in enumerate(zip(path, [*path[1:], 5], strict=True)):
+            p *= words[t, y, after]
+        probs[path] = p * (1 if hmm.log_stop_ is None else np.exp(hmm.log_stop_[path[-1]]))
+    best = max(probs, key=probs.get)
+    (predicted,) = hmm.predict([x])
+    assert probs[tuple(map(LABELS.index, predicted))] == pytest.approx(probs[best], rel=1e-5)
+    assert hmm.log_joint(x, predicted) == pytest.approx(np.log(probs[best]), rel=1e-5)
+    assert hmm.trellis([x]).log_partition()[0] == pytest.approx(np.log(sum(probs.values())))
+
+
+def test_the_label_after_a_word_by_hand():
+    """have/A before B twice, have/A before C once; other words of A: before C once."""
+    x = [["have", "b"], ["have", "b"], ["have", "c"], ["go", "c"]]
+    y = [["A", "B"], ["A", "B"], ["A", "C"], ["A", "C"]]
+    hmm = tl.HMM(lexical=3, smoothing="add-k", k=1).fit(x, y)
+    after = np.array([1, 3, 3, 1]) / 8  # A, B, C, ■ after A: 0, 2, 2, 0 and one each
+    have = (np.array([0, 2, 1, 0]) + 4 * after) / (3 + 4)  # two labels seen after it, twice each
+    assert hmm.words_[0] == "have"
+    probs = np.exp(hmm.table_.rows[hmm.table_.words[0], 0])  # Pr(have | A)
+    total = 1 + probs * (have / after - 1)
+    factors = np.exp(hmm.pairs_.scores[hmm.pairs_.rows_of(hmm.table_.words[:2])][:, 0])
+    assert_allclose(factors, [have / after / total, 1 / total], rtol=1e-5)
+
+
+def test_a_lexical_model_is_kept_in_files_and_draws_what_it_means(tmp_path):
+    hmm = tl.HMM(lexical=1, smoothing="add-k", k=0.1).fit(X * 5, Y * 5)
+    hmm.save(tmp_path / "hmm.tagloom")
+    loaded = tl.load(tmp_path / "hmm.tagloom")
+    assert_array_equal(loaded.trellis(X).edge, hmm.trellis(X).edge)
+    rng = np.random.default_rng(0)
+    drawn = Counter()
+    for _ in range(4000):
+        sentence = hmm.generate(rng)
+        pairs = zip(sentence.tokens, sentence.labels, [*sentence.labels[1:], "■"], strict=True)
+        drawn.update(pairs)
+    given = words_given_pairs(hmm)
+    number = {w: i for i, w in enumerate([*hmm.words_, "<unknown>"])}
+    for y, after in itertools.product(LABELS, [*LABELS, "■"]):
+        n = sum(drawn[w, y, after] for w in number)
+        for word, i in number.items():
+            p = given[i, LABELS.index(y), [*LABELS, "■"].index(after)]
+            assert drawn[word, y, after] == pytest.approx(n * p, abs=5 * (n * p) ** 0.5 + 5)
+    with pytest.raises(ParameterError, match="words depend on their label alone"):
+        hmm.to_linear()
+    with pytest.raises(ParameterError, match="lexical must be a whole number of at least 1; got 0"):
+        tl.HMM(lexical=0).fit(X, Y)
+
+
+# ---- several features of a token ---------------------------------------------------------------
+
+
+def tagged():
+    """The sentences above with a column, the first letter of each word."""
+    return [
+        tl.Sentence(x, labels=y, columns={"first": [w[0] for w in x]})
+        for x, y in zip(X, Y, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("weight", [None, [1, 2, 0.5, 3]])
+@pytest.mark.parametrize("word", [[], ["word"]])
+def test_features_are_emitted_each_on_its_own(word, weight):
+    """Pr(x_t | y) = Pr(word | y) · Pr(last letter | y) · Pr(first letter | y), by hand."""
+    options = {"emission_smoothing": 0.3, "unknown": 0.2}
+    templates = [*word, "suffix(1)", "col(first)"]
+    hmm = tl.HMM(emissions=templates, **options).fit(tagged(), sample_weight=weight)
+    plain = tl.HMM(**options).fit(tagged(), sample_weight=weight)
+    n_of = weight or [1] * 4
+    tokens = [
+        (w, y, n) for x, ys, n in zip(X, Y, n_of, strict=True) for w, y in zip(x, ys, strict=True)
+    ]
+    value_of = {
+        "suffix(1)": lambda w: w[-1],
+        "col(first)": lambda w: w[0],
+    }
+    x = ["can", "of", "swam", "zebu"]
+    expected = np.exp(plain.trellis([x])[0].emit.astype(float)) if word else np.ones((4, 5))
+    for value in value_of.values():
+        V = len({value(w) for w, _, _ in tokens})
+        for (t, w), (i, y) in itertools.product(enumerate(x), enumerate(LABELS)):
+            of_label = sum(n for _, z, n in tokens if z == y)
+            seen = sum(n for v, z, n in tokens if z == y and value(v) == value(w))
+            expected[t, i] *= (seen + 0.3) / (of_label + 0.3 * (V + 1))
+    sentence = tl.Sentence(x, columns={"first": [w[0] for w in x]})
+    if weight is None and not word:
+        assert hmm.features_.rows.n_attributes == 1 + 6 + 4  # bias, last letters, first letters
+    found = np.exp(hmm.trellis([sentence])[0].emit.astype(float))
+    assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_features_help(tmp_path):
+    splits = tl.datasets.load("english", label="chunk")
+    words = tl.HMM().fit(splits.train)
+    both = tl.HMM(emissions=["word", "col(upos)"]).fit(splits.train)
+    assert both.score(splits.test) > words.score(splits.test) + 0.05
+    both.save(tmp_path / "hmm.tagloom")
+    loaded = tl.load(tmp_path / "hmm.tagloom")
+    assert loaded.get_params() == both.get_params()
+    assert_array_equal(loaded.trellis(splits.test).emit, both.trellis(splits.test).emit)
+    reasons = both.explain(splits.test[0])[1].reasons
+    assert any(r.name.startswith("col(upos)=") for r in reasons)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"emissions": []}, "emissions must be templates"),
+        ({"emissions": ["edge(word)"]}, r"'edge\(word\)' looks at two labels"),
+        ({"emissions": ["shape"], "emission_smoothing": 0}, "emission_smoothing above 0"),
+        ({"emissions": ["shape"], "lexical": 2}, "Add 'word' to them"),
+    ],
+)
+def test_features_that_make_no_sense_are_named(options, message):
+    with pytest.raises(ParameterError, match=message):
+        tl.HMM(**options).fit(X, Y)
+
+
+def test_what_a_model_of_features_cannot_do_is_named():
+    hmm = tl.HMM(emissions=["word", "shape"]).fit(X, Y)
+    for ask in (hmm.generate, hmm.to_linear, hmm.as_vector):
+        with pytest.raises(ParameterError, match="models that emit words and nothing else"):
+            ask()
 
 
 # ---- generating --------------------------------------------------------------------------------
@@ -443,7 +620,11 @@ def test_words_may_be_of_a_subclass_of_str():
     assert hmm.predict([list(np.array(["they", "fish"]))]) == hmm.predict([["they", "fish"]])
 
 
-@pytest.mark.parametrize("model", [tl.HMM(), tl.MostFrequentTag()], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [tl.HMM(), tl.HMM(lexical=1), tl.HMM(emissions=["word", "shape"]), tl.MostFrequentTag()],
+    ids=repr,
+)
 def test_damaged_files_are_refused(model, tmp_path):
     from tagloom import storage
 
@@ -451,10 +632,13 @@ def test_damaged_files_are_refused(model, tmp_path):
     storage.write(tmp_path / "good", header, arrays)
     assert tl.load(tmp_path / "good").words_ == model.words_
 
+    def look(loaded):
+        return loaded.words_, getattr(loaded, "features_", None) and list(loaded.features_.names)
+
     def refuses(header, arrays):
         storage.write(tmp_path / "bad", header, arrays)
         with pytest.raises(ModelFileError, match=r"bad: |names: |packed"):
-            _ = tl.load(tmp_path / "bad").words_
+            look(tl.load(tmp_path / "bad"))
         return True
 
     for name, array in arrays.items():
@@ -462,7 +646,7 @@ def test_damaged_files_are_refused(model, tmp_path):
         if name != "words":  # one word less is a model too
             assert refuses(header, {**arrays, name: array[:-1]})
         wrong = array.astype(float) * np.nan if array.dtype.kind == "f" else array + 100
-        if name != "keys":
+        if not name.endswith("keys"):
             assert refuses(header, {**arrays, name: wrong.astype(array.dtype)})
     assert refuses({**header, "labels": ["A", "A"]}, arrays)
     assert refuses({**header, "labels": [1, 2, 3, 4, 5]}, arrays)
@@ -502,7 +686,12 @@ DATA = os.environ.get("TAGLOOM_DATA")
 @pytest.mark.skipif(not DATA, reason="set TAGLOOM_DATA to the folder of the corpora")
 @pytest.mark.parametrize(
     ("model", "upos", "xpos"),
-    [(tl.MostFrequentTag(), 0.89, 0.87), (tl.HMM(), 0.92, 0.92), (tl.HMM(2), 0.925, 0.927)],
+    [
+        (tl.MostFrequentTag(), 0.89, 0.87),
+        (tl.HMM(), 0.92, 0.92),
+        (tl.HMM(2), 0.928, 0.929),
+        (tl.HMM(2, lexical=3), 0.94, 0.936),
+    ],
     ids=repr,
 )
 def test_accuracy_on_real_text(model, upos, xpos):

@@ -456,11 +456,11 @@ class Scorer {
         {
             nb::gil_scoped_release release;
             tagloom::score(scoring(), read.batch, known_, threads, emit);
-            uint32_t largest = 0;  // without their sign, the bits of floats order as the floats do
+            int32_t largest = 0;  // without their sign, the bits of floats order as the floats do
             for (std::size_t i = 0; i < T * Y; i++) {
-                largest = std::max(largest, std::bit_cast<uint32_t>(emit[i]) & 0x7fffffffu);
+                largest = std::max(largest, std::bit_cast<int32_t>(emit[i]) & 0x7fffffff);
             }
-            sound = largest < 0x7f800000u;  // from there on: infinite, or NaN
+            sound = largest < 0x7f800000;  // from there on: infinite, or NaN
             if (sound) {
                 DenseBatch<float> batch{};
                 batch.Y = K();

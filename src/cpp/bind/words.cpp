@@ -124,11 +124,12 @@ class Interner {
         seen_.resize(size);
     }
 
-    // The number of a str; -1 if it has a lone surrogate.
+    // The number of a str; kNoStr or kHalf if it is none, or has half of a surrogate pair.
+    static constexpr int32_t kHalf = -1, kNoStr = -2;
     int32_t number(PyObject* text) {
         const auto address = reinterpret_cast<uintptr_t>(text);
         Seen& seen = seen_[(address >> 4 ^ address >> 16) & (seen_.size() - 1)];
-        if (seen.text != text) seen = {text, by_text(text)};
+        if (seen.text != text) seen = {text, PyUnicode_Check(text) ? by_text(text) : kNoStr};
         return seen.id;
     }
 
@@ -144,15 +145,15 @@ class Interner {
         if (is_ascii) {
             word.text = ascii_view(text);
         } else {
-            if (!encode_utf8(text, buffer_)) return -1;
+            if (!encode_utf8(text, buffer_)) return kHalf;
             word.text = buffer_;
         }
         word.hash = hash_part(word.text);
         const int32_t number = words_.find(word.text, word.hash);
         if (number >= 0) return number;
         if (const KnownWord* known = known_ ? known_->find(word.text, word.hash) : nullptr) {
-            word.text = known->text;
-            word.block = known->block;
+            word.text = known->text();
+            word.block = known->block();
             return words_.add(word);
         }
         word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text));
@@ -289,9 +290,9 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
             for (int32_t d = program.pad; d-- > 0;) *to++ = d;
             for (Py_ssize_t t = 0; t < tokens.size; t++) {
                 PyObject* text = tokens.items[t];
-                if (!PyUnicode_Check(text)) fail_type(place(c, n, t), "a str", text);
                 const int32_t number = interner.number(text);
-                if (number < 0) fail_surrogate(place(c, n, t), text);
+                if (number == Interner::kNoStr) fail_type(place(c, n, t), "a str", text);
+                if (number == Interner::kHalf) fail_surrogate(place(c, n, t), text);
                 *to++ = number;
             }
             for (int32_t d = 0; d < program.pad; d++) *to++ = program.pad + d;

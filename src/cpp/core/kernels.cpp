@@ -940,6 +940,7 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         sum_one<double>,
         exp_all,
         TL_JOIN(row_kernels_, TL_ISA),
+        TL_JOIN(history_kernels_, TL_ISA),
     };
     return table;
 }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "core/history.hpp"
 #include "core/rows.hpp"
 
 namespace tagloom {
@@ -145,8 +146,9 @@ struct Kernels {
     void (*one_viterbi_f64)(const OneViterbi<double>&);
     void (*one_sum_f32)(const OneSum<float>&);
     void (*one_sum_f64)(const OneSum<double>&);
-    void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
-    const RowKernels& (*rows)();        // sums over attributes, see rows.hpp
+    void (*exp)(double* x, int64_t n);   // in place, for x <= 0; -inf gives a true zero
+    const RowKernels& (*rows)();         // sums over attributes, see rows.hpp
+    const HistoryKernels& (*history)();  // of L-BFGS, see history.hpp
 };
 
 // One per instruction set that was compiled in; see dispatch.cpp.

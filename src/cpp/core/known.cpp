@@ -7,6 +7,13 @@
 
 namespace tagloom {
 
+uint64_t* KnownWord::write(std::string_view text, uint64_t hash, uint64_t* to) {
+    *to++ = hash;
+    *to++ = text.size();
+    if (!text.empty()) std::memcpy(to, text.data(), text.size());
+    return to + (text.size() + 7) / 8;
+}
+
 KnownWords::KnownWords(std::size_t most)
     : most_(most),
       mask_(std::bit_ceil(2 * most + 2) - 1),
@@ -23,21 +30,14 @@ std::size_t KnownWords::claim(std::size_t n) {
     return granted;
 }
 
-void KnownWords::add(std::vector<KnownWord> words, std::unique_ptr<uint64_t[]> blocks) {
-    std::size_t bytes = 0;
-    for (const KnownWord& word : words) bytes += word.text.size();
-    auto chunk = std::make_unique<Chunk>(
-        Chunk{std::move(words), std::move(blocks), std::make_unique<char[]>(bytes), chunks_});
-    char* to = chunk->texts.get();
-    for (KnownWord& word : chunk->words) {
-        std::memcpy(to, word.text.data(), word.text.size());
-        word.text = {to, word.text.size()};
-        to += word.text.size();
-        for (std::size_t slot = word.hash & mask_;; slot = (slot + 1) & mask_) {
+void KnownWords::add(const std::vector<const KnownWord*>& words,
+                     std::unique_ptr<uint64_t[]> memory) {
+    auto chunk = std::make_unique<Chunk>(Chunk{std::move(memory), chunks_});
+    for (const KnownWord* word : words) {
+        for (std::size_t slot = word->hash & mask_;; slot = (slot + 1) & mask_) {
             const KnownWord* there = nullptr;
-            if (slots_[slot].compare_exchange_strong(there, &word, std::memory_order_acq_rel))
-                break;
-            if (there->hash == word.hash && there->text == word.text) break;  // another thread's
+            if (slots_[slot].compare_exchange_strong(there, word, std::memory_order_acq_rel)) break;
+            if (there->hash == word->hash && there->text() == word->text()) break;  // not the first
         }
     }
     while (!chunks_.compare_exchange_weak(chunk->next, chunk.get())) {

@@ -14,10 +14,21 @@
 
 namespace tagloom {
 
+// A word lies in one piece: this, its text, and its block.
 struct KnownWord {
     uint64_t hash;  // of the text
-    std::string_view text;
-    const uint64_t* block;
+    uint64_t size;  // of the text in bytes
+
+    std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), size}; }
+    const uint64_t* block() const {
+        return reinterpret_cast<const uint64_t*>(this + 1) + (size + 7) / 8;
+    }
+    // How many units of 8 bytes a word needs besides its block.
+    static std::size_t units_of(std::string_view text) {
+        return sizeof(KnownWord) / 8 + (text.size() + 7) / 8;
+    }
+    // Writes all but the block, and returns where that is.
+    static uint64_t* write(std::string_view text, uint64_t hash, uint64_t* to);
 };
 
 class KnownWords {
@@ -33,14 +44,14 @@ class KnownWords {
     const KnownWord* find(std::string_view text, uint64_t hash) const {
         for (std::size_t slot = hash & mask_;; slot = (slot + 1) & mask_) {
             const KnownWord* known = slots_[slot].load(std::memory_order_acquire);
-            if (!known || (known->hash == hash && known->text == text)) return known;
+            if (!known || (known->hash == hash && known->text() == text)) return known;
         }
     }
 
     // How many of n new words there is room for. Whoever claims room may add so many.
     std::size_t claim(std::size_t n);
-    // Takes the blocks over, which hold those of the words; copies the texts.
-    void add(std::vector<KnownWord> words, std::unique_ptr<uint64_t[]> blocks);
+    // Takes over the memory in which these words lie.
+    void add(const std::vector<const KnownWord*>& words, std::unique_ptr<uint64_t[]> memory);
 
     // Blocks of the positions outside a sentence, in the order of add_boundaries; set by the maker.
     std::vector<const uint64_t*> outside;
@@ -48,9 +59,7 @@ class KnownWords {
 
   private:
     struct Chunk {
-        std::vector<KnownWord> words;
-        std::unique_ptr<uint64_t[]> blocks;
-        std::unique_ptr<char[]> texts;
+        std::unique_ptr<uint64_t[]> memory;
         Chunk* next;
     };
     using Slot = std::atomic<const KnownWord*>;

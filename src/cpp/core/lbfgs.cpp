@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/dispatch.hpp"
+#include "core/history.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
@@ -66,18 +68,27 @@ std::vector<double> Lbfgs::add_pieces(
     return total;
 }
 
-// The loss with penalties; grad is the gradient of its smooth part.
+// The loss with penalties; grad is the gradient of its smooth part. What else is asked of both is
+// found on the same way through memory.
 double Lbfgs::evaluate(const std::vector<double>& theta, std::vector<double>& grad,
                        int64_t threads) {
     const double loss = problem.evaluate(theta.data(), grad.data(), threads);
-    const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
+    const auto sums = add_pieces(4, threads, [&](int64_t lo, int64_t hi, double* sum) {
+        double pseudo[kPiece];
+        for (int64_t j = lo; j < hi; ++j) grad[j] += 2 * penalty.l2 * theta[j];
+        pseudo_gradients(theta, grad, lo, hi, pseudo);
         sum[0] = dot(theta.data() + lo, theta.data() + lo, hi - lo);
-        for (int64_t j = lo; j < hi; ++j) {
-            sum[1] += std::abs(theta[j]);
-            grad[j] += 2 * penalty.l2 * theta[j];
+        sum[1] = dot(pseudo, pseudo, hi - lo);
+        if (penalty.l1 == 0) {
+            sum[2] = dot(grad.data() + lo, direction.data() + lo, hi - lo);
+        } else {
+            for (int64_t j = lo; j < hi; ++j) sum[3] += std::abs(theta[j]);
         }
     });
-    return loss + penalty.l2 * sums[0] + (penalty.l1 > 0 ? penalty.l1 * sums[1] : 0);
+    evaluated_norm = std::sqrt(sums[0]);
+    evaluated_grad_norm = std::sqrt(sums[1]);
+    derivative = sums[2];
+    return loss + penalty.l2 * sums[0] + penalty.l1 * sums[3];
 }
 
 // The slope of F in one weight. At 0, where |theta| has none, it is that of the side on which F
@@ -86,6 +97,15 @@ double Lbfgs::pseudo_gradient(double theta, double grad) const {
     if (penalty.l1 == 0) return grad;
     if (theta != 0) return grad + penalty.l1 * sign(theta);
     return grad > penalty.l1 ? grad - penalty.l1 : grad < -penalty.l1 ? grad + penalty.l1 : 0;
+}
+
+void Lbfgs::pseudo_gradients(const std::vector<double>& theta, const std::vector<double>& grad,
+                             int64_t lo, int64_t hi, double* out) const {
+    if (penalty.l1 == 0) {
+        std::copy(grad.data() + lo, grad.data() + hi, out);
+    } else {
+        for (int64_t j = lo; j < hi; ++j) *out++ = pseudo_gradient(theta[j], grad[j]);
+    }
 }
 
 void Lbfgs::forget() {
@@ -115,17 +135,17 @@ Iteration Lbfgs::step(int64_t threads) {
         iteration.moved = search(true, iteration, threads);
     }
     if (iteration.moved) remember(iteration.loss, threads);
-    const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
-        const double* theta = state.theta.data();
-        sum[0] = dot(theta + lo, theta + lo, hi - lo);
-        for (int64_t j = lo; j < hi; ++j) {
-            const double g = pseudo_gradient(theta[j], state.grad[j]);
-            sum[1] += g * g;
-        }
-    });
+    if (iteration.moved) {
+        iteration.norm = evaluated_norm;  // of the last trial, where we are now
+        iteration.grad_norm = evaluated_grad_norm;
+    } else {
+        const auto square = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
+            sum[0] = dot(state.theta.data() + lo, state.theta.data() + lo, hi - lo);
+        });
+        iteration.norm = std::sqrt(square[0]);
+        iteration.grad_norm = grad_norm;
+    }
     iteration.loss = state.loss;
-    iteration.norm = std::sqrt(sums[0]);
-    iteration.grad_norm = std::sqrt(sums[1]);
     return iteration;
 }
 
@@ -152,17 +172,15 @@ void Lbfgs::find_direction(int64_t threads) {
             yq += of_y[j] * state.yy[i * k + j] + of_s[j] * state.sy[j * k + i];
         of_s[i] += alpha[i] - yq / state.sy[i * k + i];
     }
+    const HistoryKernels& kernel = kernels().history();
     const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
         double grad[kPiece];
         double* d = direction.data();
-        for (int64_t j = lo; j < hi; ++j) {
-            grad[j - lo] = pseudo_gradient(state.theta[j], state.grad[j]);
-            d[j] = of_grad * grad[j - lo];
-        }
-        for (int64_t i = 0; i < k; ++i) {
-            const float *s = state.s[i].data(), *y = state.y[i].data();
-            for (int64_t j = lo; j < hi; ++j) d[j] += of_s[i] * s[j] + of_y[i] * y[j];
-        }
+        pseudo_gradients(state.theta, state.grad, lo, hi, grad);
+        for (int64_t j = lo; j < hi; ++j) d[j] = of_grad * grad[j - lo];
+        for (int64_t i = 0; i < k; ++i)
+            kernel.add({state.s[i].data() + lo, state.y[i].data() + lo, of_s[i], of_y[i], hi - lo,
+                        d + lo});
         if (penalty.l1 > 0)  // never against the pseudo-gradient
             for (int64_t j = lo; j < hi; ++j) d[j] = d[j] * grad[j - lo] < 0 ? d[j] : 0;
         sum[0] = dot(d + lo, grad, hi - lo);
@@ -179,13 +197,13 @@ bool Lbfgs::search(bool first, Iteration& iteration, int64_t threads) {
     // Differences below this are rounding errors of the loss.
     const double noise = (problem.float32 ? 1e-7 : 1e-14) * std::abs(state.loss);
     const double f0 = state.loss, d0 = slope;
-    double derivative = 0, decrease = 0;
+    double decrease = 0;
     auto at = [&](double a) {
         const auto moved = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
+            for (int64_t j = lo; j < hi; ++j) trial[j] = state.theta[j] + a * direction[j];
+            if (penalty.l1 == 0) return;
             for (int64_t j = lo; j < hi; ++j) {
                 const double theta = state.theta[j];
-                trial[j] = theta + a * direction[j];
-                if (penalty.l1 == 0) continue;
                 const double grad = pseudo_gradient(theta, state.grad[j]);
                 const double orthant = theta != 0 ? sign(theta) : -sign(grad);
                 if (trial[j] * orthant <= 0) trial[j] = 0;
@@ -194,10 +212,6 @@ bool Lbfgs::search(bool first, Iteration& iteration, int64_t threads) {
         });
         const double loss = evaluate(trial, trial_grad, threads);
         ++iteration.evaluations;
-        derivative =
-            penalty.l1 > 0 ? 0 : add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
-                sum[0] = dot(trial_grad.data() + lo, direction.data() + lo, hi - lo);
-            })[0];
         decrease = kDecrease * (penalty.l1 > 0 ? moved[0] : a * d0);
         iteration.loss = loss;
         return loss;
@@ -264,30 +278,30 @@ void Lbfgs::remember(double loss, int64_t threads) {
         }
     }
     const int64_t k = state.pairs();
-    const auto sums = add_pieces(5 * k, threads, [&](int64_t lo, int64_t hi, double* sum) {
-        float *s = state.s.back().data(), *y = state.y.back().data();
-        double grad[kPiece];
-        for (int64_t j = lo; j < hi; ++j) {
-            s[j] = static_cast<float>(state.theta[j] - before[j]);
-            y[j] = static_cast<float>(state.grad[j] - grad_before[j]);
-            grad[j - lo] = pseudo_gradient(state.theta[j], state.grad[j]);
-        }
-        for (int64_t i = 0; i < k; ++i) {
-            const float *si = state.s[i].data() + lo, *yi = state.y[i].data() + lo;
-            sum[i] = dot(si, y + lo, hi - lo);
-            sum[k + i] = dot(yi, s + lo, hi - lo);
-            sum[2 * k + i] = dot(yi, y + lo, hi - lo);
-            sum[3 * k + i] = dot(si, grad, hi - lo);
-            sum[4 * k + i] = dot(yi, grad, hi - lo);
-        }
-    });
+    const HistoryKernels& kernel = kernels().history();
+    const auto sums =
+        add_pieces(kHistoryDots * k, threads, [&](int64_t lo, int64_t hi, double* sum) {
+            float *s = state.s.back().data(), *y = state.y.back().data();
+            double grad[kPiece];
+            pseudo_gradients(state.theta, state.grad, lo, hi, grad);
+            for (int64_t j = lo; j < hi; ++j) {
+                s[j] = static_cast<float>(state.theta[j] - before[j]);
+                y[j] = static_cast<float>(state.grad[j] - grad_before[j]);
+            }
+            for (int64_t i = 0; i < k; ++i)
+                kernel.dots({state.s[i].data() + lo, state.y[i].data() + lo, s + lo, y + lo, grad,
+                             hi - lo, sum + kHistoryDots * i});
+        });
+    state.s_dot_grad.resize(k);
+    state.y_dot_grad.resize(k);
     for (int64_t i = 0; i < k; ++i) {
-        state.sy[i * k + k - 1] = sums[i];
-        state.sy[(k - 1) * k + i] = sums[k + i];
-        state.yy[i * k + k - 1] = state.yy[(k - 1) * k + i] = sums[2 * k + i];
+        const double* of_pair = sums.data() + kHistoryDots * i;
+        state.sy[i * k + k - 1] = of_pair[0];
+        state.sy[(k - 1) * k + i] = of_pair[1];
+        state.yy[i * k + k - 1] = state.yy[(k - 1) * k + i] = of_pair[2];
+        state.s_dot_grad[i] = of_pair[3];
+        state.y_dot_grad[i] = of_pair[4];
     }
-    state.s_dot_grad.assign(sums.begin() + 3 * k, sums.begin() + 4 * k);
-    state.y_dot_grad.assign(sums.begin() + 4 * k, sums.end());
     // Without curvature along s (OWL-QN does not see to it) the pair would spoil the direction.
     if (state.sy[k * k - 1] > 1e-12 * state.yy[k * k - 1]) return;
     for (auto* table : {&state.sy, &state.yy}) {

@@ -54,6 +54,8 @@ class Lbfgs {
   private:
     double evaluate(const std::vector<double>& theta, std::vector<double>& grad, int64_t threads);
     double pseudo_gradient(double theta, double grad) const;
+    void pseudo_gradients(const std::vector<double>& theta, const std::vector<double>& grad,
+                          int64_t lo, int64_t hi, double* out) const;  // of weights [lo, hi)
     bool search(bool first, Iteration& iteration, int64_t threads);
     void remember(double loss, int64_t threads);
     void find_direction(int64_t threads);
@@ -69,6 +71,9 @@ class Lbfgs {
     std::vector<double> trial, trial_grad;  // theta and grad of the line search
     std::vector<double> direction;
     double slope = 0, grad_norm = 0;  // of the pseudo-gradient: along direction; its length
+    // What evaluate() found of its theta: its length, that of the pseudo-gradient, and, without l1,
+    // the slope along direction.
+    double evaluated_norm = 0, evaluated_grad_norm = 0, derivative = 0;
 };
 
 }  // namespace tagloom

@@ -208,10 +208,10 @@ void sum_groups(const GroupSum& task) {
     for (int64_t t = 0; t < task.n; ++t) {
         const float* const* rows = task.rows + t * task.groups;
         float* to = task.out + t * task.width;
-        // What is written beyond a row is overwritten by the next; the last needs a place of its
-        // own.
+        // What is written beyond a row is overwritten by the next ones; where there are none, it
+        // needs a place of its own.
         float last[kMostSummed];
-        float* out = t + 1 < task.n ? to : last;
+        float* out = t * task.width + padded <= task.n * task.width ? to : last;
         int64_t c = 0;
         for (; c + 4 * W<float> <= padded; c += 4 * W<float>)
             sum_groups_tile<V, 4>(rows, task.groups, c, out);

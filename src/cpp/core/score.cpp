@@ -167,7 +167,8 @@ void score_words(const Scoring& scoring, std::size_t c, const Word* const* words
         }
     }
     for (std::size_t i = 0; i < n; i++) {
-        uint64_t* to = std::fill_n(blocks[i], plan.units, 0) - plan.units;
+        std::memset(blocks[i], 0, plan.units * 8);  // floats among them
+        uint64_t* to = blocks[i];
         for (const Plan::Head& head : plan.heads) {
             const uint64_t value = hashes[head.place * n + i];
             if (value != kNone) *to = fold_part(head.start, value, head.then);
@@ -327,7 +328,7 @@ Plan::Plan(const Program& program, int64_t K) : blocks(program.columns) {
 std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps) {
     constexpr std::size_t kBytes = std::size_t{16} << 20, kMost = (1 << 15) - 1;  // of a column
     const std::size_t units = scoring.plan.blocks[c].units;
-    const std::size_t each = units * 8 + sizeof(KnownWord) + 4 * sizeof(void*) + 8;
+    const std::size_t each = (units + 8) * 8;  // with the word itself and its slots
     auto known = std::make_unique<KnownWords>(keeps ? std::min(kBytes / each, kMost) : 0);
     Column column(0);
     add_boundaries(scoring.program, column);
@@ -350,30 +351,45 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
     };
     const std::size_t columns = scoring.program.columns;
     std::vector<Item> items;
-    std::vector<std::unique_ptr<uint64_t[]>> kept(columns);  // blocks to be remembered
-    std::vector<std::size_t> claimed(columns);
-    std::size_t units = 0, positions = 0;
+    std::vector<std::unique_ptr<uint64_t[]>> memory(columns);  // of words to be remembered
+    std::vector<std::vector<const KnownWord*>> remembered(columns);
+    std::size_t rest = 0, positions = 0;  // units for the other words; tokens with padding
     for (std::size_t c = 0; c < columns; c++) {
         const Column& column = batch.columns[c];
         const std::size_t n = column.fresh.size();
         for (std::size_t first = 0; first < n; first += kWordsPerItem) {
             items.push_back({c, first, std::min<std::size_t>(n, first + kWordsPerItem)});
         }
-        claimed[c] = known[c]->claim(n);
-        units += (n - claimed[c]) * scoring.plan.blocks[c].units;
+        rest += n * scoring.plan.blocks[c].units;
         positions += column.tokens.size() + kTokensAtOnce;
     }
     thread_local Scratch<uint64_t> scratch;
     thread_local Scratch<const uint64_t*> pointers;
-    uint64_t* block = scratch.take(units);
+    uint64_t* next = scratch.take(rest);
     for (std::size_t c = 0; c < columns; c++) {
-        const std::size_t each = scoring.plan.blocks[c].units;
+        const std::size_t units = scoring.plan.blocks[c].units;
         Column& column = batch.columns[c];
-        kept[c] = std::make_unique_for_overwrite<uint64_t[]>(claimed[c] * each);
+        const std::size_t n = known[c]->claim(column.fresh.size());
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n; i++) {
+            const Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
+            if (word.text.size() <= KnownWords::kLongest) {
+                size += KnownWord::units_of(word.text) + units;
+            }
+        }
+        if (size > 0) memory[c] = std::make_unique_for_overwrite<uint64_t[]>(size);
+        uint64_t* kept = memory[c].get();
         for (std::size_t i = 0; i < column.fresh.size(); i++) {
             Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
-            word.block = i < claimed[c] ? kept[c].get() + i * each : block;
-            if (i >= claimed[c]) block += each;
+            if (i < n && word.text.size() <= KnownWords::kLongest) {
+                remembered[c].push_back(reinterpret_cast<const KnownWord*>(kept));
+                kept = KnownWord::write(word.text, word.hash, kept);
+                word.block = kept;
+                kept += units;
+            } else {
+                word.block = next;
+                next += units;
+            }
         }
     }
     const int64_t T = batch.offsets.back();
@@ -409,14 +425,7 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
                      std::min(T, (i + 1) * kTokensPerItem), out, hits[worker]);
     });
     for (std::size_t c = 0; c < columns; c++) {
-        const Column& column = batch.columns[c];
-        std::vector<KnownWord> words;
-        for (std::size_t i = 0; i < claimed[c]; i++) {
-            const Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
-            if (word.text.size() > KnownWords::kLongest) continue;
-            words.push_back({word.hash, word.text, word.block});
-        }
-        if (!words.empty()) known[c]->add(std::move(words), std::move(kept[c]));
+        if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
     }
 }
 

@@ -69,7 +69,8 @@ Examples:
     "hmm": """\b
 Examples:
   tagloom train hmm train.conllu --label upos --dev dev.conllu -o pos.tagloom
-  tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2
+  tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2 --lexical 3
+  tagloom train hmm train.conllu --label upos -o pos.tagloom --emissions "word; suffix(2)"
 """,
     "baseline": """\b
 Examples:
@@ -202,7 +203,8 @@ def _model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
             names = [name, option, "--threads"] if name == "n_threads" else [name, option]
             yield click.Option(names, type=types[0], **about)
         else:  # a list of str
-            yield click.Option([name, option], metavar="A,B,…", **about)
+            metavar = "A;B;…" if name == "emissions" else "A,B,…"
+            yield click.Option([name, option], metavar=metavar, **about)
 
 
 def _parameters(cls: type) -> dict[str, tuple[str, str]]:
@@ -251,6 +253,8 @@ def train(
     reading = Reading.of(options)
     if options.get("labels") is not None:
         options["labels"] = options["labels"].split(",")
+    if options.get("emissions") is not None:
+        options["emissions"] = [part.strip() for part in _split_templates(options["emissions"])]
     options = {name: None if value == "none" else value for name, value in options.items()}
     resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
     if issubclass(cls, LinearTagger):

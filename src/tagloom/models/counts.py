@@ -37,6 +37,10 @@ class WordCounts:
     words : ndarray of int32, shape (V,)
         The attributes that are words.
     word_counts : ndarray, shape (V, Y)
+    twin_counts : ndarray, shape (V, Y)
+        How often the word has each label where it is written with other capitals.
+    word_of : ndarray of int32, shape (T,)
+        Which of the V words each token is, or −1.
     spelling : ndarray of int32, shape (V,)
         The last attribute of each word's chain before the word itself.
     parent : ndarray of int32, shape (A,)
@@ -62,6 +66,8 @@ class WordCounts:
     index: _native.Index
     words: Int32
     word_counts: Float64
+    twin_counts: Float64
+    word_of: Int32
     spelling: Int32
     parent: Int32
     spelling_counts: Float64
@@ -78,6 +84,11 @@ class WordCounts:
     def names(self) -> Names:
         """The attributes as people read them."""
         return Names(*self.index.names())
+
+    @property
+    def token_weight(self) -> Float64 | None:
+        """How much each token counts [T], if not 1."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
 
     def spelling_probs(self, strength: float) -> Float64:
         """Estimate the distribution of labels for each spelling [A, Y], from short to long.
@@ -105,9 +116,17 @@ class WordCounts:
 
     def variant_probs(self, by_spelling: Float64, strength: float) -> Float64:
         """Estimate the distribution of labels for each variant [M, Y], as `spelling_probs` does."""
-        before = by_spelling[self.parent[self.variants]]
-        totals = self.variant_counts.sum(axis=1, keepdims=True)
-        return np.asarray((self.variant_counts + strength * before) / (totals + strength))
+        return _lean(self.variant_counts, by_spelling[self.parent[self.variants]], strength)
+
+    def twin_probs(self, by_spelling: Float64, strength: float) -> Float64:
+        """Estimate the labels of each word from what is like it, not from itself [V, Y]."""
+        return _lean(self.twin_counts, by_spelling[self.spelling], strength)
+
+
+def _lean(counts: Float64, before: Float64, strength: float) -> Float64:
+    """Mix relative frequencies with a distribution that counts as `strength` occurrences."""
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.asarray((counts + strength * before) / (totals + strength))
 
 
 def count_words(
@@ -161,7 +180,8 @@ def count_words(
     extractor = chain(max_suffix)
     index = _native.Index()
     is_known = (seen >= min_count) & (totals > 0)
-    variants, variant_counts = _variants(types.words, word_counts, is_known & fold_case)
+    alike = _Alike.find(types.words, word_counts, is_known & fold_case)
+    variants, variant_counts = alike.variants(types.words)
     encoded = extractor.encode([types.words + variants], index, grow=True)
     last = encoded.indptr[1:] - 1  # [V + M] where each word stands in its chain
     is_rare = (totals <= rare) & (totals > 0)
@@ -197,6 +217,8 @@ def count_words(
         index=index.keep(kept),
         words=number[encoded.ids[last[:V][is_known]]],
         word_counts=word_counts[is_known],
+        twin_counts=alike.twins(word_counts)[is_known],
+        word_of=np.where(is_known, np.cumsum(is_known) - 1, -1).astype(np.int32)[types.ids],
         spelling=number[encoded.ids[spelling_at[:V][is_known]]],
         parent=number[parent[kept]],
         spelling_counts=spelling_counts[kept],
@@ -211,25 +233,49 @@ def count_words(
     )
 
 
-def _variants(
-    words: list[str], counts: Float64, used: npt.NDArray[np.bool_]
-) -> tuple[list[str], Float64]:
-    """Write words with a capital and without, and give those that are new with their counts [M, Y].
+@dataclass
+class _Alike:
+    """Words that differ in capitals only, counted together.
 
-    Words that differ in case only are counted together.
+    Attributes
+    ----------
+    group_of : ndarray of int32, shape (V,)
+        The group of each word; −1 for words that are left alone.
+    groups : list of str
+        How each group is written without capitals.
+    sums : ndarray, shape (groups, Y)
     """
-    seen = set(words)
-    groups: dict[str, int] = {}
-    chosen = np.flatnonzero(used)
-    of = [groups.setdefault(words[i].lower(), len(groups)) for i in chosen]
-    sums = _sum_rows(np.array(of, dtype=np.int32), counts, chosen, len(groups))
-    found = {
-        variant: group
-        for lower, group in groups.items()
-        for variant in (lower, lower[:1].upper() + lower[1:])
-        if variant not in seen
-    }
-    return list(found), sums[list(found.values())]
+
+    group_of: Int32
+    groups: list[str]
+    sums: Float64
+
+    @classmethod
+    def find(cls, words: list[str], counts: Float64, used: npt.NDArray[np.bool_]) -> _Alike:
+        groups: dict[str, int] = {}
+        chosen = np.flatnonzero(used)
+        of = [groups.setdefault(words[i].lower(), len(groups)) for i in chosen]
+        group_of = np.full(len(words), -1, dtype=np.int32)
+        group_of[chosen] = of
+        sums = _sum_rows(np.array(of, dtype=np.int32), counts, chosen, len(groups))
+        return cls(group_of, list(groups), sums)
+
+    def variants(self, words: list[str]) -> tuple[list[str], Float64]:
+        """Write groups with a capital and without; give those that are new, with counts [M, Y]."""
+        seen = set(words)
+        found = {
+            variant: group
+            for group, lower in enumerate(self.groups)
+            for variant in (lower, lower[:1].upper() + lower[1:])
+            if variant not in seen
+        }
+        return list(found), self.sums[list(found.values())]
+
+    def twins(self, counts: Float64) -> Float64:
+        """Count the other words of each word's group [V, Y]."""
+        if not self.groups:
+            return np.zeros_like(counts)
+        return np.where(self.group_of[:, None] >= 0, self.sums[self.group_of] - counts, 0.0)
 
 
 def _sum_rows(ids: Int32, rows: Float64, of: npt.NDArray[np.intp], A: int) -> Float64:

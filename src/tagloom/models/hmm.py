@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,16 @@ from tagloom.models.constraints import Constraints
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
 from tagloom.models.data import as_sentences
+from tagloom.models.emissions import count_features, find_templates
 from tagloom.models.linear import LinearTagger, check_at_least, check_choice
 from tagloom.models.tables import TableTagger
 from tagloom.scores import LinearScores, Names, Rows
 from tagloom.scores.linear import log_scores
-from tagloom.scores.tables import WordTable, chain
+from tagloom.scores.parts import Part, Parts
+from tagloom.scores.tables import PairTable, WordTable, chain
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
 RandomState = int | np.random.Generator | None
@@ -30,8 +33,11 @@ RandomState = int | np.random.Generator | None
 _MOST_MOVES = 20_000_000
 # How many occurrences of an ending the next shorter one is worth, and of a word with or without a
 # capital its spelling; chosen on development data (UPOS and XPOS of EWT), where little hangs on it.
-_SPELLING_STRENGTH = 1.0
+_SPELLING_STRENGTH = 2.0
 _CASE_STRENGTH = 3.0
+# How many occurrences of a word with a label each label seen after it is worth, in what the label
+# alone says about the next one; chosen on the same data.
+_AFTER_STRENGTH = 2.0
 
 
 class HMM(TableTagger):
@@ -48,9 +54,10 @@ class HMM(TableTagger):
     **Words.** What is counted for each word is which labels it has, and this is turned around by
     Bayes' rule, Pr(w | y) = Pr(w) · Pr(y | w) / Pr(y), where
 
-        Pr(y | w) = (count(w, y) + k · Pr(y | spelling of w)) / (count(w) + k)
+        Pr(y | w) = (count(w, y) + k · Pr(y | likeness of w)) / (count(w) + k)
 
-    with k = ``emission_smoothing``. Words that were never seen have, together, the probability
+    with k = ``emission_smoothing``; a word is like itself with other capitals, and like words of
+    its spelling. Words that were never seen have, together, the probability
     ``unknown``; what their labels are is told by their spelling, as in TnT (Brants 2000): by the
     longest ending that rare words of the same shape (such as ``Xx``, ``x-x`` or ``d,d``) have had,
     mixed with shorter ones; and, if the word is known with another first letter (``fishing``,
@@ -67,6 +74,26 @@ class HMM(TableTagger):
 
     Whether a sentence ends depends on its last label only, whatever the order.
 
+    **Words and the label after them.** ``have`` before a participle is another ``have`` than before
+    a noun. With ``lexical=n`` words that occur at least n times depend on the label after their
+    own, too (y⁺, or ■)::
+
+        Pr(w | y, y⁺) ∝ Pr(w | y) · Pr(y⁺ | w, y) / Pr(y⁺ | y)
+
+    where Pr(y⁺ | w, y) leans on Pr(y⁺ | y); on the development data of EWT (UPOS, order 2) this
+    raises accuracy from 92.8 to 94.1, at a quarter of the speed. In the spirit of the lexicalised
+    models of Pla and Molina (2004), it is more than what the textbooks call a hidden Markov model;
+    hence the choice.
+
+    **Features.** With ``emissions=[...]`` a token is a bunch of features, and its label emits each
+    of them on its own, as in naive Bayes::
+
+        Pr(x_t | y) = Π_d Pr(x_{t,d} | y)
+
+    Features are templates as for `CRF`. ``"word"`` is the word as above; of any other feature
+    every value v has (count(v, y) + k) / (count(y) + k · (V + 1)), where V values were seen and one
+    more stands for all others; k = ``emission_smoothing``.
+
     Parameters
     ----------
     order : int
@@ -76,7 +103,7 @@ class HMM(TableTagger):
     k : float
         What ``"add-k"`` adds to each count of moves.
     emission_smoothing : float
-        How many occurrences of a word its spelling is worth.
+        How many occurrences of a word its likeness to others is worth.
     unknown : float, optional
         The probability of a word that is not known; by default the share of tokens whose word
         occurs once. With 0, a sentence with such a word is infeasible.
@@ -90,6 +117,11 @@ class HMM(TableTagger):
         Words that occur less often are taken as unknown.
     stop : bool
         Whether the end of a sentence is part of the model.
+    emissions : list of str, optional
+        Templates of the features that labels emit; by default the word alone.
+    lexical : int, optional
+        Words that occur at least so often depend on the label after theirs, too; 3 is a good
+        choice. By default no word does.
     labels : sequence of str, optional
         The labels in their order; by default those of the training data, sorted.
     n_threads : int, optional
@@ -105,6 +137,10 @@ class HMM(TableTagger):
         fewer than k labels are for the beginning of a sentence.
     log_stop_ : ndarray, shape (Y,), or None
         log Pr(■ | y).
+    features_ : LinearScores or None
+        log Π Pr(x_{t,d} | y) of the features that are not the word.
+    pairs_ : PairTable or None
+        log Pr(w | y, y⁺) − log Pr(w | y), with ``lexical``.
     training_ : dict
         Where this comes from.
 
@@ -117,7 +153,7 @@ class HMM(TableTagger):
     >>> tagger.predict([["they", "can", "swim"]])
     [['N', 'V', 'V']]
     >>> tagger.generate(random_state=1).labels
-    ['N', 'V']
+    ['N', 'V', 'V']
     """
 
     order: int
@@ -130,9 +166,14 @@ class HMM(TableTagger):
     fold_case: bool
     min_count: int
     stop: bool
+    emissions: Sequence[str] | None
+    lexical: int | None
     labels: Sequence[str] | None
     n_threads: int | None
 
+    features_: LinearScores | None
+    emits_words_: bool
+    pairs_: PairTable | None
     log_start_: Float64
     log_moves_: tuple[Float64, ...]
     log_stop_: Float64 | None
@@ -143,13 +184,15 @@ class HMM(TableTagger):
         *,
         smoothing: str = "witten-bell",
         k: float = 1.0,
-        emission_smoothing: float = 0.5,
+        emission_smoothing: float = 0.2,
         unknown: float | None = None,
         max_suffix: int = 5,
         rare: int = 10,
         fold_case: bool = True,
         min_count: int = 1,
         stop: bool = True,
+        emissions: Sequence[str] | None = None,
+        lexical: int | None = None,
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -163,6 +206,8 @@ class HMM(TableTagger):
         self.fold_case = fold_case
         self.min_count = min_count
         self.stop = stop
+        self.emissions = emissions
+        self.lexical = lexical
         self.labels = labels
         self.n_threads = n_threads
 
@@ -221,6 +266,24 @@ class HMM(TableTagger):
             self.log_start_ = np.log(start)
             self.log_moves_ = tuple(np.log(level) for level in moves)
             self.log_stop_ = None if stop is None else np.log(stop)
+        self.emits_words_, self.features_ = True, None
+        if self.emissions is not None:
+            templates = find_templates(self.emissions)
+            self.emits_words_ = "word" in templates
+            others = [template for template in templates if template != "word"]
+            if others:
+                self.features_ = count_features(
+                    others,
+                    as_sentences(X),
+                    counted.labels,
+                    counted.gold,
+                    counted.token_weight,
+                    self.emission_smoothing,
+                )
+        self.pairs_ = None
+        if self.lexical is not None:
+            after = self._smoothed(ngrams.sum(axis=tuple(range(self.order - 1))))  # [Y + 1, ·]
+            self.pairs_ = self._pairs(counted, after[:Y])
         self.labels_ = np.array(counted.labels, dtype=object)
         self.training_ = {
             "sentences": len(counted.offsets) - 1,
@@ -236,12 +299,24 @@ class HMM(TableTagger):
             check_at_least(name, getattr(self, name), least, whole=True)
         for name in ("k", "emission_smoothing"):
             check_at_least(name, getattr(self, name), 0)
-        if self.n_threads is not None:
-            check_at_least("n_threads", self.n_threads, 1, whole=True)
+        for name in ("n_threads", "lexical"):
+            if getattr(self, name) is not None:
+                check_at_least(name, getattr(self, name), 1, whole=True)
         if self.unknown is not None:
             check_at_least("unknown", self.unknown, 0)
             if self.unknown >= 1:
                 raise ParameterError(f"unknown must be below 1; got {self.unknown!r}.")
+        if self.emissions is not None:
+            others = set(find_templates(self.emissions)) - {"word"}
+            if others and self.emission_smoothing == 0:
+                raise ParameterError(
+                    "emissions need emission_smoothing above 0, for values that were never seen; "
+                    "got 0."
+                )
+            if self.lexical is not None and "word" not in find_templates(self.emissions):
+                raise ParameterError(
+                    "lexical= is about words, and emissions leave the word out. Add 'word' to them."
+                )
         if self.order > 1 and self.smoothing == "add-k" and self.k == 0:
             raise ParameterError(
                 f"order={self.order} needs smoothing, since most histories of labels are never "
@@ -258,7 +333,8 @@ class HMM(TableTagger):
         by_spelling = counted.spelling_probs(_SPELLING_STRENGTH)  # [A, Y]
         totals = counted.word_counts.sum(axis=1, keepdims=True)  # [V, 1]
         k = self.emission_smoothing
-        label_of_word = (counted.word_counts + k * by_spelling[counted.spelling]) / np.maximum(
+        by_likeness = counted.twin_probs(by_spelling, _CASE_STRENGTH)  # [V, Y]
+        label_of_word = (counted.word_counts + k * by_likeness) / np.maximum(
             totals + k, np.finfo(float).tiny
         )  # [V, Y] Pr(y | w)
         joint = u * by_spelling  # [A, Y] Pr(w, y), for a spelling without that of its letters
@@ -272,21 +348,10 @@ class HMM(TableTagger):
     def _moves_of(self, ngrams: Float64) -> tuple[Float64, list[Float64], Float64 | None]:
         """Estimate Pr(y_1), Pr(y_t | history) for each length of history, and Pr(■ | y_T)."""
         Y, k = len(ngrams) - 1, self.order
-        if not self.stop:
-            ngrams = ngrams[..., :Y]
-
-        def estimate(counts: Float64) -> Float64:
-            probs = _SMOOTHINGS[self.smoothing](counts, self.k)
-            if self.stop:  # a sentence has a word
-                begin = probs[(Y,) * (counts.ndim - 1)]
-                begin[Y] = 0
-                begin /= begin.sum()
-            return probs
-
-        probs = estimate(ngrams)  # [history …, what follows]
+        probs = self._smoothed(ngrams)  # [history …, what follows]
         stop: Float64 | None = None
         if self.stop:
-            one = estimate(ngrams.sum(axis=tuple(range(k - 1)))) if k > 1 else probs
+            one = self._smoothed(ngrams.sum(axis=tuple(range(k - 1)))) if k > 1 else probs
             stop = one[:Y, Y]
             goes_on = np.append(1 - stop, 1.0)[:, None]  # [Y + 1, 1]
             on = probs[..., :Y]
@@ -295,6 +360,59 @@ class HMM(TableTagger):
         start = probs[(Y,) * k]
         moves = [probs[(Y,) * (k - j)][(slice(Y),) * j] for j in range(1, k + 1)]
         return start, moves, stop
+
+    def _smoothed(self, ngrams: Float64) -> Float64:
+        """Estimate what follows each history [history …, labels and, with stop, the end]."""
+        Y = len(ngrams) - 1
+        if not self.stop:
+            return _SMOOTHINGS[self.smoothing](ngrams[..., :Y], self.k)
+        probs = _SMOOTHINGS[self.smoothing](ngrams, self.k)
+        begin = probs[(Y,) * (ngrams.ndim - 1)]
+        begin[Y] = 0  # a sentence has a word
+        begin /= begin.sum()
+        return probs
+
+    def _pairs(self, counted: WordCounts, after: Float64) -> PairTable:
+        """Estimate what frequent words say about the label after theirs.
+
+        after : ndarray, shape (Y, Y + 1) or (Y, Y)
+            Pr(y⁺ | y), with ■ or without.
+        """
+        assert self.lexical is not None
+        Y, outcomes = after.shape
+        often = counted.word_counts.sum(axis=1) >= self.lexical  # [V]
+        followed = np.append(counted.gold[1:], Y)  # [T] the label after each token
+        followed[counted.offsets[1:] - 1] = Y
+        weight = counted.token_weight
+        if weight is None:
+            weight = np.ones(len(followed))
+        used = (
+            (counted.word_of >= 0) & often[counted.word_of] & (followed < outcomes) & (weight > 0)
+        )
+        keys, row = np.unique(
+            counted.word_of[used] * np.int64(Y) + counted.gold[used], return_inverse=True
+        )
+        word, label = keys // Y, keys % Y  # [R] seen together
+        counts = np.zeros((len(keys), outcomes))
+        np.add.at(counts, (row, followed[used]), weight[used])
+        leaning = _AFTER_STRENGTH * (counts > 0).sum(axis=1, keepdims=True)
+        given = (counts + leaning * after[label]) / (counts.sum(axis=1, keepdims=True) + leaning)
+        # Pr(y⁺ | w, y) / Pr(y⁺ | y); what is impossible is left to the moves.
+        ratio = np.divide(given, after[label], out=np.ones_like(given), where=after[label] > 0)
+        # Pr(w | y, y⁺) sums to one over the words: known ones here, all others with a ratio of 1.
+        word_probs = np.exp(self.table_.rows[counted.words[word], label].astype(np.float64))
+        total = np.ones((Y, outcomes))
+        np.add.at(total, label, word_probs[:, None] * (ratio - 1))
+        scores = np.log(np.concatenate([1 / total, ratio / total[label]]))  # [Y + R, ·]
+        if outcomes == Y:  # no end, and nothing to say about it
+            scores = np.column_stack([scores, np.zeros(len(scores))])
+        words = np.unique(word)
+        rows = np.tile(np.arange(Y, dtype=np.int32), (len(words), 1))
+        rows[np.searchsorted(words, word), label] = Y + np.arange(len(keys))
+        by_row = np.argsort(counted.words[words])
+        return PairTable(
+            counted.words[words][by_row].astype(np.int32), rows[by_row], scores.astype(np.float32)
+        )
 
     # ---- given, not learnt -----------------------------------------------------------------
 
@@ -374,6 +492,7 @@ class HMM(TableTagger):
             model.log_start_ = np.log(tables["start"])
             model.log_moves_ = (np.log(tables["trans"]),)
             model.log_stop_ = None if stop is None else np.log(ends)
+        model.emits_words_, model.features_, model.pairs_ = True, None, None
         names = Names(*index.names())
         model.table_ = WordTable(
             tuple(labels), extractor, index, names, ids, np.zeros(len(rows), dtype=np.int32), rows
@@ -385,10 +504,42 @@ class HMM(TableTagger):
     # ---- predicting ------------------------------------------------------------------------
 
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
-        offsets, emit = self.table_.score(sentences)
-        batch = self._moves.with_scores(emit, offsets=offsets)
+        offsets, places = self.table_.locate(sentences)
+        emit, edge = np.take(self.table_.rows, places, axis=0), None
+        if not self.emits_words_:
+            emit[:] = 0
+        if self.features_ is not None:
+            emit += self.features_.score(sentences, n_threads or self.n_threads or ALL_THREADS).emit
+        if self.pairs_ is not None:
+            edge = self.pairs_.edges(places)
+            last = offsets[1:][np.diff(offsets) > 0] - 1
+            emit[last] += self.pairs_.ends(places[last])
+        batch = self._moves.with_scores(emit, edge=edge, offsets=offsets)
         batch.n_threads = n_threads or self.n_threads
         return batch
+
+    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        words, table, Y = super()._score_parts(sentence, trellis), self.table_, len(self.labels_)
+        others = None if self.features_ is None else self.features_.parts(sentence)
+        _, places = table.locate([sentence])
+        after = None if self.pairs_ is None else self.pairs_.scores[self.pairs_.rows_of(places)]
+
+        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+            if self.emits_words_:
+                yield from words(t, y_prev, y)
+            if others is not None:
+                yield from others(t, y_prev, y)
+            if after is not None and y_prev is not None:
+                name = f"after {table.names[places[t - 1]]}"
+                yield Part(name, float(after[t - 1, y_prev, y]), 2)
+            if after is not None and t + 1 == len(places):
+                yield Part(f"end after {table.names[places[t]]}", float(after[t, y, Y]))
+
+        return of_move
+
+    def _scores_per_token(self) -> int:
+        Y = len(self.labels_)
+        return Y if self.pairs_ is None else Y * Y
 
     @property
     def _moves(self) -> Trellis:
@@ -480,7 +631,7 @@ class HMM(TableTagger):
     ) -> Sentence:
         """Draw a sentence with its labels from the model.
 
-        Label after label is drawn given those before it, and for each a word; until ■ is drawn.
+        Label after label is drawn given those before it, until ■ is drawn; then a word for each.
 
         Parameters
         ----------
@@ -510,29 +661,35 @@ class HMM(TableTagger):
         ... )
         >>> sentence = hmm.generate(random_state=0, length=4)
         >>> sentence.tokens, sentence.labels
-        (['can', 'can', 'fish', 'fish'], ['V', 'N', 'V', 'V'])
+        (['fish', 'fish', 'fish', 'fish'], ['V', 'N', 'N', 'N'])
         """
         self._check_fitted("generate")
+        self._check_words_alone("generate")
         if length is None and self.log_stop_ is None:
             raise ParameterError("a model without stop needs length=, how many words to draw.")
         if length is not None:
             check_at_least("length", length, 0, whole=True)
         rng = np.random.default_rng(random_state)
         Y, k = len(self.labels_), len(self.log_moves_)
-        emit = self._word_probs  # [Y, V + 1]
         ends = np.zeros(Y) if self.log_stop_ is None else np.exp(self.log_stop_)
-        history: list[int] = []
-        words: list[int] = []
-        while length is None or len(words) < length:
-            if history and length is None and rng.random() < ends[history[-1]]:
+        path: list[int] = []
+        while length is None or len(path) < length:
+            if path and length is None and rng.random() < ends[path[-1]]:
                 break
-            before = tuple(history[-k:])
+            before = tuple(path[-k:])
             log_probs = self.log_moves_[len(before) - 1][before] if before else self.log_start_
             probs = np.exp(log_probs)
-            history.append(int(rng.choice(Y, p=probs / probs.sum())))
-            words.append(int(rng.choice(emit.shape[1], p=emit[history[-1]])))
+            path.append(int(rng.choice(Y, p=probs / probs.sum())))
+        emit = self._word_probs  # [Y, V + 1]
+        words = []
+        for y, after in zip(path, [*path[1:], Y], strict=True):
+            probs = emit[y]
+            if self.pairs_ is not None:
+                rows = self.pairs_.rows_of(np.append(self.table_.words, np.int32(0)))[:, y]
+                probs = probs * np.exp(self.pairs_.scores[rows, after])
+            words.append(int(rng.choice(emit.shape[1], p=probs / probs.sum())))
         known = [*self.words_, unknown]
-        return Sentence([known[w] for w in words], labels=[self.labels_[y] for y in history])
+        return Sentence([known[w] for w in words], labels=[self.labels_[y] for y in path])
 
     @property
     def _word_probs(self) -> Float64:
@@ -753,6 +910,7 @@ class HMM(TableTagger):
         model.log_start_ = scores.start.copy()
         model.log_moves_ = (scores.trans.copy(),)
         model.log_stop_ = scores.stop.copy() if has_stop else None
+        model.emits_words_, model.features_, model.pairs_ = True, None, None
         model.labels_ = np.array(scores.labels, dtype=object)
         model.training_ = {k: v for k, v in linear.training_.items() if k != "words"}
         return model
@@ -761,6 +919,19 @@ class HMM(TableTagger):
         order = len(self.log_moves_)
         if order != 1:
             raise ParameterError(f"{method} is for models of order 1; this one has {order}.")
+        self._check_words_alone(method)
+        if self.pairs_ is not None:
+            raise ParameterError(
+                f"{method} is for models whose words depend on their label alone; this one has "
+                f"lexical={self.lexical}."
+            )
+
+    def _check_words_alone(self, method: str) -> None:
+        if self.features_ is not None or not self.emits_words_:
+            raise ParameterError(
+                f"{method} is for models that emit words and nothing else; this one has "
+                f"emissions={self.emissions!r}."
+            )
 
     # ---- files -----------------------------------------------------------------------------
 
@@ -770,9 +941,19 @@ class HMM(TableTagger):
         arrays |= {f"moves{j}_weights": level for j, level in enumerate(self.log_moves_, start=1)}
         if self.log_stop_ is not None:
             arrays["stop"] = self.log_stop_
+        if self.pairs_ is not None:
+            arrays |= self.pairs_.to_file()
+            header["lexical"] = True
+        if self.emissions is not None:
+            header["emissions"] = {"words": self.emits_words_}
+        if self.features_ is not None:
+            more, tables = self.features_.to_file()
+            header["emissions"] |= more
+            arrays |= {f"features_{name}": array for name, array in tables.items()}
         params = self.get_params()
-        if params["labels"] is not None:
-            params["labels"] = list(params["labels"])
+        for name in ("labels", "emissions"):
+            if params[name] is not None and not isinstance(params[name], str):
+                params[name] = list(params[name])
         header |= {"order": len(self.log_moves_), "stop": self.log_stop_ is not None}
         return {**header, "params": params, "training": self.training_}, arrays
 
@@ -793,6 +974,19 @@ class HMM(TableTagger):
             log_scores(arrays, f"moves{j}_weights", (Y,) * (j + 1)) for j in range(1, order + 1)
         )
         model.log_stop_ = log_scores(arrays, "stop", (Y,)) if header["stop"] else None
+        model.emits_words_, model.features_, model.pairs_ = True, None, None
+        emissions = header.get("emissions")
+        if emissions is not None:
+            model.emits_words_ = bool(emissions["words"])
+            if "features" in emissions:
+                own = {
+                    k.removeprefix("features_"): v for k, v in arrays.items() if "features_" in k
+                }
+                model.features_ = LinearScores.from_file(emissions, own, None)
+                if model.features_.labels != table.labels:
+                    raise ModelFileError("the features are over other labels")
+        if header.get("lexical"):
+            model.pairs_ = PairTable.from_file(arrays, table.index.size, Y)
         model.labels_ = np.array(table.labels, dtype=object)
         model.training_ = dict(header["training"])
         return model

@@ -26,6 +26,8 @@ Sparse: TypeAlias = tuple[
     npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32] | None
 ]
 
+# Scores of moves that are in memory at once.
+_BLOCK = 1 << 18
 # Sums of exponentials below this may have lost terms to underflow, and are made again.
 _TINY = 1e-280
 
@@ -48,7 +50,7 @@ class MEMM(LocalTagger):
     (2000), who have no other. The best labels are those with the largest Pr(y | x), the score of a
     path in the trellis is its logarithm, and marginals follow from the local distributions. That
     holds for every loss: raw scores, which local learners do not compare between different labels
-    before, decode worse (loss="hinge" on the development data of EWT: 94.61 instead of 94.96).
+    before, decode worse (loss="hinge" on the development data of EWT: 94.87 instead of 95.03).
 
     Each step is normalised by itself. So a label that leaves little choice to the next one passes
     on its probability whatever the input says: the label bias of Lafferty, McCallum and Pereira
@@ -100,7 +102,7 @@ class MEMM(LocalTagger):
         loss: str = "log",
         algorithm: str = "auto",
         l2: float | None = None,
-        C: float = 1.0,
+        C: float = 0.3,
         eta: float = 0.5,
         average: bool = True,
         max_iterations: int | None = None,
@@ -312,15 +314,21 @@ def log_normalisers(emit: Float64, trans: Float64, edge: npt.NDArray[Any] | None
     >>> np.exp(log_z).round(6)  # 0.5 · 1 + 0.25 · 2 and 0.5 · 3 + 0.25 · 2
     array([[1., 2.]])
     """
+    log_z: Float64
     if edge is not None:
-        return _log_sum_exp(emit[:, None, :] + trans + edge)
+        log_z = np.empty_like(emit)
+        step = max(_BLOCK // trans.size, 1)
+        for lo in range(0, len(emit), step):
+            block = slice(lo, lo + step)
+            log_z[block] = _log_sum_exp(emit[block, None, :] + trans + edge[block])
+        return log_z
     # A matrix product of exponentials, which is the fast way where nothing underflows.
     top, top_move = emit.max(axis=1, keepdims=True), _finite(trans.max(axis=1))  # [T, 1], [Y]
     sums = np.exp(emit - top) @ np.exp(trans - top_move[:, None]).T  # [T, Y]
     small = sums < _TINY
     t, y_prev = np.nonzero(small)
     sums[small] = 1.0
-    log_z: Float64 = np.log(sums) + top + top_move
+    log_z = np.log(sums) + top + top_move
     log_z[small] = _log_sum_exp(emit[t] + trans[y_prev])
     return log_z
 

@@ -14,6 +14,7 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,8 +120,19 @@ class WordTable:
         offsets : ndarray of int64, shape (N + 1,)
         emit : ndarray, shape (T, Y)
         """
+        offsets, places = self.locate(sentences)
+        return offsets, np.take(self.rows, places, axis=0)
+
+    def locate(self, sentences: Any) -> tuple[Int64, Int32]:
+        """Find the row of every token.
+
+        Returns
+        -------
+        offsets : ndarray of int64, shape (N + 1,)
+        places : ndarray of int32, shape (T,)
+        """
         types = find_types(sentences)
-        return types.offsets, np.take(self.rows, self.find(types.words)[types.ids], axis=0)
+        return types.offsets, self.find(types.words)[types.ids]
 
     def find(self, words: Sequence[str]) -> Int32:
         """Return the row of each word [V]."""
@@ -215,6 +227,80 @@ class WordTable:
         if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
             raise ModelFileError("the features are no chain that begins with the bias")
         return table
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """What a word says about the label after its own, or about the end of the sentence.
+
+    Attributes
+    ----------
+    words : ndarray of int32, shape (C,)
+        The rows of a `WordTable` that are words with something to say; the others share the first
+        Y rows of ``scores``.
+    rows : ndarray of int32, shape (C, Y)
+        For each of them and its label, the row of ``scores``.
+    scores : ndarray, shape (R, Y + 1)
+        For each label after it, and last for the end.
+    """
+
+    words: Int32
+    rows: Int32
+    scores: Floats
+
+    def edges(self, places: Int32) -> Floats:
+        """Score every label at every token, given that before: edge [T, Y, Y]; row 0 is unused."""
+        Y = self.scores.shape[1] - 1
+        found = np.empty((len(places), Y, Y), dtype=self.scores.dtype)
+        np.take(self._after, self.rows_of(np.roll(places, 1)), axis=0, out=found)
+        return found
+
+    def ends(self, places: Int32) -> Floats:
+        """Score the end of a sentence after tokens [·, Y]."""
+        found: Floats = self.scores[:, -1][self.rows_of(places)]
+        return found
+
+    def rows_of(self, places: Int32) -> Int32:
+        """Find the row for each token and its label [T, Y]."""
+        Y = self.scores.shape[1] - 1
+        if not len(self.words):
+            return np.broadcast_to(np.arange(Y, dtype=np.int32), (len(places), Y))
+        at = np.minimum(np.searchsorted(self.words, places), len(self.words) - 1)
+        found: Int32 = np.where(
+            (self.words[at] == places)[:, None], self.rows[at], np.arange(Y, dtype=np.int32)
+        )
+        return found
+
+    @cached_property
+    def _after(self) -> Floats:
+        return np.ascontiguousarray(self.scores[:, :-1])
+
+    def to_file(self) -> dict[str, npt.NDArray[Any]]:
+        """Describe everything as arrays."""
+        return {
+            "pair_words": self.words,
+            "pair_rows": self.rows.ravel(),
+            "pair_weights": self.scores,
+        }
+
+    @classmethod
+    def from_file(cls, arrays: dict[str, npt.NDArray[Any]], A: int, Y: int) -> PairTable:
+        """Make a table from what `to_file` returned, trusting nothing.
+
+        Raises
+        ------
+        ModelFileError, KeyError
+            If it does not fit together.
+        """
+        words = _places(arrays, "pair_words", A)
+        R = len(arrays["pair_weights"])
+        rows, scores = (
+            _places(arrays, "pair_rows", R),
+            log_scores(arrays, "pair_weights", (R, Y + 1)),
+        )
+        if R < Y or len(rows) != len(words) * Y or (np.diff(words) <= 0).any():
+            raise ModelFileError("the table of words and labels after them does not fit")
+        return cls(words, rows.reshape(len(words), Y), scores)
 
 
 def _places(arrays: dict[str, npt.NDArray[Any]], name: str, n: int) -> Int32:
