@@ -55,7 +55,7 @@ SAYS = {
         "Trigrams against bigrams: p = 0.",
     ],
     "entities_gazetteer.py": [
-        "204 to test on; Lexicon(511 phrases).",
+        "99 to test on; Lexicon(511 phrases).",
         "\n  Belgrade (LOC)\n",
         "\nReading books in Reading/B-LOC is what Antwerp/B-LOC taught Hanne .\n",
     ],
@@ -117,7 +117,10 @@ def a_gazetteer_finds_names(said):
     *better, n_more, same = figures(said, "... and the gazetteer")
     assert (np.array(better) > scores).all()
     assert n_found < n_more < n == same
-    assert figures(said, "A difference as large is chance with p =")[0] < 0.05
+    (p,) = figures(
+        said, "So few names are no proof: a difference as large comes by chance with p ="
+    )
+    assert 0 < p < 0.3
 
 
 def counting_mends_acronyms(said):
