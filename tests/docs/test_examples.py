@@ -55,7 +55,7 @@ SAYS = {
         "Trigrams against bigrams: p = 0.",
     ],
     "entities_gazetteer.py": [
-        "204 to test on; Lexicon(511 phrases).",
+        "99 to test on; Lexicon(511 phrases).",
         "\n  Belgrade (LOC)\n",
         "\nReading books in Reading/B-LOC is what Antwerp/B-LOC taught Hanne .\n",
     ],
@@ -117,7 +117,10 @@ def a_gazetteer_finds_names(said):
     *better, n_more, same = figures(said, "... and the gazetteer")
     assert (np.array(better) > scores).all()
     assert n_found < n_more < n == same
-    assert figures(said, "A difference as large is chance with p =")[0] < 0.05
+    (p,) = figures(
+        said, "So few names are no proof: a difference as large comes by chance with p ="
+    )
+    assert 0 < p < 0.3
 
 
 def counting_mends_acronyms(said):
@@ -168,8 +171,10 @@ PROVES = {
 }
 
 
-def test_every_example_is_listed_here():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+def test_every_example_is_listed_here_and_in_the_docs():
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    page = (EXAMPLES.parent / "docs" / "examples.md").read_text(encoding="utf-8")
+    assert names == set(SAYS) == set(re.findall(r"^\| `(\w+\.py)` \|", page, re.MULTILINE))
 
 
 @pytest.mark.parametrize("name", SAYS)

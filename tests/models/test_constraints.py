@@ -405,3 +405,25 @@ def test_the_scheme_of_open_labels():
     assert scheme([["O", "I-X"], ["B-X", None, "O"]]) != "bio"
     X, y = [["a", "b", "c"], ["b", "a"]], [["B-X", None, "I-X"], ["O", "O"]]
     assert tl.CRF(features="words").fit(X, y).scheme_ == "bio"
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_hidden_markov_models_take_constraints(order, chunked, tmp_path):
+    rng = np.random.default_rng(0)
+    words = [w for s in chunked for w in s.tokens]
+    noise = [rng.choice(words, size=12).tolist() for _ in range(100)]
+    free = tl.HMM(order=order, constraints=None).fit(chunked)
+    assert not tl.labels.validate(free.predict(noise), "bio").is_valid
+    tagger = tl.HMM(order=order).fit(chunked)
+    assert tagger.scheme_ == "bio"
+    assert tl.labels.validate(tagger.predict(noise), "bio").is_valid
+    # The joint distribution is the same: constraints are about predictions.
+    x, y = ["The", "dog"], ["O", "I-NP"]
+    assert tagger.log_joint(x, y) == free.log_joint(x, y) > -np.inf
+    both = tl.HMM(order=order, constraints=["auto", tl.TagDictionary(3)]).fit(chunked)
+    both.save(tmp_path / "hmm.tagloom")
+    again = tl.load(tmp_path / "hmm.tagloom")
+    assert again.constraints_ == both.constraints_
+    assert again.predict(noise) == both.predict(noise)
+    with pytest.raises(ParameterError, match="constraints must be one of"):
+        tl.HMM(constraints="bilbo").fit(chunked)

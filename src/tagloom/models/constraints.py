@@ -6,6 +6,7 @@ into one `Constraints`, which forbids moves between labels and labels of words.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
 
 Bool = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 #: Tried in this order where labels fit several schemes; see labels.schemes.
 SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
@@ -142,6 +144,18 @@ class Constraints:
         """All that is forbidden about moves, as one space; for learning."""
         parts = [part for part in (self.moves, self.space) if part is not None]
         return parts[0] & parts[1] if len(parts) == 2 else (parts[0] if parts else None)
+
+    def forbid(
+        self, trans: Floats, start: Floats, stop: Floats, states: StateSpace | None
+    ) -> tuple[Floats, Floats, Floats, StateSpace | None]:
+        """Give forbidden moves, starts and stops −inf, and the states what they must tell apart."""
+        if self.moves is not None:
+            trans = np.where(self.moves.moves_allowed, trans, -np.inf)
+            start = np.where(self.moves.initial, start, -np.inf)
+            stop = np.where(self.moves.final, stop, -np.inf)
+        if self.space is not None:  # it has no weights
+            states = self.space if states is None else states & self.space
+        return trans, start, stop, states
 
     @cached_property
     def _sets(self) -> tuple[dict[str, int], Bool]:
@@ -326,6 +340,37 @@ def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> 
             allowed[first + t, [number[y] for y in own]] = True
         first += n
     return allowed
+
+
+def choose_scheme(
+    spec: Any, gold: Gold, rows: list[list[Any]], offsets: npt.NDArray[np.int64], stacklevel: int
+) -> str | None:
+    """Find the scheme whose illegal moves "auto" forbids when decoding, if it was asked for.
+
+    Warns if labels look like spans and some of them are illegal.
+    """
+    if not any(isinstance(part, str) and part == "auto" for part in _parts(spec)):
+        return None
+    if not look_like_spans(gold.names):
+        return None  # parts of speech, say
+    if gold.is_open.any():
+        return find_scheme(gold, offsets)
+    found = labels.detect(rows)
+    if not found.fits:
+        warnings.warn(
+            f"{found}. Illegal label sequences are therefore not ruled out; tagloom check "
+            "shows where they are, constraints='bio' rules them out nevertheless.",
+            stacklevel=stacklevel + 1,
+        )
+        return None
+    return next(scheme for scheme in SCHEMES if scheme in found.fits)
+
+
+def look_like_spans(names: Sequence[str]) -> bool:
+    """Whether labels are O, and prefixes with types, such as B-PER."""
+    return any(n != "O" for n in names) and all(
+        n == "O" or (n[1:2] in ("-", "_") and n[:1] in "BIOESLU") for n in names
+    )
 
 
 def find_scheme(gold: Gold, offsets: npt.NDArray[np.int64]) -> str | None:

@@ -6,6 +6,7 @@ Nothing here is a model yet; `hmm` and `baselines` turn these counts into probab
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,8 @@ class WordCounts:
         How many tokens are of words too rare to be known.
     n_once : float
         How many tokens are of words that occur once.
+    sentences, rows
+        The training data and their labels, as they came.
     gold : ndarray of int32, shape (T,)
     offsets : ndarray of int64, shape (N + 1,)
     weight : ndarray, shape (N,), or None
@@ -75,6 +78,8 @@ class WordCounts:
     variant_counts: Float64
     n_left_out: float
     n_once: float
+    sentences: Sequence[Any]
+    rows: list[list[str]]
     gold: Int32
     offsets: Int64
     weight: Float64 | None
@@ -226,6 +231,8 @@ def count_words(
         variant_counts=variant_counts,
         n_left_out=float(totals[~is_known].sum()),
         n_once=float(totals[totals <= 1].sum()),
+        sentences=sentences,
+        rows=rows,
         gold=gold,
         offsets=types.offsets,
         weight=weight,

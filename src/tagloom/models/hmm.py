@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import LabelError, ModelFileError, ParameterError, ShapeError
+from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.counts import WordCounts, count_ngrams, count_words
 from tagloom.models.crf import CRF
-from tagloom.models.data import as_sentences
+from tagloom.models.data import Gold, as_sentences
 from tagloom.models.emissions import count_features, find_templates
 from tagloom.models.linear import LinearTagger, check_at_least, check_choice
 from tagloom.models.tables import TableTagger
@@ -122,6 +123,8 @@ class HMM(TableTagger):
     lexical : int, optional
         Words that occur at least so often depend on the label after theirs, too; 3 is a good
         choice. By default no word does.
+    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
+        What is never predicted, as for `CRF`. The joint distribution does not know of it.
     labels : sequence of str, optional
         The labels in their order; by default those of the training data, sorted.
     n_threads : int, optional
@@ -168,8 +171,11 @@ class HMM(TableTagger):
     stop: bool
     emissions: Sequence[str] | None
     lexical: int | None
+    constraints: Any
     labels: Sequence[str] | None
     n_threads: int | None
+
+    constraints_: Constraints
 
     features_: LinearScores | None
     emits_words_: bool
@@ -193,6 +199,7 @@ class HMM(TableTagger):
         stop: bool = True,
         emissions: Sequence[str] | None = None,
         lexical: int | None = None,
+        constraints: Any = "auto",
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -208,6 +215,7 @@ class HMM(TableTagger):
         self.stop = stop
         self.emissions = emissions
         self.lexical = lexical
+        self.constraints = constraints
         self.labels = labels
         self.n_threads = n_threads
 
@@ -284,6 +292,14 @@ class HMM(TableTagger):
         if self.lexical is not None:
             after = self._smoothed(ngrams.sum(axis=tuple(range(self.order - 1))))  # [Y + 1, ·]
             self.pairs_ = self._pairs(counted, after[:Y])
+        everything = np.ones((1, Y), dtype=np.bool_)
+        gold = Gold(counted.labels, counted.gold, everything)
+        scheme = constraints.choose_scheme(
+            self.constraints, gold, counted.rows, counted.offsets, stacklevel=2
+        )
+        self.constraints_ = constraints.resolve(
+            self.constraints, scheme, gold, counted.sentences, counted.rows
+        )
         self.labels_ = np.array(counted.labels, dtype=object)
         self.training_ = {
             "sentences": len(counted.offsets) - 1,
@@ -294,6 +310,7 @@ class HMM(TableTagger):
         return self
 
     def _check_parameters(self) -> None:
+        constraints.check(self.constraints)
         check_choice("smoothing", self.smoothing, tuple(_SMOOTHINGS))
         for name, least in (("order", 1), ("rare", 1), ("min_count", 1), ("max_suffix", 0)):
             check_at_least(name, getattr(self, name), least, whole=True)
@@ -498,12 +515,19 @@ class HMM(TableTagger):
             tuple(labels), extractor, index, names, ids, np.zeros(len(rows), dtype=np.int32), rows
         )
         model.labels_ = np.array(labels, dtype=object)
+        model.constraints_ = Constraints(tuple(labels))
         model.training_ = {}
         return model
 
     # ---- predicting ------------------------------------------------------------------------
 
     def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        batch = self._scored_with(self._moves.bound, sentences, n_threads)
+        return self.constraints_.restrict(batch, sentences)
+
+    def _scored_with(
+        self, moves: Trellis, sentences: Sequence[Any], n_threads: int | None
+    ) -> Trellis:
         offsets, places = self.table_.locate(sentences)
         emit, edge = np.take(self.table_.rows, places, axis=0), None
         if not self.emits_words_:
@@ -514,9 +538,14 @@ class HMM(TableTagger):
             edge = self.pairs_.edges(places)
             last = offsets[1:][np.diff(offsets) > 0] - 1
             emit[last] += self.pairs_.ends(places[last])
-        batch = self._moves.with_scores(emit, edge=edge, offsets=offsets)
+        batch = moves.with_scores(emit, edge=edge, offsets=offsets)
         batch.n_threads = n_threads or self.n_threads
         return batch
+
+    @property
+    def scheme_(self) -> str | None:
+        """The scheme that constrains predictions."""
+        return self.constraints_.scheme
 
     def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         words, table, Y = super()._score_parts(sentence, trellis), self.table_, len(self.labels_)
@@ -542,10 +571,10 @@ class HMM(TableTagger):
         return Y if self.pairs_ is None else Y * Y
 
     @property
-    def _moves(self) -> Trellis:
-        """A trellis of no tokens, whose moves all batches share; made when first needed."""
-        made: tuple[WordTable, Trellis] | None = self.__dict__.get("_made_moves")
-        if made is None or made[0] is not self.table_:
+    def _moves(self) -> _Moves:
+        """Trellises of no tokens, whose moves all batches share; made when first needed."""
+        made: _Moves | None = self.__dict__.get("_made_moves")
+        if made is None or made.table is not self.table_ or made.found is not self.constraints_:
             states, weights = None, None
             names = self._label_list
             order = len(self.log_moves_)
@@ -560,19 +589,23 @@ class HMM(TableTagger):
                         )
                     }
                 )
-            none = np.empty((0, len(names)), dtype=self.table_.rows.dtype)
-            moves = Trellis(
-                none,
-                self.log_moves_[0],
-                self.log_start_,
-                self.log_stop_,
-                states=states,
-                weights=weights,
-                labels=names,
+            stop = np.zeros(len(names)) if self.log_stop_ is None else self.log_stop_
+            moves = (self.log_moves_[0], self.log_start_, stop, states)
+            free, bound = (
+                Trellis(
+                    np.empty((0, len(names)), dtype=self.table_.rows.dtype),
+                    trans,
+                    start,
+                    stop,
+                    states=space,
+                    weights=weights,
+                    labels=names,
+                )
+                for trans, start, stop, space in (moves, self.constraints_.forbid(*moves))
             )
-            made = (self.table_, moves)
+            made = _Moves(self.table_, self.constraints_, free, bound)
             self._made_moves = made
-        return made[1]
+        return made
 
     # ---- the joint distribution ------------------------------------------------------------
 
@@ -617,7 +650,7 @@ class HMM(TableTagger):
         0.189
         """
         self._check_fitted("log_joint")
-        trellis = self._trellis(as_sentences([x]), None)
+        trellis = self._scored_with(self._moves.free, as_sentences([x]), None)
         if len(y) != trellis.offsets[-1]:
             raise LabelError(f"x has {trellis.offsets[-1]} tokens but y {len(y)} labels.")
         return float(trellis[0].path_score(list(y)))
@@ -818,7 +851,7 @@ class HMM(TableTagger):
             stop=np.zeros(Y) if self.log_stop_ is None else self.log_stop_.copy(),
         )
         linear.labels_ = self.labels_.copy()
-        linear.constraints_ = Constraints(table.labels)
+        linear.constraints_ = self.constraints_
         linear.history_ = []
         linear.training_ = {**self.training_, "words": len(table.words)}
         return linear
@@ -912,6 +945,7 @@ class HMM(TableTagger):
         model.log_stop_ = scores.stop.copy() if has_stop else None
         model.emits_words_, model.features_, model.pairs_ = True, None, None
         model.labels_ = np.array(scores.labels, dtype=object)
+        model.constraints_ = linear.constraints_
         model.training_ = {k: v for k, v in linear.training_.items() if k != "words"}
         return model
 
@@ -951,6 +985,9 @@ class HMM(TableTagger):
             header["emissions"] |= more
             arrays |= {f"features_{name}": array for name, array in tables.items()}
         params = self.get_params()
+        header["constraints"] = self.constraints_.to_dict()
+        if not (params["constraints"] is None or isinstance(params["constraints"], str)):
+            params.pop("constraints")  # they themselves are stored
         for name in ("labels", "emissions"):
             if params[name] is not None and not isinstance(params[name], str):
                 params[name] = list(params[name])
@@ -962,8 +999,10 @@ class HMM(TableTagger):
         cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features: Any
     ) -> HMM:
         table = WordTable.from_file(header, arrays)
-        model = cls(**header["params"])
+        found = Constraints.from_dict(table.labels, header["constraints"])
+        model = cls(**{"constraints": found.spec} | header["params"])
         model._check_parameters()
+        model.constraints_ = found
         Y = len(table.labels)
         model.table_ = table
         model.log_start_ = log_scores(arrays, "start", (Y,))
@@ -990,6 +1029,15 @@ class HMM(TableTagger):
         model.labels_ = np.array(table.labels, dtype=object)
         model.training_ = dict(header["training"])
         return model
+
+
+class _Moves(NamedTuple):
+    """The moves of a model, and what they were made of."""
+
+    table: WordTable
+    found: Constraints
+    free: Trellis  # of the joint distribution
+    bound: Trellis  # under the constraints
 
 
 # ---- smoothing ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, features, labels
+from tagloom import _native, features
 from tagloom.errors import LabelError, ParameterError
 from tagloom.evaluation import evaluate
 from tagloom.features import Encoded, FeatureExtractor, Templates
@@ -399,7 +399,9 @@ class LinearTagger(Tagger):
                     f"sample_weight must be {len(sentences)} numbers, one per sentence, none below "
                     f"0; got shape {weight.shape}."
                 )
-        scheme = self._find_scheme(gold, rows, encoded.offsets)
+        scheme = constraints.choose_scheme(
+            self.constraints, gold, rows, encoded.offsets, stacklevel=3
+        )
         found = constraints.resolve(self.constraints, scheme, gold, sentences, rows)
         states = self._find_states(gold, encoded.offsets)
         sets, allowed = gold.sets, None
@@ -441,29 +443,6 @@ class LinearTagger(Tagger):
             which = "all" if len(names) ** (self.order + 1) <= _MANY_MOVES else "seen"
         seen = _known_runs(gold, offsets) if which == "seen" else None
         return StateSpace.order(names, self.order, seen)
-
-    def _find_scheme(
-        self, gold: Gold, rows: list[list[Any]], offsets: npt.NDArray[np.int64]
-    ) -> str | None:
-        """Find the scheme whose illegal moves "auto" forbids when decoding."""
-        wanted = (
-            self.constraints if isinstance(self.constraints, list | tuple) else [self.constraints]
-        )
-        if "auto" not in [part for part in wanted if isinstance(part, str)]:
-            return None
-        if not _look_like_spans(gold.names):
-            return None  # parts of speech, say
-        if gold.is_open.any():
-            return constraints.find_scheme(gold, offsets)
-        found = labels.detect(rows)
-        if not found.fits:
-            warnings.warn(
-                f"{found}. Illegal label sequences are therefore not ruled out; tagloom check "
-                "shows where they are, constraints='bio' rules them out nevertheless.",
-                stacklevel=4,
-            )
-            return None
-        return next(scheme for scheme in constraints.SCHEMES if scheme in found.fits)
 
     def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
         encoded = data.encoded
@@ -781,16 +760,10 @@ class FeatureWeight(NamedTuple):
 
 def _moves(scores: LinearScores, found: Constraints) -> Trellis:
     """Make a trellis of no tokens, whose moves all batches share; forbidden ones get −inf."""
-    trans, start, stop, states = scores.trans, scores.start, scores.stop, scores.states
-    if found.moves is not None:
-        trans = np.where(found.moves.moves_allowed, trans, -np.inf)
-        start = np.where(found.moves.initial, start, -np.inf)
-        stop = np.where(found.moves.final, stop, -np.inf)
-    tied: Float64 | None = scores.tied
-    if found.space is not None:  # it has no weights
-        states = found.space if states is None else states & found.space
-    if states is None or not states.n_weights:
-        tied = None
+    trans, start, stop, states = found.forbid(
+        scores.trans, scores.start, scores.stop, scores.states
+    )
+    tied = scores.tied if states is not None and states.n_weights else None
     none = np.empty((0, len(scores.labels)), dtype=np.float32)
     return Trellis(none, trans, start, stop, states=states, weights=tied, labels=scores.labels)
 
@@ -909,13 +882,7 @@ def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str])
     first = sentences[0]
     if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
         return None  # dicts, lists or numbers: the tokens are their own features
-    return "ner" if _look_like_spans(names) else "pos"
-
-
-def _look_like_spans(names: Sequence[str]) -> bool:
-    return any(n != "O" for n in names) and all(
-        n == "O" or (n[1:2] in ("-", "_") and n[:1] in "BIOESLU") for n in names
-    )
+    return "ner" if constraints.look_like_spans(names) else "pos"
 
 
 def _is_plain(spec: Any) -> bool:
