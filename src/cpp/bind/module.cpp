@@ -6,6 +6,8 @@
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of tagloom.";
+    // A program may end while it has taggers: that is no leak, and nothing to tell its user.
+    nanobind::set_leak_warnings(false);
     tagloom::bind_evaluation(m);
     tagloom::bind_features(m);
     tagloom::bind_items(m);
