@@ -48,7 +48,7 @@ demo: $(VENV)/.installed  ## train, measure and try a tagger, in the terminal
 	$(BIN)/tagloom demo
 
 test: lint  ## set up, lint, type-check and run the tests
-	$(BIN)/python -m pytest -m "not peers" -q
+	$(BIN)/python -m pytest -m "not peers" -q -n auto --maxprocesses 8 --dist loadfile
 
 test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
 	$(BIN)/python -m pytest -m peers -q
