@@ -23,7 +23,7 @@ LABELS = ("A", "B", "C")
 STRUCTURED = [tl.CRF, tl.StructuredPerceptron, tl.StructuredSVM]
 
 
-def third_order_data(n=60, seed=0):
+def copied_data(n=60, seed=0):
     """The first two words say their labels; each later label follows from the second last."""
     rng = np.random.default_rng(seed)
     y = []
@@ -51,7 +51,7 @@ def chunked():
 @pytest.mark.parametrize("kind", STRUCTURED)
 @pytest.mark.parametrize("states", ["all", "seen", "auto"])
 def test_order_2_learns_what_order_1_cannot(kind, states):
-    X, y = third_order_data()
+    X, y = copied_data()
     first = kind(features="words", max_iterations=20).fit(X, y)
     second = kind(features="words", order=2, states=states, max_iterations=20).fit(X, y)
     assert second.predict(X) == y
@@ -62,7 +62,7 @@ def test_order_2_learns_what_order_1_cannot(kind, states):
 @pytest.mark.parametrize("states", ["all", "seen"])
 def test_scores_are_those_of_the_ngrams(order, states):
     """The score of every labelling equals the sum of its weights, looked up by name."""
-    X, y = third_order_data(8)
+    X, y = copied_data(8)
     tagger = tl.CRF(features="words", order=order, states=states, max_iterations=3).fit(X, y)
     scores, space = tagger.scores_, tagger.scores_.states
     groups = space.unpack(scores.tied)
@@ -84,7 +84,6 @@ def test_scores_are_those_of_the_ngrams(order, states):
 
 
 def test_full_and_pruned_agree_when_everything_was_seen():
-    X, y = third_order_data(40)
     y = [[LABELS[i] for i in row] for row in itertools.product(range(3), repeat=4)]
     X = [["w"] * 4 for _ in y]
     options = {"features": "words", "order": 2, "algorithm": "lbfgs", "max_iterations": 15}
@@ -114,7 +113,7 @@ def test_order_3_runs_through_everything(english, tmp_path):
 
 
 def test_partial_fit_takes_in_new_ngrams_and_labels():
-    X, y = third_order_data(20)
+    X, y = copied_data(20)
     tagger = tl.StructuredPerceptron(features="words", order=2, states="seen")
     only_ab = [i for i, row in enumerate(y) if row[0] == "A"]
     tagger.partial_fit([X[i] for i in only_ab], [y[i] for i in only_ab])
@@ -128,7 +127,7 @@ def test_partial_fit_takes_in_new_ngrams_and_labels():
 
 
 def test_warm_start_keeps_the_ngrams():
-    X, y = third_order_data(20)
+    X, y = copied_data(20)
     tagger = tl.CRF(features="words", order=2, algorithm="lbfgs", max_iterations=40)
     tagger.fit(X, y)
     loss = tagger.history_[-1].loss
@@ -224,7 +223,7 @@ def test_any_automaton_can_constrain(order):
         initial=[0, 1, 2],
         final=[2, 3, 4],
     )
-    X, y = third_order_data(10)
+    X, y = copied_data(10)
     tagger = tl.CRF(features="words", order=order, constraints=one).fit(X, y)
     rows = tagger.predict(X) + sum(tagger.sample(X[:3], 5, random_state=0), [])  # noqa: RUF017
     assert all(row.count("B") == 1 for row in rows)
@@ -320,13 +319,13 @@ def test_constraints_are_saved(tmp_path, english):
     ],
 )
 def test_wrong_constraints(options, error, message):
-    X, y = third_order_data(3)
+    X, y = copied_data(3)
     with pytest.raises(error, match=message):
         tl.CRF(features="words", **options).fit(X, y)
 
 
 def test_a_damaged_state_space_is_refused(tmp_path):
-    X, y = third_order_data(5)
+    X, y = copied_data(5)
     tagger = tl.CRF(features="words", order=2, max_iterations=1).fit(X, y)
     header, arrays = tagger._contents()
     header = json.loads(json.dumps(header))

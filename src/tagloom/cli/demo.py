@@ -56,6 +56,7 @@ def show_models(train: Corpus, test: Corpus) -> LinearTagger:
     """Learn parts of speech, chunks and names with four models; return the CRF of the first."""
     import tagloom as tl
     from tagloom.evaluation.tables import Table
+    from tagloom.models.linear import LinearTagger
 
     click.echo(heading("Learn with four models: tl.HMM, StructuredPerceptron, StructuredSVM, CRF"))
     click.echo(
@@ -80,7 +81,8 @@ def show_models(train: Corpus, test: Corpus) -> LinearTagger:
     text = Table(header, rows).text()
     click.echo("\n".join("  " + line for line in text.splitlines()))
     click.echo("\n  accuracy of parts of speech, for new words too; seconds for all three tasks")
-    return tagger  # type: ignore[return-value]  # the CRF was the last
+    assert isinstance(tagger, LinearTagger)  # the CRF was the last
+    return tagger
 
 
 def learn(kind: type[Tagger], label: str) -> tuple[Tagger, Evaluation]:

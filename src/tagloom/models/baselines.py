@@ -115,15 +115,7 @@ class MostFrequentTag(TableTagger):
         probs[counted.variants] = counted.variant_probs(probs, _TIE)
         of_words = counted.word_counts + _TIE * probs[counted.spelling]
         probs[counted.words] = of_words / of_words.sum(axis=1, keepdims=True)
-        self.table_ = WordTable(
-            tuple(counted.labels),
-            counted.extractor,
-            counted.index,
-            counted.names,
-            counted.words,
-            counted.parent,
-            np.log(probs).astype(np.float32),
-        )
+        self.table_ = counted.table(np.log(probs).astype(np.float32))
         self.labels_ = np.array(counted.labels, dtype=object)
         self.training_ = {
             "sentences": len(counted.offsets) - 1,

@@ -18,7 +18,7 @@ from tagloom.errors import ParameterError
 from tagloom.features import FeatureExtractor
 from tagloom.models.data import as_sentences, check_not_empty, gold_labels, number_labels
 from tagloom.scores.linear import Names
-from tagloom.scores.tables import Int32, Int64, chain, find_types
+from tagloom.scores.tables import Int32, Int64, WordTable, chain, find_types
 
 Float64 = npt.NDArray[np.float64]
 
@@ -89,6 +89,18 @@ class WordCounts:
     def names(self) -> Names:
         """The attributes as people read them."""
         return Names(*self.index.names())
+
+    def table(self, rows: npt.NDArray[Any]) -> WordTable:
+        """Make the table that has a row of scores [A, Y] for each attribute."""
+        return WordTable(
+            tuple(self.labels),
+            self.extractor,
+            self.index,
+            self.names,
+            self.words,
+            self.parent,
+            rows,
+        )
 
     @property
     def token_weight(self) -> Float64 | None:

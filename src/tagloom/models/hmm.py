@@ -260,15 +260,7 @@ class HMM(TableTagger):
                 f"more than {_MOST_MOVES:,}. Choose a lower order."
             )
         ngrams = count_ngrams(counted.gold, counted.offsets, counted.weight, Y, self.order)
-        self.table_ = WordTable(
-            tuple(counted.labels),
-            counted.extractor,
-            counted.index,
-            counted.names,
-            counted.words,
-            counted.parent,
-            self._emissions(counted),
-        )
+        self.table_ = counted.table(self._emissions(counted))
         with np.errstate(divide="ignore"):
             start, moves, stop = self._moves_of(ngrams)
             self.log_start_ = np.log(start)
