@@ -101,9 +101,19 @@ class Scorer:
     def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
         """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
 
-    def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], trans: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], threads: int = 1) -> list[list[str]] | None:
+class Decoder:
+    """From sentences to their best labels: a scorer, and moves."""
+
+    def __init__(self, scorer: Scorer, trans: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str]) -> None: ...
+
+    def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
         """
         The best labels of every sentence; None if one has no path or no finite scores.
+        """
+
+    def tag_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
+        """
+        The same for a list of lists of tokens, at once; None if it is not, or too long.
         """
 
 def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:

@@ -248,6 +248,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                                   .c_str());
     }
     std::vector<std::vector<nb::object>> strings(program.columns);
+    batch.columns.reserve(program.columns);
     for (std::size_t c = 0; c < program.columns; c++) {
         const Items sentences(given.items[c]);
         if (sentences.size < 0) {

@@ -113,10 +113,15 @@ void add_rows(const Rows& rows, const Hit* hits, std::size_t n_hits) {
     }
 }
 
-// The rows that are to be added, in the order of addition; one for each thread.
+// The rows that are to be added, in the order of addition. Each thread has one, whose memory serves
+// all calls.
 class Hits {
   public:
-    explicit Hits(const Rows& rows) : rows_(rows) {}
+    static Hits& of_this_thread(const Rows& rows) {
+        thread_local Hits hits;
+        hits.rows_ = &rows;
+        return hits;
+    }
 
     // Room for n more hits, and for n fingerprints.
     void reserve(std::size_t n) {
@@ -124,14 +129,14 @@ class Hits {
         if (hits_.size() < n) hits_.resize(n);
     }
     void push(float* out, Row row, float value) {
-        const std::byte* data = rows_.data.data() + std::size_t{row.begin} * 4;
+        const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
         __builtin_prefetch(data + row.n * 4);  // the cols of a row that goes on in the next line
         hits_[n_++] = {out, row, value};
     }
     void add() {
-        rows_.is_wide() ? add_rows<uint32_t>(rows_, hits_.data(), n_)
-                        : add_rows<uint16_t>(rows_, hits_.data(), n_);
+        rows_->is_wide() ? add_rows<uint32_t>(*rows_, hits_.data(), n_)
+                         : add_rows<uint16_t>(*rows_, hits_.data(), n_);
         n_ = 0;
     }
 
@@ -140,7 +145,7 @@ class Hits {
     std::vector<const float*> sums;      // [tokens of a block, groups]
 
   private:
-    const Rows& rows_;
+    const Rows* rows_ = nullptr;
     std::vector<Hit> hits_;
     std::size_t n_ = 0;
 };
@@ -334,7 +339,7 @@ std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, b
     add_boundaries(scoring.program, column);
     const std::size_t n = column.words.all.size();
     known->outside_blocks = std::make_unique<uint64_t[]>(n * units);
-    Hits hits(scoring.rows);
+    Hits& hits = Hits::of_this_thread(scoring.rows);
     for (std::size_t i = 0; i < n; i++) {
         const Word* word = &column.words.all[i];
         uint64_t* block = known->outside_blocks.get() + i * units;
@@ -365,7 +370,8 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
     }
     thread_local Scratch<uint64_t> scratch;
     thread_local Scratch<const uint64_t*> pointers;
-    uint64_t* next = scratch.take(rest);
+    const auto taken = scratch.take(rest);
+    uint64_t* next = taken.data;
     for (std::size_t c = 0; c < columns; c++) {
         const std::size_t units = scoring.plan.blocks[c].units;
         Column& column = batch.columns[c];
@@ -395,8 +401,7 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
     const int64_t T = batch.offsets.back();
     const int64_t token_items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(token_items, 1));
-    std::vector<Hits> hits(static_cast<std::size_t>(threads), Hits(scoring.rows));
-    parallel_for(static_cast<int64_t>(items.size()), threads, [&](int64_t i, int64_t worker) {
+    parallel_for(static_cast<int64_t>(items.size()), threads, [&](int64_t i, int64_t) {
         const auto [c, first, last] = items[i];
         std::array<const Word*, kWordsAtOnce> words;
         std::array<uint64_t*, kWordsAtOnce> blocks;
@@ -407,11 +412,13 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
                 words[j] = &column.words.all[static_cast<std::size_t>(column.fresh[w + j])];
                 blocks[j] = const_cast<uint64_t*>(words[j]->block);  // ours, see above
             }
-            score_words(scoring, c, words.data(), blocks.data(), n, hits[worker]);
+            score_words(scoring, c, words.data(), blocks.data(), n,
+                        Hits::of_this_thread(scoring.rows));
         }
     });
     Blocks blocks;
-    const uint64_t** at = pointers.take(positions);
+    const auto pointed = pointers.take(positions);
+    const uint64_t** at = pointed.data;
     for (std::size_t c = 0; c < columns; c++) {
         const Column& column = batch.columns[c];
         blocks.push_back(at);
@@ -420,9 +427,10 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
         }
         if (T > 0) at = std::fill_n(at, kTokensAtOnce, at[-1]);  // what is asked for ahead
     }
-    parallel_for(token_items, threads, [&](int64_t i, int64_t worker) {
+    parallel_for(token_items, threads, [&](int64_t i, int64_t) {
         score_tokens(scoring, batch, blocks, i * kTokensPerItem,
-                     std::min(T, (i + 1) * kTokensPerItem), out, hits[worker]);
+                     std::min(T, (i + 1) * kTokensPerItem), out,
+                     Hits::of_this_thread(scoring.rows));
     });
     for (std::size_t c = 0; c < columns; c++) {
         if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
@@ -433,11 +441,10 @@ void score_encoded(const int64_t* indptr, const int32_t* ids, const float* value
                    const Rows& rows, int64_t threads, float* out) {
     const int64_t items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(items, 1));
-    std::vector<Hits> hits(static_cast<std::size_t>(threads), Hits(rows));
     constexpr int64_t kAhead = 32;  // ids whose rows are asked for before they are needed
-    parallel_for(items, threads, [&](int64_t item, int64_t worker) {
+    parallel_for(items, threads, [&](int64_t item, int64_t) {
         const int64_t last = std::min(T, (item + 1) * kTokensPerItem);
-        Hits& mine = hits[worker];
+        Hits& mine = Hits::of_this_thread(rows);
         for (int64_t begin = item * kTokensPerItem; begin < last; begin += kTokensAtOnce) {
             const int64_t end = std::min(last, begin + kTokensAtOnce);
             mine.reserve(static_cast<std::size_t>(indptr[end] - indptr[begin]));

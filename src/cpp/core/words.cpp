@@ -25,6 +25,7 @@ Words::Words(std::size_t expected) {
     while (capacity < expected && capacity < 4096) capacity *= 2;
     slots_.assign(capacity, {0, -1});
     mask_ = capacity - 1;
+    all.reserve(capacity / 2);
 }
 
 int32_t Words::add(const Word& word) {

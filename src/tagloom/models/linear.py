@@ -37,7 +37,7 @@ from tagloom.models.data import (
 )
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
-from tagloom.scores import LinearScores, Names, Rows, Scored
+from tagloom.scores import Decoder, LinearScores, Names, Rows, Scored
 from tagloom.scores.parts import Parts
 from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
@@ -548,16 +548,20 @@ class LinearTagger(Tagger):
         threads = n_threads or self.n_threads
         scored = self.scores_.score(sentences, threads or ALL_THREADS)
         scored = self._normalised(self.scores_, scored)
-        batch = self._moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
+        batch = self._made.moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
         batch.n_threads = threads
         return self.constraints_.restrict(batch, sentences)
 
+    def _decode_few(self, X: Any, n_threads: int | None) -> list[list[str]] | None:
+        decoder = self._made.decoder
+        if decoder is None:
+            return None
+        return decoder.tag_few(X, n_threads or self.n_threads or ALL_THREADS)
+
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
-        moves = self._moves
-        if self.constraints_.dictionary or moves.states.kind != "labels":
-            return super()._decode(sentences, n_threads)
-        threads = n_threads or self.n_threads or ALL_THREADS
-        found = self.scores_.tag(sentences, moves.moves, threads)
+        decoder, found = self._made.decoder, None
+        if decoder is not None:
+            found = decoder.tag(sentences, n_threads or self.n_threads or ALL_THREADS)
         return super()._decode(sentences, n_threads) if found is None else found
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
@@ -576,19 +580,30 @@ class LinearTagger(Tagger):
         return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
     @property
-    def _moves(self) -> Trellis:
-        """The moves of this tagger; made again when the scores change."""
-        made: tuple[LinearScores, Constraints, Trellis] | None = self.__dict__.get("_made_moves")
-        if made is None or made[0] is not self.scores_ or made[1] is not self.constraints_:
-            made = (self.scores_, self.constraints_, _moves(self.scores_, self.constraints_))
-            self._made_moves = made
-        return made[2]
+    def _made(self) -> _Made:
+        """What follows from the scores and the constraints; made again when they change."""
+        made: _Made | None = self.__dict__.get("_last_made")
+        if (
+            made is None
+            or made.scores is not self.scores_
+            or made.constraints is not self.constraints_
+        ):
+            moves = _moves(self.scores_, self.constraints_)
+            made = _Made(self.scores_, self.constraints_, moves, self._decoder(moves))
+            self._last_made = made
+        return made
+
+    def _decoder(self, moves: Trellis) -> Decoder | None:
+        """Make the short way to labels, where there is one; None where a trellis must answer."""
+        if self.constraints_.dictionary or moves.states.kind != "labels":
+            return None
+        return self.scores_.decoder(moves.moves)
 
     def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
-        Y, states = len(self.labels_), self._moves.states
+        Y, states = len(self.labels_), self._made.moves.states
         if states.kind == "labels":
             return Y if self.scores_.edge_rows is None else Y * Y
         return max(states.n_states, 1)
@@ -756,6 +771,15 @@ class FeatureWeight(NamedTuple):
     attribute: str
     label: str
     weight: float
+
+
+class _Made(NamedTuple):
+    """What follows from scores and constraints."""
+
+    scores: LinearScores
+    constraints: Constraints
+    moves: Trellis  # of no tokens
+    decoder: Decoder | None
 
 
 def _moves(scores: LinearScores, found: Constraints) -> Trellis:

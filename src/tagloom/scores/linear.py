@@ -45,6 +45,33 @@ class _Scorers(NamedTuple):
     edge: _native.Scorer | None
 
 
+class Decoder:
+    """From sentences to their best labels in one go, without arrays of scores in between.
+
+    Parameters
+    ----------
+    templates : Templates
+    native : _native.Decoder
+    """
+
+    def __init__(self, templates: Templates, native: _native.Decoder) -> None:
+        self._templates, self._native = templates, native
+        self._takes_lists = templates.reads_only_tokens
+
+    def tag(self, sentences: Any, n_threads: int) -> list[list[str]] | None:
+        """Find the best labels; None if a sentence has no path, or a score is not finite."""
+        columns, numbers = self._templates.columns(sentences)
+        labels: list[list[str]] | None = call_native(self._native.tag, columns, numbers, n_threads)
+        return labels
+
+    def tag_few(self, X: Any, n_threads: int) -> list[list[str]] | None:
+        """Find the best labels of a few lists of tokens; None also for anything else."""
+        try:
+            return self._native.tag_few(X, n_threads) if self._takes_lists else None
+        except TypeError:  # a token that is no str; `tag` says which
+            return None
+
+
 @dataclass(frozen=True)
 class Rows:
     """The weights of A attributes, each a sparse row over K outputs.
@@ -224,32 +251,24 @@ class LinearScores:
             _, edge = call_native(self._scorers.edge.edge, columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
-    def tag(
-        self, sentences: Any, moves: tuple[Float64, Float64, Float64], n_threads: int
-    ) -> list[list[str]] | None:
-        """Find the best labels in one go, where the short way is open.
+    def decoder(self, moves: tuple[Float64, Float64, Float64]) -> Decoder | None:
+        """Make the short way from sentences to labels.
 
         Parameters
         ----------
-        sentences : sequence of sentences
         moves : tuple of ndarray
             trans [Y, Y], start [Y] and stop [Y], −inf for what is forbidden.
-        n_threads : int
 
         Returns
         -------
-        list of list of str, or None
+        Decoder or None
             None where only a trellis can answer: with edge features, features that are no
-            templates, a state space, or a sentence without a path.
+            templates, or a state space.
         """
         if self._scorers is None or self._scorers.edge is not None or self.states is not None:
             return None
-        columns, numbers = self._scorers.templates.columns(sentences)
-        tag = self._scorers.node.tag
-        labels: list[list[str]] | None = call_native(
-            tag, columns, numbers, *moves, list(self.labels), n_threads
-        )
-        return labels
+        native = _native.Decoder(self._scorers.node, *moves, list(self.labels))
+        return Decoder(self._scorers.templates, native)
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""
