@@ -48,6 +48,8 @@ Float64 = npt.NDArray[np.float64]
 
 #: Runs an optimiser to its end: given the title of the progress bar and a suffix for checkpoints.
 Run: TypeAlias = Callable[[Optimiser, str, str], Outcome]
+#: From weights to the score on development data.
+Score: TypeAlias = Callable[[Float64], float]
 
 # With all combinations of attributes and labels beyond this many, learning takes gigabytes.
 _MANY_WEIGHTS = 1 << 25
@@ -111,6 +113,12 @@ class TrainingData:
             if array is not None:
                 hash.update(np.ascontiguousarray(array).view(np.uint8).data)
         return hash.hexdigest()
+
+    def forget_attributes(self) -> None:
+        """Give up the attributes of tokens, of which a problem has its own copy."""
+        _ = self.digest  # of what was there
+        none = np.empty(0, dtype=np.int32)
+        self.encoded = Encoded(self.encoded.offsets, none.astype(np.int64), none, None)
 
 
 @dataclass
@@ -238,17 +246,8 @@ class LinearTagger(Tagger):
         self._check_parameters()
         known = self._known() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
-        problem = self._problem(data, known)
-        layout = self._layout(data, problem)
-        start = None if known is None else known.layout.carry(known.theta, layout)
-        score = None if dev is None else self._dev_score(dev, data, problem)
-
-        def run_(optimiser: Optimiser, title: str, suffix: str) -> Outcome:
-            file = None if checkpoint is None else os.fspath(checkpoint) + suffix
-            return self._run(optimiser, title, data, score, callback, progress, file)
-
-        outcome = self._learn(problem, start, run_)
-        self._finish(data, problem, outcome)
+        layout, outcome = self._train(data, known, dev, callback, progress, checkpoint)
+        self._finish(data, layout, outcome)
         self.training_ = self._record(data, outcome, time.perf_counter() - began)
         if outcome.stopped == "interrupted":
             warnings.warn(
@@ -293,7 +292,7 @@ class LinearTagger(Tagger):
                 optimiser.restore(_carry_state(known.state, known.layout, optimiser, layout))
         outcome = run(optimiser, max_iterations=1)
         history = [*getattr(self, "history_", []), *outcome.records]
-        self._finish(data, problem, outcome)
+        self._finish(data, layout, outcome)
         self.history_ = history
         self.training_ = self._record(data, outcome, outcome.records[-1].seconds)
         self._online = Known(data.index, data.edge_index, layout, outcome.theta, optimiser.state())
@@ -311,6 +310,28 @@ class LinearTagger(Tagger):
             edge_index = _growing(scores.edge_index, scores.edge_names)
         return Known(index, edge_index, Layout.of_scores(scores), join(scores), None)
 
+    def _train(
+        self,
+        data: TrainingData,
+        known: Known | None,
+        dev: Any,
+        callback: Listener | None,
+        progress: bool | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> tuple[Layout, Outcome]:
+        """Learn the weights; all memory that only learning needs is free again afterwards."""
+        problem = self._problem(data, known)
+        data.forget_attributes()
+        layout = self._layout(data, problem)
+        start = None if known is None else known.layout.carry(known.theta, layout)
+        score = None if dev is None else self._dev_score(dev, data, layout)
+
+        def run_(optimiser: Optimiser, title: str, suffix: str) -> Outcome:
+            file = None if checkpoint is None else os.fspath(checkpoint) + suffix
+            return self._run(optimiser, title, data, score, callback, progress, file)
+
+        return layout, self._learn(problem, start, run_)
+
     def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> Outcome:
         """Learn the weights; a learner that needs several passes has its own way."""
         return run(self._optimiser(problem, theta), type(self).__name__, "")
@@ -320,7 +341,7 @@ class LinearTagger(Tagger):
         optimiser: Optimiser,
         title: str,
         data: TrainingData,
-        dev: Callable[[Float64], float] | None,
+        dev: Score | None,
         callback: Listener | None,
         progress: bool | None,
         checkpoint: str | None,
@@ -488,9 +509,7 @@ class LinearTagger(Tagger):
             return self.is_online and n_weights <= _MANY_WEIGHTS
         return self.combinations == "all"
 
-    def _dev_score(
-        self, dev: Any, data: TrainingData, problem: _native.Problem
-    ) -> Callable[[Float64], float]:
+    def _dev_score(self, dev: Any, data: TrainingData, layout: Layout) -> Score:
         """Return the function from weights to the score on the development data."""
         X, y = dev if isinstance(dev, tuple) else (dev, None)
         sentences = as_sentences(X)
@@ -501,7 +520,6 @@ class LinearTagger(Tagger):
         place = {label: i for i, label in enumerate(data.names)}
         gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
         threads = self.n_threads or ALL_THREADS
-        layout = self._layout(data, problem)
 
         def score(theta: Float64) -> float:
             scores = _scores(theta, data, layout, compact=False)
@@ -518,9 +536,9 @@ class LinearTagger(Tagger):
 
         return score
 
-    def _finish(self, data: TrainingData, problem: _native.Problem, outcome: Outcome) -> None:
+    def _finish(self, data: TrainingData, layout: Layout, outcome: Outcome) -> None:
         self.__dict__.pop("_online", None)
-        scores = _scores(outcome.theta, data, self._layout(data, problem), compact=True)
+        scores = _scores(outcome.theta, data, layout, compact=True)
         least = self._least_weight() if self.min_weight is None else self.min_weight
         self.scores_ = scores.keep(np.abs(scores.rows.weights) >= least) if least else scores
         self.labels_ = np.array(data.names, dtype=object)

@@ -141,7 +141,7 @@ def run(
             score = None if dev is None else float(dev(theta))
             is_best = score is None or score > best_dev
             if is_best:
-                outcome.theta, outcome.best = theta.copy(), iteration
+                outcome.theta, outcome.best = theta, iteration
                 best_dev = -np.inf if score is None else score
             seconds = time.perf_counter() - began
             norm = step.grad_norm if np.isfinite(step.grad_norm) else None  # online ones have none
