@@ -360,10 +360,14 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
         work->start.assign(Y, 0.0);
         work->stop.assign(Y, 0.0);
     }
-    const int64_t pieces = (W + kPiece - 1) / kPiece;
-    parallel_for(pieces, threads, [&](int64_t p, int64_t) {
-        for (int64_t j = p * kPiece; j < std::min(W, (p + 1) * kPiece); ++j)
-            work->weights[j] = static_cast<In>(theta[j]);
+    const auto in_pieces = [&](const auto& work_on) {
+        parallel_for((W + kPiece - 1) / kPiece, threads, [&](int64_t p, int64_t) {
+            work_on(p * kPiece, std::min(W, (p + 1) * kPiece));
+        });
+    };
+    in_pieces([&](int64_t lo, int64_t hi) {
+        for (int64_t j = lo; j < hi; ++j) work->weights[j] = static_cast<In>(theta[j]);
+        if (grad) std::fill(grad + lo, grad + hi, 0.0);
     });
     const double *tail = theta + W, *tied = tail + space.ties_at(boundaries);
     for (int64_t j = 0; j < n_dense; ++j)
@@ -376,11 +380,8 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
     threads = std::min(threads, K);
     std::vector<Worker<In>> workers(threads);
     std::vector<double> loss(K, 0.0);
-    if (grad) {
-        std::fill(grad, grad + W, 0.0);
-        while (static_cast<int64_t>(work->gradients.size()) < threads)
-            work->gradients.emplace_back(W + kRowSlack, 0.0);
-    }
+    while (grad && static_cast<int64_t>(work->gradients.size()) < threads)
+        work->gradients.emplace_back(W + kRowSlack, 0.0);
     Turns turns;  // gradients are added in the order of shards, by whoever made them
     parallel_for(K, threads, [&](int64_t k, int64_t w) {
         Turns::Turn turn(turns, k);
@@ -397,7 +398,9 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
     });
 
     if (grad) {
-        for (int64_t j = 0; j < W; ++j) grad[j] = mask[j] ? grad[j] : 0.0;
+        in_pieces([&](int64_t lo, int64_t hi) {
+            for (int64_t j = lo; j < hi; ++j) grad[j] = mask[j] ? grad[j] : 0.0;
+        });
         for (int64_t j = 0; j < tail_size; ++j) {
             double sum = -observed[j];
             for (const auto& counts : work->counts) sum += counts[j];

@@ -137,12 +137,15 @@ def run(
                     f"iteration {iteration}: the loss is {step.loss}. Scale real-valued features "
                     "to about 1, or learn more slowly with a smaller eta."
                 )
-            theta = optimiser.theta()
-            score = None if dev is None else float(dev(theta))
-            is_best = score is None or score > best_dev
+            score, is_best = None, True
+            if dev is not None:
+                theta = optimiser.theta()
+                score = float(dev(theta))
+                is_best = score > best_dev
+                if is_best:
+                    outcome.theta, best_dev = theta, score
             if is_best:
-                outcome.theta, outcome.best = theta, iteration
-                best_dev = -np.inf if score is None else score
+                outcome.best = iteration
             seconds = time.perf_counter() - began
             norm = step.grad_norm if np.isfinite(step.grad_norm) else None  # online ones have none
             record = Record(
@@ -158,9 +161,13 @@ def run(
             elif interrupted():
                 outcome.stopped = "interrupted"
             if checkpoint is not None and checkpoint.is_due:
+                if dev is None:
+                    outcome.theta = optimiser.theta()
                 _save(checkpoint, optimiser, outcome)
             if outcome.stopped == "interrupted":
                 break
+        if dev is None:
+            outcome.theta = optimiser.theta()
         if checkpoint is not None:
             _save(checkpoint, optimiser, outcome)
     return outcome
