@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.features import FeatureExtractor
-from tagloom.models.data import as_sentences, check_not_empty, gold_labels, number_labels
+from tagloom.models.data import as_sentences, check_not_empty, number_labels, read_labels
 from tagloom.scores.linear import Names
 from tagloom.scores.tables import Int32, Int64, WordTable, chain, find_types
 
@@ -182,8 +182,8 @@ def count_words(
     """
     sentences = as_sentences(X)
     check_not_empty(sentences, getattr(X, "path", None))
-    rows = gold_labels(sentences, X, y)
-    names, gold = number_labels(rows, labels)
+    read = read_labels(sentences, X, y)
+    names, gold, _ = number_labels(read, labels)
     Y = len(names)
     types = find_types(sentences)
     V = len(types.words)
@@ -244,7 +244,7 @@ def count_words(
         n_left_out=float(totals[~is_known].sum()),
         n_once=float(totals[totals <= 1].sum()),
         sentences=sentences,
-        rows=rows,
+        rows=read.rows,
         gold=gold,
         offsets=types.offsets,
         weight=weight,
