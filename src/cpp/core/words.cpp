@@ -20,6 +20,15 @@ const std::array<uint8_t, 128> kAsciiClasses = [] {
     return classes;
 }();
 
+std::string_view ascii_lower(std::string_view text, Arena& arena) {
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (std::none_of(text.begin(), text.end(), is_upper)) return text;
+    char* to = arena.take<char>(text.size());
+    std::transform(text.begin(), text.end(), to,
+                   [&](char c) { return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c; });
+    return {to, text.size()};
+}
+
 Words::Words(std::size_t expected) {
     std::size_t capacity = 32;
     while (capacity < expected && capacity < 4096) capacity *= 2;
