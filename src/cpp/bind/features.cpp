@@ -22,6 +22,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/index.hpp"
+#include "bind/vocabulary.hpp"
 #include "bind/words.hpp"
 #include "core/dense.hpp"
 #include "core/extract.hpp"
@@ -629,7 +630,15 @@ void bind_features(nb::module_& m) {
         .def("names", &Extractor::names, "columns"_a, "numeric"_a,
              nb::sig("def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]"),
-             "The names and values of the attributes of every token, flat.");
+             "The names and values of the attributes of every token, flat.")
+        .def(
+            "vocabulary",
+            [](const Extractor& self, nb::handle sentences) {
+                return Vocabulary(self.compiled(), sentences);
+            },
+            "sentences"_a, nb::keep_alive<0, 1>(),
+            nb::sig("def vocabulary(self, sentences: Sequence[Sequence[str]]) -> Vocabulary"),
+            "Read the words of sentences, for templates that are a chain.");
 
     nb::class_<PyRows>(m, "Rows",
                        "Rows of weights by attribute, checked once: W weights, K outputs.")

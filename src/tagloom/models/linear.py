@@ -29,11 +29,13 @@ from tagloom.models import compaction, constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
     Gold,
+    LabelRows,
     as_sentences,
     check_not_empty,
     gold_labels,
-    number_open_labels,
+    number_labels,
     place_of,
+    read_labels,
 )
 from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
@@ -398,8 +400,8 @@ class LinearTagger(Tagger):
         sentences = as_sentences(X)
         path = getattr(X, "path", None)
         check_not_empty(sentences, path)
-        rows = gold_labels(sentences, X, y, may_be_open=self.takes_open_labels)
-        gold = number_open_labels(rows, self._label_names(rows, known))
+        read = read_labels(sentences, X, y, may_be_open=self.takes_open_labels)
+        gold, rows = number_labels(read, self._label_names(read, known)), read.rows
         names = gold.names
         spec = _default_features(self.features, sentences, names)
         extractor = self.scores_.extractor if known is not None else features.make(spec)
@@ -446,11 +448,11 @@ class LinearTagger(Tagger):
             sets,
         )
 
-    def _label_names(self, rows: list[list[Any]], known: Known | None) -> Sequence[str] | None:
+    def _label_names(self, read: LabelRows, known: Known | None) -> Sequence[str] | None:
         """Which labels there are: those asked for, or those known together with those seen."""
         if self.labels is not None or known is None:
             return self.labels
-        return sorted({*known.layout.labels, *number_open_labels(rows, None).names})
+        return sorted({*known.layout.labels, *number_labels(read, None).names})
 
     def _find_states(self, gold: Gold, offsets: npt.NDArray[np.int64]) -> StateSpace | None:
         """Choose the states whose moves have weights; None: the labels themselves."""
