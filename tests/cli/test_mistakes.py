@@ -305,6 +305,99 @@ def test_a_line_of_50_mb_is_read_tagged_and_written(desk, monkeypatch, tmp_path)
     assert (first, second[-4:], rest) == (b"Ann B-PER B-PER", b" O O", b"\n")
 
 
+ENDLESS = [
+    (
+        "tag ner.tagloom FILE",
+        "token",
+        r"FILE:1: a sentence of more than 2 MB .* a blank line after",
+    ),
+    ("explain ner.tagloom FILE", "rows", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("eval ner.tagloom FILE", "token", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("compare FILE ner.tagloom pos.tagloom", "rows", r"FILE:1: a sentence of more than 2 MB"),
+    ("train crf FILE -o m", "rows", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("train crf ner.conll --dev FILE -o m", "columns", r"FILE:1: a sentence of more than 2 MB"),
+    ("convert FILE out.jsonl", "columns", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("check FILE", "token", r"FILE:2: a sentence of more than 2 MB .* a line end after each"),
+]
+WHOLE = {  # with the bytes after which it repeats
+    "token": (b"Ann B-PER\n", b"x"),
+    "columns": (b"Ann B-PER\n", b"Ann B-PER "),
+    "rows": (b"", b"Ann B-PER\n"),
+}
+
+
+def endless(path, kind, size):
+    before, part = WHOLE[kind]
+    with open(path, "wb") as file:
+        file.write(before)
+        for _ in range(size // 1_000_000):
+            file.write(part * (1_000_000 // len(part)))
+        file.write(b" O\n\n")
+
+
+@pytest.mark.parametrize(("command", "kind", "message"), ENDLESS)
+def test_a_command_refuses_a_sentence_that_does_not_end(
+    desk, monkeypatch, capfd, tmp_path, command, kind, message
+):
+    monkeypatch.setattr("tagloom.sequences.files.SENTENCE_LIMIT", 2_000_000)
+    path = tmp_path / "endless.conll"
+    endless(path, kind, 3_000_000)
+    message = message.replace("FILE", re.escape(str(path)))
+    test_a_command_says_what_is_wrong_and_changes_nothing(
+        desk, monkeypatch, capfd, command.replace("FILE", str(path)), message
+    )
+
+
+@pytest.mark.skipif(not os.environ.get("TAGLOOM_BIG"), reason="set TAGLOOM_BIG=1 for files of 1 GB")
+@pytest.mark.parametrize("kind", WHOLE)
+def test_commands_refuse_a_sentence_of_1_gb_in_little_memory(desk, tmp_path, kind):
+    import resource
+
+    path = tmp_path / "big.conll"
+    endless(path, kind, 1_000_000_000)
+    for command in ("tag ner.tagloom FILE", "train crf FILE -o m", "convert FILE out.jsonl"):
+        arguments = command.replace("FILE", str(path)).split()
+        done = subprocess.run(
+            [sys.executable, "-c", "from tagloom.cli import main; main()", *arguments],
+            cwd=desk,
+            capture_output=True,
+            text=True,
+        )
+        line = done.stderr.splitlines()[-1]
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.search(r"big\.conll:1: a sentence of more than 128 MB begins here", line), line
+    path.unlink()
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000  # kB
+
+
+SCARCE = """
+import resource, sys
+import tagloom.models, tagloom.cli.tag
+from tagloom.cli import main
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 100_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory, as seen in /proc")
+def test_too_little_memory_is_one_line(desk, tmp_path):
+    path = tmp_path / "long.conll"
+    endless(path, "token", 50_000_000)
+    done = subprocess.run(
+        [sys.executable, "-c", SCARCE, "tag", "ner.tagloom", str(path), "-o", f"{path}.out", "-q"],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == (
+        "tagloom: there is not enough memory. Split the file, or use a larger machine.\n"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert os.listdir(tmp_path) == ["long.conll"]
+
+
 # ---- saving under bad conditions -----------------------------------------------------------
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and limits")

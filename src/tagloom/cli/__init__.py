@@ -103,6 +103,10 @@ def main() -> None:
         if debug:
             raise
         _say(f"tagloom: {_with_options(str(error))}")
+    except MemoryError:
+        if debug:
+            raise
+        _say("tagloom: there is not enough memory. Split the file, or use a larger machine.")
 
 
 def _system_error(error: OSError) -> str:
