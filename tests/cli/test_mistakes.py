@@ -42,6 +42,7 @@ FILES = {
     "utf16.conll": NER.encode("utf-16"),
     "crlf.conll": NER.replace("\n", "\r\n"),
     "bom.conll": b"\xef\xbb\xbf" + NER.encode(),
+    "tiny.txt": "They\n",
     "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
     "other.crfsuite": b"lCRF" + bytes(200),
 }
@@ -84,6 +85,9 @@ COMMANDS = [
     ("tag ner.tagloom picture.png", r"picture.png: there are NUL bytes in it"),
     ("tag none.tagloom ner.conll", r"none.tagloom: No such file or directory\. Is the name"),
     ("tag ner.conll ner.conll", r"ner.conll: not a tagloom model: it begins with b'Ann.*save\(\)"),
+    ("tag tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
+    ("explain tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
+    ("inspect tiny.txt", r"tiny.txt: not a tagloom model: it begins with b'They"),
     ("inspect other.crfsuite", r"other.crfsuite: not a tagloom model: .*a CRFsuite model"),
     ("eval ner.conll ner.tagloom", r"The model comes first: tagloom eval ner.tagloom ner.conll\."),
     # Empty input.
