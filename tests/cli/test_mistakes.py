@@ -37,6 +37,8 @@ FILES = {
     "empty.conll": "",
     "blank.conll": "\n\n\n",
     "words.conll": "They\ncan\nfish\n\n",
+    "dev.conll": "Ann B-PER\nsaw O\nNATO B-ORG\n\n",
+    "words.tsv": "".join(f"w{i}\tN\n" for i in range(120)),
     "words.jsonl": '{"tokens": ["a", "b"]}\n',
     "latin.conll": "Zoë B-PER\nsaw O\n\n".encode("latin-1"),
     "utf16.conll": NER.encode("utf-16"),
@@ -106,6 +108,8 @@ COMMANDS = [
     ("tag ner.tagloom words.conll --label ner", r"there is no column 'ner'\. Leave --label out"),
     # A model of another kind.
     ("eval ner.tagloom pos.conll", r"pos.conll: ner.tagloom knows none of its labels, .*--label"),
+    ("train crf ner.conll --dev pos.conll -o m", r"pos.conll: the training .* none of its labels"),
+    ("train hmm ner.conll --dev pos.conll -o m", r"such as 'B-NP', but 'B-LOC', 'B-PER', 'I-PER'"),
     ("compare ner.conll ner.tagloom pos.tagloom", r"pos.tagloom knows none of its labels"),
     ("tag pos.tagloom words.conll", r"template 1, 'col\(1\)', reads column 1, .*columns are: 0\."),
     # Mixed and misspelt schemes.
@@ -152,6 +156,37 @@ def test_a_command_says_what_is_wrong_and_changes_nothing(
     assert re.match(r"tagloom( \w+)*: ", line), line
     assert re.search(message, line), line
     assert content(desk) == before
+
+
+# ---- what is accepted, but not silently ----------------------------------------------------
+
+NOTICED = [
+    (
+        "train MODEL ner.conll --dev dev.conll -o OUT",
+        r"dev.conll: the training file has no label 'B-ORG': 1 token of 3 cannot be right\.",
+    ),
+    (
+        "train MODEL words.tsv --label 0 -o OUT",
+        r"120 tokens have 120 different labels, such as 'w0': more like words than labels\. "
+        r"Is it the right column\? --label chooses it\.",
+    ),
+]
+
+
+@pytest.mark.parametrize("model", ["crf", "hmm", "token", "baseline"])
+@pytest.mark.parametrize(("command", "message"), NOTICED)
+def test_a_command_warns_in_one_line(desk, monkeypatch, capfd, tmp_path, model, command, message):
+    monkeypatch.chdir(desk)
+    command = command.replace("MODEL", model).replace("OUT", str(tmp_path / "m"))
+    monkeypatch.setattr(sys, "argv", ["tagloom", *command.split()])
+    for quiet in ([], ["--quiet"]):
+        monkeypatch.setattr(sys, "argv", [*sys.argv, *quiet])
+        with pytest.raises(SystemExit) as done:
+            main()
+        warned = [x for x in capfd.readouterr().err.splitlines() if x.startswith("tagloom: ")]
+        assert done.value.code == 0
+        assert len(warned) == (not quiet), warned
+        assert quiet or re.fullmatch("tagloom: " + message, warned[0]), warned[0]
 
 
 # ---- functions -----------------------------------------------------------------------------
