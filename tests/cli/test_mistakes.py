@@ -37,11 +37,14 @@ FILES = {
     "empty.conll": "",
     "blank.conll": "\n\n\n",
     "words.conll": "They\ncan\nfish\n\n",
+    "dev.conll": "Ann B-PER\nsaw O\nNATO B-ORG\n\n",
+    "words.tsv": "".join(f"w{i}\tN\n" for i in range(120)),
     "words.jsonl": '{"tokens": ["a", "b"]}\n',
     "latin.conll": "Zoë B-PER\nsaw O\n\n".encode("latin-1"),
     "utf16.conll": NER.encode("utf-16"),
     "crlf.conll": NER.replace("\n", "\r\n"),
     "bom.conll": b"\xef\xbb\xbf" + NER.encode(),
+    "tiny.txt": "They\n",
     "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
     "other.crfsuite": b"lCRF" + bytes(200),
 }
@@ -84,6 +87,9 @@ COMMANDS = [
     ("tag ner.tagloom picture.png", r"picture.png: there are NUL bytes in it"),
     ("tag none.tagloom ner.conll", r"none.tagloom: No such file or directory\. Is the name"),
     ("tag ner.conll ner.conll", r"ner.conll: not a tagloom model: it begins with b'Ann.*save\(\)"),
+    ("tag tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
+    ("explain tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
+    ("inspect tiny.txt", r"tiny.txt: not a tagloom model: it begins with b'They"),
     ("inspect other.crfsuite", r"other.crfsuite: not a tagloom model: .*a CRFsuite model"),
     ("eval ner.conll ner.tagloom", r"The model comes first: tagloom eval ner.tagloom ner.conll\."),
     # Empty input.
@@ -102,6 +108,8 @@ COMMANDS = [
     ("tag ner.tagloom words.conll --label ner", r"there is no column 'ner'\. Leave --label out"),
     # A model of another kind.
     ("eval ner.tagloom pos.conll", r"pos.conll: ner.tagloom knows none of its labels, .*--label"),
+    ("train crf ner.conll --dev pos.conll -o m", r"pos.conll: the training .* none of its labels"),
+    ("train hmm ner.conll --dev pos.conll -o m", r"such as 'B-NP', but 'B-LOC', 'B-PER', 'I-PER'"),
     ("compare ner.conll ner.tagloom pos.tagloom", r"pos.tagloom knows none of its labels"),
     ("tag pos.tagloom words.conll", r"template 1, 'col\(1\)', reads column 1, .*columns are: 0\."),
     # Mixed and misspelt schemes.
@@ -148,6 +156,37 @@ def test_a_command_says_what_is_wrong_and_changes_nothing(
     assert re.match(r"tagloom( \w+)*: ", line), line
     assert re.search(message, line), line
     assert content(desk) == before
+
+
+# ---- what is accepted, but not silently ----------------------------------------------------
+
+NOTICED = [
+    (
+        "train MODEL ner.conll --dev dev.conll -o OUT",
+        r"dev.conll: the training file has no label 'B-ORG': 1 token of 3 cannot be right\.",
+    ),
+    (
+        "train MODEL words.tsv --label 0 -o OUT",
+        r"120 tokens have 120 different labels, such as 'w0': more like words than labels\. "
+        r"Is it the right column\? --label chooses it\.",
+    ),
+]
+
+
+@pytest.mark.parametrize("model", ["crf", "hmm", "token", "baseline"])
+@pytest.mark.parametrize(("command", "message"), NOTICED)
+def test_a_command_warns_in_one_line(desk, monkeypatch, capfd, tmp_path, model, command, message):
+    monkeypatch.chdir(desk)
+    command = command.replace("MODEL", model).replace("OUT", str(tmp_path / "m"))
+    monkeypatch.setattr(sys, "argv", ["tagloom", *command.split()])
+    for quiet in ([], ["--quiet"]):
+        monkeypatch.setattr(sys, "argv", [*sys.argv, *quiet])
+        with pytest.raises(SystemExit) as done:
+            main()
+        warned = [x for x in capfd.readouterr().err.splitlines() if x.startswith("tagloom: ")]
+        assert done.value.code == 0
+        assert len(warned) == (not quiet), warned
+        assert quiet or re.fullmatch("tagloom: " + message, warned[0]), warned[0]
 
 
 # ---- functions -----------------------------------------------------------------------------
@@ -303,6 +342,99 @@ def test_a_line_of_50_mb_is_read_tagged_and_written(desk, monkeypatch, tmp_path)
     assert len(out) == path.stat().st_size + len(" B-PER") + len(" O")
     first, second, rest = out.split(b"\n", 2)
     assert (first, second[-4:], rest) == (b"Ann B-PER B-PER", b" O O", b"\n")
+
+
+ENDLESS = [
+    (
+        "tag ner.tagloom FILE",
+        "token",
+        r"FILE:1: a sentence of more than 2 MB .* a blank line after",
+    ),
+    ("explain ner.tagloom FILE", "rows", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("eval ner.tagloom FILE", "token", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("compare FILE ner.tagloom pos.tagloom", "rows", r"FILE:1: a sentence of more than 2 MB"),
+    ("train crf FILE -o m", "rows", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("train crf ner.conll --dev FILE -o m", "columns", r"FILE:1: a sentence of more than 2 MB"),
+    ("convert FILE out.jsonl", "columns", r"FILE:1: a sentence of more than 2 MB begins here"),
+    ("check FILE", "token", r"FILE:2: a sentence of more than 2 MB .* a line end after each"),
+]
+WHOLE = {  # with the bytes after which it repeats
+    "token": (b"Ann B-PER\n", b"x"),
+    "columns": (b"Ann B-PER\n", b"Ann B-PER "),
+    "rows": (b"", b"Ann B-PER\n"),
+}
+
+
+def endless(path, kind, size):
+    before, part = WHOLE[kind]
+    with open(path, "wb") as file:
+        file.write(before)
+        for _ in range(size // 1_000_000):
+            file.write(part * (1_000_000 // len(part)))
+        file.write(b" O\n\n")
+
+
+@pytest.mark.parametrize(("command", "kind", "message"), ENDLESS)
+def test_a_command_refuses_a_sentence_that_does_not_end(
+    desk, monkeypatch, capfd, tmp_path, command, kind, message
+):
+    monkeypatch.setattr("tagloom.sequences.files.SENTENCE_LIMIT", 2_000_000)
+    path = tmp_path / "endless.conll"
+    endless(path, kind, 3_000_000)
+    message = message.replace("FILE", re.escape(str(path)))
+    test_a_command_says_what_is_wrong_and_changes_nothing(
+        desk, monkeypatch, capfd, command.replace("FILE", str(path)), message
+    )
+
+
+@pytest.mark.skipif(not os.environ.get("TAGLOOM_BIG"), reason="set TAGLOOM_BIG=1 for files of 1 GB")
+@pytest.mark.parametrize("kind", WHOLE)
+def test_commands_refuse_a_sentence_of_1_gb_in_little_memory(desk, tmp_path, kind):
+    import resource
+
+    path = tmp_path / "big.conll"
+    endless(path, kind, 1_000_000_000)
+    for command in ("tag ner.tagloom FILE", "train crf FILE -o m", "convert FILE out.jsonl"):
+        arguments = command.replace("FILE", str(path)).split()
+        done = subprocess.run(
+            [sys.executable, "-c", "from tagloom.cli import main; main()", *arguments],
+            cwd=desk,
+            capture_output=True,
+            text=True,
+        )
+        line = done.stderr.splitlines()[-1]
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.search(r"big\.conll:1: a sentence of more than 128 MB begins here", line), line
+    path.unlink()
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000  # kB
+
+
+SCARCE = """
+import resource, sys
+import tagloom.models, tagloom.cli.tag
+from tagloom.cli import main
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 100_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory, as seen in /proc")
+def test_too_little_memory_is_one_line(desk, tmp_path):
+    path = tmp_path / "long.conll"
+    endless(path, "token", 50_000_000)
+    done = subprocess.run(
+        [sys.executable, "-c", SCARCE, "tag", "ner.tagloom", str(path), "-o", f"{path}.out", "-q"],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == (
+        "tagloom: there is not enough memory. Split the file, or use a larger machine.\n"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert os.listdir(tmp_path) == ["long.conll"]
 
 
 # ---- saving under bad conditions -----------------------------------------------------------

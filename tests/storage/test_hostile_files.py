@@ -84,6 +84,9 @@ def test_forging_nothing_gives_a_good_file():
     [
         (b"", "the file is empty"),
         (b"They PRP B-NP\nfish VBP B-VP\n", r"not a tagloom model: it begins with b'They PRP "),
+        (b"They\n", r"not a tagloom model: it begins with b'They\\n'\. Expected"),
+        (b"a", r"not a tagloom model: it begins with b'a'"),
+        (b"one line", r"not a tagloom model: it begins with b'one line'"),
         (b"\x1f\x8b" + bytes(100), "gzip data; decompress it first"),
         (b"PK\x03\x04" + bytes(100), "a zip archive"),
         (b"\x80\x04\x95" + bytes(100), "a pickle, which tagloom never opens"),

@@ -102,7 +102,11 @@ def main() -> None:
     except TagloomError as error:
         if debug:
             raise
-        _say(f"tagloom: {_with_options(str(error))}")
+        _say(f"tagloom: {with_options(str(error))}")
+    except MemoryError:
+        if debug:
+            raise
+        _say("tagloom: there is not enough memory. Split the file, or use a larger machine.")
 
 
 def _system_error(error: OSError) -> str:
@@ -115,7 +119,7 @@ def _system_error(error: OSError) -> str:
     return f"{what} {advice}" if advice else what
 
 
-def _with_options(message: str) -> str:
+def with_options(message: str) -> str:
     """Say ``--encoding latin-1`` where the library says ``encoding="latin-1"``."""
 
     def option(match: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ from tagloom.cli.models import is_model, load_model
 from tagloom.cli.reading import as_column
 from tagloom.errors import FormatError, ModelFileError
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
-from tagloom.sequences.files import Input
+from tagloom.sequences.files import Input, check_size
 
 # kind -> what it means; --ignore takes the kinds
 KINDS = {
@@ -150,7 +150,7 @@ def read_report(
     """Read as much of a file as can be read; what cannot is a problem."""
     file = Input(path, encoding)
     try:
-        data = b"".join(iter(file.read, b""))
+        data = _read_all(file)
     finally:
         file.close()
     problems = [*find_bad_bytes(data, file.name, file.start)]
@@ -171,6 +171,17 @@ def read_report(
         message += " The rest of the file was not checked."
         problems.append(Problem("format", file.name, error.line, message))
     return report, Corpus(read, format=report.format, path=file.name, label=report.label)
+
+
+def _read_all(file: Input) -> bytes:
+    """Read a file whole, but no line that is too long to be one."""
+    parts, line, size = [], 1, 0  # size: bytes of the line so far
+    for data in iter(file.read, b""):
+        end = data.rfind(b"\n") + 1
+        line, size = line + data.count(b"\n"), len(data) - end + (0 if end else size)
+        check_size(size, file.name, line, "a line end")
+        parts.append(data)
+    return b"".join(parts)
 
 
 class _Named(io.BytesIO):

@@ -13,18 +13,19 @@ import re
 import tempfile
 import typing
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import partial
 from types import NoneType
 from typing import Any
 
 import click
 
-from tagloom import features, models
+from tagloom import cli, features, models
 from tagloom.cli.reading import OPTIONS as READING
-from tagloom.cli.reading import Reading
-from tagloom.errors import ParameterError
+from tagloom.cli.reading import Reading, some_labels
+from tagloom.errors import LabelError, ParameterError
 from tagloom.models.linear import LinearTagger
+from tagloom.sequences import Corpus
 
 # command -> class. A new model is one line here.
 MODELS: dict[str, type[models.Tagger]] = {
@@ -266,8 +267,11 @@ def train(
     check_writable(output)
     corpus = reading.read(train_file)
     dev_corpus = None if dev is None else reading.read(dev)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "always")
+        warnings.showwarning = _warn  # at once: training may take long
+        if dev_corpus is not None:
+            check_dev(dev_corpus, {*corpus.label_counts(), *(tagger.labels or ())})
         if isinstance(tagger, LinearTagger):
             tagger.fit(
                 corpus,
@@ -288,9 +292,6 @@ def train(
     for file in (corpus, dev_corpus):
         if file is not None and file.notice and not quiet:
             click.echo(file.notice, err=True)
-    for warning in said:
-        if not quiet and not str(warning.message).startswith("Interrupted"):
-            click.echo(f"tagloom: {warning.message}", err=True)
     if interrupted:
         kept = tagger.training_["best_iteration"]
         click.echo(f"tagloom: interrupted; iteration {kept} is saved in {output}.", err=True)
@@ -301,6 +302,36 @@ def train(
         click.echo(show_summary(summary))
     if interrupted:
         click.get_current_context().exit(130)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    if not str(message).startswith("Interrupted"):  # told at the end, with the file
+        click.echo(f"tagloom: {cli.with_options(str(message))}", err=True)
+
+
+def check_dev(dev: Corpus, known: Set[Any]) -> None:
+    """Compare the labels of the development data with those to be learnt.
+
+    Raises
+    ------
+    LabelError
+        If there is not one that will be known: every score would be 0.
+    """
+    counts = dev.label_counts()
+    new = {label: n for label, n in counts.items() if isinstance(label, str) and label not in known}
+    if new and len(new) == len(counts):
+        raise LabelError(
+            f"{dev.path}: the training file has none of its labels, such as {next(iter(new))!r}, "
+            f"but {some_labels(sorted(filter(None, known), key=str))}. "
+            "Another column? --label names it."
+        )
+    if new:
+        tokens = "token" if (n := sum(new.values())) == 1 else "tokens"
+        warnings.warn(
+            f"{dev.path}: the training file has no label {some_labels(sorted(new), 'or')}: "
+            f"{n:,} {tokens} of {dev.n_tokens:,} cannot be right.",
+            stacklevel=2,
+        )
 
 
 def read_features(spec: str, resources: dict[str, dict[str, str]]) -> Any:

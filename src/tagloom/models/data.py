@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +13,11 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import LabelError, SentenceError
 from tagloom.sequences import Corpus, Sentence
+
+# T tokens have fewer labels than this many times √T: at most 5.5 in any text of 100 words or more,
+# for tags with morphological features of Estonian. Words and lemmas, of which there is no end, are
+# 22 to 62 times √T in the corpora that we know.
+_LABELS = 8
 
 
 def as_sentences(X: Any) -> Sequence[Any]:
@@ -200,6 +207,14 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
         raise LabelError(
             f"no token of all {len(rows)} sentences has a label: all are unknown (None). Is it the "
             "right column? tagloom.read(path, label=...) chooses it."
+        )
+    n_tokens = sum(map(len, rows))
+    if labels is None and len(order) > _LABELS * math.sqrt(n_tokens):
+        warnings.warn(
+            f"{n_tokens:,} tokens have {len(order):,} different labels, such as {rows[0][0]!r}: "
+            "more like words than labels. Is it the right column? tagloom.read(path, label=...) "
+            "chooses it.",
+            stacklevel=4,
         )
     if len(order) < 2:
         raise LabelError(

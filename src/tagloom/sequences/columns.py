@@ -15,11 +15,13 @@ from typing import Any
 
 from tagloom._native import ColumnScanner
 from tagloom.errors import FormatError
-from tagloom.sequences.files import BOM, CHUNK, Input, bad_byte_error, sample_lines
+from tagloom.sequences.files import BOM, CHUNK, Input, bad_byte_error, check_size, sample_lines
 from tagloom.sequences.sentences import Label, Sentence, show_label
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 UNKNOWN = "_"  # an unknown label in CoNLL-U
+
+COLUMN_LIMIT = 10_000  # a row of more is a text on one line
 
 _FIELD = re.compile(r"([^ \t]+)")
 _BLANK_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
@@ -135,15 +137,17 @@ class ColumnLayout:
 
     def _scan(self, file: Input, scan: Callable[[bytes, bool], Any]) -> Iterator[tuple[Any, int]]:
         """Scan a file piece by piece; yields what was found and the line where the piece begins."""
-        parts, size = [b""], CHUNK
+        parts, size, kept = [b""], CHUNK, 0  # kept: bytes in the parts
         line, offset = 1 + self.head.count(b"\n"), len(self.head)
         skip = len(self.head) - file.start
         while True:
             more = file.read(size)
             parts.append(more[skip:])
+            kept += len(parts[-1])
             skip = 0
             # A sentence that arrives in many pieces is scanned when its end may be there.
             if more and not (b"\n" in more and _BLANK_LINE.search(more)):
+                check_size(kept, file.name, line, "a blank line")
                 continue
             data = b"".join(parts)
             found, consumed, n_lines, fault = scan(data, not more)
@@ -156,8 +160,10 @@ class ColumnLayout:
                 self.tail = parts[0]
                 return
             line, offset = line + n_lines, offset + consumed
+            kept = len(parts[0])
+            check_size(kept, file.name, line, "a blank line")
             # Many blank lines and no sentence: double, so that scanning them anew stays linear.
-            size = max(CHUNK, len(parts[0]))
+            size = max(CHUNK, kept)
 
     def can_hold(self, value: str) -> bool:
         """Whether a value can stand in a column."""
@@ -480,6 +486,13 @@ def columns_layout(
         format, sep, [], 0, -1, comment=comment, unknown=unknown, head=head, labelled=labelled
     )
     fields = layout.split(first.rstrip("\r"))
+    if len(fields) > COLUMN_LIMIT:
+        raise FormatError(
+            f"expected a token and its columns, found a row of {len(fields):,} columns. Is it one "
+            'sentence a line? Pass format="text" or format="slash".',
+            file.name,
+            first_line + 1,
+        )
     if columns is not None and not labelled and len(fields) == len(columns) - 1:
         # The file has all columns but that of the labels.
         place = find_column(-1 if label is None else label, columns, file.name)
@@ -499,7 +512,9 @@ def columns_layout(
         layout.head, layout.has_header = layout.head + raw, True
     layout.names = list(columns or (fields if header else map(str, range(len(fields)))))
     if len(set(layout.names)) < len(layout.names):
-        raise FormatError(f"columns must have different names; got {layout.names}.", file.name)
+        raise FormatError(
+            f"columns must have different names; got: {_some(layout.names)}.", file.name
+        )
     layout.first_row = "" if columns else f" as on line {first_line + 1}"
     layout.token = find_column(token if token is not None else 0, layout.names, file.name)
     n = len(layout.names)
@@ -525,10 +540,14 @@ def find_column(which: str | int, names: Sequence[str], path: str | None) -> int
     """Find a column by name, by name in another case, or by number."""
     found = _find_column(which, names)
     if found < 0:
-        raise FormatError(
-            f"there is no column {which!r}. The columns are: {', '.join(names)}.", path
-        )
+        raise FormatError(f"there is no column {which!r}. The columns are: {_some(names)}.", path)
     return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name columns in a message, which is one line however many there are."""
+    more = f", … ({len(names):,} in all)" if len(names) > 20 else ""
+    return ", ".join(names[:20]) + more
 
 
 def _find_column(which: str | int, names: Sequence[str]) -> int:

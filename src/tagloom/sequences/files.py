@@ -24,6 +24,10 @@ BOM = codecs.BOM_UTF8
 # Large enough to be fast, small enough that a stream's memory is nothing to speak of.
 CHUNK = 1 << 17
 SAMPLE = 1 << 16  # what a guess of the format is made from
+# Bytes of one sentence. It is held in memory, and tagging it takes 5 times as many bytes if it is
+# one long word, 90 times if its words are of two letters. What is longer is the wrong format, a
+# file without line ends, or a small compressed file that never ends.
+SENTENCE_LIMIT = 128_000_000
 
 _COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -166,11 +170,13 @@ class Input:
 
     def lines(self) -> Iterator[list[tuple[int, bytes]]]:
         """Yield line numbers, counted from 1, and lines with their line ends, as they arrive."""
-        line, offset, parts = 0, self.start, []
+        line, offset, parts, size = 0, self.start, [b""], 0
         while True:
             data = self.read()
             if data and b"\n" not in data:  # do not search a very long line again and again
                 parts.append(data)
+                size += len(data)
+                check_size(size, self.name, line + 1, "a line end")
                 continue
             text = b"".join([*parts, data])
             end = text.rfind(b"\n") + 1 if data else len(text)
@@ -194,6 +200,7 @@ class Input:
                 return
             line -= 1
             parts = [text[end:]]
+            size = len(parts[0])
 
     def close(self) -> None:
         """Close the file if it was opened here."""
@@ -212,7 +219,30 @@ def sample_lines(file: Input, size: int = 1) -> list[str]:
         lines = whole.decode("utf-8", "replace").removesuffix("\n").split("\n")
         if is_all or any(x.strip() and not x.startswith("# ") for x in lines):
             return lines if whole else []
+        check_size(len(data), file.name, whole.count(b"\n") + 1, "a line end")
         size = max(2 * size, len(data) + 1)
+
+
+def check_size(size: int, name: str, line: int, end: str) -> None:
+    """Raise FormatError, with its place, where a sentence does not end within ``SENTENCE_LIMIT``.
+
+    Parameters
+    ----------
+    size : int
+        How many bytes of the sentence have been read.
+    name : str
+    line : int
+        Where it begins.
+    end : str
+        What is expected after a sentence.
+    """
+    if size > SENTENCE_LIMIT:
+        raise FormatError(
+            f"a sentence of more than {SENTENCE_LIMIT / 1e6:,.0f} MB begins here; expected {end} "
+            "after each sentence. Is this the right file and format? If so, split it.",
+            name,
+            line,
+        )
 
 
 def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:

@@ -473,8 +473,11 @@ class _Reader:
         data, size = self.data, len(self.data)
         if not size:
             self._refuse("the file is empty")
+        n = int.from_bytes(data[:8], "little")
+        is_length = n <= HEADER_LIMIT and (8 + n) % ALIGNMENT == 0
         magic = data[8 : 8 + len(_MAGIC)]
-        if not _MAGIC.startswith(magic):
+        # Of a file of 8 bytes or fewer there is only the length, or what is none: a line of text.
+        if not _MAGIC.startswith(magic) or not (magic or is_length):
             self._refuse_foreign()
         start = _START.match(data[8:128])
         if start is None:
@@ -487,8 +490,7 @@ class _Reader:
                 f"{self.name}: format version {version}; this tagloom reads up to version "
                 f"{VERSION}. Update it: pip install --upgrade tagloom"
             )
-        n = int.from_bytes(data[:8], "little")
-        if n > HEADER_LIMIT or (8 + n) % ALIGNMENT:
+        if not is_length:
             self._refuse(
                 f"its header is said to take {n} bytes; expected at most {HEADER_LIMIT}, and with "
                 f"8 more a multiple of {ALIGNMENT}"
