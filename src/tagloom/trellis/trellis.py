@@ -193,7 +193,7 @@ class Trellis:
     ) -> Floats | None:
         if array is None:
             return None
-        checked = check_scores(array, name, dtype)
+        checked, _ = measure_scores(array, name, dtype, 1)
         if checked.shape != shape:
             raise ShapeError(
                 f"{name} must have shape {form} = {shape} to match emit {self.emit.shape}; "
@@ -502,9 +502,9 @@ class Trellis:
     def _moves(self) -> tuple[Float64, Float64, Float64] | None:
         """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y], if the space is that regular."""
         Y, space = self.emit.shape[1], self._states
-        trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(_FLOAT64, copy=False)
-        start = np.zeros(Y) if self.start is None else self.start.astype(_FLOAT64, copy=False)
-        stop = np.zeros(Y) if self.stop is None else self.stop.astype(_FLOAT64, copy=False)
+        trans = np.zeros((Y, Y)) if self.trans is None else _widened(self.trans)
+        start = np.zeros(Y) if self.start is None else _widened(self.start)
+        stop = np.zeros(Y) if self.stop is None else _widened(self.stop)
         if space is None:
             return trans.reshape(1, 1, Y, Y), start, stop
         if space.kind == "labels":
@@ -1548,6 +1548,11 @@ def measure_scores(
             "for forbidden."
         )
     return scores, largest
+
+
+def _widened(scores: Floats) -> Float64:
+    """Return scores as float64; without the question, astype takes half a microsecond for it."""
+    return scores if scores.dtype is _FLOAT64 else scores.astype(_FLOAT64)
 
 
 def _cast(given: npt.NDArray[Any], dtype: Any, name: str) -> npt.NDArray[Any]:
