@@ -1550,7 +1550,7 @@ def measure_scores(
     return scores, largest
 
 
-def _widened(scores: Floats) -> Float64:
+def _widened(scores: npt.NDArray[Any]) -> Float64:
     """Return scores as float64; without the question, astype takes half a microsecond for it."""
     return scores if scores.dtype is _FLOAT64 else scores.astype(_FLOAT64)
 
