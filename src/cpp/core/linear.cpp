@@ -106,9 +106,10 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Co
         });
     for (int64_t k = 0; k < x.n_known; ++k) seen[at[x.known[k]]++] = x.known_cols[k];
     std::vector<uint8_t> has(width, 0);
+    std::vector<uint16_t> own;
     for (int64_t a = 0, lo = 0; a < x.n; lo = at[a], ++a) {
         auto first = seen.begin() + lo, last = seen.begin() + at[a];
-        std::vector<uint16_t> own;
+        own.clear();
         for (auto c = first; c != last; ++c)
             if (!std::exchange(has[*c], 1)) own.push_back(*c);
         if (!own.empty() && static_cast<int64_t>(own.size()) * kFull >= width) {
