@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tagloom.errors import FormatError, ParameterError
@@ -171,7 +170,8 @@ def _read_phrases(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 def _rows(path: str | os.PathLike[str]) -> Iterable[tuple[int, list[str]]]:
     """Yield the lines that are not blank, split at tabs, with their numbers."""
-    text = Path(path).read_text(encoding="utf-8-sig")
+    with open(path, encoding="utf-8-sig") as file:
+        text = file.read()
     for number, row in enumerate(text.split("\n"), start=1):
         if row.strip():
             yield number, row.rstrip("\r").split("\t")

@@ -7,7 +7,6 @@ everything in this file, from reading the training data to the model file.
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 import time
 import warnings
@@ -16,16 +15,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, features
+from tagloom import _native, evaluation, features, training
 from tagloom.errors import LabelError, ParameterError
-from tagloom.evaluation import evaluate
 from tagloom.features import Encoded, FeatureExtractor, Templates
-from tagloom.models import compaction, constraints
+from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
     Gold,
@@ -37,19 +35,22 @@ from tagloom.models.data import (
     place_of,
     read_labels,
 )
-from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
 from tagloom.scores import Decoder, LinearScores, Names, Rows, Scored
 from tagloom.scores.parts import Parts
-from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
+if TYPE_CHECKING:
+    from tagloom.models.compaction import Compaction
+    from tagloom.models.layouts import Layout
+    from tagloom.training import Listener, Optimiser, Outcome, Record
+
 Float64 = npt.NDArray[np.float64]
 
 #: Runs an optimiser to its end: given the title of the progress bar and a suffix for checkpoints.
-Run: TypeAlias = Callable[[Optimiser, str, str], Outcome]
+Run: TypeAlias = "Callable[[Optimiser, str, str], Outcome]"
 #: From weights to the score on development data.
 Score: TypeAlias = Callable[[Float64], float]
 
@@ -109,6 +110,8 @@ class TrainingData:
     @cached_property
     def digest(self) -> str:
         """Fingerprint of everything that the learnt weights depend on."""
+        import hashlib  # here, for a quick start
+
         hash = hashlib.blake2b("\0".join(self.names).encode(), digest_size=16)
         numbers = (self.gold.numbers, self.sets, self.allowed)
         for array in (*self.encoded, *numbers, self.weight, self.index.keys()):
@@ -171,7 +174,7 @@ class LinearTagger(Tagger):
     constraints_: Constraints
     history_: list[Record]
     training_: dict[str, Any]
-    compaction_: compaction.Compaction
+    compaction_: Compaction
 
     # ---- what a cell of the grid decides ---------------------------------------------------
 
@@ -292,7 +295,7 @@ class LinearTagger(Tagger):
             optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
             if known.state is not None:
                 optimiser.restore(_carry_state(known.state, known.layout, optimiser, layout))
-        outcome = run(optimiser, max_iterations=1)
+        outcome = training.run(optimiser, max_iterations=1)
         history = [*getattr(self, "history_", []), *outcome.records]
         self._finish(data, layout, outcome)
         self.history_ = history
@@ -302,6 +305,8 @@ class LinearTagger(Tagger):
 
     def _known(self) -> Known:
         """What was learnt so far, ready to grow."""
+        from tagloom.models.layouts import Layout, join
+
         online: Known | None = self.__dict__.get("_online")
         if online is not None:
             return online
@@ -354,11 +359,13 @@ class LinearTagger(Tagger):
         if self.patience is not None:
             patience = self.patience
         listeners: tuple[Listener, ...] = () if callback is None else (callback,)
-        saved = None if checkpoint is None else Checkpoint(checkpoint, self._identity(data))
+        saved = None
+        if checkpoint is not None:
+            saved = training.Checkpoint(checkpoint, self._identity(data))
         with ExitStack() as stack:
             if is_wanted(progress):
                 listeners = (*listeners, stack.enter_context(Bar(title, iterations)))
-            return run(
+            return training.run(
                 optimiser,
                 max_iterations=iterations,
                 dev=dev,
@@ -503,6 +510,8 @@ class LinearTagger(Tagger):
 
     def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
         """Say where each weight stands in the vector that the optimiser moves."""
+        from tagloom.models.layouts import Layout
+
         return Layout.of_problem(tuple(data.names), problem, data.states)
 
     def _takes_all(self, n_weights: int) -> bool:
@@ -534,7 +543,7 @@ class LinearTagger(Tagger):
             if scheme is None:
                 return float(np.mean(path == gold))
             predicted = _native.label_lists(path, encoded.offsets, data.names)
-            return evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+            return evaluation.evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
 
         return score
 
@@ -728,6 +737,8 @@ class LinearTagger(Tagger):
         ParameterError
             If neither limit is given, or the limits cannot be met.
         """
+        from tagloom.models import compaction
+
         self._check_fitted("compact")
         if max_bytes is None and min_accuracy is None:
             raise ParameterError("compact needs max_bytes= or min_accuracy=.")
@@ -781,7 +792,7 @@ class LinearTagger(Tagger):
         tagger.labels_ = np.array(scores.labels, dtype=object)
         tagger.constraints_ = found
         tagger.training_ = dict(header["training"])
-        tagger.history_ = [Record(*row) for row in header["history"]]
+        tagger.history_ = [training.Record(*row) for row in header["history"]]
         return tagger
 
 

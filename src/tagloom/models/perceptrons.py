@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, training
 from tagloom.models.linear import LinearTagger
-from tagloom.training import AveragedPerceptron, Optimiser
 
 Float64 = npt.NDArray[np.float64]
 
@@ -105,8 +104,8 @@ class StructuredPerceptron(LinearTagger):
     def _limits(self) -> tuple[int, int]:
         return 20, 5
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
-        return AveragedPerceptron(
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
+        return training.AveragedPerceptron(
             problem,
             average=self.average,
             shuffle=self.shuffle,

@@ -9,9 +9,6 @@ makes a new one. How the weights were learnt is the business of ``training``.
 
 from __future__ import annotations
 
-import fnmatch
-import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -356,6 +353,9 @@ class LinearScores:
     ) -> Iterator[tuple[str, int, float]]:
         """List (attribute, output, weight) of the chosen weights [W] that are not zero."""
         if pattern is not None:
+            import fnmatch  # here, for a quick start
+            import re
+
             match = re.compile(fnmatch.translate(pattern)).match
             fits = np.fromiter((match(name) is not None for name in names), bool, len(names))
             chosen = chosen & fits[rows.attributes]
@@ -394,6 +394,8 @@ class LinearScores:
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Describe everything as a JSON-able header and arrays; see docs/format.md."""
+        import unicodedata  # here, for a quick start
+
         header = {
             "labels": list(self.labels),
             "features": self.extractor.to_dict(),

@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ScoreError, ShapeError
-from tagloom.trellis import semirings
 from tagloom.trellis.machine import ALL_THREADS
-from tagloom.trellis.states import Label, StateSpace
+from tagloom.trellis.states import Label, StateSpace, row_sums
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -536,7 +535,7 @@ class Trellis:
         if self.stop is not None:
             stop += self.stop[space.state_labels]
         if self.weights is not None:
-            start += semirings.row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
+            start += row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
         start[~space.initial] = -np.inf
         stop[~space.final] = -np.inf
         return _native.Automaton(Y, space.state_labels, space.src, space.dst, score, start, stop)
@@ -548,7 +547,7 @@ class Trellis:
         if self.trans is not None:
             score += self.trans[space.state_labels[space.src], space.state_labels[space.dst]]
         if self.weights is not None:
-            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
+            score += row_sums(self.weights, space.tie_indptr, space.tie_ids)
         return score
 
     @property
@@ -1242,7 +1241,7 @@ class Trellis:
         >>> Trellis(np.zeros((100, 2))).count_paths() == 2**100
         True
         """
-        return self.reduce(semirings.COUNTING)
+        return self.reduce("counting")
 
     def reduce(self, semiring: Any) -> Any:
         """Sum over all paths the product of their moves, in any semiring.
@@ -1263,6 +1262,8 @@ class Trellis:
         >>> tl.Trellis([[0.0, 1.0], [0.0, 2.0]]).reduce(tl.semirings.COUNTING)
         4
         """
+        from tagloom.trellis import semirings
+
         if isinstance(semiring, str):
             semiring = semirings.by_name(semiring)
         if semiring is semirings.LOG_PLUS:
@@ -1292,8 +1293,10 @@ class Trellis:
 
     @staticmethod
     def _reduce_one(one: Trellis, semiring: Any) -> Any:
+        from tagloom.trellis.semirings import reduce_moves
+
         Y, space = one.n_labels, one.states
-        return semirings.reduce_moves(
+        return reduce_moves(
             semiring,
             space,
             one.emit.astype(np.float64),
