@@ -128,8 +128,21 @@ def test_tagging_loads_only_what_tags(tmp_path):
         "tagloom.trellis.trellis",
     }
     assert not ours & {"tagloom.features.crfpp", "tagloom.features.wapiti"}
+
+
+MODELS = [getattr(tl, name) for name in tl.__all__ if isinstance(getattr(tl, name), type)]
+MODELS = [cls for cls in MODELS if issubclass(cls, tl.Tagger) and cls is not tl.Tagger]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_file_alone_says_what_tagging_loads(model, tmp_path):
+    path = tmp_path / "small.model"
+    model().fit([["they", "fish"], ["fish"]], [["N", "V"], ["N"]]).save(path)
+    found = modules_after(f"import tagloom as tl; tl.load({str(path)!r}).predict([['they']])")
+    assert f"tagloom.models.{model.__module__.rpartition('.')[2]}" in found
     # What takes long to import, and is for learning, messages and other people's files.
     assert not found & {"difflib", "hashlib", "numpy.random", "pathlib", "random", "threading"}
+    assert not found & {"tagloom.evaluation.evaluations", "tagloom.training.loops"}
 
 
 def test_version_is_told_once():

@@ -71,7 +71,7 @@ uint64_t fold(const Parts& parts) {
 using Names = std::pair<nb::bytes, In<int64_t, 1>>;
 
 PyIndex index_from_keys(In<uint64_t, 1> keys, std::optional<Names> names) {
-    const std::vector<uint64_t> own(keys.data(), keys.data() + keys.shape(0));
+    const std::span own(keys.data(), keys.shape(0));
     const std::size_t size = own.size();
     try {
         if (!names) {

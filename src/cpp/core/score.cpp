@@ -44,6 +44,16 @@ std::string RowArrays<Col>::fault() const {
     return "";
 }
 
+namespace {
+
+template <class To, class Col>
+void copy_cols(const Col* cols, std::size_t n, std::byte* to) {
+    auto* out = reinterpret_cast<To*>(to);
+    for (std::size_t i = 0; i < n; i++) out[i] = static_cast<To>(cols[i]);
+}
+
+}  // namespace
+
 template <class Col>
 Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::size_t>(arrays.A)) {
     const std::size_t col_bytes = is_wide() ? 4 : 2;
@@ -55,17 +65,15 @@ Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::s
         if (static_cast<int64_t>(n) < K) units += (n * col_bytes + 3) / 4;
         if (units >> 32 != 0) throw std::length_error("the weights need more than 16 GB");
     }
-    data.resize(units * 4);
+    data = PagedArray<std::byte>(units * 4);
     for (int64_t a = 0; a < arrays.A; a++) {
         const std::size_t n = by_id[a].n;
         std::byte* to = data.data() + std::size_t{by_id[a].begin} * 4;
         if (n > 0) std::memcpy(to, arrays.weights + arrays.row_ptr[a], n * 4);
         if (static_cast<int64_t>(n) == K) continue;
-        to += n * 4;
-        for (std::size_t i = 0; i < n; i++, to += col_bytes) {
-            const uint32_t col = arrays.cols[arrays.row_ptr[a] + static_cast<int64_t>(i)];
-            std::memcpy(to, &col, col_bytes);  // little-endian: see hash.hpp
-        }
+        const Col* cols = arrays.cols + arrays.row_ptr[a];
+        is_wide() ? copy_cols<uint32_t>(cols, n, to + n * 4)
+                  : copy_cols<uint16_t>(cols, n, to + n * 4);
     }
 }
 
@@ -74,9 +82,11 @@ template struct RowArrays<uint32_t>;
 template Rows::Rows(const RowArrays<uint16_t>&);
 template Rows::Rows(const RowArrays<uint32_t>&);
 
-RowTable::RowTable(const Table& table, const std::vector<Row>& by_id)
+RowTable::RowTable(const Table& table, const PagedArray<Row>& by_id)
     : slots_(std::bit_ceil(2 * table.size + 1)), mask_(slots_.size() - 1) {
+    constexpr std::size_t kAhead = 64;  // slots whose rows are asked for before they are needed
     for (std::size_t i = 0; i <= table.mask; i++) {
+        if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
         const uint64_t key = table.keys[i];
         if (key == 0) continue;
         uint64_t slot = key & mask_;

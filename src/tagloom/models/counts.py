@@ -5,7 +5,6 @@ Nothing here is a model yet; `hmm` and `baselines` turn these counts into probab
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -268,6 +267,8 @@ def check_weight(sample_weight: Any, n: int) -> Float64 | None:
 
 
 def _digest(names: list[str], *arrays: npt.NDArray[Any] | None) -> str:
+    import hashlib  # here, for a quick start
+
     hash = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
     for array in arrays:
         if array is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
-RandomState = int | np.random.Generator | None
+RandomState: TypeAlias = "int | np.random.Generator | None"  # as text, for a quick start
 
 # Probabilities of moves that a table may hold: order 2 of 270 labels, or order 3 of 65.
 _MOST_MOVES = 20_000_000

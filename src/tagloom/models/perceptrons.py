@@ -67,7 +67,7 @@ class StructuredPerceptron(LinearTagger):
         self,
         features: Any = "auto",
         *,
-        margin: float = 3.0,
+        margin: float = 10.0,
         average: bool = True,
         shuffle: bool = True,
         max_iterations: int | None = None,

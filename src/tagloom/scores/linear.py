@@ -517,8 +517,9 @@ def _part_from_file(
     lengths = arrays[f"{prefix}lengths"]
     if lengths.ndim != 1 or lengths.dtype.kind != "u":
         raise ModelFileError(f"{prefix}lengths must be a list of sizes; found {lengths.dtype}")
-    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=ptr[1:])
+    ptr = np.empty(len(lengths) + 1, dtype=np.int64)
+    ptr[0], ptr[1:] = 0, lengths
+    np.cumsum(ptr, out=ptr)  # in place: summing uint32 into int64 makes a copy first
     cols, weights = arrays[f"{prefix}cols"], arrays[f"{prefix}weights"]
     if cols.dtype.kind != "u" or cols.shape != (ptr[-1],) or cols.max(initial=0) >= K:
         raise ModelFileError(f"{prefix}cols must be {ptr[-1]} numbers below {K}")

@@ -10,7 +10,6 @@ its own if the word is known, otherwise that of the longest known ending of word
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -186,6 +185,8 @@ class WordTable:
         """
         rows, words = self.rows[self.words], self.words
         if pattern is not None:
+            import fnmatch  # here, for a quick start
+
             match = re.compile(fnmatch.translate(pattern)).match
             fits = np.array([match(self.names[a]) is not None for a in words], dtype=bool)
             rows, words = rows[fits], words[fits]
