@@ -154,7 +154,9 @@ def _check_open(label: Any, where: str, may_be_open: bool) -> None:
         if label is None or (label and all(type(y) is str for y in label)):
             return
         raise LabelError(f"{where}: found {set(label)!r}; a set of labels has str in it, not none.")
-    raise LabelError(f"{where}: the label is {label!r}, a {type(label).__name__}; labels are str.")
+    raise LabelError(
+        f"{where}: the label is {label!r}, of type {type(label).__name__}; labels are str."
+    )
 
 
 def number_labels(

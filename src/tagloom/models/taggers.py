@@ -27,7 +27,7 @@ from tagloom.evaluation.calibration import (
 )
 from tagloom.labels import span_rules, to_spans
 from tagloom.models import explanations
-from tagloom.models.constraints import known_labels
+from tagloom.models.constraints import known_labels, known_rows
 from tagloom.models.data import as_sentences, gold_labels, token_names
 from tagloom.models.estimators import Estimator
 from tagloom.models.explanations import Explanation
@@ -336,7 +336,8 @@ class Tagger(Estimator, ABC):
         [(0, 1, 0.07), (0, 2, 0.93), (1, 2, 0.07)]
         """
         self._check_fitted("predict_spans")
-        if threshold is not None and not 0 < threshold <= 1:
+        is_number = isinstance(threshold, float | int | np.number)
+        if threshold is not None and not (is_number and 0 < threshold <= 1):
             raise ParameterError(
                 f"threshold must be a probability above 0 and at most 1; got {threshold!r}."
             )
@@ -705,9 +706,7 @@ class Tagger(Estimator, ABC):
     ) -> Iterator[tuple[Sequence[Any], Any]]:
         """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
         sentences = as_sentences(X)
-        rows = None if known is None else list(known)
-        if rows is not None and len(rows) != len(sentences):
-            known_labels(rows, sentences, self._label_list)  # raises
+        rows = None if known is None else known_rows(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
             most *= 4  # enough work to share
