@@ -44,6 +44,7 @@ FILES = {
     "utf16.conll": NER.encode("utf-16"),
     "crlf.conll": NER.replace("\n", "\r\n"),
     "bom.conll": b"\xef\xbb\xbf" + NER.encode(),
+    "table.csv": "word,tag\nAnn,B-PER\n\n",
     "tiny.txt": "They\n",
     "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
     "other.crfsuite": b"lCRF" + bytes(200),
@@ -81,6 +82,10 @@ def content(folder):
 COMMANDS = [
     # The wrong file.
     ("train crf none.conll -o m", r"none.conll: No such file or directory\. Is the name right"),
+    (
+        "train crf table.csv -o m",
+        r"table.csv: .* by commas are read with --format conll and --sep ,",
+    ),
     ("train crf folder -o m", r"folder: Is a directory\. Give the name of a file\."),
     ("train crf picture.png -o m", r"picture.png: there are NUL bytes in it: this is not a text"),
     ("train crf ner.tagloom -o m", r"ner.tagloom: this is a model, not a corpus\."),
@@ -127,6 +132,18 @@ COMMANDS = [
         r"no/o.conll: No such file or directory\. Is the",
     ),
     ("convert ner.conll no/out.jsonl", r"no/out.jsonl: No such file or directory\. Is the name"),
+    # Files that come with a corpus.
+    ("train crf ner.conll --features picture.png -o m", r"picture.png:1: byte 0x89 is not UTF-8"),
+    ("train crf ner.conll --features latin.conll -o m", r"latin.conll:1: byte 0xEB is not UTF-8"),
+    ("train crf ner.conll --lexicon c=latin.conll -o m", r"latin.conll:1: .* as text in UTF-8\."),
+    ("train crf ner.conll --clusters c=utf16.conll -o m", r"utf16.conll:1: byte 0xFF is not UTF-8"),
+    ("train crf ner.conll --lexicon c=none.txt -o m", r"none.txt: No such file or directory\. Is"),
+    ("train crf ner.conll --lexicon c=empty.conll -o m", r"a lexicon needs at least one phrase"),
+    (
+        "train crf ner.conll --features word --lexicon c=tiny.txt -o m",
+        r"no template looks into the lexicons 'c'\. Add lexicon\(c\) to --features\.",
+    ),
+    ("train crf ner.conll --checkpoint picture.png -o m", r"picture.png: not a tagloom model"),
     # What does not exist.
     ("train crff ner.conll -o m", r"No such command 'crff'"),
     ("train crf ner.conll --features poss -o m", r"found 'poss'; expected a function\."),
@@ -234,6 +251,10 @@ CALLS = [
     (lambda t: t.fit([["a"]], [[None]]), LabelError, r"all are unknown .*right column\?"),
     (lambda t: t.score([["a"]]), LabelError, r"sentence 0 has no labels\. Pass them as y"),
     (lambda t: t.predict([["a"]], known=[["X"]]), LabelError, r"found 'X'; expected None, one of"),
+    (lambda t: t.predict([["a"]], known={0: "O"}), LabelError, r"1 sentences: None, or .*{0: 'O'}"),
+    (lambda t: t.predict([["a"]], known=3), LabelError, r"known must be a list .* got 3\."),
+    (lambda t: t.predict([["a"]], known=[3]), LabelError, r"expected None or 1 labels, found 3\."),
+    (lambda t: t.predict_spans([["a"]], "high"), ParameterError, r"threshold .* got 'high'\."),
     (lambda t: tl.Corpus([["a", "b"]], [["X"]]), LabelError, r"2 tokens but 1 labels"),
     (lambda t: tl.evaluate([["O"]], [["O"] * 2]), ShapeError, r"has 1 label in gold, 2 in pred"),
     # Mixed schemes.

@@ -17,6 +17,7 @@ from tagloom.features.items import Function, Items
 from tagloom.features.presets import PRESETS
 from tagloom.features.templates import Templates
 from tagloom.features.wapiti import WapitiTemplates, read_wapiti
+from tagloom.sequences.files import read_lines
 
 #: What stands for the label before the first and after the last one.
 START, STOP = "<start>", "<stop>"
@@ -118,8 +119,7 @@ def _read_file(path: str | os.PathLike[str]) -> Templates:
             f"features is {os.fspath(path)!r}, which is neither a preset ({', '.join(PRESETS)}) "
             f"nor a file. {advice}"
         )
-    text = Path(path).read_text(encoding="utf-8")
-    lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
+    lines = [line for line in read_lines(path) if line.strip() and not line.startswith("#")]
     is_wapiti = any(line[0] in "ub*" for line in lines) or any(
         command in line for line in lines for command in ("%X", "%t", "%T", "%m", "%M", "[@", "[*")
     )

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tagloom.errors import FormatError, ParameterError
+from tagloom.sequences.files import read_lines
 
 #: What a user may give for a lexicon or for clusters.
 Resource = Any
@@ -171,10 +171,9 @@ def _read_phrases(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 def _rows(path: str | os.PathLike[str]) -> Iterable[tuple[int, list[str]]]:
     """Yield the lines that are not blank, split at tabs, with their numbers."""
-    text = Path(path).read_text(encoding="utf-8-sig")
-    for number, row in enumerate(text.split("\n"), start=1):
+    for number, row in enumerate(read_lines(path), start=1):
         if row.strip():
-            yield number, row.rstrip("\r").split("\t")
+            yield number, row.split("\t")
 
 
 class Clusters:
