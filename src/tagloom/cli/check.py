@@ -15,8 +15,8 @@ import click
 from tagloom._native import first_bad_byte
 from tagloom.cli.models import is_model, load_model
 from tagloom.cli.reading import as_column
-from tagloom.cli.wording import count
 from tagloom.errors import FormatError, ModelFileError
+from tagloom.labels.rows import plural
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input, check_size
 
@@ -357,8 +357,8 @@ def show(report: Report) -> None:
     scheme = f", scheme {' or '.join(report.schemes)}" if report.schemes else ""
     click.echo(
         f"{report.path}: {_NAMES.get(report.format, 'unreadable')}, "
-        f"{count(report.sentences, 'sentence')}, {count(report.tokens, 'token')}, "
-        f"{count(len(report.labels), 'label')}{scheme}"
+        f"{plural(report.sentences, 'sentence')}, {plural(report.tokens, 'token')}, "
+        f"{plural(len(report.labels), 'label')}{scheme}"
     )
     if report.notice:
         click.echo("  " + report.notice.removeprefix(f"{report.path}: "))

@@ -11,8 +11,9 @@ import click
 import numpy as np
 
 from tagloom.cli.models import load_model
-from tagloom.cli.wording import count, size
+from tagloom.cli.wording import size
 from tagloom.errors import LabelError, ModelFileError
+from tagloom.labels.rows import plural
 from tagloom.models.linear import LinearTagger
 from tagloom.models.tables import TableTagger
 
@@ -164,7 +165,7 @@ def _sizes(found: dict[str, Any]) -> str:
 
 def _learnt_from(training: dict[str, Any]) -> str:
     parts = [
-        count(training[f"{noun}s"], noun)
+        plural(training[f"{noun}s"], noun)
         for noun in ("sentence", "token")
         if training.get(f"{noun}s")
     ]

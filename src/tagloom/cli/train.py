@@ -23,8 +23,9 @@ import click
 from tagloom import cli, features, models, storage
 from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
-from tagloom.cli.wording import count, size, some
+from tagloom.cli.wording import size, some
 from tagloom.errors import LabelError, ParameterError
+from tagloom.labels.rows import plural
 from tagloom.models.constraints import look_like_spans
 from tagloom.models.linear import LinearTagger
 from tagloom.sequences import Corpus
@@ -276,6 +277,8 @@ def train(
             options["constraints"] = [*wanted, models.TagDictionary(dictionary)]
     tagger: Any = cls(**options)
     check_writable(output)
+    if checkpoint is not None:
+        check_writable(checkpoint)
     corpus = reading.read(train_file)
     if spec == "auto" and (lexicon or clusters):
         preset = (
@@ -346,7 +349,7 @@ def check_dev(dev: Corpus, known: Set[Any]) -> None:
     if new:
         warnings.warn(
             f"{dev.path}: the training file has no label {some(sorted(new), 'or')}: "
-            f"{count(sum(new.values()), 'token')} of {dev.n_tokens:,} cannot be right.",
+            f"{plural(sum(new.values()), 'token')} of {dev.n_tokens:,} cannot be right.",
             stacklevel=2,
         )
 
@@ -481,7 +484,7 @@ def show_summary(summary: dict[str, Any]) -> str:
     rows = [
         (
             "learnt from",
-            f"{count(summary['sentences'], 'sentence')}, {count(summary['tokens'], 'token')}",
+            f"{plural(summary['sentences'], 'sentence')}, {plural(summary['tokens'], 'token')}",
         ),
         ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
     ]

@@ -1,14 +1,9 @@
-"""How commands word numbers and lists in what they say."""
+"""How commands word sizes and lists in what they say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
-
-def count(n: int, noun: str) -> str:
-    """Write ``1 sentence`` or ``1,234 sentences``."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def size(n_bytes: int) -> str:

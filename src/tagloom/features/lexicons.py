@@ -59,6 +59,10 @@ class Lexicon:
             pairs = _read_phrases(entries)
         elif isinstance(entries, Mapping):
             pairs = list(entries.items())
+        elif not isinstance(entries, Iterable):
+            raise ParameterError(
+                f"a lexicon is made of a path, a dict or phrases; found {entries!r:.60}."
+            )
         else:
             pairs = [(entry, "") for entry in entries]
         self._types: dict[tuple[str, ...], set[str]] = {}
@@ -204,6 +208,11 @@ class Clusters:
     def __init__(self, entries: str | os.PathLike[str] | Mapping[str, str]) -> None:
         if isinstance(entries, str | os.PathLike):
             entries = _read_clusters(entries)
+        if not isinstance(entries, Mapping):
+            raise ParameterError(
+                "clusters are made of a path or a dict from word to cluster; "
+                f"found {entries!r:.60}."
+            )
         self._table = dict(entries)
         for pair in self._table.items():
             if not all(isinstance(part, str) for part in pair):

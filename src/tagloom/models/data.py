@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import LabelError, SentenceError
+from tagloom.errors import LabelError, ParameterError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
 # T tokens have fewer labels than this many times √T: at most 5.5 in any text of 100 words or more,
@@ -132,6 +132,8 @@ def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
         return [s.labels for s in sentences]
     if isinstance(y, str | bytes):
         raise LabelError(f"y must be a list of lists of labels; found the str {_cut(y)}.")
+    if not isinstance(y, Iterable):
+        raise LabelError(f"y must be a list of lists of labels; found {y!r:.60}.")
     rows = [_row(i, row) for i, row in enumerate(y)]
     if len(rows) != len(sentences):
         raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels in y.")
@@ -143,6 +145,8 @@ def _row(i: int, row: Any) -> list[Any]:
         raise LabelError(
             f"sentence {i}: the labels are the str {_cut(row)}; expected a list of labels."
         )
+    if not isinstance(row, Iterable):
+        raise LabelError(f"sentence {i}: expected a list of labels, found {row!r:.60}.")
     return row if type(row) is list else [y.item() if isinstance(y, np.str_) else y for y in row]
 
 
@@ -180,9 +184,11 @@ def number_open_labels(rows: list[list[Any]], labels: Sequence[str] | None) -> G
     if numbered is None:  # some are open
         table = dict.fromkeys((y for row in rows for label in row for y in _members(label)), 0)
     found = list(table)
-    order = sorted(found) if labels is None else list(labels)
-    if len(set(order)) != len(order) or not all(isinstance(label, str) for label in order):
-        raise LabelError(f"labels must be different strings; got {order!r}.")
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
+    order = sorted(found) if labels is None else list(labels) if is_list else []
+    is_str = all(isinstance(label, str) for label in order)
+    if not is_str or len(set(order)) != len(order) or not (labels is None or is_list):
+        raise LabelError(f"labels must be a list of different strings; got {labels!r:.200}.")
     place = {label: i for i, label in enumerate(order)}
     for label in found:
         if label not in place:
@@ -239,6 +245,26 @@ def _number_sets(rows: list[list[Any]], order: list[str], place: dict[str, int])
     for members, k in sets.items():
         table[k, list(members)] = True
     return Gold(order, np.array(numbers, dtype=np.int32), table)
+
+
+def as_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
+    """Return the weights of n sentences as an array.
+
+    Raises
+    ------
+    ParameterError
+        If they are not n finite numbers, none below 0.
+    """
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        found = f"shape {weight.shape}"
+    except (TypeError, ValueError):
+        weight, found = np.empty(0), f"{sample_weight!r:.60}"
+    if weight.shape != (n,) or not np.isfinite(weight).all() or weight.min(initial=0) < 0:
+        raise ParameterError(
+            f"sample_weight must be {n} numbers, one per sentence, none below 0; got {found}."
+        )
+    return weight
 
 
 def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:

@@ -28,7 +28,7 @@ from tagloom.evaluation.calibration import (
 from tagloom.labels import span_rules, to_spans
 from tagloom.models import explanations
 from tagloom.models.constraints import known_labels, known_rows
-from tagloom.models.data import as_sentences, gold_labels, token_names
+from tagloom.models.data import as_sentences, as_weights, gold_labels, token_names
 from tagloom.models.estimators import Estimator
 from tagloom.models.explanations import Explanation
 from tagloom.scores.parts import Part, Parts, tempered
@@ -503,12 +503,9 @@ class Tagger(Estimator, ABC):
         sentences = as_sentences(X)
         gold = gold_labels(sentences, X, y)
         predicted = self.predict(sentences)
-        weights = np.ones(len(sentences)) if sample_weight is None else np.asarray(sample_weight)
-        if weights.shape != (len(sentences),):
-            raise ParameterError(
-                f"sample_weight must have one number per sentence, shape ({len(sentences)},); "
-                f"got {weights.shape}."
-            )
+        weights = as_weights(
+            np.ones(len(sentences)) if sample_weight is None else sample_weight, len(sentences)
+        )
         right = [sum(map(str.__eq__, *pair)) for pair in zip(gold, predicted, strict=True)]
         total = float(weights @ np.array([len(row) for row in gold], dtype=float))
         return float(weights @ np.array(right, dtype=float)) / total if total else 0.0
@@ -756,6 +753,10 @@ def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = F
     ...     tl.load(path).predict([["they", "fish"]])
     [['N', 'V']]
     """
+    from tagloom.errors import ModelFileError
+
+    if not isinstance(path, str | os.PathLike):
+        raise ModelFileError(f"expected the path of a model file, found {path!r:.60}.")
     header, arrays = storage.read(path, verify=verify)
     return _restore(header, arrays, features, str(path))
 
