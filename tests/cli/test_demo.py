@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tagloom.cli.demo import activation
+
 COMMAND = [sys.executable, "-c", "from tagloom.cli import main; main()", "demo"]
 
 
@@ -99,3 +101,16 @@ def test_it_is_bold_in_a_terminal_unless_asked_not_to_be(out, no_color):
 
     lines = [line.rstrip() for line in without_time(bare).splitlines()]
     assert lines == without_time(out).splitlines()
+
+
+def test_it_says_how_to_find_the_commands(tmp_path, monkeypatch):
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "activate").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "env"))
+    monkeypatch.setenv("PATH", "")
+    assert activation().startswith("\n  source env/bin/activate  ")
+    command = tmp_path / "tagloom"
+    command.touch(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert activation() == ""

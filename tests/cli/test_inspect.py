@@ -18,7 +18,7 @@ def test_inspect_shows_what_a_model_is_and_has_learnt(run, model):
     done = run("inspect", model)
     assert (done.returncode, done.stderr) == (0, "")
     out = done.stdout
-    assert re.search(r"^model +CRF, \d+\.\d MB$", out, re.MULTILINE)
+    assert re.search(r"^model +CRF, \d+ kB$", out, re.MULTILINE)
     assert re.search(r"^labels +17: ADJ ADP", out, re.MULTILINE)
     assert "learnt from 495 sentences, 7,266 tokens, labels of 'upos'" in out
     assert re.search(r"^training +\d+ iterations, loss [\d.]+, dev 0\.9\d+", out, re.MULTILINE)

@@ -7,10 +7,13 @@ the same cases for readers.
 import gc
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +29,7 @@ from tagloom.errors import (
     SchemeError,
     SentenceError,
     ShapeError,
+    TagloomError,
     TemplateError,
 )
 
@@ -44,7 +48,9 @@ FILES = {
     "utf16.conll": NER.encode("utf-16"),
     "crlf.conll": NER.replace("\n", "\r\n"),
     "bom.conll": b"\xef\xbb\xbf" + NER.encode(),
+    "table.csv": "word,tag\nAnn,B-PER\n\n",
     "tiny.txt": "They\n",
+    "many.conll": NER * 200,
     "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
     "other.crfsuite": b"lCRF" + bytes(200),
 }
@@ -81,6 +87,10 @@ def content(folder):
 COMMANDS = [
     # The wrong file.
     ("train crf none.conll -o m", r"none.conll: No such file or directory\. Is the name right"),
+    (
+        "train crf table.csv -o m",
+        r"table.csv: .* by commas are read with --format conll and --sep ,",
+    ),
     ("train crf folder -o m", r"folder: Is a directory\. Give the name of a file\."),
     ("train crf picture.png -o m", r"picture.png: there are NUL bytes in it: this is not a text"),
     ("train crf ner.tagloom -o m", r"ner.tagloom: this is a model, not a corpus\."),
@@ -127,6 +137,18 @@ COMMANDS = [
         r"no/o.conll: No such file or directory\. Is the",
     ),
     ("convert ner.conll no/out.jsonl", r"no/out.jsonl: No such file or directory\. Is the name"),
+    # Files that come with a corpus.
+    ("train crf ner.conll --features picture.png -o m", r"picture.png:1: byte 0x89 is not UTF-8"),
+    ("train crf ner.conll --features latin.conll -o m", r"latin.conll:1: byte 0xEB is not UTF-8"),
+    ("train crf ner.conll --lexicon c=latin.conll -o m", r"latin.conll:1: .* as text in UTF-8\."),
+    ("train crf ner.conll --clusters c=utf16.conll -o m", r"utf16.conll:1: byte 0xFF is not UTF-8"),
+    ("train crf ner.conll --lexicon c=none.txt -o m", r"none.txt: No such file or directory\. Is"),
+    ("train crf ner.conll --lexicon c=empty.conll -o m", r"a lexicon needs at least one phrase"),
+    (
+        "train crf ner.conll --features word --lexicon c=tiny.txt -o m",
+        r"no template looks into the lexicons 'c'\. Add lexicon\(c\) to --features\.",
+    ),
+    ("train crf ner.conll --checkpoint picture.png -o m", r"picture.png: not a tagloom model"),
     # What does not exist.
     ("train crff ner.conll -o m", r"No such command 'crff'"),
     ("train crf ner.conll --features poss -o m", r"found 'poss'; expected a function\."),
@@ -234,6 +256,10 @@ CALLS = [
     (lambda t: t.fit([["a"]], [[None]]), LabelError, r"all are unknown .*right column\?"),
     (lambda t: t.score([["a"]]), LabelError, r"sentence 0 has no labels\. Pass them as y"),
     (lambda t: t.predict([["a"]], known=[["X"]]), LabelError, r"found 'X'; expected None, one of"),
+    (lambda t: t.predict([["a"]], known={0: "O"}), LabelError, r"1 sentences: None, or .*{0: 'O'}"),
+    (lambda t: t.predict([["a"]], known=3), LabelError, r"known must be a list .* got 3\."),
+    (lambda t: t.predict([["a"]], known=[3]), LabelError, r"expected None or 1 labels, found 3\."),
+    (lambda t: t.predict_spans([["a"]], "high"), ParameterError, r"threshold .* got 'high'\."),
     (lambda t: tl.Corpus([["a", "b"]], [["X"]]), LabelError, r"2 tokens but 1 labels"),
     (lambda t: tl.evaluate([["O"]], [["O"] * 2]), ShapeError, r"has 1 label in gold, 2 in pred"),
     # Mixed schemes.
@@ -305,6 +331,60 @@ def test_a_function_says_what_is_wrong_and_changes_nothing(desk, monkeypatch, ca
     assert "\n" not in str(told.value)
     assert content(desk) == before
     assert tl.load("ner.tagloom").predict([["Ann", "slept"]]) == predicted
+
+
+# What is forgotten (None, as a function without return gives it), or something else altogether.
+PLACES = {
+    "predict": lambda t, x: t.predict(x),
+    "predict known": lambda t, x: t.predict([["a"]], known={0: x}),
+    "predict_spans": lambda t, x: t.predict_spans(x),
+    "predict_spans threshold": lambda t, x: t.predict_spans([["a"]], [x]),
+    "predict_nbest n": lambda t, x: t.predict_nbest([["a"]], [x]),
+    "sample seed": lambda t, x: t.sample([["a"]], random_state={0: x}),
+    "explain": lambda t, x: t.explain(x),
+    "score": lambda t, x: t.score(x),
+    "score y": lambda t, x: t.score([["a"]], [x]),
+    "score weight": lambda t, x: t.score([["a"]], [["O"]], sample_weight=[x, x]),
+    "fit": lambda t, x: t.fit(x),
+    "fit y": lambda t, x: t.fit([["a"]], [x]),
+    "fit weight": lambda t, x: t.fit([["a", "b"]], [["X", "Y"]], sample_weight=[x, x]),
+    "fit dev": lambda t, x: t.fit([["a", "b"]], [["X", "Y"]], dev=[x]),
+    "HMM weight": lambda t, x: tl.HMM().fit([["a", "b"]], [["X", "Y"]], sample_weight=[x, x]),
+    "CRF labels": lambda t, x: tl.CRF(labels=[x]).fit([["a", "b"]], [["X", "Y"]]),
+    "CRF eta": lambda t, x: tl.CRF(eta=[x]).fit([["a", "b"]], [["X", "Y"]]),
+    "calibrate": lambda t, x: t.calibrate(x),
+    "evaluate": lambda t, x: tl.evaluate(x, [["O"]]),
+    "evaluate predicted": lambda t, x: tl.evaluate([["O"]], x),
+    "compare": lambda t, x: tl.compare([["O"]], x, [["O"]]),
+    "read": lambda t, x: tl.read(x),
+    "write": lambda t, x: tl.write(x, "out.conll"),
+    "load": lambda t, x: tl.load(x),
+    "Sentence": lambda t, x: tl.Sentence(x),
+    "Corpus": lambda t, x: tl.Corpus(x),
+    "Corpus of": lambda t, x: tl.Corpus([x]),
+    "convert": lambda t, x: tl.labels.convert(x, "bio", "bioes"),
+    "convert scheme": lambda t, x: tl.labels.convert([["O"]], "bio", x),
+    "detect": lambda t, x: tl.labels.detect(x),
+    "validate": lambda t, x: tl.labels.validate(x, "bio"),
+    "Templates": lambda t, x: tl.features.Templates(x),
+    "Lexicon": lambda t, x: tl.features.Lexicon(x),
+    "Clusters": lambda t, x: tl.features.Clusters(x),
+    "dataset": lambda t, x: tl.datasets.load(x),
+    "Trellis": lambda t, x: tl.Trellis(x),
+    "constrain": lambda t, x: t.trellis([["a"]])[0].constrain(forced=[x]),
+}
+
+
+@pytest.mark.parametrize("value", [None, 3, object()], ids=["None", "3", "object"])
+@pytest.mark.parametrize("place", PLACES)
+def test_something_else_altogether_is_told_in_one_line(desk, monkeypatch, place, value):
+    monkeypatch.chdir(desk)
+    before = content(desk)
+    with pytest.raises(TagloomError) as told:
+        PLACES[place](tl.load("ner.tagloom"), value)
+    assert "\n" not in str(told.value)
+    assert str(told.value).endswith(".")
+    assert content(desk) == before
 
 
 # ---- files that look wrong and are not -----------------------------------------------------
@@ -472,48 +552,96 @@ def large(tmp_path_factory):
     return folder
 
 
+WRITERS = {
+    "train": "train crf ner.conll -q -o OUT",
+    "checkpoint": "train crf ner.conll -q -o m --checkpoint OUT",
+    "tag": "tag ner.tagloom many.conll -q -o OUT",
+    "explain": "explain ner.tagloom ner.conll -q -o OUT",
+    "report": "eval ner.tagloom ner.conll --report OUT",
+    "convert": "convert many.conll OUT -q --to conll",
+}
+
+
 @posix
-def test_the_disk_is_full_and_the_old_model_stays(desk, tmp_path):
-    path = tmp_path / "ner.tagloom"
-    path.write_bytes((desk / "ner.tagloom").read_bytes())
-    script = (
-        f"ulimit -f 1 && exec {sys.executable} -c 'from tagloom.cli import main; main()' "
-        f"train crf {desk}/ner.conll -o {path} --features pos -q"
-    )
+@pytest.mark.parametrize("command", WRITERS.values(), ids=WRITERS)
+def test_the_disk_is_full_and_an_old_file_stays(desk, tmp_path, command):
+    path = tmp_path / "result"
+    if "--checkpoint" not in command:  # an old checkpoint would be read first
+        path.write_text("old")
+    before = content(tmp_path)
+    arguments = command.replace("OUT", str(path)).replace("-o m", f"-o {tmp_path}/m").split()
+    # No file may have more than 1 kB.
+    script = 'ulimit -f 1 && exec "$0" -c "from tagloom.cli import main; main()" "$@" > /dev/null'
     done = subprocess.run(
-        ["bash", "-c", script],
+        ["bash", "-c", script, sys.executable, *arguments],
+        cwd=desk,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
-    (line,) = done.stderr.splitlines()
-    assert (done.returncode, done.stdout) == (2, "")
-    assert line == (
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
         f"tagloom: {path}: File too large. "
         "Choose another place; a file that was there is as it was."
     )
-    assert path.read_bytes() == (desk / "ner.tagloom").read_bytes()
-    assert os.listdir(tmp_path) == ["ner.tagloom"]
+    assert content(tmp_path) == before
+    assert len(os.listdir(tmp_path)) == len(before)
+
+
+# The command runs once, so that whatever it imports is there; then again as a user who may not
+# write, which root gives up to be.
+SHUT = """
+import os, sys
+from tagloom.cli import main
+
+def run(path):
+    sys.argv[1:] = [argument.replace("OUT", path) for argument in arguments]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code
+
+shelf, *arguments = sys.argv[1:]
+assert run(os.path.join(os.path.dirname(shelf), "first")) == 0
+if os.geteuid() == 0:
+    os.setegid(65534)
+    os.seteuid(65534)
+if not os.access(shelf, os.X_OK, effective_ids=True):
+    sys.exit("unreachable")
+sys.exit(run(os.path.join(shelf, "result")))
+"""
 
 
 @posix
-def test_a_read_only_folder(desk, tmp_path):
-    tagger = tl.load(desk / "ner.tagloom")
-    folder = tmp_path / "shelf"
-    folder.mkdir()
-    tagger.save(folder / "ner.tagloom")
-    folder.chmod(0o500)
-    if os.access(folder, os.W_OK):
-        pytest.skip("root may write everywhere")
-    try:
-        with pytest.raises(PermissionError, match=r"shelf/ner.tagloom'$"):
-            tagger.save(folder / "ner.tagloom")
-        with pytest.raises(PermissionError, match=r"shelf/out.conll'$"):
-            tl.write(tl.read(desk / "ner.conll"), folder / "out.conll")
-    finally:
-        folder.chmod(0o700)
-    assert os.listdir(folder) == ["ner.tagloom"]
-    assert tl.load(folder / "ner.tagloom").predict([["Ann"]]) == tagger.predict([["Ann"]])
+@pytest.mark.parametrize("command", WRITERS.values(), ids=WRITERS)
+def test_a_read_only_folder(desk, command):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own is closed to other users
+        os.chmod(folder, 0o777)
+        for name in ("ner.conll", "many.conll", "ner.tagloom"):
+            shutil.copy(desk / name, folder)
+        shelf = Path(folder, "shelf")
+        shelf.mkdir()
+        if "--checkpoint" not in command:  # an old checkpoint would be read first
+            (shelf / "result").write_text("old")
+        before = content(shelf)
+        shelf.chmod(0o555)
+        arguments = command.replace("-o m", f"-o {folder}/m").split()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", SHUT, str(shelf), *arguments],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+            )
+        finally:
+            shelf.chmod(0o755)
+        if done.stderr.endswith("unreachable\n"):
+            pytest.skip("other users cannot reach the folder for temporary files")
+        line = done.stderr.splitlines()[-1]
+        assert done.returncode == 2, line
+        assert re.match(rf"tagloom: {shelf}/result: Permission denied[.;]", line), line
+        assert content(shelf) == before
+        assert len(os.listdir(shelf)) == len(before)
 
 
 @posix

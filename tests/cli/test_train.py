@@ -128,10 +128,15 @@ def test_features_may_be_files_and_use_lexicons(run, is_mistake, tmp_path):
     (tmp_path / "crfpp.txt").write_text("# unigrams\nU00:%x[0,0]\nU01:%x[-1,0]\nB\n")
     (tmp_path / "own.txt").write_text("word\n# and\nlexicon(people)\n")
     (tmp_path / "people.txt").write_text("Ann Lee\nBo\n")
+    (tmp_path / "clusters.txt").write_text("01\tAnn\t3\n10\tBo\t2\n")
     for features, more, name in [
         ("crfpp.txt", [], "U00:Ann"),
         ("own.txt", ["--lexicon", "people=people.txt"], "lexicon(people)"),
         ("words", [], "word=Ann"),
+        ("words", ["--lexicon", "people=people.txt"], "lexicon(people)=B"),
+        ("auto", ["--lexicon", "people=people.txt"], "lexicon(people)=B"),
+        ("auto", ["--lexicon", "people=people.txt"], "short_shape[-2]="),  # as for entities
+        ("word", ["--clusters", "c=clusters.txt", "--features", "words"], "cluster(c)=01"),
     ]:
         done = run(
             "train", "crf", "ner.conll", "-o", "m.tagloom", "-q", "--features", features, *more
@@ -143,6 +148,25 @@ def test_features_may_be_files_and_use_lexicons(run, is_mistake, tmp_path):
     assert is_mistake(run(*train, "--features", "none.tpl"), "none.tpl: No such file")
     assert is_mistake(run(*train, "--features", "magic"), "magic")
     assert is_mistake(run(*train, "--lexicon", "people"), "expected NAME=FILE")
+
+
+def test_a_lexicon_that_is_too_large_to_save_is_refused_before_training(run, is_mistake, tmp_path):
+    (tmp_path / "ner.conll").write_text(NER)
+    (tmp_path / "big.txt").write_text("".join(f"a long name {i:030}\n" for i in range(700_000)))
+    train = ["train", "crf", "ner.conll", "-o", "m.tagloom", "--lexicon", "big=big.txt"]
+    message = "too large for a model file, which holds 34 MB of them. Leave out what is rare."
+    assert is_mistake(run(*train), message)
+    assert not (tmp_path / "m.tagloom").exists()
+
+
+def test_each_model_is_described_by_one_whole_sentence(run):
+    done = run("train", "--help")
+    assert "  perceptron  A structured perceptron, averaged.\n" in done.stdout
+    assert "..." not in done.stdout.partition("Commands:")[2]
+    assert (
+        "  A structured perceptron, averaged.\n\n  It is learnt from TRAIN; - is stdin. "
+        in run("train", "perceptron", "--help").stdout
+    )
 
 
 def test_templates_are_split_outside_of_parentheses_and_quotes():

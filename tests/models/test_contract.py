@@ -320,7 +320,7 @@ def test_bad_training_data_is_named(make):
         make().fit(["ab"], [["X", "Y"]])
     with pytest.raises(SentenceError, match="there are no sentences"):
         make().fit([], [])
-    with pytest.raises(LabelError, match="sentence 0, token 0: the label is 3, a int"):
+    with pytest.raises(LabelError, match="sentence 0, token 0: the label is 3, of type int"):
         make().fit([["a", "b"]], [[3, 4]])
     with pytest.raises(LabelError, match="sentence 0 has no labels"):
         make().fit([["a"]])

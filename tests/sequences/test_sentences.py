@@ -36,7 +36,7 @@ def test_a_str_is_not_a_sentence(tokens):
 
 
 def test_tokens_are_str():
-    with pytest.raises(SentenceError, match=r"token 1 is 7, a int; tokens are str"):
+    with pytest.raises(SentenceError, match=r"token 1 is 7, of type int; tokens are str"):
         Sentence(["a", 7])
     with pytest.raises(SentenceError, match="sentence 0"):
         Corpus([3])

@@ -16,6 +16,7 @@ from tagloom._native import first_bad_byte
 from tagloom.cli.models import is_model, load_model
 from tagloom.cli.reading import as_column
 from tagloom.errors import FormatError, ModelFileError
+from tagloom.labels.rows import plural
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input, check_size
 
@@ -351,17 +352,13 @@ def check_overlap(first: Corpus, second: Corpus) -> Iterator[Problem]:
 _NAMES = {**FORMATS, "model": "a model"}
 
 
-def _number(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
 def show(report: Report) -> None:
     """Print a report for people."""
     scheme = f", scheme {' or '.join(report.schemes)}" if report.schemes else ""
     click.echo(
         f"{report.path}: {_NAMES.get(report.format, 'unreadable')}, "
-        f"{_number(report.sentences, 'sentence')}, {_number(report.tokens, 'token')}, "
-        f"{_number(len(report.labels), 'label')}{scheme}"
+        f"{plural(report.sentences, 'sentence')}, {plural(report.tokens, 'token')}, "
+        f"{plural(len(report.labels), 'label')}{scheme}"
     )
     if report.notice:
         click.echo("  " + report.notice.removeprefix(f"{report.path}: "))

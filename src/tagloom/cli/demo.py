@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -49,7 +50,15 @@ def command() -> None:
     show_trellis(tagger, SENTENCES[0].split())
     show_reasons(tagger, SENTENCES[0].split(), 1)
     show_file(tagger)
-    click.echo("\n" + heading("What to type next") + NEXT)
+    click.echo("\n" + heading("What to type next") + activation() + NEXT)
+
+
+def activation() -> str:
+    """Say how to call commands by their names, where the shell does not find them."""
+    script = os.path.join(sys.prefix, "bin", "activate")
+    if shutil.which("tagloom") or not os.path.exists(script):
+        return ""
+    return f"\n  {f'source {os.path.relpath(script)}':44}tagloom and python by their names"
 
 
 def show_models(train: Corpus, test: Corpus) -> LinearTagger:

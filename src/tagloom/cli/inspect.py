@@ -11,7 +11,9 @@ import click
 import numpy as np
 
 from tagloom.cli.models import load_model
+from tagloom.cli.wording import size
 from tagloom.errors import LabelError, ModelFileError
+from tagloom.labels.rows import plural
 from tagloom.models.linear import LinearTagger
 from tagloom.models.tables import TableTagger
 
@@ -142,7 +144,7 @@ def show_description(found: dict[str, Any]) -> str:
     """Lay out what a model is, for people."""
     training = found["training"]
     rows = [
-        ("model", f"{found['model']}, {found['bytes'] / 1e6:,.1f} MB"),
+        ("model", f"{found['model']}, {size(found['bytes'])}"),
         ("labels", f"{len(found['labels'])}: {_cut(' '.join(found['labels']))}"),
         ("scheme", found.get("scheme")),
         ("words", f"{found['words']:,}" if "words" in found else ""),
@@ -162,7 +164,11 @@ def _sizes(found: dict[str, Any]) -> str:
 
 
 def _learnt_from(training: dict[str, Any]) -> str:
-    parts = [f"{training[name]:,} {name}" for name in ("sentences", "tokens") if training.get(name)]
+    parts = [
+        plural(training[f"{noun}s"], noun)
+        for noun in ("sentence", "token")
+        if training.get(f"{noun}s")
+    ]
     if training.get("label"):
         parts.append(f"labels of {training['label']!r}")
     return ", ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -163,14 +163,6 @@ def training_of(tagger: Tagger) -> dict[str, Any]:
     """Return the training record of a tagger, which says how its files were read."""
     record: dict[str, Any] = getattr(tagger, "training_", {})
     return record
-
-
-def some_labels(labels: Sequence[Any], word: str = "and") -> str:
-    """Name labels in a message: all if they are few."""
-    if len(labels) > 4:
-        return ", ".join(map(repr, labels[:3])) + f" {word} {len(labels) - 3} others"
-    *first, last = map(repr, labels)
-    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def _guess(file: Input, trained: str | None) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tagloom.cli.models import is_model, load_model
-from tagloom.cli.reading import Reading, as_column, some_labels
+from tagloom.cli.reading import Reading, as_column
+from tagloom.cli.wording import some
 from tagloom.errors import LabelError, SentenceError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def read_gold(
         if found and not set(found) & set(tagger.labels_.tolist()):
             raise LabelError(
                 f"{gold.path}: {system} knows none of its labels, such as {next(iter(found))!r}; "
-                f"it has learnt {some_labels(tagger.labels_.tolist())}. "
+                f"it has learnt {some(tagger.labels_.tolist())}. "
                 "Another column? --label names it."
             )
     return gold, models

@@ -20,12 +20,17 @@ from typing import Any
 
 import click
 
-from tagloom import cli, features, models
+from tagloom import cli, features, models, storage
 from tagloom.cli.reading import OPTIONS as READING
-from tagloom.cli.reading import Reading, some_labels
+from tagloom.cli.reading import Reading
+from tagloom.cli.wording import size, some
 from tagloom.errors import LabelError, ParameterError
+from tagloom.labels.rows import plural
+from tagloom.models.constraints import look_like_spans
 from tagloom.models.linear import LinearTagger
 from tagloom.sequences import Corpus
+from tagloom.sequences.files import read_lines
+from tagloom.storage.files import HEADER_LIMIT
 
 # command -> class. A new model is one line here.
 MODELS: dict[str, type[models.Tagger]] = {
@@ -37,6 +42,7 @@ MODELS: dict[str, type[models.Tagger]] = {
     "hmm": models.HMM,
     "baseline": models.MostFrequentTag,
 }
+_TEMPLATES = {"lexicons": "lexicon", "clusters": "cluster"}  # what looks into which resource
 # Arguments that make no sense for a command, or have options of their own below.
 _LEFT_OUT = {"self", "features", "warm_start", "cost"}
 
@@ -115,7 +121,8 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         name,
         callback=run,
         params=list(_model_options(cls)),
-        help=f"Learn {_summary(cls)} from TRAIN; - is stdin.\n\n"
+        short_help=_summary(cls),
+        help=f"{_summary(cls)}\n\nIt is learnt from TRAIN; - is stdin. "
         + ("Ctrl-C saves what was learnt so far. " if issubclass(cls, LinearTagger) else "")
         + "The model remembers how TRAIN was read, and reads other files in the same way.",
         epilog=EXAMPLES.get(name),
@@ -130,10 +137,16 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
             "templates such as 'word; suffix(1..3); word[-1] & word'.",
         ),
         click.option(
-            "--lexicon", multiple=True, metavar="NAME=FILE", help="Phrases for lexicon(NAME)."
+            "--lexicon",
+            multiple=True,
+            metavar="NAME=FILE",
+            help="Phrases for lexicon(NAME), which presets then have too.",
         ),
         click.option(
-            "--clusters", multiple=True, metavar="NAME=FILE", help="Words for cluster(NAME)."
+            "--clusters",
+            multiple=True,
+            metavar="NAME=FILE",
+            help="Words for cluster(NAME), which presets then have too.",
         ),
     ]
     by_words = [
@@ -174,8 +187,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
 
 
 def _summary(cls: type) -> str:
-    first = (inspect.getdoc(cls) or "").split("\n", 1)[0].rstrip(".")
-    return first[:1].lower() + first[1:]
+    return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
 def _model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
@@ -265,7 +277,16 @@ def train(
             options["constraints"] = [*wanted, models.TagDictionary(dictionary)]
     tagger: Any = cls(**options)
     check_writable(output)
+    if checkpoint is not None:
+        check_writable(checkpoint)
     corpus = reading.read(train_file)
+    if spec == "auto" and (lexicon or clusters):
+        preset = (
+            "ner"
+            if look_like_spans([y for y in corpus.label_counts() if isinstance(y, str)])
+            else "pos"
+        )
+        tagger.set_params(features=read_features(preset, resources))
     dev_corpus = None if dev is None else reading.read(dev)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always")
@@ -322,14 +343,13 @@ def check_dev(dev: Corpus, known: Set[Any]) -> None:
     if new and len(new) == len(counts):
         raise LabelError(
             f"{dev.path}: the training file has none of its labels, such as {next(iter(new))!r}, "
-            f"but {some_labels(sorted(filter(None, known), key=str))}. "
+            f"but {some(sorted(filter(None, known), key=str))}. "
             "Another column? --label names it."
         )
     if new:
-        tokens = "token" if (n := sum(new.values())) == 1 else "tokens"
         warnings.warn(
-            f"{dev.path}: the training file has no label {some_labels(sorted(new), 'or')}: "
-            f"{n:,} {tokens} of {dev.n_tokens:,} cannot be right.",
+            f"{dev.path}: the training file has no label {some(sorted(new), 'or')}: "
+            f"{plural(sum(new.values()), 'token')} of {dev.n_tokens:,} cannot be right.",
             stacklevel=2,
         )
 
@@ -337,19 +357,47 @@ def check_dev(dev: Corpus, known: Set[Any]) -> None:
 def read_features(spec: str, resources: dict[str, dict[str, str]]) -> Any:
     """Read ``--features``: a preset, a file of templates, or templates."""
     resources = {name: found for name, found in resources.items() if found}
-    if spec == "auto" and not resources:
+    if spec == "auto" or (spec in features.PRESETS and not resources):
         return spec
-    if spec in features.PRESETS or spec == "auto":
-        return features.make("pos" if spec == "auto" else spec, **resources) if resources else spec
     templates = [part for part in (x.strip() for x in _split_templates(spec)) if part]
-    if os.path.isfile(spec) or re.fullmatch(r"[^\s(;&[]*[/\\.][^\s(;&[]*", spec):
-        with open(spec, encoding="utf-8") as file:
-            lines = [line.strip() for line in file]
+    if spec in features.PRESETS:
+        named = [
+            f"{_TEMPLATES[kind]}({name})" for kind, names in resources.items() for name in names
+        ]
+        templates = [*features.PRESETS[spec], *named]
+    elif os.path.isfile(spec) or re.fullmatch(r"[^\s(;&[]*[/\\.][^\s(;&[]*", spec):
+        lines = [line.strip() for line in read_lines(spec)]
         templates = [line for line in lines if line and not line.startswith("#")]
         # CRF++ and Wapiti name columns by %x[...]; without one, or a lone B, these are our own.
         if any(re.search(r"%[xXtTmM]", line) or line in ("B", "b", "*") for line in templates):
             return features.make(spec, **resources)
-    return features.make(templates, **resources)
+    for kind, names in resources.items():
+        for name in names:
+            template = f"{_TEMPLATES[kind]}({name}"
+            if not any(template in "".join(text.split()) for text in templates):
+                raise ParameterError(
+                    f"no template looks into the {kind} {name!r}. Add {template}) to --features."
+                )
+    extractor = features.make(templates, **resources)
+    check_storable(extractor)
+    return extractor
+
+
+def check_storable(extractor: Any) -> None:
+    """Find out before training whether lexicons and clusters fit into the model file.
+
+    Raises
+    ------
+    ParameterError
+        If they do not.
+    """
+    try:
+        storage.to_bytes(extractor.to_dict(), {})
+    except ParameterError as error:
+        raise ParameterError(
+            "the lexicons and clusters are too large for a model file, which holds "
+            f"{HEADER_LIMIT / 1e6:.0f} MB of them. Leave out what is rare."
+        ) from error
 
 
 def _split_templates(text: str) -> Iterator[str]:
@@ -434,7 +482,10 @@ def show_summary(summary: dict[str, Any]) -> str:
     }
     scheme, loss, dev = (summary.get(name) for name in ("scheme", "loss", "dev"))
     rows = [
-        ("learnt from", f"{summary['sentences']:,} sentences, {summary['tokens']:,} tokens"),
+        (
+            "learnt from",
+            f"{plural(summary['sentences'], 'sentence')}, {plural(summary['tokens'], 'token')}",
+        ),
         ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
     ]
     if "words" in summary:
@@ -452,6 +503,6 @@ def show_summary(summary: dict[str, Any]) -> str:
         rows.append(("dev", f"{measure} {dev:.4f}" + (f" in iteration {best}" if best else "")))
     if summary["temperature"] != 1:
         rows.append(("temperature", f"{summary['temperature']:.4g}"))
-    size = f"{summary['path']}, {summary['bytes'] / 1e6:,.1f} MB"
-    rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", size)]
+    saved = f"{summary['path']}, {size(summary['bytes'])}"
+    rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", saved)]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)

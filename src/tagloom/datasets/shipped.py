@@ -69,7 +69,7 @@ def load(
     >>> names[0].columns["upos"][:3]
     ['NUM', 'ADV', 'PUNCT']
     """
-    if name not in SHIPPED:
+    if not isinstance(name, str) or name not in SHIPPED:
         raise DatasetError(
             f"there is no corpus {name!r}. These come with tagloom: {', '.join(SHIPPED)}. "
             "Worked examples are in classic(); to read a file of your own use tagloom.read(path)."

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tagloom import _native
 from tagloom.errors import SchemeError, ShapeError
-from tagloom.labels.rows import label_rows, place, plural
+from tagloom.labels.rows import check_collection, label_rows, place, plural
 from tagloom.labels.schemes import CONLLEVAL, Scheme, parse_label
 from tagloom.labels.spans import unreadable
 from tagloom.labels.validity import Move, is_legal
@@ -113,6 +113,7 @@ def _collect(hand: Iterable[Any], name: str) -> Sequence[Any]:
             f"{name} is the string {hand!r}; expected a list of sentences. To evaluate files, read "
             "them first: tagloom.read(path, label=...)."
         )
+    check_collection(hand, name)
     return hand if isinstance(hand, Sequence) else list(hand)
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from tagloom.errors import TemplateError
 from tagloom.features.expressions import Atom, Factor, Template
 from tagloom.features.templates import Templates
+from tagloom.sequences.files import read_lines
 
 _MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
@@ -131,5 +131,4 @@ def read_crfpp(path: str | os.PathLike[str]) -> CRFppTemplates:
     >>> read_crfpp(path)
     CRFppTemplates(['U00:%x[0,0]'])
     """
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
-    return CRFppTemplates(lines, os.fspath(path))
+    return CRFppTemplates(read_lines(path), os.fspath(path))

@@ -13,6 +13,7 @@ from tagloom.features.batches import Encoded
 from tagloom.features.items import Function, Items
 from tagloom.features.presets import PRESETS
 from tagloom.features.templates import Templates
+from tagloom.sequences.files import read_lines
 
 #: What stands for the label before the first and after the last one.
 START, STOP = "<start>", "<stop>"
@@ -119,9 +120,7 @@ def _read_file(path: str | os.PathLike[str]) -> Templates:
             f"features is {os.fspath(path)!r}, which is neither a preset ({', '.join(PRESETS)}) "
             f"nor a file. {advice}"
         )
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    lines = [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
+    lines = [line for line in read_lines(path) if line.strip() and not line.startswith("#")]
     is_wapiti = any(line[0] in "ub*" for line in lines) or any(
         command in line for line in lines for command in ("%X", "%t", "%T", "%m", "%M", "[@", "[*")
     )

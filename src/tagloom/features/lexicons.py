@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tagloom.errors import FormatError, ParameterError
+from tagloom.sequences.files import read_lines
 
 #: What a user may give for a lexicon or for clusters.
 Resource = Any
@@ -58,6 +59,10 @@ class Lexicon:
             pairs = _read_phrases(entries)
         elif isinstance(entries, Mapping):
             pairs = list(entries.items())
+        elif not isinstance(entries, Iterable):
+            raise ParameterError(
+                f"a lexicon is made of a path, a dict or phrases; found {entries!r:.60}."
+            )
         else:
             pairs = [(entry, "") for entry in entries]
         self._types: dict[tuple[str, ...], set[str]] = {}
@@ -170,11 +175,9 @@ def _read_phrases(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 def _rows(path: str | os.PathLike[str]) -> Iterable[tuple[int, list[str]]]:
     """Yield the lines that are not blank, split at tabs, with their numbers."""
-    with open(path, encoding="utf-8-sig") as file:
-        text = file.read()
-    for number, row in enumerate(text.split("\n"), start=1):
+    for number, row in enumerate(read_lines(path), start=1):
         if row.strip():
-            yield number, row.rstrip("\r").split("\t")
+            yield number, row.split("\t")
 
 
 class Clusters:
@@ -205,6 +208,11 @@ class Clusters:
     def __init__(self, entries: str | os.PathLike[str] | Mapping[str, str]) -> None:
         if isinstance(entries, str | os.PathLike):
             entries = _read_clusters(entries)
+        if not isinstance(entries, Mapping):
+            raise ParameterError(
+                "clusters are made of a path or a dict from word to cluster; "
+                f"found {entries!r:.60}."
+            )
         self._table = dict(entries)
         for pair in self._table.items():
             if not all(isinstance(part, str) for part in pair):

@@ -74,6 +74,11 @@ class Templates:
         clusters: Mapping[str, Any] | None = None,
         lists: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
+        if not isinstance(templates, Iterable):
+            raise TemplateError(
+                "expected a list of templates such as ['word', 'suffix(3)']; "
+                f"found {templates!r:.60}."
+            )
         texts = [templates] if isinstance(templates, str) else list(templates)
         for n, text in enumerate(texts):
             if not isinstance(text, str):

@@ -27,13 +27,13 @@ import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 from tagloom.errors import SentenceError, TemplateError
 from tagloom.features.expressions import Atom, Factor, Template
 from tagloom.features.functions import Function
 from tagloom.features.templates import Templates
+from tagloom.sequences.files import read_lines
 
 _COMMAND = re.compile(r"%([xXtTmM])\[([@*]?)([+-]?\d+),(\d+)")
 _TEXT = re.compile(r',"((?:[^"\\]|\\.)*)"')
@@ -165,8 +165,7 @@ def read_wapiti(path: str | os.PathLike[str], *, unicode: bool = False) -> Wapit
     >>> read_wapiti(path).extract(["in"])
     [{'u:suffix=in': 1.0}]
     """
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
-    return WapitiTemplates(lines, os.fspath(path), unicode=unicode)
+    return WapitiTemplates(read_lines(path), os.fspath(path), unicode=unicode)
 
 
 def _outside(distance: int) -> str:

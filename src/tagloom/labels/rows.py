@@ -24,11 +24,20 @@ def label_rows(
     LabelError
         If a label is missing (None) or is a set of choices: spans need complete labels.
     """
-    if isinstance(sentences, str | bytes):
-        raise ShapeError(f"{what} must be a list of sentences; got the string {sentences!r}.")
+    check_collection(sentences, what)
     path = getattr(sentences, "path", path)
     for number, sentence in enumerate(sentences):
         yield labels_of(sentence, number, path, what)
+
+
+def check_collection(sentences: Any, what: str = "sentences") -> None:
+    """Raise ShapeError unless it can be a collection of sentences."""
+    if isinstance(sentences, str | bytes):
+        raise ShapeError(f"{what} must be a list of sentences; got the string {sentences!r:.60}.")
+    if not isinstance(sentences, Iterable):
+        raise ShapeError(
+            f"{what} must be a list of sentences, each a list of labels; got {sentences!r:.60}."
+        )
 
 
 def labels_of(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tagloom.errors import SchemeError, ShapeError
-from tagloom.labels.rows import labels_of, place
+from tagloom.labels.rows import check_collection, labels_of, place
 from tagloom.labels.schemes import (
     CODES,
     CONLLEVAL,
@@ -261,6 +261,7 @@ def convert(
     [['B-PER', 'E-PER', 'S-PER', 'O']]
     """
     read, write = get_scheme(source), get_scheme(target)
+    check_collection(sentences)
     path = getattr(sentences, "path", None)
     known: dict[Move, bool] = {}
     full: dict[str, str] = {}  # a label of io without a letter gets its I here

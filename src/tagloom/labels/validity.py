@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagloom.errors import SchemeError
-from tagloom.labels.rows import label_rows, labels_of, line_of, plural
+from tagloom.labels.rows import check_collection, label_rows, labels_of, line_of, plural
 from tagloom.labels.schemes import CODES, SCHEMES, Scheme, get_scheme, parse_label
 
 Move = tuple[str | None, str | None]  # previous and current label; None beyond an edge
@@ -216,6 +216,7 @@ def validate(sentences: Iterable[Any], scheme: str | Scheme) -> ValidityReport:
     sentence 0, token 1: 'I-PER' cannot follow 'O' in bio; expected 'O', 'B-…'.
     """
     table = get_scheme(scheme)
+    check_collection(sentences)
     path = getattr(sentences, "path", None)
     known: dict[Move, bool] = {}
     problems: list[Problem] = []

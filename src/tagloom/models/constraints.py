@@ -304,6 +304,24 @@ def over(space: StateSpace, names: tuple[str, ...], parameter: str) -> StateSpac
     return space if space.labels is not None else space & StateSpace.first_order(names)
 
 
+def known_rows(known: Any, n: int) -> list[Any]:
+    """Check that known labels are a list of rows, one for each of n sentences.
+
+    Raises
+    ------
+    LabelError
+        If they are not.
+    """
+    is_list = isinstance(known, Iterable) and not isinstance(known, str | bytes | Mapping)
+    rows = list(known) if is_list else []
+    if not is_list or len(rows) != n:
+        raise LabelError(
+            f"known must be a list with an entry for each of the {n} sentences: None, or a list "
+            f"of labels; got {len(rows) if is_list else known!r:.60}."
+        )
+    return rows
+
+
 def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> Bool:
     """Turn known labels, one row per sentence, into a mask [T, Y] of what they leave.
 
@@ -312,18 +330,13 @@ def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> 
     LabelError
         If their number is wrong, or a label does not exist; the message names the token.
     """
-    rows = None if isinstance(known, str | bytes) else list(known)
-    if rows is None or len(rows) != len(sentences):
-        raise LabelError(
-            f"known must have an entry for each of the {len(sentences)} sentences: None, or a "
-            f"list of labels; got {known if rows is None else len(rows)!r}."
-        )
+    rows = known_rows(known, len(sentences))
     number = {label: y for y, label in enumerate(names)}
     allowed = np.ones((sum(len(s) for s in sentences), len(names)), dtype=np.bool_)
     first = 0
     for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
         n = len(sentence)
-        if row is not None and (isinstance(row, str) or len(row) != n):
+        if row is not None and (not isinstance(row, list | tuple) or len(row) != n):
             raise LabelError(
                 f"known: sentence {i} has {n} tokens; expected None or {n} labels, found {row!r}."
             )

@@ -16,7 +16,13 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.features import Templates
-from tagloom.models.data import as_sentences, check_not_empty, number_labels, read_labels
+from tagloom.models.data import (
+    as_sentences,
+    as_weights,
+    check_not_empty,
+    number_labels,
+    read_labels,
+)
 from tagloom.scores.linear import Names
 from tagloom.scores.tables import Int32, Int64, WordTable, chain, read_words
 
@@ -255,12 +261,7 @@ def check_weight(sample_weight: Any, n: int) -> Float64 | None:
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or weight.min() < 0:
-        raise ParameterError(
-            f"sample_weight must be {n} numbers, one per sentence, none below 0; "
-            f"got shape {weight.shape}."
-        )
+    weight = as_weights(sample_weight, n)
     if weight.sum() == 0:
         raise ParameterError("sample_weight is 0 for every sentence: there is nothing to count.")
     return weight

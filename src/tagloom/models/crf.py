@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tagloom import _native, training
 from tagloom.errors import ParameterError
-from tagloom.models.linear import LinearTagger, Run, check_at_least, check_choice
+from tagloom.models.linear import LinearTagger, Run, check_above_0, check_at_least, check_choice
 
 Float64 = npt.NDArray[np.float64]
 
@@ -175,8 +175,8 @@ class CRF(LinearTagger):
         check_at_least("l1", self.l1, 0)
         if self.l2 is not None:
             check_at_least("l2", self.l2, 0)
-        if self.eta is not None and not self.eta > 0:
-            raise ParameterError(f"eta must be above 0; got {self.eta!r}.")
+        if self.eta is not None:
+            check_above_0("eta", self.eta)
         if self.l1 > 0 and self.is_online:
             raise ParameterError(
                 f"l1 = {self.l1} needs algorithm='lbfgs'; {self.algorithm!r} has no l1 penalty."

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import LabelError, SentenceError
+from tagloom.errors import LabelError, ParameterError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
 # T tokens have fewer labels than this many times √T: at most 5.5 in any text of 100 words or more,
@@ -161,6 +161,8 @@ def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
         return [s.labels for s in sentences]
     if isinstance(y, str | bytes):
         raise LabelError(f"y must be a list of lists of labels; found the str {_cut(y)}.")
+    if not isinstance(y, Iterable):
+        raise LabelError(f"y must be a list of lists of labels; found {y!r:.60}.")
     return y if isinstance(y, list) else list(y)
 
 
@@ -169,6 +171,8 @@ def _row(i: int, row: Any) -> list[Any]:
         raise LabelError(
             f"sentence {i}: the labels are the str {_cut(row)}; expected a list of labels."
         )
+    if not isinstance(row, Iterable):
+        raise LabelError(f"sentence {i}: expected a list of labels, found {row!r:.60}.")
     return row if type(row) is list else [y.item() if isinstance(y, np.str_) else y for y in row]
 
 
@@ -180,7 +184,9 @@ def _check_open(label: Any, where: str, may_be_open: bool) -> None:
         if label is None or (label and all(type(y) is str for y in label)):
             return
         raise LabelError(f"{where}: found {set(label)!r}; a set of labels has str in it, not none.")
-    raise LabelError(f"{where}: the label is {label!r}, a {type(label).__name__}; labels are str.")
+    raise LabelError(
+        f"{where}: the label is {label!r}, of type {type(label).__name__}; labels are str."
+    )
 
 
 def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
@@ -192,9 +198,11 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
         If there are fewer than two, or one is not among those given.
     """
     rows, found, numbers = read
-    order = sorted(found) if labels is None else list(labels)
-    if len(set(order)) != len(order) or not all(isinstance(label, str) for label in order):
-        raise LabelError(f"labels must be different strings; got {order!r}.")
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
+    order = sorted(found) if labels is None else list(labels) if is_list else []
+    is_str = all(isinstance(label, str) for label in order)
+    if not is_str or len(set(order)) != len(order) or not (labels is None or is_list):
+        raise LabelError(f"labels must be a list of different strings; got {labels!r:.200}.")
     place = {label: i for i, label in enumerate(order)}
     for label in found:
         if label not in place:
@@ -251,6 +259,26 @@ def _number_sets(rows: list[list[Any]], order: list[str], place: dict[str, int])
     for members, k in sets.items():
         table[k, list(members)] = True
     return Gold(order, np.array(numbers, dtype=np.int32), table)
+
+
+def as_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
+    """Return the weights of n sentences as an array.
+
+    Raises
+    ------
+    ParameterError
+        If they are not n finite numbers, none below 0.
+    """
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        found = f"shape {weight.shape}"
+    except (TypeError, ValueError):
+        weight, found = np.empty(0), f"{sample_weight!r:.60}"
+    if weight.shape != (n,) or not np.isfinite(weight).all() or weight.min(initial=0) < 0:
+        raise ParameterError(
+            f"sample_weight must be {n} numbers, one per sentence, none below 0; got {found}."
+        )
+    return weight
 
 
 def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:

@@ -29,6 +29,7 @@ from tagloom.models.data import (
     Gold,
     LabelRows,
     as_sentences,
+    as_weights,
     check_not_empty,
     gold_labels,
     number_labels,
@@ -420,15 +421,7 @@ class LinearTagger(Tagger):
             index = _without_rare(index, self.min_count, n_known)
             edge_index = _without_rare(edge_index, self.min_count, n_known_edges)
             encoded = extractor.encode(sentences, index, edge_index)
-        weight = None
-        if sample_weight is not None:
-            weight = np.asarray(sample_weight, dtype=np.float64)
-            fits = weight.shape == (len(sentences),)
-            if not fits or not np.isfinite(weight).all() or weight.min() < 0:
-                raise ParameterError(
-                    f"sample_weight must be {len(sentences)} numbers, one per sentence, none below "
-                    f"0; got shape {weight.shape}."
-                )
+        weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
         scheme = constraints.choose_scheme(
             self.constraints, gold, rows, encoded.offsets, stacklevel=3
         )
@@ -962,3 +955,10 @@ def check_at_least(name: str, value: Any, least: float, *, whole: bool = False) 
     if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
         what = "a whole number" if whole else "a number"
         raise ParameterError(f"{name} must be {what} of at least {least}; got {value!r}.")
+
+
+def check_above_0(name: str, value: Any) -> None:
+    """Raise ParameterError unless a parameter is a number above 0."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (is_number and value > 0):
+        raise ParameterError(f"{name} must be above 0; got {value!r}.")

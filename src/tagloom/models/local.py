@@ -19,6 +19,7 @@ from tagloom.models.linear import (
     Known,
     LinearTagger,
     TrainingData,
+    check_above_0,
     check_at_least,
     check_choice,
 )
@@ -126,8 +127,7 @@ class LocalTagger(LinearTagger):
         if self.l2 is not None:
             check_at_least("l2", self.l2, 0)
         for name in ("C", "eta"):
-            if not getattr(self, name) > 0:
-                raise ParameterError(f"{name} must be above 0; got {getattr(self, name)!r}.")
+            check_above_0(name, getattr(self, name))
         if self.warm_start and self._algorithm == "frank-wolfe":
             raise ParameterError(
                 "warm_start=True needs another algorithm than 'frank-wolfe', which does not go on "

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from tagloom import _native, evaluation, labels, storage
 from tagloom.errors import LabelError, NotFittedError, ParameterError
-from tagloom.models.constraints import known_labels
-from tagloom.models.data import as_sentences, gold_labels, token_names
+from tagloom.models.constraints import known_labels, known_rows
+from tagloom.models.data import as_sentences, as_weights, gold_labels, token_names
 from tagloom.models.estimators import Estimator
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.trellis import Trellis
@@ -341,7 +341,8 @@ class Tagger(Estimator, ABC):
         from tagloom.trellis import runs
 
         self._check_fitted("predict_spans")
-        if threshold is not None and not 0 < threshold <= 1:
+        is_number = isinstance(threshold, float | int | np.number)
+        if threshold is not None and not (is_number and 0 < threshold <= 1):
             raise ParameterError(
                 f"threshold must be a probability above 0 and at most 1; got {threshold!r}."
             )
@@ -509,12 +510,9 @@ class Tagger(Estimator, ABC):
         sentences = as_sentences(X)
         gold = gold_labels(sentences, X, y)
         predicted = self.predict(sentences)
-        weights = np.ones(len(sentences)) if sample_weight is None else np.asarray(sample_weight)
-        if weights.shape != (len(sentences),):
-            raise ParameterError(
-                f"sample_weight must have one number per sentence, shape ({len(sentences)},); "
-                f"got {weights.shape}."
-            )
+        weights = as_weights(
+            np.ones(len(sentences)) if sample_weight is None else sample_weight, len(sentences)
+        )
         right = [sum(map(str.__eq__, *pair)) for pair in zip(gold, predicted, strict=True)]
         total = float(weights @ np.array([len(row) for row in gold], dtype=float))
         return float(weights @ np.array(right, dtype=float)) / total if total else 0.0
@@ -714,9 +712,7 @@ class Tagger(Estimator, ABC):
     ) -> Iterator[tuple[Sequence[Any], Any]]:
         """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
         sentences = as_sentences(X)
-        rows = None if known is None else list(known)
-        if rows is not None and len(rows) != len(sentences):
-            known_labels(rows, sentences, self._label_list)  # raises
+        rows = None if known is None else known_rows(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
             most *= 4  # enough work to share
@@ -766,6 +762,10 @@ def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = F
     ...     tl.load(path).predict([["they", "fish"]])
     [['N', 'V']]
     """
+    from tagloom.errors import ModelFileError
+
+    if not isinstance(path, str | os.PathLike):
+        raise ModelFileError(f"expected the path of a model file, found {path!r:.60}.")
     header, arrays = storage.read(path, verify=verify)
     return _restore(header, arrays, features, str(path))
 

@@ -28,6 +28,7 @@ SAMPLE = 1 << 16  # what a guess of the format is made from
 # one long word, 90 times if its words are of two letters. What is longer is the wrong format, a
 # file without line ends, or a small compressed file that never ends.
 SENTENCE_LIMIT = 128_000_000
+LINE_LIMIT = 1_000_000  # bytes of a template or a phrase
 
 _COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -243,6 +244,35 @@ def check_size(size: int, name: str, line: int, end: str) -> None:
             name,
             line,
         )
+
+
+def read_lines(path: str | os.PathLike[str]) -> list[str]:
+    """Read a file that comes with a corpus, templates or a list of words: UTF-8, without line ends.
+
+    Raises
+    ------
+    FormatError
+        If it is not such a text, or a line of it is longer than any word or phrase.
+    """
+    with open(path, "rb") as file:
+        lines = file.read().removeprefix(BOM).split(b"\n")
+    for number, line in enumerate(lines, 1):
+        bad = first_bad_byte(line)
+        if bad < len(line):
+            what = "NUL: this is no text file" if line[bad] == 0 else "not UTF-8"
+            raise FormatError(
+                f"byte 0x{line[bad]:02X} is {what}. Save the file as text in UTF-8.",
+                os.fspath(path),
+                number,
+            )
+        if len(line) > LINE_LIMIT:
+            raise FormatError(
+                f"a line of {len(line):,} bytes; expected at most {LINE_LIMIT:,}. Is it the right "
+                "file?",
+                os.fspath(path),
+                number,
+            )
+    return [line.decode("utf-8").removesuffix("\r") for line in lines]
 
 
 def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:

@@ -95,6 +95,12 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
             'Then pass encoding="utf-16".',
             path,
         )
+    if suffix == ".csv":
+        raise FormatError(
+            'columns kept apart by commas are read with format="conll" and sep=","; expected no '
+            "quoted fields, and a blank line after each sentence.",
+            path,
+        )
     raise FormatError(f"cannot tell the format: the first row is {rows[0][:60]!r}. {_pass()}", path)
 
 

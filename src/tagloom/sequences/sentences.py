@@ -267,11 +267,13 @@ def _as_tokens(tokens: Iterable[str]) -> list[str]:
             f"expected a list of tokens, found the {type(tokens).__name__} {_cut(tokens)}. "
             "Split it first, for instance with text.split()."
         )
+    if not isinstance(tokens, Iterable):
+        raise SentenceError(f"expected a list of tokens, found {_cut(tokens)}.")
     tokens = list(tokens)
     for t, token in enumerate(tokens):
         if not isinstance(token, str):
             raise SentenceError(
-                f"token {t} is {_cut(token)}, a {type(token).__name__}; tokens are str."
+                f"token {t} is {_cut(token)}, of type {type(token).__name__}; tokens are str."
             )
     return tokens
 
@@ -366,6 +368,8 @@ class Corpus(Sequence[Sentence]):
                 f"expected a list of sentences, found the {type(sentences).__name__} "
                 f"{_cut(sentences)}. To read a file use tagloom.read(path)."
             )
+        if not isinstance(sentences, Iterable):
+            raise SentenceError(f"expected a list of sentences, found {_cut(sentences)}.")
         self._sentences = [_as_sentence(s, i) for i, s in enumerate(sentences)]
         if labels is not None:
             self._sentences = _with_labels(self._sentences, labels)

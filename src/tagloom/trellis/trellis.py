@@ -1194,7 +1194,14 @@ class Trellis:
         if isinstance(random_state, np.random.RandomState):
             uniform = random_state.random_sample(size)
         else:
-            uniform = np.random.default_rng(random_state).random(size)
+            try:
+                rng = np.random.default_rng(random_state)
+            except (TypeError, ValueError) as error:
+                raise ParameterError(
+                    "random_state must be None, a whole number of at least 0, or a generator of "
+                    f"NumPy; got {random_state!r:.60}."
+                ) from error
+            uniform = rng.random(size)
         paths = np.full(size, -1, dtype=np.int32)
         self._automaton.sample(self.emit, self.edge, self.offsets, uniform, self._threads, paths)
         return paths
@@ -1338,6 +1345,12 @@ class Trellis:
         >>> trellis.constrain(forced={0: "N"}, forbidden_moves=[("N", "V")]).viterbi().path
         array([0, 0], dtype=int32)
         """
+        for name, value in (("forced", forced), ("forbidden", forbidden)):
+            if value is not None and not isinstance(value, Mapping):
+                raise ShapeError(
+                    f"{name} must be a dict such as {{2: 'NOUN'}}, from position to label; "
+                    f"got {value!r:.60}."
+                )
         changes: dict[str, Any] = {}
         mask = np.ones(self.emit.shape, dtype=np.bool_)  # [T, Y]
         if isinstance(allowed, Mapping):
