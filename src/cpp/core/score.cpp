@@ -46,10 +46,11 @@ std::string RowArrays<Col>::fault() const {
 
 namespace {
 
-template <class To, class Col>
-void copy_cols(const Col* cols, std::size_t n, std::byte* to) {
+// Most rows have one or two weights: one by one they are copied sooner than by memcpy.
+template <class To, class From>
+void copy(const From* from, std::size_t n, std::byte* to) {
     auto* out = reinterpret_cast<To*>(to);
-    for (std::size_t i = 0; i < n; i++) out[i] = static_cast<To>(cols[i]);
+    for (std::size_t i = 0; i < n; i++) out[i] = static_cast<To>(from[i]);
 }
 
 }  // namespace
@@ -69,11 +70,10 @@ Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::s
     for (int64_t a = 0; a < arrays.A; a++) {
         const std::size_t n = by_id[a].n;
         std::byte* to = data.data() + std::size_t{by_id[a].begin} * 4;
-        if (n > 0) std::memcpy(to, arrays.weights + arrays.row_ptr[a], n * 4);
+        copy<float>(arrays.weights + arrays.row_ptr[a], n, to);
         if (static_cast<int64_t>(n) == K) continue;
         const Col* cols = arrays.cols + arrays.row_ptr[a];
-        is_wide() ? copy_cols<uint32_t>(cols, n, to + n * 4)
-                  : copy_cols<uint16_t>(cols, n, to + n * 4);
+        is_wide() ? copy<uint32_t>(cols, n, to + n * 4) : copy<uint16_t>(cols, n, to + n * 4);
     }
 }
 

@@ -9,6 +9,7 @@ makes a new one. How the weights were learnt is the business of ``training``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -354,7 +355,6 @@ class LinearScores:
         """List (attribute, output, weight) of the chosen weights [W] that are not zero."""
         if pattern is not None:
             import fnmatch  # here, for a quick start
-            import re
 
             match = re.compile(fnmatch.translate(pattern)).match
             fits = np.fromiter((match(name) is not None for name in names), bool, len(names))
