@@ -153,10 +153,12 @@ Chains make_chains(const Program& program, const Batch& batch, LabelCounts label
         if (w >= V || is_known[w]) known.push_back(w);
     }
     const Template& whole = program.templates.back();
+    auto next = static_cast<int32_t>(parent.size());
     find_fingerprints(batch, whole, known, fingerprints);
     for (std::size_t i = 0; i < known.size(); i++) {
         if (i + kAhead < known.size()) index.table().prefetch(fingerprints[i + kAhead]);
-        chains.words[known[i]] = add(whole, known[i], fingerprints[i]);
+        const int32_t id = add(whole, known[i], fingerprints[i]);
+        if (id == next) chains.words[known[i]] = next++;
     }
     return chains;
 }
