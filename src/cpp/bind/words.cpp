@@ -26,6 +26,11 @@ struct Items {
     }
 };
 
+// Asks memory for objects that will be read some 100 ns later.
+void prefetch(const Items& row) {
+    for (Py_ssize_t i = 0; i < row.size; i++) __builtin_prefetch(row.items[i]);
+}
+
 std::string type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 
 [[noreturn]] void fail_type(const std::string& where, const char* expected, PyObject* found) {
@@ -293,6 +298,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                      std::to_string(batch.offsets[n + 1] - batch.offsets[n]) + " tokens.")
                         .c_str());
             }
+            if (n + 1 < N) prefetch(Items(sentences.items[n + 1]));
             for (int32_t d = program.pad; d-- > 0;) *to++ = d;
             for (Py_ssize_t t = 0; t < tokens.size; t++) {
                 PyObject* text = tokens.items[t];

@@ -31,19 +31,22 @@ Word capitalised(const Word& word, Arena& arena, const Rewrite& capitalise) {
     return ascii_word({text, word.text.size()});
 }
 
-// The labels that a word has; most words have few.
-struct Seen {
-    std::size_t word, label;
-    double count;
-};
-std::vector<Seen> labels_of(const std::vector<std::size_t>& words, const LabelCounts& labels) {
-    std::vector<Seen> seen;
+// Counts the labels of words for each spelling of their chains, from the last one to the bias.
+std::vector<double> count_spellings(LabelCounts labels, const std::vector<std::size_t>& words,
+                                    const std::vector<int32_t>& last,
+                                    const std::vector<int32_t>& parent) {
+    std::vector<double> counts(parent.size() * labels.Y);
     for (const std::size_t w : words) {
         for (std::size_t y = 0; y < labels.Y; y++) {
-            if (labels.row(w)[y] != 0) seen.push_back({w, y, labels.row(w)[y]});
+            const double count = labels.row(w)[y];
+            if (count == 0) continue;  // most words have few labels
+            auto a = static_cast<std::size_t>(last[w]);
+            for (; a != 0; a = static_cast<std::size_t>(parent[a]))
+                counts[a * labels.Y + y] += count;
+            counts[y] += count;
         }
     }
-    return seen;
+    return counts;
 }
 
 // What a template gives at each word.
@@ -121,22 +124,18 @@ Chains make_chains(const Program& program, const Batch& batch, LabelCounts label
 
     std::vector<std::size_t> rare, others;
     for (std::size_t w = 0; w < W; w++) (w < V && is_rare[w] ? rare : others).push_back(w);
-    const std::vector<Seen> seen = labels_of(rare, labels);
     std::vector<uint64_t> fingerprints;
     for (std::size_t k = 0; k < n_spellings; k++) {
         const Template& one = program.templates[k];
-        const auto begin = static_cast<int32_t>(parent.size());
         find_fingerprints(batch, one, rare, fingerprints);
         for (std::size_t i = 0; i < rare.size(); i++) {
             if (i + kAhead < rare.size()) index.table().prefetch(fingerprints[i + kAhead]);
             if (fingerprints[i] != kNone) last[rare[i]] = add(one, rare[i], fingerprints[i]);
         }
-        chains.counts.resize(parent.size() * Y);
-        for (const auto& [w, y, count] : seen) {
-            if (last[w] >= begin) chains.counts[static_cast<std::size_t>(last[w]) * Y + y] += count;
-        }
         chains.ends.push_back(static_cast<int64_t>(parent.size()));
     }
+    chains.counts = count_spellings(labels, rare, last, parent);
+
     // Other words continue the longest spelling that rare words have too.
     for (std::size_t k = n_spellings; k-- > 1;) {
         find_fingerprints(batch, program.templates[k], others, fingerprints);
@@ -153,10 +152,12 @@ Chains make_chains(const Program& program, const Batch& batch, LabelCounts label
         if (w >= V || is_known[w]) known.push_back(w);
     }
     const Template& whole = program.templates.back();
+    auto next = static_cast<int32_t>(parent.size());
     find_fingerprints(batch, whole, known, fingerprints);
     for (std::size_t i = 0; i < known.size(); i++) {
         if (i + kAhead < known.size()) index.table().prefetch(fingerprints[i + kAhead]);
-        chains.words[known[i]] = add(whole, known[i], fingerprints[i]);
+        const int32_t id = add(whole, known[i], fingerprints[i]);
+        if (id == next) chains.words[known[i]] = next++;
     }
     return chains;
 }

@@ -38,12 +38,13 @@ using Rewrite = std::function<Word(const Word&)>;
 Alike find_alike(Words& words, LabelCounts labels, const bool* chosen, const Rewrite& lower,
                  const Rewrite& capitalise);
 
+// A word whose fingerprint another attribute has is not known.
 struct Chains {
-    Index index;  // [A] first the S spellings by template, then words, then variants
+    Index index;                    // [A]: the S spellings by template, then words, then variants
     std::vector<int32_t> parent;    // [A] the attribute before each in its chain; that of 0 is 0
     std::vector<int64_t> ends;      // [templates - 1] where the spellings of each template end
     std::vector<double> counts;     // [S, Y] of the rare words that have each spelling
-    std::vector<int32_t> words;     // [V + M] the attribute that is the word, -1 if it is not known
+    std::vector<int32_t> words;     // [V + M] its attribute S, S + 1, …, or -1 if it is not known
     std::vector<int32_t> spelling;  // [V + M] the last attribute before it
 };
 // The batch has V words, then M variants; of the words some are rare and some are known, of the

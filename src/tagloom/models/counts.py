@@ -52,6 +52,8 @@ class WordCounts:
     words : ndarray of int32, shape (V,)
         The attributes that are words.
     word_counts : ndarray, shape (V, Y)
+    totals : ndarray, shape (V, 1)
+        How often each word occurs.
     twin_counts : ndarray, shape (V, Y)
         How often the word has each label where it is written with other capitals.
     spelling : ndarray of int32, shape (V,)
@@ -82,6 +84,7 @@ class WordCounts:
     spelling_counts: Float64
     words: Int32
     word_counts: Float64
+    totals: Float64
     twin_counts: Float64
     spelling: Int32
     variants: Int32
@@ -118,9 +121,8 @@ class WordCounts:
     ) -> npt.NDArray[np.float32]:
         """Put the scores of all attributes together [A, Y]."""
         rows = np.empty((self.index.size, len(self.labels)), dtype=np.float32)
-        rows[: len(of_spellings)] = of_spellings
-        rows[self.words] = of_words
-        rows[self.variants] = of_variants
+        S, V = len(of_spellings), len(of_words)
+        rows[:S], rows[S : S + V], rows[S + V :] = of_spellings, of_words, of_variants
         return rows
 
     @property
@@ -155,8 +157,10 @@ class WordCounts:
 
 def _lean(counts: Float64, before: Float64, strength: float) -> Float64:
     """Mix relative frequencies with a distribution that counts as `strength` occurrences."""
-    totals = counts.sum(axis=1, keepdims=True)
-    return np.asarray((counts + strength * before) / (totals + strength))
+    mixed: Float64 = strength * before
+    mixed += counts
+    mixed /= counts.sum(axis=1, keepdims=True) + strength
+    return mixed
 
 
 def count_words(
@@ -205,9 +209,10 @@ def count_words(
     per_token = None if weight is None else np.repeat(weight, np.diff(offsets))
     pairs = np.bincount(word_of * np.int64(Y) + gold, per_token, minlength=V * Y)
     counts = pairs.astype(np.float64).reshape(V, Y)
-    totals = counts.sum(axis=1)  # [V]
-    seen = np.maximum(np.bincount(word_of, minlength=V), totals)  # a weight below 1 hides no word
-    is_known = (seen >= min_count) & (totals > 0)
+    times = np.bincount(word_of, minlength=V)  # [V]
+    totals = times.astype(np.float64) if weight is None else counts.sum(axis=1)
+    # A weight below 1 hides no word.
+    is_known = (np.maximum(times, totals) >= min_count) & (totals > 0)
     is_rare = (totals <= rare) & (totals > 0)
     if not is_rare.any():
         is_rare = totals > 0
@@ -219,9 +224,12 @@ def count_words(
     index, parent, ends, spelling_counts, attribute, spelling = vocabulary.make_chains(
         counts, is_rare, is_known
     )
-    twin_counts = np.zeros_like(counts)
-    has_group = group_of >= 0
-    twin_counts[has_group] = group_counts[group_of[has_group]] - counts[has_group]
+    is_known &= attribute[:V] >= 0  # two names may share a fingerprint, at odds of 1 to 10^10
+    is_variant = attribute[V:] >= 0
+    known = slice(None) if is_known.all() else is_known  # the former takes no copies
+    # What is known is in a group, if anything is.
+    twin_counts = group_counts[group_of] if len(group_counts) else counts.copy()
+    twin_counts -= counts
     return WordCounts(
         labels=names,
         extractor=extractor,
@@ -229,22 +237,30 @@ def count_words(
         parent=parent,
         ends=ends,
         spelling_counts=spelling_counts,
-        words=attribute[:V][is_known],
-        word_counts=counts[is_known],
-        twin_counts=twin_counts[is_known],
-        spelling=spelling[:V][is_known],
-        variants=attribute[V:],
-        variant_counts=group_counts[variant_of],
+        words=attribute[:V][known],
+        word_counts=counts[known],
+        totals=totals[known, None],
+        twin_counts=twin_counts[known],
+        spelling=spelling[:V][known],
+        variants=attribute[V:][is_variant],
+        variant_counts=group_counts[variant_of[is_variant]],
         n_left_out=float(totals[~is_known].sum()),
         n_once=float(totals[totals <= 1].sum()),
         sentences=sentences,
         rows=read.rows,
-        word_of=np.where(is_known, np.cumsum(is_known) - 1, -1).astype(np.int32)[word_of],
+        word_of=_renumber(word_of, is_known),
         gold=gold,
         offsets=offsets,
         weight=weight,
-        digest=_digest(names, hashes, word_of, gold, weight),
+        digest=_digest(names, hashes, _pack(word_of, V), _pack(gold, Y), weight),
     )
+
+
+def _renumber(ids: Int32, kept: npt.NDArray[np.bool_]) -> Int32:
+    """Number what is kept; −1 for the rest."""
+    if kept.all():
+        return ids
+    return np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), np.int32(-1))[ids]
 
 
 def _capitalise(word: str) -> str:
@@ -265,6 +281,11 @@ def check_weight(sample_weight: Any, n: int) -> Float64 | None:
     if weight.sum() == 0:
         raise ParameterError("sample_weight is 0 for every sentence: there is nothing to count.")
     return weight
+
+
+def _pack(ids: Int32, n: int) -> npt.NDArray[Any]:
+    """Write numbers below n in as few bytes as that takes; it is quicker to digest."""
+    return ids.astype(np.min_scalar_type(n))
 
 
 def _digest(names: list[str], *arrays: npt.NDArray[Any] | None) -> str:

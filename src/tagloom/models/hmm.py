@@ -39,6 +39,7 @@ _CASE_STRENGTH = 3.0
 # How many occurrences of a word with a label each label seen after it is worth, in what the label
 # alone says about the next one; chosen on the same data.
 _AFTER_STRENGTH = 2.0
+_TINY = np.finfo(float).tiny  # instead of 0, where that would be divided by
 
 
 class HMM(TableTagger):
@@ -339,23 +340,25 @@ class HMM(TableTagger):
         if u is None:
             u = (counted.n_once + counted.n_left_out) / (n + counted.n_left_out)
             u = min(max(u, 1 / (n + 1)), 0.5)
+        # Tables have a million cells and more: they are worked on in place.
         by_spelling = counted.spelling_probs(_SPELLING_STRENGTH)  # [S, Y]
-        totals = counted.word_counts.sum(axis=1, keepdims=True)  # [V, 1]
-        k = self.emission_smoothing
         by_likeness = counted.twin_probs(by_spelling, _CASE_STRENGTH)  # [V, Y]
-        label_of_word = (counted.word_counts + k * by_likeness) / np.maximum(
-            totals + k, np.finfo(float).tiny
-        )  # [V, Y] Pr(y | w)
-        # Pr(w, y), for spellings without the probability of the letters
-        of_words = (1 - u) * totals / n * label_of_word
-        of_spellings = u * by_spelling
-        of_variants = u * counted.variant_probs(by_spelling, _CASE_STRENGTH)
-        of_label = of_words.sum(axis=0) + of_spellings[0]  # [Y] Pr(y)
-        of_label = np.maximum(of_label, np.finfo(float).tiny)
+        by_case = counted.variant_probs(by_spelling, _CASE_STRENGTH)  # [M, Y]
+        k, totals = self.emission_smoothing, counted.totals
+        of_words = by_likeness  # [V, Y] Pr(y | w)
+        of_words *= k
+        of_words += counted.word_counts
+        of_words /= np.maximum(totals + k, _TINY)
+        # Pr(w, y); for spellings and variants, which were never seen, without that of their letters
+        of_words *= (1 - u) * totals / n
+        by_spelling *= u
+        by_case *= u
+        of_label = np.maximum(of_words.sum(axis=0) + by_spelling[0], _TINY)  # [Y] Pr(y)
         with np.errstate(divide="ignore"):
-            return counted.scores(
-                *(np.log(x / of_label) for x in (of_spellings, of_words, of_variants))
-            )
+            for joint in (by_spelling, of_words, by_case):
+                joint /= of_label
+                np.log(joint, out=joint)
+        return counted.scores(by_spelling, of_words, by_case)
 
     def _moves_of(self, ngrams: Float64) -> tuple[Float64, list[Float64], Float64 | None]:
         """Estimate Pr(y_1), Pr(y_t | history) for each length of history, and Pr(■ | y_T)."""
