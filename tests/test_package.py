@@ -11,17 +11,18 @@ import pytest
 import tagloom as tl
 
 SOURCE = Path(tl.__file__).parent
+FOLDERS = sorted(p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__")
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["errors", "storage", "text", "sequences", "features", "trellis", "scores", "labels"]
-LAYERS += ["evaluation", "training", "models", "datasets"]
+LAYERS = ["exports", "errors", "storage", "text", "sequences", "features", "trellis", "scores"]
+LAYERS += ["labels", "evaluation", "training", "models", "datasets"]
 ANYTHING = {"cli"}  # may know everything; nothing knows it
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
     "storage": {"errors"},  # arrays and JSON: models say what they mean
-    "trellis": {"errors"},  # arrays only: no words
-    "evaluation": {"errors", "sequences", "labels"},  # never models
+    "trellis": {"exports", "errors"},  # arrays only: no words
+    "evaluation": {"exports", "errors", "sequences", "labels"},  # never models
 }
 
 
@@ -40,9 +41,7 @@ def imports_of(path: Path) -> set[str]:
     return found - {"_native"}
 
 
-@pytest.mark.parametrize(
-    "folder", sorted(p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__")
-)
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_imports_follow_the_flow_of_data(folder):
     if folder in ANYTHING:
         return
@@ -52,13 +51,22 @@ def test_imports_follow_the_flow_of_data(folder):
         assert imports_of(path) <= allowed, path
 
 
-def test_everything_exported_exists():
-    for folder in ["", ".trellis", ".labels", ".features", ".datasets"]:
-        name = f"tagloom{folder}"
-        module = importlib.import_module(name)
-        assert sorted(module.__all__) == sorted(set(module.__all__))
-        for exported in module.__all__:
-            assert hasattr(module, exported), f"{name}.{exported}"
+def test_imports_inside_functions_are_seen(tmp_path):
+    path = tmp_path / "late.py"
+    path.write_text(
+        "from tagloom import labels\n"
+        "def f():\n    from tagloom.models.crf import CRF\n    import tagloom.cli.tag\n"
+    )
+    assert imports_of(path) == {"labels", "models", "cli"}
+
+
+@pytest.mark.parametrize("folder", ["", *(f".{folder}" for folder in FOLDERS if folder != "cli")])
+def test_everything_exported_exists(folder):
+    module = importlib.import_module(f"tagloom{folder}")
+    assert sorted(module.__all__) == sorted(set(module.__all__))
+    assert set(module.__all__) <= set(dir(module))
+    for exported in module.__all__:
+        assert hasattr(module, exported), exported
 
 
 def test_stub_of_the_native_module_is_what_the_generator_writes():
@@ -72,16 +80,19 @@ def test_stub_of_the_native_module_is_what_the_generator_writes():
     assert generator.get().strip() == committed.strip(), "run `make stubs`"
 
 
+def modules_after(code: str) -> set[str]:
+    """Names of the modules that a new process imports for some code, besides those of NumPy."""
+    code = f"import sys, numpy; first = {{*sys.modules}}; {code}; print(*{{*sys.modules}} - first)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
 def test_importing_stays_light():
     """NumPy and our own modules: nothing that the command line or an extra needs."""
-    code = (
-        "import sys, tagloom; [getattr(tagloom, n) for n in tagloom.__all__]; print(*sys.modules)"
-    )
-    modules = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    found = modules_after("import tagloom; [getattr(tagloom, n) for n in tagloom.__all__]")
+    assert "tagloom.models.crf" in found
     heavy = {"click", "rich", "torch", "sklearn", "scipy", "pandas", "hypothesis", "zstandard"}
-    assert not heavy & set(modules)
+    assert not heavy & found
 
 
 def test_importing_loads_nothing_before_it_is_used():
@@ -91,6 +102,47 @@ def test_importing_loads_nothing_before_it_is_used():
     code = "import sys, tagloom; print('numpy' in sys.modules, 'CRF' in dir(tagloom))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["False", "True"]
+
+
+def test_tagging_loads_only_what_tags(tmp_path):
+    """A program that loads a model and predicts waits for nothing that it does not use."""
+    path = tmp_path / "small.model"
+    tl.CRF(features=["word", "suffix(2)"]).fit([["they", "fish"]], [["N", "V"]]).save(path)
+    found = modules_after(f"import tagloom as tl; tl.load({str(path)!r}).predict([['they']])")
+    ours = {name for name in found if name.count(".") == 2 and name.startswith("tagloom.")}
+    assert {name for name in ours if name.split(".")[1] not in {"features", "storage"}} == {
+        "tagloom.models.constraints",
+        "tagloom.models.crf",
+        "tagloom.models.data",
+        "tagloom.models.estimators",
+        "tagloom.models.linear",
+        "tagloom.models.taggers",
+        "tagloom.scores.linear",
+        "tagloom.scores.parts",
+        "tagloom.sequences.sentences",
+        "tagloom.training.progress",
+        "tagloom.training.records",
+        "tagloom.trellis.automata",
+        "tagloom.trellis.machine",
+        "tagloom.trellis.states",
+        "tagloom.trellis.trellis",
+    }
+    assert not ours & {"tagloom.features.crfpp", "tagloom.features.wapiti"}
+
+
+MODELS = [getattr(tl, name) for name in tl.__all__ if isinstance(getattr(tl, name), type)]
+MODELS = [cls for cls in MODELS if issubclass(cls, tl.Tagger) and cls is not tl.Tagger]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_file_alone_says_what_tagging_loads(model, tmp_path):
+    path = tmp_path / "small.model"
+    model().fit([["they", "fish"], ["fish"]], [["N", "V"], ["N"]]).save(path)
+    found = modules_after(f"import tagloom as tl; tl.load({str(path)!r}).predict([['they']])")
+    assert f"tagloom.models.{model.__module__.rpartition('.')[2]}" in found
+    # What takes long to import, and is for learning, messages and other people's files.
+    assert not found & {"difflib", "hashlib", "numpy.random", "pathlib", "random", "threading"}
+    assert not found & {"tagloom.evaluation.evaluations", "tagloom.training.loops"}
 
 
 def test_version_is_told_once():

@@ -1,56 +1,65 @@
 """Train an averaged perceptron with UPOS labels for 10 epochs; the same features. CRFsuite's is
-called `ap`, and sklearn-crfsuite wraps it. Then the shortest way to the accuracy that `ap` has
-on the development set: our CRF by AdaGrad, whose time includes scoring that set after each epoch.
+called `ap`, and sklearn-crfsuite wraps it. Then the time until the accuracy that `ap` has on the
+development set is reached, by our perceptron and by our CRF, which learns by AdaGrad: either time
+includes scoring that set after each epoch.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from harness import Bench, Contestant, Found, Goal, Job
 from harness.features import TEMPLATES, check_same, sent2features
 from harness.models import accuracy, make_trainer, open_crfsuite
 
 TRAIN = "lists of tokens to a tagger"
-PEER = "python-crfsuite"
+TURNS = "CPU seconds and accuracy by epoch"
+PEER, WATCHED, ADAGRAD = "python-crfsuite", "tagloom, with dev", "tagloom, AdaGrad"
 
 
 def epochs(bench: Bench) -> int:
     return 2 if bench.quick else 10
 
 
-def tagloom(bench: Bench) -> None:
+def make_perceptron(n: int, **options: Any) -> Any:
     import tagloom as tl
 
+    # Weights for what was seen only, as CRFsuite has them.
+    return tl.StructuredPerceptron(
+        TEMPLATES, max_iterations=n, combinations="seen", constraints=None, n_threads=1, **options
+    )
+
+
+def make_crf(n: int) -> Any:
+    import tagloom as tl
+
+    return tl.CRF(TEMPLATES, constraints=None, max_iterations=n, n_threads=1)
+
+
+def tagloom(bench: Bench) -> None:
     train, dev, n = bench.train, bench.dev, epochs(bench)
     check_same(train.tokens[:50])
-    # The same weights as CRFsuite's: none for ends of sentences, and for what was seen only.
-    tagger = tl.StructuredPerceptron(
-        TEMPLATES,
-        max_iterations=n,
-        combinations="seen",
-        boundaries=False,
-        constraints=None,
-        n_threads=1,
-    )
+    tagger = make_perceptron(n, margin=0, boundaries=False)  # CRFsuite has neither
     bench.time(TRAIN, lambda: tagger.fit(train.tokens, train.upos))
     if len(tagger.history_) != n:
         raise AssertionError(f"{len(tagger.history_)} epochs, expected {n}")
     bench.value("accuracy on dev", accuracy(dev.upos, tagger.predict(dev.tokens)))
 
 
-def adagrad(bench: Bench) -> None:
-    import tagloom as tl
-
-    train, dev = bench.train, bench.dev
+def watched(bench: Bench, make: Callable[[int], Any]) -> None:
+    """Learn with an eye on the development set; note the time and accuracy after each epoch."""
+    train, dev, tagger = bench.train, bench.dev, make(epochs(bench))
     turns: list[tuple[float, float]] = []  # CPU seconds and accuracy after each epoch
     begun = time.process_time()
-    tl.CRF(TEMPLATES, constraints=None, max_iterations=epochs(bench), n_threads=1).fit(
+    tagger.fit(
         train.tokens,
         train.upos,
         dev=(dev.tokens, dev.upos),
         callback=lambda record: turns.append((time.process_time() - begun, record.dev)),
     )
     end = time.process_time() - begun - turns[-1][0]  # what is left to do after the last epoch
-    bench.value("CPU seconds and accuracy by epoch", [(cpu + end, score) for cpu, score in turns])
+    bench.value(TURNS, [(cpu + end, score) for cpu, score in turns])
     bench.value("accuracy on dev", max(score for _, score in turns))
 
 
@@ -77,20 +86,25 @@ def sklearn_crfsuite(bench: Bench) -> None:
     bench.value("accuracy on dev", accuracy(dev.upos, [list(row) for row in predicted]))
 
 
-def until_accurate(found: Found) -> float:
-    """Return how many times as fast as the peer we are as accurate."""
+def until_accurate(found: Found, name: str) -> float:
+    """Return how many times as fast as the peer a learner is as accurate; 0 if it never is."""
     wanted = found.value(PEER, "accuracy on dev")
-    for cpu, score in found.value("tagloom, AdaGrad", "CPU seconds and accuracy by epoch"):
+    for cpu, score in found.value(name, TURNS):
         if score >= wanted:
             return found.cpu(PEER, TRAIN) / cpu
-    return 0.0  # never
+    return 0.0
+
+
+def shortest_way(found: Found) -> float:
+    return max(until_accurate(found, name) for name in (WATCHED, ADAGRAD))
 
 
 JOB = Job(
     "averaged perceptron",
     [
         Contestant("tagloom", tagloom),
-        Contestant("tagloom, AdaGrad", adagrad),
+        Contestant(WATCHED, partial(watched, make=make_perceptron)),
+        Contestant(ADAGRAD, partial(watched, make=make_crf)),
         Contestant(PEER, crfsuite, needs="pycrfsuite"),
         Contestant("sklearn-crfsuite", sklearn_crfsuite, needs="sklearn_crfsuite"),
     ],
@@ -100,6 +114,6 @@ JOB = Job(
             lambda found: found.times(PEER, TRAIN),
             at_least=5,
         ),
-        Goal("times as fast to the same accuracy, by AdaGrad", until_accurate, at_least=8),
+        Goal("times as fast to the accuracy of its ap", shortest_way, at_least=8),
     ],
 )

@@ -12,6 +12,12 @@ def intern(rows: list[list[str]], table: dict[str, int]) -> tuple[NDArray[numpy.
     Number the strings of a list of lists: (ids [T], offsets [N + 1]), or None.
     """
 
+def are_rows(rows: object) -> bool:
+    """Whether this is a list or tuple of lists or tuples."""
+
+def row_lengths(rows: object) -> NDArray[numpy.int64] | None:
+    """The length of each row [N]; None unless are_rows()."""
+
 def count_tokens(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], predicted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Y: int) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:
     """Count tokens: (confusion [Y, Y], correct [N])."""
 
@@ -77,6 +83,9 @@ class Extractor:
     def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]:
         """The names and values of the attributes of every token, flat."""
 
+    def vocabulary(self, sentences: Sequence[Sequence[str]]) -> Vocabulary:
+        """Read the words of sentences, for templates that are a chain."""
+
 class Rows:
     """Rows of weights by attribute, checked once: W weights, K outputs."""
 
@@ -101,9 +110,19 @@ class Scorer:
     def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
         """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
 
-    def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], trans: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], threads: int = 1) -> list[list[str]] | None:
+class Decoder:
+    """From sentences to their best labels: a scorer, and moves."""
+
+    def __init__(self, scorer: Scorer, trans: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str]) -> None: ...
+
+    def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
         """
         The best labels of every sentence; None if one has no path or no finite scores.
+        """
+
+    def tag_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
+        """
+        The same for a list of lists of tokens, at once; None if it is not, or too long.
         """
 
 def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
@@ -310,3 +329,21 @@ def dense_sum(emit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), o
 
 @overload
 def dense_sum(emit: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], moves: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], stop: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, threads: int, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ok: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], marginals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None = None, pairs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')] | None = None, transitions: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None, None), order='C', device='cpu')] | None = None, start_counts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None, stop_counts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
+
+class Vocabulary:
+    """The V distinct words of a corpus, as they come."""
+
+    def read(self) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.uint64]]:
+        """
+        Once: (which word each token is [T], offsets [N + 1], hashes of words [V]).
+        """
+
+    def find_alike(self, counts: NDArray[numpy.float64], chosen: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]]:
+        """
+        Put words together that differ in capitals only, and add M variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]).
+        """
+
+    def make_chains(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_]) -> tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]:
+        """
+        Number the attributes of words: (index, parent [A], ends of the levels of spellings, their counts [S, Y], attributes that are words [V + M], the spelling of each word [V + M]).
+        """

@@ -370,17 +370,33 @@ def test_tagging_in_one_go_is_scoring_and_decoding():
     rng = np.random.default_rng(0)
     trans, start, stop = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
     labels = list("abcde")
+    decoder = _native.Decoder(scorer, trans, start, stop, labels)
     for n in (1, 3, 40):
         case = sentences(9, n)
         offsets, emit = scorer.emit(*case)
         path = tl.Trellis(emit, trans, start, stop, offsets=offsets).viterbi().path
         expected = _native.label_lists(path, offsets, labels)
         for threads in (1, 2):
-            assert scorer.tag(*case, trans, start, stop, labels, threads) == expected
+            assert decoder.tag(*case, threads) == expected
     forbidden = np.full(5, -np.inf)
-    assert scorer.tag(*sentences(9, 3), trans, forbidden, stop, labels) is None
+    stuck = _native.Decoder(scorer, trans, forbidden, stop, labels)
+    assert stuck.tag(*sentences(9, 3)) is None
     with pytest.raises(ValueError, match="must be for 5 labels"):
-        scorer.tag(*sentences(9, 3), trans, start, stop, labels[:4])
+        _native.Decoder(scorer, trans, start, stop, labels[:4])
     huge = [*rows[:-1], np.full_like(rows[-1], 3e38)]
     too_large = _native.Scorer(EXTRACTOR, index, *huge, 5)
-    assert too_large.tag(*sentences(9, 3), trans, start, stop, labels) is None
+    assert _native.Decoder(too_large, trans, start, stop, labels).tag(*sentences(9, 3)) is None
+
+
+def test_a_few_lists_of_tokens_are_tagged_as_any_others():
+    X = [["they", "can"], ("fish",), [], ["can", "they", "fish"]]
+    y = [["N", "V"], ["V"], ["V", "N", "N"]]
+    tagger = tl.CRF(features="words", max_iterations=3).fit([x for x in X if x], y)
+    decoder = tagger.scores_.decoder(tagger.trellis(X[:1]).moves)
+    assert decoder is not None
+    assert decoder.tag_few(X, 1) == decoder.tag(X, 1) == tagger.predict(iter(X))
+    assert decoder.tag_few([["can"] * 1024], 1) == decoder.tag([["can"] * 1024], 1)
+    for other in (tuple(X), iter(X), "they", ["they"], [["can"] * 1025], [["they", 3]], [None]):
+        assert decoder.tag_few(other, 1) is None
+    with pytest.raises(tl.errors.SentenceError, match="sentence 1, token 1: expected a str, found"):
+        tagger.predict([["they"], ["can", 3]])

@@ -16,7 +16,7 @@ from tagloom.errors import (
     SentenceError,
 )
 from tagloom.models.constraints import find_scheme
-from tagloom.models.data import number_open_labels
+from tagloom.models.data import number_labels, read_labels
 from tagloom.trellis import StateSpace
 
 LABELS = ("A", "B", "C")
@@ -398,7 +398,8 @@ def test_open_labels_come_from_files(tmp_path):
 def test_the_scheme_of_open_labels():
     def scheme(rows):
         offsets = np.cumsum([0, *(len(row) for row in rows)])
-        return find_scheme(number_open_labels(rows, None), offsets)
+        read = read_labels(rows, rows, rows, may_be_open=True)
+        return find_scheme(number_labels(read, None), offsets)
 
     assert scheme([["B-X", None, "I-X"], [None, "I-X", "O"]]) == "bio"
     assert scheme([["O", "I-X"], ["B-X", None, "O"]]) != "bio"

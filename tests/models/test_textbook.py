@@ -11,7 +11,7 @@ GOLD = {"fish": ["N", "V", "V"], "cans": ["N", "V", "V", "N"]}
 
 def perceptron(**options):
     return tl.StructuredPerceptron(
-        features=["word"], combinations="all", average=False, shuffle=False, **options
+        ["word"], margin=0, combinations="all", average=False, shuffle=False, **options
     )
 
 

@@ -26,6 +26,7 @@ ONLINE = [
     (SGD, {"l2": 0.1, "average": True}),
     (AveragedPerceptron, {}),
     (AveragedPerceptron, {"average": False}),
+    (AveragedPerceptron, {"margin": 2.5}),
 ]
 
 
@@ -130,24 +131,31 @@ def features(encoding, i, path):
 @pytest.mark.parametrize("float32", [False, True])
 @pytest.mark.parametrize("edges", [False, True])
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 2.0, 0.0, 1.5])])
-def test_perceptron_equals_a_plain_one(edges, weight, float32):
+@pytest.mark.parametrize("margin", [0, 2])
+def test_perceptron_equals_a_plain_one(edges, weight, float32, margin):
     encoding = random_encoding(21, edges=edges, weight=weight, float32=float32)
     # Whole values: sums are exact, so that ties are ties.
     encoding.values = np.round(2 * encoding.values)
     if edges:
         encoding.edge_values = np.round(2 * encoding.edge_values)
     encoding.__post_init__()
-    optimiser = AveragedPerceptron(encoding.problem, shuffle=False)
-    last = AveragedPerceptron(encoding.problem, shuffle=False, average=False)
+    options = {"margin": margin, "shuffle": False}
+    optimiser = AveragedPerceptron(encoding.problem, **options)
+    last = AveragedPerceptron(encoding.problem, **options, average=False)
     theta, total, n, n_mistakes = np.zeros(encoding.problem.n_weights), 0.0, 0, 0
     for _ in range(4):
         loss = 0.0
         for i in range(len(encoding.offsets) - 1):
             gold = encoding.gold[encoding.offsets[i] : encoding.offsets[i + 1]].tolist()
             *_, chain = itertools.islice(encoding.chains(theta), i + 1)
-            found = list(chain.best()[0])
+            chain.paths = [
+                (path, score + margin * sum(a != b for a, b in zip(path, gold, strict=True)))
+                for path, score in chain.paths
+            ]
+            found, score = chain.best()
+            found = list(found)
             w = 1.0 if weight is None else weight[i]
-            loss += w * (chain.path_score(found) - chain.path_score(gold))
+            loss += w * (score - chain.path_score(gold))
             n_mistakes += found != gold
             theta = theta + w * (features(encoding, i, gold) - features(encoding, i, found))
             total, n = total + theta, n + 1
@@ -156,6 +164,20 @@ def test_perceptron_equals_a_plain_one(edges, weight, float32):
         assert_allclose(last.theta(), theta, atol=1e-12)
         assert_allclose(optimiser.theta(), total / n, rtol=1e-6, atol=1e-6)
     assert n_mistakes > 3
+
+
+def test_a_margin_is_kept_in_the_end():
+    sentences = [([THEY, CAN, FISH], [N, V, N]), ([FISH, CAN, THEY], [N, V, N])]
+    encoding = words(*sentences, boundaries=True)
+    optimiser = AveragedPerceptron(encoding.problem, margin=7, average=False)
+    while not optimiser.step().converged:
+        pass
+    for chain, (_, gold) in zip(encoding.chains(optimiser.theta()), sentences, strict=True):
+        for path, score in chain.paths:
+            n_wrong = sum(a != b for a, b in zip(path, gold, strict=True))
+            assert chain.path_score(gold) - score >= 7 * n_wrong
+    with pytest.raises(ParameterError, match="margin"):
+        AveragedPerceptron(encoding.problem, margin=-1)
 
 
 @pytest.mark.parametrize("edges", [False, True])

@@ -10,4 +10,5 @@ void bind_items(nanobind::module_& m);
 void bind_sequences(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_trellis(nanobind::module_& m);
+void bind_vocabulary(nanobind::module_& m);
 }  // namespace tagloom

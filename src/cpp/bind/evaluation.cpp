@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <stdexcept>
@@ -86,6 +87,25 @@ class Interner {
     std::array<Seen, 1024> by_address_{};
     std::array<Short, 256> by_bytes_{};
 };
+
+// Whether this is a list or tuple of lists or tuples. Objects are only looked at: from Python,
+// counting references alone takes five times as long.
+bool are_rows(nb::handle rows) {
+    const auto is_row = [](PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); };
+    if (!is_row(rows.ptr())) return false;
+    PyObject** items = PySequence_Fast_ITEMS(rows.ptr());
+    return std::all_of(items, items + PySequence_Fast_GET_SIZE(rows.ptr()), is_row);
+}
+
+// The length of each row; None if these are no rows.
+nb::object row_lengths(nb::handle rows) {
+    if (!are_rows(rows)) return nb::none();
+    const auto N = static_cast<size_t>(PySequence_Fast_GET_SIZE(rows.ptr()));
+    Out<int64_t> lengths = make_array<int64_t>({N});
+    PyObject** items = PySequence_Fast_ITEMS(rows.ptr());
+    for (size_t n = 0; n < N; n++) lengths.data()[n] = PySequence_Fast_GET_SIZE(items[n]);
+    return nb::cast(lengths);
+}
 
 // Ids of all strings of a list of lists, flat, and where each sentence begins; None if a row is not
 // a list or an element not a str, for the caller to say which.
@@ -208,6 +228,10 @@ void bind_evaluation(nb::module_& m) {
           nb::sig("def intern(rows: list[list[str]], table: dict[str, int]) -> "
                   "tuple[NDArray[numpy.int32], NDArray[numpy.int64]] | None"),
           "Number the strings of a list of lists: (ids [T], offsets [N + 1]), or None.");
+    m.def("are_rows", &are_rows, "rows"_a, "Whether this is a list or tuple of lists or tuples.");
+    m.def("row_lengths", &row_lengths, "rows"_a,
+          nb::sig("def row_lengths(rows: object) -> NDArray[numpy.int64] | None"),
+          "The length of each row [N]; None unless are_rows().");
     m.def("count_tokens", &count_tokens_py, "gold"_a, "predicted"_a, "offsets"_a, "Y"_a,
           "Count tokens: (confusion [Y, Y], correct [N]).");
     m.def("count_spans", &count_spans_py, "gold"_a, "predicted"_a, "offsets"_a, "letter"_a,

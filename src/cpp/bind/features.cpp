@@ -22,6 +22,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/index.hpp"
+#include "bind/vocabulary.hpp"
 #include "bind/words.hpp"
 #include "core/dense.hpp"
 #include "core/extract.hpp"
@@ -70,7 +71,7 @@ uint64_t fold(const Parts& parts) {
 using Names = std::pair<nb::bytes, In<int64_t, 1>>;
 
 PyIndex index_from_keys(In<uint64_t, 1> keys, std::optional<Names> names) {
-    const std::vector<uint64_t> own(keys.data(), keys.data() + keys.shape(0));
+    const std::span own(keys.data(), keys.shape(0));
     const std::size_t size = own.size();
     try {
         if (!names) {
@@ -436,60 +437,25 @@ class Scorer {
         return score(columns, numeric, threads, [&](int64_t T) { return nb::make_tuple(T, Y, Y); });
     }
 
-    // From sentences to labels in one go; None where that needs a closer look: a sentence without a
-    // path, or scores that are not finite.
-    nb::object tag(nb::handle columns, nb::handle numeric, In<double, 2> trans, In<double, 1> start,
-                   In<double, 1> stop, nb::list labels, int64_t threads) const {
-        const auto Y = static_cast<std::size_t>(K());
-        if (trans.shape(0) != Y || trans.shape(1) != Y || start.shape(0) != Y ||
-            stop.shape(0) != Y || labels.size() != Y) {
-            fail("trans, start, stop and labels must be for " + std::to_string(Y) + " labels.");
-        }
-        check_threads(threads);
-        PyBatch read(compiled_, columns, numeric, known_);
-        const std::vector<int64_t>& offsets = read.batch.offsets;
-        const auto T = static_cast<std::size_t>(offsets.back());
-        thread_local Scratch<float> scores;
-        float* emit = scores.take(T * Y);
-        const auto path = std::make_unique_for_overwrite<int32_t[]>(T);
-        bool sound = true;
-        {
-            nb::gil_scoped_release release;
-            tagloom::score(scoring(), read.batch, known_, threads, emit);
-            int32_t largest = 0;  // without their sign, the bits of floats order as the floats do
-            for (std::size_t i = 0; i < T * Y; i++) {
-                largest = std::max(largest, std::bit_cast<int32_t>(emit[i]) & 0x7fffffff);
-            }
-            sound = largest < 0x7f800000;  // from there on: infinite, or NaN
-            if (sound) {
-                DenseBatch<float> batch{};
-                batch.Y = K();
-                batch.G = batch.levels = 1;
-                batch.moves = trans.data();
-                batch.start = start.data();
-                batch.stop = stop.data();
-                batch.emit = emit;
-                batch.offsets = offsets.data();
-                batch.N = static_cast<int64_t>(offsets.size()) - 1;
-                batch.threads = threads;
-                batch.largest_emit = std::bit_cast<float>(largest);
-                viterbi(batch, path.get(), nullptr);
-                for (std::size_t t = 0; sound && t < T; t++) sound = path[t] >= 0;
-            }
-        }
-        return sound ? nb::object(lists_of(path.get(), offsets, labels)) : nb::none();
+    int64_t K() const { return rows_.K; }
+
+    // What it has read, and the scores of it [T, K].
+    PyBatch read(nb::handle columns, nb::handle numeric) const {
+        return PyBatch(compiled_, columns, numeric, known_);
+    }
+    void score(Batch& batch, int64_t threads, float* out) const {
+        tagloom::score(scoring(), batch, known_, threads, out);
     }
 
   private:
-    int64_t K() const { return rows_.K; }
     Scoring scoring() const { return {compiled_.program, plan_, table_, rows_}; }
 
     template <class Shape>
     nb::tuple score(nb::handle columns, nb::handle numeric, int64_t threads,
                     const Shape& shape) const {
         check_threads(threads);
-        PyBatch read(compiled_, columns, numeric, known_);
-        const Batch& batch = read.batch;
+        PyBatch given = read(columns, numeric);
+        const Batch& batch = given.batch;
         // Made by numpy itself, an array costs 0.4 us instead of 1.
         const nb::object offsets = empty_(batch.offsets.size(), int64_);
         const nb::object scores = empty_(shape(batch.offsets.back()), float32_);
@@ -497,8 +463,7 @@ class Scorer {
         std::copy(batch.offsets.begin(), batch.offsets.end(), static_cast<int64_t*>(to.view.buf));
         {
             nb::gil_scoped_release release;
-            tagloom::score(scoring(), read.batch, known_, threads,
-                           static_cast<float*>(out.view.buf));
+            score(given.batch, threads, static_cast<float*>(out.view.buf));
         }
         return nb::make_tuple(offsets, scores);
     }
@@ -523,6 +488,89 @@ class Scorer {
     Plan plan_;
     std::vector<std::unique_ptr<KnownWords>> known_;  // [columns]
     nb::object empty_, int64_, float32_;              // of numpy
+};
+
+// ---- Decoder ----
+
+// From sentences to labels in one go: a scorer, and the moves between its labels. Where that needs
+// a closer look, the answer is None: a sentence without a path, or scores that are not finite.
+class Decoder {
+  public:
+    Decoder(nb::typed<nb::object, Scorer> scorer, In<double, 2> trans, In<double, 1> start,
+            In<double, 1> stop, nb::list labels)
+        : held_(scorer),
+          scorer_(nb::cast<const Scorer&>(scorer)),
+          trans_(trans.data(), trans.data() + trans.size()),
+          start_(start.data(), start.data() + start.size()),
+          stop_(stop.data(), stop.data() + stop.size()),
+          labels_(labels) {
+        const auto Y = static_cast<std::size_t>(scorer_.K());
+        if (trans.shape(0) != Y || trans.shape(1) != Y || start.shape(0) != Y ||
+            stop.shape(0) != Y || labels.size() != Y) {
+            fail("trans, start, stop and labels must be for " + std::to_string(Y) + " labels.");
+        }
+    }
+
+    nb::object tag(nb::handle columns, nb::handle numeric, int64_t threads) const {
+        check_threads(threads);
+        PyBatch read = scorer_.read(columns, numeric);
+        const std::vector<int64_t>& offsets = read.batch.offsets;
+        const auto T = static_cast<std::size_t>(offsets.back());
+        const auto Y = static_cast<std::size_t>(scorer_.K());
+        thread_local Scratch<float> scores;
+        thread_local Scratch<int32_t> labels;
+        const auto scored = scores.take(T * Y);
+        const auto labelled = labels.take(T);
+        float* emit = scored.data;
+        int32_t* path = labelled.data;
+        bool sound = true;
+        {
+            nb::gil_scoped_release release;
+            scorer_.score(read.batch, threads, emit);
+            int32_t largest = 0;  // without their sign, the bits of floats order as the floats do
+            for (std::size_t i = 0; i < T * Y; i++) {
+                largest = std::max(largest, std::bit_cast<int32_t>(emit[i]) & 0x7fffffff);
+            }
+            sound = largest < 0x7f800000;  // from there on: infinite, or NaN
+            if (sound) {
+                DenseBatch<float> batch{};
+                batch.Y = scorer_.K();
+                batch.G = batch.levels = 1;
+                batch.moves = trans_.data();
+                batch.start = start_.data();
+                batch.stop = stop_.data();
+                batch.emit = emit;
+                batch.offsets = offsets.data();
+                batch.N = static_cast<int64_t>(offsets.size()) - 1;
+                batch.threads = threads;
+                batch.largest_emit = std::bit_cast<float>(largest);
+                viterbi(batch, path, nullptr);
+                for (std::size_t t = 0; sound && t < T; t++) sound = path[t] >= 0;
+            }
+        }
+        return sound ? nb::object(lists_of(path, offsets, labels_)) : nb::none();
+    }
+
+    // The same for a few lists of tokens, where templates read nothing else; None also for more
+    // tokens than fit the cache, and for anything that is no list of lists.
+    nb::object tag_few(nb::handle sentences, int64_t threads) const {
+        constexpr Py_ssize_t kMost = 1024;  // tokens
+        if (!PyList_CheckExact(sentences.ptr())) return nb::none();
+        Py_ssize_t T = 0;
+        for (Py_ssize_t n = 0; n < PyList_GET_SIZE(sentences.ptr()) && T <= kMost; n++) {
+            PyObject* sentence = PyList_GET_ITEM(sentences.ptr(), n);
+            if (!PyList_CheckExact(sentence) && !PyTuple_CheckExact(sentence)) return nb::none();
+            T += Py_SIZE(sentence);
+        }
+        if (T > kMost) return nb::none();
+        return tag(nb::make_tuple(sentences), nb::make_tuple(), threads);
+    }
+
+  private:
+    nb::object held_;
+    const Scorer& scorer_;
+    std::vector<double> trans_, start_, stop_;
+    nb::list labels_;
 };
 
 }  // namespace
@@ -582,7 +630,15 @@ void bind_features(nb::module_& m) {
         .def("names", &Extractor::names, "columns"_a, "numeric"_a,
              nb::sig("def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]"),
-             "The names and values of the attributes of every token, flat.");
+             "The names and values of the attributes of every token, flat.")
+        .def(
+            "vocabulary",
+            [](const Extractor& self, nb::handle sentences) {
+                return Vocabulary(self.compiled(), sentences);
+            },
+            "sentences"_a, nb::keep_alive<0, 1>(),
+            nb::sig("def vocabulary(self, sentences: Sequence[Sequence[str]]) -> Vocabulary"),
+            "Read the words of sentences, for templates that are a chain.");
 
     nb::class_<PyRows>(m, "Rows",
                        "Rows of weights by attribute, checked once: W weights, K outputs.")
@@ -616,14 +672,24 @@ void bind_features(nb::module_& m) {
              nb::sig("def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
                      "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
-             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).")
-        .def("tag", &Scorer::tag, "columns"_a, "numeric"_a, "trans"_a, "start"_a, "stop"_a,
-             "labels"_a, "threads"_a = 1,
+             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).");
+
+    nb::class_<Decoder>(m, "Decoder", "From sentences to their best labels: a scorer, and moves.")
+        .def(nb::init<nb::typed<nb::object, Scorer>, In<double, 2>, In<double, 1>, In<double, 1>,
+                      nb::list>(),
+             "scorer"_a, "trans"_a, "start"_a, "stop"_a, "labels"_a,
+             nb::sig("def __init__(self, scorer: Scorer, trans: NDArray[numpy.float64], start: "
+                     "NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str]) -> "
+                     "None"))
+        .def("tag", &Decoder::tag, "columns"_a, "numeric"_a, "threads"_a = 1,
              nb::sig("def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
-                     "Sequence[NDArray[numpy.float64]], trans: NDArray[numpy.float64], start: "
-                     "NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], "
-                     "threads: int = 1) -> list[list[str]] | None"),
-             "The best labels of every sentence; None if one has no path or no finite scores.");
+                     "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
+                     "list[list[str]] | None"),
+             "The best labels of every sentence; None if one has no path or no finite scores.")
+        .def("tag_few", &Decoder::tag_few, "sentences"_a, "threads"_a = 1,
+             nb::sig("def tag_few(self, sentences: object, threads: int = 1) -> "
+                     "list[list[str]] | None"),
+             "The same for a list of lists of tokens, at once; None if it is not, or too long.");
     m.def("label_lists", &label_lists, "path"_a, "offsets"_a, "labels"_a,
           nb::sig("def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
                   "labels: list[str]) -> list[list[str]]"),

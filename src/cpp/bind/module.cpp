@@ -14,4 +14,5 @@ NB_MODULE(_native, m) {
     tagloom::bind_sequences(m);
     tagloom::bind_training(m);
     tagloom::bind_trellis(m);
+    tagloom::bind_vocabulary(m);
 }

@@ -352,9 +352,10 @@ void bind_online(nb::module_& m) {
                         "l2, eta, decay and average_from start at 0, first_square above");
                 OnlineOptions options{rule_of(rule), l2,           eta, decay, average,
                                       average_from,  first_square, C,   {}};
-                if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe) {
-                    require(C > 0 && cost && int64_t(cost->size()) == problem.Y * problem.Y,
-                            "the SVM needs C above 0 and cost [Y * Y]");
+                if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe)
+                    require(C > 0 && cost, "the SVM needs C above 0 and cost [Y * Y]");
+                if (cost) {
+                    require(int64_t(cost->size()) == problem.Y * problem.Y, "cost must be [Y * Y]");
                     options.cost.assign(cost->data(), cost->data() + cost->size());
                 }
                 new (self) OnlineOwner{Online::make(problem, options), problem.N};

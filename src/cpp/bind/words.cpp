@@ -98,13 +98,14 @@ std::string_view ascii_view(PyObject* text) {
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
 }
 
-std::string_view ascii_lower(std::string_view text, Arena& arena) {
-    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    if (std::none_of(text.begin(), text.end(), is_upper)) return text;
-    char* to = arena.take<char>(text.size());
-    std::transform(text.begin(), text.end(), to,
-                   [&](char c) { return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c; });
-    return {to, text.size()};
+// The class of each code point of a str.
+const uint8_t* classify(PyObject* text, Arena& arena) {
+    const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
+    const int kind = PyUnicode_KIND(text);
+    const void* data = PyUnicode_DATA(text);
+    uint8_t* classes = arena.take<uint8_t>(static_cast<std::size_t>(n));
+    for (Py_ssize_t i = 0; i < n; i++) classes[i] = classify(PyUnicode_READ(kind, data, i));
+    return classes;
 }
 
 // Numbers the strings of one column. Equal strings are often one object, known by its address in a
@@ -157,15 +158,9 @@ class Interner {
             return words_.add(word);
         }
         word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text));
+        word.text = words_.arena.copy(word.text);  // near those of other words
         if (!is_ascii) {
-            word.text = words_.arena.copy(word.text);
-            uint8_t* classes = words_.arena.take<uint8_t>(word.points);
-            const int kind = PyUnicode_KIND(text);
-            const void* data = PyUnicode_DATA(text);
-            for (uint32_t i = 0; i < word.points; i++) {
-                classes[i] = classify(PyUnicode_READ(kind, data, i));
-            }
-            word.classes = classes;
+            word.classes = classify(text, words_.arena);
         } else if (needs_lowered_) {
             word.lowered = ascii_lower(word.text, words_.arena);
         }
@@ -237,6 +232,16 @@ void ask_python(const PyProgram& program, std::size_t c, Column& column,
 
 }  // namespace
 
+Word copy_word(nb::handle text, Arena& arena) {
+    if (!PyUnicode_Check(text.ptr())) fail_type("a word", "a str", text.ptr());
+    Word word;
+    word.text = copy_text(text.ptr(), arena, "a word");
+    word.hash = hash_part(word.text);
+    word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text.ptr()));
+    if (!PyUnicode_IS_ASCII(text.ptr())) word.classes = classify(text.ptr(), arena);
+    return word;
+}
+
 PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numeric,
                  std::span<const std::unique_ptr<KnownWords>> known) {
     const Program& program = compiled.program;
@@ -248,6 +253,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                                   .c_str());
     }
     std::vector<std::vector<nb::object>> strings(program.columns);
+    batch.columns.reserve(program.columns);
     for (std::size_t c = 0; c < program.columns; c++) {
         const Items sentences(given.items[c]);
         if (sentences.size < 0) {

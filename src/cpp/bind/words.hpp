@@ -23,6 +23,9 @@ struct PyProgram {
     nanobind::object category;                               // unicodedata.category, if needed
 };
 
+// A word that Python wrote, without what only some atoms ask for.
+Word copy_word(nanobind::handle text, Arena& arena);
+
 // A batch and references to the strings that it points to. Destroy it with the GIL held.
 struct PyBatch {
     Batch batch;

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/dispatch.hpp"
+#include "core/scratch.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
@@ -61,6 +63,8 @@ template <class In>
 Plan make_plan(const DenseBatch<In>& batch, int64_t lanes, int64_t longest) {
     Plan plan;
     auto length = [&](int64_t i) { return batch.offsets[i + 1] - batch.offsets[i]; };
+    plan.order.reserve(batch.N);
+    plan.groups.reserve(batch.N + 1);
     for (int64_t i = 0; i < batch.N; ++i)
         if (length(i) > 0) plan.order.push_back(i);
     const int64_t n = plan.order.size();
@@ -103,26 +107,24 @@ struct Group {
     }
 };
 
-// Scratch memory that grows and is used again for the next group; one for each thread.
+// Cuts memory of this thread into the arrays of one task.
 template <class R>
-struct Scratch {
-    std::vector<R> memory;
-    int64_t used = 0;
+class Pieces {
+  public:
+    explicit Pieces(int64_t n) : taken_(scratch().take(static_cast<std::size_t>(n))) {}
+    R* take(int64_t n) { return std::exchange(taken_.data, taken_.data + n); }
 
-    void reserve(int64_t n) {
-        if (static_cast<int64_t>(memory.size()) < n) memory = std::vector<R>(n);
-        used = 0;
+  private:
+    static Scratch<R>& scratch() {
+        thread_local Scratch<R> of_this_thread;
+        return of_this_thread;
     }
-    R* take(int64_t n) {
-        R* p = memory.data() + used;
-        used += n;
-        return p;
-    }
+    typename Scratch<R>::Taken taken_;
 };
 
 template <class In>
 void viterbi_single(const DenseBatch<In>& batch, const Moves<double>& moves, int64_t i,
-                    Scratch<double>& scratch, int32_t* path) {
+                    int32_t* path) {
     const int64_t Y = batch.Y, S = batch.G * Y;
     const int64_t first = batch.offsets[i], T = batch.offsets[i + 1] - first;
     OneViterbi<In> task{};
@@ -134,7 +136,7 @@ void viterbi_single(const DenseBatch<In>& batch, const Moves<double>& moves, int
     const int64_t alpha = task.block * (S + 8), row = Y + 8;
     const int64_t checkpoints = (T + task.block - 1) / task.block * (S + 8);
     const int64_t matrix = batch.edge ? Y * moves.stride : 0;
-    scratch.reserve(alpha + checkpoints + row + matrix);
+    Pieces<double> scratch(alpha + checkpoints + row + matrix);
     task.alpha = scratch.take(alpha);
     task.checkpoints = scratch.take(checkpoints);
     task.row = scratch.take(row);
@@ -213,21 +215,17 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         many.start = start.data();
         many.stop = stop.data();
     }
-    std::vector<Scratch<double>> single_scratch(plan.threads);
-    std::vector<Scratch<int32_t>> lane_scratch(plan.threads);
-    std::vector<Scratch<float>> row_scratch(plan.threads);
-    parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t worker) {
+    parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t) {
         if (item >= plan.singles) {
             const int64_t i = plan.order[plan.groups[item]];
-            viterbi_single(batch, one.view, i, single_scratch[worker], path);
+            viterbi_single(batch, one.view, i, path);
             if (score) score[i] = score_of(batch, i, path);
             return;
         }
         const Group<In> group(batch, plan, item);
-        Scratch<int32_t>& scratch = lane_scratch[worker];
         const int64_t alpha = group.length[0] * S * lanes;
-        scratch.reserve(alpha + S * lanes);
-        row_scratch[worker].reserve(Y * lanes);
+        Pieces<int32_t> scratch(alpha + S * lanes);
+        Pieces<float> row_scratch(Y * lanes);
         bool sure[64];
         LaneViterbi<In> task{};
         task.moves = &many;
@@ -239,7 +237,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         task.n = group.n;
         task.alpha = scratch.take(alpha);
         task.candidates = scratch.take(S * lanes);
-        task.row = row_scratch[worker].take(Y * lanes);
+        task.row = row_scratch.take(Y * lanes);
         task.path = path;
         task.sure = sure;
         if constexpr (sizeof(In) == 4)
@@ -249,7 +247,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         // Lanes say where rounding could have decided; those are decoded again in double.
         for (int64_t l = 0; l < group.n; ++l) {
             const int64_t i = group.sequence[l];
-            if (!sure[l]) viterbi_single(batch, one.view, i, single_scratch[worker], path);
+            if (!sure[l]) viterbi_single(batch, one.view, i, path);
             if (score) score[i] = score_of(batch, i, path);
         }
     });
@@ -342,7 +340,7 @@ struct SumCall {
 
 template <class In>
 void sum_single(const SumCall<In>& call, const Moves<double>& moves, int64_t i,
-                Scratch<double>& scratch, const Expected<In>& expected) {
+                const Expected<In>& expected) {
     const DenseBatch<In>& batch = call.batch;
     const int64_t Y = batch.Y, S = batch.G * Y, width = S + 8;
     OneSum<In> task{};
@@ -356,7 +354,7 @@ void sum_single(const SumCall<In>& call, const Moves<double>& moves, int64_t i,
     task.weight = call.weight ? call.weight[i] : 1.0;
     task.backward = call.backward;
     const int64_t rows = call.backward ? task.T : 2, matrix = batch.edge ? Y * moves.stride : 0;
-    scratch.reserve(rows * width + 2 * width + Y + 8 + matrix);
+    Pieces<double> scratch(rows * width + 2 * width + Y + 8 + matrix);
     task.alpha = scratch.take(rows * width);
     task.beta = scratch.take(width);
     task.b = scratch.take(width);
@@ -375,7 +373,7 @@ void sum_single(const SumCall<In>& call, const Moves<double>& moves, int64_t i,
 
 // Runs one group in lanes of type R; with the guard on, again without the sequences that failed.
 template <class In, class R, class Run>
-void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group<In> group, Scratch<R>& scratch,
+void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group<In> group,
                const Expected<In>& expected, Run run) {
     const DenseBatch<In>& batch = call.batch;
     const int64_t Y = batch.Y, S = batch.G * Y, T = group.length[0], lanes = call.lanes;
@@ -384,7 +382,7 @@ void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group<In> group, 
     const int64_t alpha = (call.backward ? T + 1 : 2) * S * lanes;
     const int64_t rows = (call.backward ? T + 1 : 1) * Y * lanes;
     const int64_t b = call.backward ? T * S * lanes : 0;
-    scratch.reserve(alpha + rows + b);
+    Pieces<R> scratch(alpha + rows + b);
     Trial<In> trial(batch, expected, call.guard);
     LaneSum<In, R> task{};
     task.moves = &moves;
@@ -476,9 +474,7 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
     const bool counting = expected.transitions || expected.start || expected.stop;
     const int64_t shards = counting ? std::min(kShards, plan.items()) : plan.items();
     std::vector<Partial> partial(counting ? shards : 0);
-    std::vector<Scratch<double>> scratch64(plan.threads);
-    std::vector<Scratch<In>> scratch_in(plan.threads);
-    parallel_for(shards, plan.threads, [&](int64_t shard, int64_t worker) {
+    parallel_for(shards, plan.threads, [&](int64_t shard, int64_t) {
         Expected<In> own = expected;
         if (counting) {
             Partial& p = partial[shard];
@@ -491,16 +487,16 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
         }
         for (int64_t item = shard; item < plan.items(); item += shards) {
             if (item >= plan.singles) {
-                sum_single(call, one.view, plan.order[plan.groups[item]], scratch64[worker], own);
+                sum_single(call, one.view, plan.order[plan.groups[item]], own);
                 continue;
             }
             const Group<In> group(batch, plan, item);
             if constexpr (sizeof(In) == 8)
-                sum_group(call, wide.view, group, scratch64[worker], own, k.sum_f64);
+                sum_group(call, wide.view, group, own, k.sum_f64);
             else if (narrow)
-                sum_group(call, many.view, group, scratch_in[worker], own, k.sum_f32);
+                sum_group(call, many.view, group, own, k.sum_f32);
             else
-                sum_group(call, wide.view, group, scratch64[worker], own, k.sum_f32_in_f64);
+                sum_group(call, wide.view, group, own, k.sum_f32_in_f64);
         }
     });
     for (const Partial& p : partial) {

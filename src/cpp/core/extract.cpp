@@ -82,10 +82,16 @@ void add_boundaries(const Program& program, Column& column) {
 
 void featurise(const Program& program, std::size_t c, const Word* const* words, std::size_t n,
                uint64_t* hashes) {
+    constexpr std::size_t kSome = 64;  // words whose text stays in the nearest cache
     std::string scratch;
-    for (const uint32_t a : program.of[c]) {
-        const Atom& atom = program.atoms[a];
-        for (std::size_t i = 0; i < n; i++) *hashes++ = atom.hash(*words[i], scratch);
+    for (std::size_t first = 0; first < n; first += kSome) {
+        const std::size_t end = std::min(first + kSome, n);
+        uint64_t* to = hashes;
+        for (const uint32_t a : program.of[c]) {
+            const Atom& atom = program.atoms[a];
+            for (std::size_t i = first; i < end; i++) to[i] = atom.hash(*words[i], scratch);
+            to += n;
+        }
     }
 }
 

@@ -6,6 +6,7 @@ namespace tagloom {
 namespace {
 
 constexpr std::size_t kSmallest = 64;
+constexpr std::size_t kAhead = 16;  // keys whose slots are asked for before they are needed
 
 // At two thirds, an absent key costs five slots on average, most often in one cache line.
 constexpr std::size_t limit_of(std::size_t capacity) { return capacity / 3 * 2; }
@@ -20,10 +21,12 @@ std::size_t capacity_for(std::size_t size) {
 
 Index::Index() : offsets_{0} { rebuild(kSmallest); }
 
-Index::Index(const std::vector<uint64_t>& keys) {
+Index::Index(std::span<const uint64_t> keys) {
     if (keys.size() > max_size) throw std::invalid_argument("there are too many keys");
     rebuild(capacity_for(keys.size()));
-    for (const uint64_t key : keys) {
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        if (i + kAhead < keys.size()) table_.prefetch(keys[i + kAhead]);
+        const uint64_t key = keys[i];
         if (key == 0) throw std::invalid_argument("a key is 0");
         uint64_t slot = key & table_.mask;
         for (; slots_->keys[slot] != 0; slot = (slot + 1) & table_.mask) {
@@ -34,7 +37,7 @@ Index::Index(const std::vector<uint64_t>& keys) {
     }
 }
 
-Index::Index(const std::vector<uint64_t>& keys, std::string blob, std::vector<int64_t> offsets)
+Index::Index(std::span<const uint64_t> keys, std::string blob, std::vector<int64_t> offsets)
     : Index(keys) {
     names_ = std::move(blob);
     offsets_ = std::move(offsets);
@@ -51,7 +54,7 @@ std::vector<uint64_t> Index::keys() const {
 
 void Index::rebuild(std::size_t capacity) {
     auto fresh = std::make_shared<Slots>(
-        Slots{PagedVector<uint64_t>(capacity), PagedVector<uint32_t>(capacity)});
+        Slots{PagedArray<uint64_t>(capacity), PagedArray<uint32_t>(capacity)});
     const uint64_t mask = capacity - 1;
     if (table_.keys) {
         for (uint64_t old = 0; old <= table_.mask; old++) {

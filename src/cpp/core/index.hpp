@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -57,9 +58,9 @@ class Index {
     Index();
     // The attributes with these fingerprints, numbered as they come; it cannot grow, for it knows
     // no names. std::invalid_argument for a key that is 0 or comes twice, as in a damaged file.
-    explicit Index(const std::vector<uint64_t>& keys);
+    explicit Index(std::span<const uint64_t> keys);
     // The same with names, so that it can grow: blob[offsets[i], offsets[i + 1]) is that of id i.
-    Index(const std::vector<uint64_t>& keys, std::string blob, std::vector<int64_t> offsets);
+    Index(std::span<const uint64_t> keys, std::string blob, std::vector<int64_t> offsets);
 
     std::size_t size() const { return table_.size; }
     const Table& table() const { return table_; }
@@ -104,8 +105,8 @@ class Index {
 
   private:
     struct Slots {
-        PagedVector<uint64_t> keys;
-        PagedVector<uint32_t> ids;
+        PagedArray<uint64_t> keys;
+        PagedArray<uint32_t> ids;
     };
     void rebuild(std::size_t capacity);
     uint64_t make_room(uint64_t wanted);  // -> an empty slot for `wanted`

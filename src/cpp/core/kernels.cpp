@@ -670,7 +670,13 @@ inline void one_forward(const Moves<double>& moves, const double* m, const doubl
 
 inline double one_max(const double* x, int64_t n) {
     double m = minus_inf<double>;
-    for (int64_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
+    int64_t i = 0;
+    if (n >= WD) {
+        D top = load(x);
+        for (i = WD; i + WD <= n; i += WD) top = max<D>(top, load(x + i));
+        for (int j = 0; j < WD; ++j) m = top[j] > m ? top[j] : m;
+    }
+    for (; i < n; ++i) m = x[i] > m ? x[i] : m;
     return m;
 }
 
@@ -750,16 +756,15 @@ void viterbi_one(const OneViterbi<In>& task) {
         const double* m = moves.matrix(t) + g * Y * moves.stride + c;
         // With G > 1 the edge scores are the same for all a.
         const In* edge = task.edge && G == 1 ? task.edge + t * Y * Y + c : nullptr;
-        double top = minus_inf<double>;
-        int64_t arg = 0;
         for (int64_t a = 0; a < Y; ++a) {
             double move = m[a * moves.stride];
             if (edge) move += edge[a * Y];
-            const double x = from[a * G + g] + move;
-            arg = x > top ? a : arg;
-            top = x > top ? x : top;
+            task.row[a] = from[a * G + g] + move;
         }
-        state = arg * G + g;
+        const double top = one_max(task.row, Y);
+        int64_t a = 0;
+        while (task.row[a] != top) ++a;
+        state = a * G + g;
     }
 }
 

@@ -106,9 +106,10 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Co
         });
     for (int64_t k = 0; k < x.n_known; ++k) seen[at[x.known[k]]++] = x.known_cols[k];
     std::vector<uint8_t> has(width, 0);
+    std::vector<uint16_t> own;
     for (int64_t a = 0, lo = 0; a < x.n; lo = at[a], ++a) {
         auto first = seen.begin() + lo, last = seen.begin() + at[a];
-        std::vector<uint16_t> own;
+        own.clear();
         for (auto c = first; c != last; ++c)
             if (!std::exchange(has[*c], 1)) own.push_back(*c);
         if (!own.empty() && static_cast<int64_t>(own.size()) * kFull >= width) {
@@ -180,11 +181,11 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
 
 }  // namespace
 
-// What evaluations need again and again. Gradients and counts of the shards are zero between calls.
+// What evaluations need again and again. Gradients and counts are zero between calls.
 template <class In>
 struct Problem::Workspace {
     std::vector<In> weights;                        // theta of the rows, in the kernels' arithmetic
-    std::vector<std::vector<double>> gradients;     // [K][reach + slack]
+    std::vector<std::vector<double>> gradients;     // [threads][rows + slack] of the shard at work
     std::vector<std::vector<double>> counts;        // [K][tail]
     std::vector<std::vector<double>> dense_counts;  // [K][levels, G, Y, Y]; not first order
     std::vector<double> moves;                      // [levels, G, Y, Y] where the space is dense
@@ -353,8 +354,6 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
     if (!work) {
         work = std::make_unique<Workspace<In>>();
         work->weights.assign(W + kRowSlack, In(0));
-        work->gradients.resize(K);
-        for (int64_t k = 0; k < K; ++k) work->gradients[k].assign(reach[k] + kRowSlack, 0.0);
         work->counts.assign(K, std::vector<double>(tail_size, 0.0));
         if (!space.is_first_order())
             work->dense_counts.assign(K, std::vector<double>(n_dense, 0.0));
@@ -362,10 +361,14 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
         work->start.assign(Y, 0.0);
         work->stop.assign(Y, 0.0);
     }
-    const int64_t pieces = (W + kPiece - 1) / kPiece;
-    parallel_for(pieces, threads, [&](int64_t p, int64_t) {
-        for (int64_t j = p * kPiece; j < std::min(W, (p + 1) * kPiece); ++j)
-            work->weights[j] = static_cast<In>(theta[j]);
+    const auto in_pieces = [&](const auto& work_on) {
+        parallel_for((W + kPiece - 1) / kPiece, threads, [&](int64_t p, int64_t) {
+            work_on(p * kPiece, std::min(W, (p + 1) * kPiece));
+        });
+    };
+    in_pieces([&](int64_t lo, int64_t hi) {
+        for (int64_t j = lo; j < hi; ++j) work->weights[j] = static_cast<In>(theta[j]);
+        if (grad) std::fill(grad + lo, grad + hi, 0.0);
     });
     const double *tail = theta + W, *tied = tail + space.ties_at(boundaries);
     for (int64_t j = 0; j < n_dense; ++j)
@@ -375,27 +378,28 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
         std::copy_n(tail + Y * Y + Y, Y, work->stop.begin());
     }
 
-    std::vector<Worker<In>> workers(std::min(threads, K));
+    threads = std::min(threads, K);
+    std::vector<Worker<In>> workers(threads);
     std::vector<double> loss(K, 0.0);
+    while (grad && static_cast<int64_t>(work->gradients.size()) < threads)
+        work->gradients.emplace_back(W + kRowSlack, 0.0);
+    Turns turns;  // gradients are added in the order of shards, by whoever made them
     parallel_for(K, threads, [&](int64_t k, int64_t w) {
+        Turns::Turn turn(turns, k);
+        double* own = grad ? work->gradients[w].data() : nullptr;
         for (int64_t b = shards[k]; b < shards[k + 1]; ++b)
-            loss[k] += run_block(*work, workers[w], theta, k, b, grad != nullptr);
+            loss[k] += run_block(*work, workers[w], theta, k, b, own);
         if (grad && !work->dense_counts.empty())
             space.spread_dense(work->dense_counts[k].data(), boundaries, work->counts[k].data());
+        if (!turn.wait() || !grad) return;
+        for (int64_t j = 0; j < reach[k]; ++j) {
+            grad[j] += own[j];
+            own[j] = 0;
+        }
     });
 
     if (grad) {
-        parallel_for(pieces, threads, [&](int64_t p, int64_t) {
-            const int64_t lo = p * kPiece, hi = std::min(W, lo + kPiece);
-            std::fill(grad + lo, grad + hi, 0.0);
-            for (int64_t k = 0; k < K; ++k) {
-                double* own = work->gradients[k].data();
-                const int64_t end = std::min(hi, reach[k]);
-                for (int64_t j = lo; j < end; ++j) {
-                    grad[j] += own[j];
-                    own[j] = 0;
-                }
-            }
+        in_pieces([&](int64_t lo, int64_t hi) {
             for (int64_t j = lo; j < hi; ++j) grad[j] = mask[j] ? grad[j] : 0.0;
         });
         for (int64_t j = 0; j < tail_size; ++j) {
@@ -410,15 +414,16 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
     return std::accumulate(loss.begin(), loss.end(), 0.0);
 }
 
-// Scores, sums and the gradient of one block; returns its loss.
+// Scores, sums and the gradient of one block, added to `gradient` unless that is null; returns its
+// loss.
 template <class In>
 double Problem::run_block(Workspace<In>& work, Worker<In>& worker, const double* theta,
-                          int64_t shard, int64_t block, bool with_grad) const {
+                          int64_t shard, int64_t block, double* gradient) const {
     const int64_t lo = blocks[block], n = blocks[block + 1] - lo, first = starts[lo];
     const int64_t tokens = starts[lo + n] - first;
     if (tokens == 0) return 0;
     const RowKernels& kernel = kernels().rows();
-    const bool with_edges = has_edges();
+    const bool with_edges = has_edges(), with_grad = gradient;
     double* counts = work.counts[shard].data();
     auto grow = [](auto& vector, int64_t size) {
         if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
@@ -548,9 +553,8 @@ double Problem::run_block(Workspace<In>& work, Worker<In>& worker, const double*
         for (int64_t j = at * Y * Y; with_edges && j < (at + length) * Y * Y; ++j) xi[j] *= factor;
     }
     auto spread = [&](const OwnedLists& lists, int64_t width, const In* rows) {
-        const RowAdd<In> task{
-            lists.view(),          first, tokens, width, rows, work.gradients[shard].data(),
-            worker.wide_row.data()};
+        const RowAdd<In> task{lists.view(),          first, tokens, width, rows, gradient,
+                              worker.wide_row.data()};
         if constexpr (sizeof(In) == 4)
             kernel.add_f32(task);
         else

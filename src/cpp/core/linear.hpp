@@ -135,7 +135,7 @@ class Problem {
                int64_t threads) const;
     template <class In>
     double run_block(Workspace<In>& work, Worker<In>& worker, const double* theta, int64_t shard,
-                     int64_t block, bool with_grad) const;
+                     int64_t block, double* gradient) const;
 
     std::vector<int64_t> blocks;   // block b is sentences blocks[b] .. blocks[b + 1]
     std::vector<int64_t> shards;   // shard k is blocks shards[k] .. shards[k + 1]

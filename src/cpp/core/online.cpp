@@ -314,6 +314,8 @@ class OnlineOf final : public Online {
         if (options.rule == Rule::subgradient) {
             if (steps > 0) scale = double(steps) / (options.C * double(problem.N));
             add_costs(first, gold, T, scale);
+        } else if (!options.cost.empty()) {
+            add_costs(first, gold, T, 1);
         }
         const double loss = worst(gold, T) / scale;
         if (std::equal(gold, gold + T, path.begin())) return;

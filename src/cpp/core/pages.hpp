@@ -1,11 +1,14 @@
 // Large arrays that are read at random, on large pages where the system offers them: with pages of
-// 4 KB, each probe of a table of some megabytes waits for a page-table walk as well.
+// 4 KB, each probe of a table of some megabytes waits for a page-table walk as well. They begin as
+// zeros, which the system has at hand: an array that is made is not written before it is used.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <new>
-#include <vector>
+#include <type_traits>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -14,37 +17,41 @@
 namespace tagloom {
 
 template <class T>
-struct PageAllocator {
-    using value_type = T;
-    static constexpr std::size_t kPage = std::size_t{1} << 21;
+class PagedArray {
+    static_assert(std::is_trivially_copyable_v<T>);  // and zero bytes must be a T
 
-    PageAllocator() = default;
-    template <class U>
-    PageAllocator(const PageAllocator<U>&) {}
-
-    T* allocate(std::size_t n) {
-        if (n < kPage / sizeof(T)) return std::allocator<T>().allocate(n);
-        if (n > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
-        void* p = ::operator new(n * sizeof(T), std::align_val_t(kPage));
-#ifdef __linux__
-        madvise(p, n * sizeof(T), MADV_HUGEPAGE);  // a hint: what it returns does not matter
-#endif
-        return static_cast<T*>(p);
-    }
-    void deallocate(T* p, std::size_t n) {
-        if (n < kPage / sizeof(T)) {
-            std::allocator<T>().deallocate(p, n);
-        } else {
-            ::operator delete(p, std::align_val_t(kPage));
+  public:
+    PagedArray() = default;
+    explicit PagedArray(std::size_t n) : size_(n) {
+        constexpr std::size_t kPage = std::size_t{1} << 21;
+        if (n > (static_cast<std::size_t>(-1) - kPage) / sizeof(T)) {
+            throw std::bad_array_new_length();
         }
+        const std::size_t bytes = n * sizeof(T), more = bytes < kPage ? 0 : kPage;
+        memory_.reset(std::calloc(bytes + more + 1, 1));  // an empty array has an address too
+        if (!memory_) throw std::bad_alloc();
+        const auto at = reinterpret_cast<std::uintptr_t>(memory_.get());
+        const std::uintptr_t begin = more == 0 ? at : (at + kPage - 1) / kPage * kPage;
+        data_ = reinterpret_cast<T*>(begin);
+#ifdef __linux__
+        // A hint: what it returns does not matter.
+        if (more > 0) madvise(data_, bytes, MADV_HUGEPAGE);
+#endif
     }
-    template <class U>
-    bool operator==(const PageAllocator<U>&) const {
-        return true;
-    }
-};
 
-template <class T>
-using PagedVector = std::vector<T, PageAllocator<T>>;
+    std::size_t size() const { return size_; }
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    T& operator[](std::size_t i) { return data_[i]; }
+    const T& operator[](std::size_t i) const { return data_[i]; }
+
+  private:
+    struct Free {
+        void operator()(void* memory) const { std::free(memory); }
+    };
+    std::unique_ptr<void, Free> memory_;
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+};
 
 }  // namespace tagloom

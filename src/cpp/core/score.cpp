@@ -44,6 +44,16 @@ std::string RowArrays<Col>::fault() const {
     return "";
 }
 
+namespace {
+
+template <class To, class Col>
+void copy_cols(const Col* cols, std::size_t n, std::byte* to) {
+    auto* out = reinterpret_cast<To*>(to);
+    for (std::size_t i = 0; i < n; i++) out[i] = static_cast<To>(cols[i]);
+}
+
+}  // namespace
+
 template <class Col>
 Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::size_t>(arrays.A)) {
     const std::size_t col_bytes = is_wide() ? 4 : 2;
@@ -55,17 +65,15 @@ Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::s
         if (static_cast<int64_t>(n) < K) units += (n * col_bytes + 3) / 4;
         if (units >> 32 != 0) throw std::length_error("the weights need more than 16 GB");
     }
-    data.resize(units * 4);
+    data = PagedArray<std::byte>(units * 4);
     for (int64_t a = 0; a < arrays.A; a++) {
         const std::size_t n = by_id[a].n;
         std::byte* to = data.data() + std::size_t{by_id[a].begin} * 4;
         if (n > 0) std::memcpy(to, arrays.weights + arrays.row_ptr[a], n * 4);
         if (static_cast<int64_t>(n) == K) continue;
-        to += n * 4;
-        for (std::size_t i = 0; i < n; i++, to += col_bytes) {
-            const uint32_t col = arrays.cols[arrays.row_ptr[a] + static_cast<int64_t>(i)];
-            std::memcpy(to, &col, col_bytes);  // little-endian: see hash.hpp
-        }
+        const Col* cols = arrays.cols + arrays.row_ptr[a];
+        is_wide() ? copy_cols<uint32_t>(cols, n, to + n * 4)
+                  : copy_cols<uint16_t>(cols, n, to + n * 4);
     }
 }
 
@@ -74,9 +82,11 @@ template struct RowArrays<uint32_t>;
 template Rows::Rows(const RowArrays<uint16_t>&);
 template Rows::Rows(const RowArrays<uint32_t>&);
 
-RowTable::RowTable(const Table& table, const std::vector<Row>& by_id)
+RowTable::RowTable(const Table& table, const PagedArray<Row>& by_id)
     : slots_(std::bit_ceil(2 * table.size + 1)), mask_(slots_.size() - 1) {
+    constexpr std::size_t kAhead = 64;  // slots whose rows are asked for before they are needed
     for (std::size_t i = 0; i <= table.mask; i++) {
+        if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
         const uint64_t key = table.keys[i];
         if (key == 0) continue;
         uint64_t slot = key & mask_;
@@ -113,10 +123,15 @@ void add_rows(const Rows& rows, const Hit* hits, std::size_t n_hits) {
     }
 }
 
-// The rows that are to be added, in the order of addition; one for each thread.
+// The rows that are to be added, in the order of addition. Each thread has one, whose memory serves
+// all calls.
 class Hits {
   public:
-    explicit Hits(const Rows& rows) : rows_(rows) {}
+    static Hits& of_this_thread(const Rows& rows) {
+        thread_local Hits hits;
+        hits.rows_ = &rows;
+        return hits;
+    }
 
     // Room for n more hits, and for n fingerprints.
     void reserve(std::size_t n) {
@@ -124,14 +139,14 @@ class Hits {
         if (hits_.size() < n) hits_.resize(n);
     }
     void push(float* out, Row row, float value) {
-        const std::byte* data = rows_.data.data() + std::size_t{row.begin} * 4;
+        const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
         __builtin_prefetch(data + row.n * 4);  // the cols of a row that goes on in the next line
         hits_[n_++] = {out, row, value};
     }
     void add() {
-        rows_.is_wide() ? add_rows<uint32_t>(rows_, hits_.data(), n_)
-                        : add_rows<uint16_t>(rows_, hits_.data(), n_);
+        rows_->is_wide() ? add_rows<uint32_t>(*rows_, hits_.data(), n_)
+                         : add_rows<uint16_t>(*rows_, hits_.data(), n_);
         n_ = 0;
     }
 
@@ -140,7 +155,7 @@ class Hits {
     std::vector<const float*> sums;      // [tokens of a block, groups]
 
   private:
-    const Rows& rows_;
+    const Rows* rows_ = nullptr;
     std::vector<Hit> hits_;
     std::size_t n_ = 0;
 };
@@ -334,7 +349,7 @@ std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, b
     add_boundaries(scoring.program, column);
     const std::size_t n = column.words.all.size();
     known->outside_blocks = std::make_unique<uint64_t[]>(n * units);
-    Hits hits(scoring.rows);
+    Hits& hits = Hits::of_this_thread(scoring.rows);
     for (std::size_t i = 0; i < n; i++) {
         const Word* word = &column.words.all[i];
         uint64_t* block = known->outside_blocks.get() + i * units;
@@ -365,7 +380,8 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
     }
     thread_local Scratch<uint64_t> scratch;
     thread_local Scratch<const uint64_t*> pointers;
-    uint64_t* next = scratch.take(rest);
+    const auto taken = scratch.take(rest);
+    uint64_t* next = taken.data;
     for (std::size_t c = 0; c < columns; c++) {
         const std::size_t units = scoring.plan.blocks[c].units;
         Column& column = batch.columns[c];
@@ -395,8 +411,7 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
     const int64_t T = batch.offsets.back();
     const int64_t token_items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(token_items, 1));
-    std::vector<Hits> hits(static_cast<std::size_t>(threads), Hits(scoring.rows));
-    parallel_for(static_cast<int64_t>(items.size()), threads, [&](int64_t i, int64_t worker) {
+    parallel_for(static_cast<int64_t>(items.size()), threads, [&](int64_t i, int64_t) {
         const auto [c, first, last] = items[i];
         std::array<const Word*, kWordsAtOnce> words;
         std::array<uint64_t*, kWordsAtOnce> blocks;
@@ -407,11 +422,13 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
                 words[j] = &column.words.all[static_cast<std::size_t>(column.fresh[w + j])];
                 blocks[j] = const_cast<uint64_t*>(words[j]->block);  // ours, see above
             }
-            score_words(scoring, c, words.data(), blocks.data(), n, hits[worker]);
+            score_words(scoring, c, words.data(), blocks.data(), n,
+                        Hits::of_this_thread(scoring.rows));
         }
     });
     Blocks blocks;
-    const uint64_t** at = pointers.take(positions);
+    const auto pointed = pointers.take(positions);
+    const uint64_t** at = pointed.data;
     for (std::size_t c = 0; c < columns; c++) {
         const Column& column = batch.columns[c];
         blocks.push_back(at);
@@ -420,9 +437,10 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
         }
         if (T > 0) at = std::fill_n(at, kTokensAtOnce, at[-1]);  // what is asked for ahead
     }
-    parallel_for(token_items, threads, [&](int64_t i, int64_t worker) {
+    parallel_for(token_items, threads, [&](int64_t i, int64_t) {
         score_tokens(scoring, batch, blocks, i * kTokensPerItem,
-                     std::min(T, (i + 1) * kTokensPerItem), out, hits[worker]);
+                     std::min(T, (i + 1) * kTokensPerItem), out,
+                     Hits::of_this_thread(scoring.rows));
     });
     for (std::size_t c = 0; c < columns; c++) {
         if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
@@ -433,11 +451,10 @@ void score_encoded(const int64_t* indptr, const int32_t* ids, const float* value
                    const Rows& rows, int64_t threads, float* out) {
     const int64_t items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(items, 1));
-    std::vector<Hits> hits(static_cast<std::size_t>(threads), Hits(rows));
     constexpr int64_t kAhead = 32;  // ids whose rows are asked for before they are needed
-    parallel_for(items, threads, [&](int64_t item, int64_t worker) {
+    parallel_for(items, threads, [&](int64_t item, int64_t) {
         const int64_t last = std::min(T, (item + 1) * kTokensPerItem);
-        Hits& mine = hits[worker];
+        Hits& mine = Hits::of_this_thread(rows);
         for (int64_t begin = item * kTokensPerItem; begin < last; begin += kTokensAtOnce) {
             const int64_t end = std::min(last, begin + kTokensAtOnce);
             mine.reserve(static_cast<std::size_t>(indptr[end] - indptr[begin]));

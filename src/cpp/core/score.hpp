@@ -47,8 +47,8 @@ struct Row {
 
 struct Rows {
     int64_t K = 0;
-    std::vector<Row> by_id;  // [A]
-    PagedVector<std::byte> data;
+    PagedArray<Row> by_id;  // [A]
+    PagedArray<std::byte> data;
 
     Rows() = default;
     template <class Col>
@@ -62,7 +62,7 @@ struct Rows {
 class RowTable {
   public:
     RowTable() = default;
-    RowTable(const Table& table, const std::vector<Row>& by_id);  // [table.size]
+    RowTable(const Table& table, const PagedArray<Row>& by_id);  // [table.size]
 
     void prefetch(uint64_t fingerprint) const {
         __builtin_prefetch(slots_.data() + (fingerprint & mask_));
@@ -81,7 +81,7 @@ class RowTable {
         uint64_t key = 0;
         Row row;
     };
-    PagedVector<Slot> slots_;
+    PagedArray<Slot> slots_;
     uint64_t mask_ = 0;
 };
 

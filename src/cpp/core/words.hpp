@@ -70,6 +70,9 @@ class Arena {
     std::size_t left_ = 0;
 };
 
+// ASCII without capitals: the text itself if it has none.
+std::string_view ascii_lower(std::string_view text, Arena& arena);
+
 // The distinct words of one column of one call, numbered as they come.
 class Words {
   public:

@@ -245,7 +245,7 @@ def _parameters(cls: type) -> dict[str, tuple[str, str]]:
         for name in entry["names"].split(", "):
             elsewhere = re.fullmatch(r"As for `(\w+)`\.", text)
             if elsewhere:
-                found[name] = _parameters(models.Tagger.kinds[elsewhere[1]])[name]
+                found[name] = _parameters(getattr(models, elsewhere[1]))[name]
             else:
                 sentence = re.split(r"(?<=[^.A-Z])\. (?=[A-Z\"])", text.rstrip("."))[0]
                 found[name] = (entry["kind"] or "", sentence.replace("`", "") + ".")

@@ -4,19 +4,43 @@
 ``comparisons``, ``calibration`` and ``scorers`` are what users see.
 """
 
-from tagloom.evaluation.calibration import Bin, Reliability, fit_temperature, reliability
-from tagloom.evaluation.comparisons import Comparison, Disagreement, compare
-from tagloom.evaluation.counts import ReadingDifference
-from tagloom.evaluation.evaluations import Evaluation, evaluate
-from tagloom.evaluation.scorers import (
-    Scorer,
-    accuracy,
-    sentence_accuracy,
-    span_f1,
-    span_precision,
-    span_recall,
-)
-from tagloom.evaluation.scores import Score
+from typing import TYPE_CHECKING
+
+from tagloom.exports import lazily
+
+if TYPE_CHECKING:
+    from tagloom.evaluation.calibration import Bin, Reliability, fit_temperature, reliability
+    from tagloom.evaluation.comparisons import Comparison, Disagreement, compare
+    from tagloom.evaluation.counts import ReadingDifference
+    from tagloom.evaluation.evaluations import Evaluation, evaluate
+    from tagloom.evaluation.scorers import (
+        Scorer,
+        accuracy,
+        sentence_accuracy,
+        span_f1,
+        span_precision,
+        span_recall,
+    )
+    from tagloom.evaluation.scores import Score
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "calibration": ["Bin", "Reliability", "fit_temperature", "reliability"],
+            "comparisons": ["Comparison", "Disagreement", "compare"],
+            "counts": ["ReadingDifference"],
+            "evaluations": ["Evaluation", "evaluate"],
+            "scorers": [
+                "Scorer",
+                "accuracy",
+                "sentence_accuracy",
+                "span_f1",
+                "span_precision",
+                "span_recall",
+            ],
+            "scores": ["Score"],
+        },
+    )
 
 __all__ = [
     "Bin",

@@ -1,21 +1,48 @@
 """Features: what the words of a sentence say about their labels."""
 
-from tagloom.features.batches import Encoded
-from tagloom.features.crfpp import CRFppTemplates, read_crfpp
-from tagloom.features.extractors import (
-    START,
-    STOP,
-    FeatureExtractor,
-    extract,
-    from_dict,
-    global_vector,
-    make,
-)
-from tagloom.features.items import Function, Items
-from tagloom.features.lexicons import Clusters, Lexicon
-from tagloom.features.presets import PRESETS
-from tagloom.features.templates import Templates
-from tagloom.features.wapiti import WapitiTemplates, read_wapiti
+from typing import TYPE_CHECKING
+
+from tagloom.exports import lazily
+
+if TYPE_CHECKING:
+    from tagloom.features.batches import Encoded
+    from tagloom.features.crfpp import CRFppTemplates, read_crfpp
+    from tagloom.features.extractors import (
+        START,
+        STOP,
+        FeatureExtractor,
+        extract,
+        from_dict,
+        global_vector,
+        make,
+    )
+    from tagloom.features.items import Function, Items
+    from tagloom.features.lexicons import Clusters, Lexicon
+    from tagloom.features.presets import PRESETS
+    from tagloom.features.templates import Templates
+    from tagloom.features.wapiti import WapitiTemplates, read_wapiti
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "batches": ["Encoded"],
+            "crfpp": ["CRFppTemplates", "read_crfpp"],
+            "extractors": [
+                "FeatureExtractor",
+                "START",
+                "STOP",
+                "extract",
+                "from_dict",
+                "global_vector",
+                "make",
+            ],
+            "items": ["Function", "Items"],
+            "lexicons": ["Clusters", "Lexicon"],
+            "presets": ["PRESETS"],
+            "templates": ["Templates"],
+            "wapiti": ["WapitiTemplates", "read_wapiti"],
+        },
+    )
 
 __all__ = [
     "PRESETS",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tagloom import _native
 from tagloom.errors import SentenceError
 from tagloom.sequences import Corpus, Sentence
 
@@ -59,7 +60,7 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
     if isinstance(X, Corpus):
         return list(X.tokens)
     check_batch(X)
-    if isinstance(X, list) and set(map(type, X)) <= {list, tuple}:
+    if isinstance(X, list) and _native.are_rows(X):
         return X  # the common case: no need to look at each
     found: list[Sequence[str]] = []
     for i, sentence in enumerate(X):

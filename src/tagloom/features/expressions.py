@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import product
 from typing import NamedTuple, NoReturn
 
@@ -270,6 +269,8 @@ class _Parser:
         shifted = re.fullmatch(r"(\w+?)-(\d+)", lexeme.text)
         if shifted and shifted[1] in FUNCTIONS:
             return f"Did you mean '{shifted[1]}[-{shifted[2]}]'?"
+        from difflib import get_close_matches  # here, for a quick start
+
         close = get_close_matches(lexeme.text.lower(), FUNCTIONS, 1)
         if close:
             return f"Did you mean {close[0]!r}?"

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Protocol
 
 from tagloom._native import Index
 from tagloom.errors import LabelError, ParameterError
 from tagloom.features.batches import Encoded
-from tagloom.features.crfpp import CRFppTemplates, read_crfpp
 from tagloom.features.items import Function, Items
 from tagloom.features.presets import PRESETS
 from tagloom.features.templates import Templates
-from tagloom.features.wapiti import WapitiTemplates, read_wapiti
 from tagloom.sequences.files import read_lines
 
 #: What stands for the label before the first and after the last one.
@@ -43,11 +39,12 @@ class FeatureExtractor(Protocol):
         """Make a JSON-able copy, from which `from_dict` makes the extractor again."""
 
 
-_KINDS: dict[str, Any] = {
-    "templates": Templates,
-    "crfpp": CRFppTemplates,
-    "wapiti": WapitiTemplates,
-    "items": Items,
+# What a file calls a class of tagloom.features.
+_KINDS = {
+    "templates": "Templates",
+    "crfpp": "CRFppTemplates",
+    "wapiti": "WapitiTemplates",
+    "items": "Items",
 }
 
 
@@ -110,7 +107,11 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
 
 def _read_file(path: str | os.PathLike[str]) -> Templates:
     """Read the file of another program; it tells by its commands which."""
-    if not Path(path).is_file():
+    from difflib import get_close_matches  # here, for a quick start
+
+    from tagloom.features import read_crfpp, read_wapiti
+
+    if not os.path.isfile(path):
         close = get_close_matches(str(path), PRESETS, 1)
         advice = "A template goes into a list: features=[...]."
         if close and not set("[(&") & set(str(path)):
@@ -150,6 +151,8 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
     >>> from_dict(make(["word[-1]"]).to_dict())
     Templates(['word[-1]'])
     """
+    from tagloom import features  # here, since it is what we are in
+
     if data["kind"] == "function":
         if function is None:
             raise ParameterError(
@@ -161,7 +164,7 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
         raise ParameterError("these features are not made by a function; leave features= out.")
     if data["kind"] not in _KINDS:
         raise ParameterError(f"features of the kind {data['kind']!r} are not known.")
-    extractor: FeatureExtractor = _KINDS[data["kind"]].from_dict(data)
+    extractor: FeatureExtractor = getattr(features, _KINDS[data["kind"]]).from_dict(data)
     return extractor
 
 

@@ -9,7 +9,6 @@ no value; a flag gives the empty string if it holds.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -148,9 +147,7 @@ def short_shape(text: str) -> str:
 
 
 # A year; day, month and year in any order between equal signs; or a day and a month with points.
-_DATE = re.compile(
-    r"(?a:[12]\d{3}|\d\d?\.\d\d?\.|(?=.{4,10}\Z)(?:\d\d?|\d{4})([-/.])\d\d?\1(?:\d\d?|\d{4}))"
-)
+_DATE = r"(?a:[12]\d{3}|\d\d?\.\d\d?\.|(?=.{4,10}\Z)(?:\d\d?|\d{4})([-/.])\d\d?\1(?:\d\d?|\d{4}))"
 
 
 def _flag(holds: Callable[[str], Any]) -> Function:
@@ -158,6 +155,8 @@ def _flag(holds: Callable[[str], Any]) -> Function:
 
 
 def _is_mark(character: str) -> bool:
+    import unicodedata  # here, for a quick start
+
     return unicodedata.category(character)[0] in "PS"
 
 
@@ -178,7 +177,7 @@ _PLAIN: dict[str, Function] = {
     "title": _flag(str.istitle),
     "punctuation": _flag(lambda text: text and all(map(_is_mark, text))),
     "hyphen": _flag(lambda text: re.search("[-\u2010\u2011]", text)),
-    "date": _flag(_DATE.fullmatch),
+    "date": _flag(lambda text: re.fullmatch(_DATE, text)),
 }
 # What is not native, but needs no arguments: whether a token is in a phrase of a lexicon.
 _MAKERS["present"] = lambda: lambda text: text or None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tagloom._native import Extractor, Index, Scorer
+from tagloom._native import Extractor, Index, Scorer, Vocabulary
 from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError
 from tagloom.features.batches import Encoded, check_batch, read_tokens
 from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
@@ -224,6 +224,16 @@ class Templates:
         return Encoded(
             *node, *call_native(self._edge.encode, columns, numbers, edge_index, grow)[1:]
         )
+
+    def vocabulary(self, tokens: Sequence[Sequence[str]]) -> Vocabulary:
+        """Read the words of sentences, for templates that are a chain; see `scores.tables`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a token is not a str, or no text.
+        """
+        return self._node.vocabulary(tokens)
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Show the attributes of one sentence by name.

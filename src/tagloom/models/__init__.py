@@ -1,16 +1,38 @@
 """Taggers: which features, which scores, which objective."""
 
-from tagloom.models.baselines import MostFrequentTag
-from tagloom.models.constraints import Constraints, TagDictionary
-from tagloom.models.crf import CRF
-from tagloom.models.explanations import Decision, Explanation, Reason
-from tagloom.models.hmm import HMM
-from tagloom.models.linear import FeatureWeight
-from tagloom.models.memm import MEMM
-from tagloom.models.perceptrons import StructuredPerceptron
-from tagloom.models.svm import StructuredSVM
-from tagloom.models.taggers import Labelling, PredictedSpan, Tagger, load
-from tagloom.models.tokens import TokenClassifier
+from typing import TYPE_CHECKING
+
+from tagloom.exports import lazily
+
+if TYPE_CHECKING:
+    from tagloom.models.baselines import MostFrequentTag
+    from tagloom.models.constraints import Constraints, TagDictionary
+    from tagloom.models.crf import CRF
+    from tagloom.models.explanations import Decision, Explanation, Reason
+    from tagloom.models.hmm import HMM
+    from tagloom.models.linear import FeatureWeight
+    from tagloom.models.memm import MEMM
+    from tagloom.models.perceptrons import StructuredPerceptron
+    from tagloom.models.svm import StructuredSVM
+    from tagloom.models.taggers import Labelling, PredictedSpan, Tagger, load
+    from tagloom.models.tokens import TokenClassifier
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "baselines": ["MostFrequentTag"],
+            "constraints": ["Constraints", "TagDictionary"],
+            "crf": ["CRF"],
+            "explanations": ["Decision", "Explanation", "Reason"],
+            "hmm": ["HMM"],
+            "linear": ["FeatureWeight"],
+            "memm": ["MEMM"],
+            "perceptrons": ["StructuredPerceptron"],
+            "svm": ["StructuredSVM"],
+            "taggers": ["Labelling", "PredictedSpan", "Tagger", "load"],
+            "tokens": ["TokenClassifier"],
+        },
+    )
 
 __all__ = [
     "CRF",

@@ -111,11 +111,13 @@ class MostFrequentTag(TableTagger):
             rare=max(self.min_count - 1, 1),
             fold_case=self.fold_case,
         )
-        probs = counted.spelling_probs(_TIE)  # [A, Y] Pr(y | spelling)
-        probs[counted.variants] = counted.variant_probs(probs, _TIE)
-        of_words = counted.word_counts + _TIE * probs[counted.spelling]
-        probs[counted.words] = of_words / of_words.sum(axis=1, keepdims=True)
-        self.table_ = counted.table(np.log(probs).astype(np.float32))
+        by_spelling = counted.spelling_probs(_TIE)  # [S, Y] Pr(y | spelling)
+        by_case = counted.variant_probs(by_spelling, _TIE)  # [M, Y]
+        of_words = counted.word_counts + _TIE * by_spelling[counted.spelling]
+        of_words /= of_words.sum(axis=1, keepdims=True)
+        self.table_ = counted.table(
+            counted.scores(np.log(by_spelling), np.log(of_words), np.log(by_case))
+        )
         self.labels_ = np.array(counted.labels, dtype=object)
         self.training_ = {
             "sentences": len(counted.offsets) - 1,

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, training
 from tagloom.errors import ParameterError
 from tagloom.models.linear import LinearTagger, Run, check_above_0, check_at_least, check_choice
-from tagloom.training import LBFGS, SGD, AdaGrad, Optimiser, Outcome
 
 Float64 = npt.NDArray[np.float64]
 
@@ -194,11 +193,11 @@ class CRF(LinearTagger):
     def _limits(self) -> tuple[int, int]:
         return {"lbfgs": (100, 10), "adagrad": (5, 3), "sgd": (10, 3)}[self.algorithm]
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
         seed = self.random_state
         if self.algorithm == "adagrad":
             eta = 0.5 if self.eta is None else self.eta
-            return AdaGrad(
+            return training.AdaGrad(
                 problem,
                 l2=self.l2 or 0.0,
                 eta=eta,
@@ -208,7 +207,7 @@ class CRF(LinearTagger):
             )
         if self.algorithm == "sgd":
             eta = 0.1 if self.eta is None else self.eta
-            return SGD(
+            return training.SGD(
                 problem,
                 l2=self.l2 or 0.0,
                 eta0=eta,
@@ -218,11 +217,13 @@ class CRF(LinearTagger):
             )
         l1 = 0.0 if self.select else self.l1
         l2 = 1.0 if self.l2 is None else self.l2
-        return LBFGS(problem, l1=l1, l2=l2, n_threads=self.n_threads, theta=theta)
+        return training.LBFGS(problem, l1=l1, l2=l2, n_threads=self.n_threads, theta=theta)
 
-    def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> Outcome:
+    def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> training.Outcome:
         if self.select == "l1":
-            first = LBFGS(problem, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta)
+            first = training.LBFGS(
+                problem, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta
+            )
             survivors = run(first, "CRF, choosing features", ".l1").theta
             problem.set_mask(survivors != 0)
             theta = None

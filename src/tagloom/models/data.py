@@ -19,8 +19,6 @@ from tagloom.sequences import Corpus, Sentence
 # 22 to 62 times √T in the corpora that we know.
 _LABELS = 8
 
-_SENTENCES = {list, tuple, Sentence}  # what most sentences are
-
 
 def as_sentences(X: Any) -> Sequence[Any]:
     """Return X as a sequence of sentences; what a sentence may be, the features decide.
@@ -45,7 +43,8 @@ def as_sentences(X: Any) -> Sequence[Any]:
             "lists of tokens, or what tagloom.read(path) returns."
         )
     sentences = X if isinstance(X, list | tuple) else list(X)
-    if set(map(type, sentences)) <= _SENTENCES:  # a fifth of the time of the loop
+    # The common cases: no need to look at each.
+    if _native.are_rows(sentences) or set(map(type, sentences)) == {Sentence}:
         return sentences
     for i, sentence in enumerate(sentences):
         if isinstance(sentence, str | bytes):
@@ -85,10 +84,23 @@ def is_open(label: Any) -> bool:
     return label is None or isinstance(label, set | frozenset)
 
 
-def gold_labels(
+class LabelRows(NamedTuple):
+    """The labels of N sentences as they came, and their numbers in the order of occurrence."""
+
+    rows: list[list[Any]]  # [N]
+    found: dict[str, int]  # the number of each label
+    numbers: npt.NDArray[np.int32] | None  # [T]; None if some labels are open
+
+
+def gold_labels(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
+    """Return one list of labels per sentence, all of them known; see `read_labels`."""
+    return read_labels(sentences, X, y).rows
+
+
+def read_labels(
     sentences: Sequence[Any], X: Any, y: Any, *, may_be_open: bool = False
-) -> list[list[Any]]:
-    """Return one list of labels per sentence: those of y, or those that the sentences bring.
+) -> LabelRows:
+    """Read the labels of each sentence: those of y, or those that the sentences bring.
 
     Parameters
     ----------
@@ -103,7 +115,25 @@ def gold_labels(
         If there are none, their number is wrong, or one is no label.
     """
     rows = _rows(sentences, X, y)
-    path = getattr(X, "path", None)
+    found: dict[str, int] = {}
+    numbered = _native.intern(rows, found)
+    if numbered is None:  # rows of other types than list, or labels that are no str
+        rows, found = [_row(i, row) for i, row in enumerate(rows)], {}
+        numbered = _native.intern(rows, found)
+    if len(rows) != len(sentences):
+        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels in y.")
+    if numbered is None or not np.array_equal(np.diff(numbered[1]), _lengths(sentences)):
+        _check_each(sentences, rows, getattr(X, "path", None), may_be_open)
+    if numbered is None:
+        members = (y for row in rows for label in row for y in _members(label))
+        return LabelRows(rows, dict.fromkeys(members, 0), None)
+    return LabelRows(rows, found, numbered[0])
+
+
+def _check_each(
+    sentences: Sequence[Any], rows: list[list[Any]], path: str | None, may_be_open: bool
+) -> None:
+    """Say which sentence has too few labels or too many, or which label is none."""
     for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
         if len(row) != len(sentence):
             raise LabelError(
@@ -113,7 +143,6 @@ def gold_labels(
         for t, label in enumerate(row):
             if type(label) is not str:
                 _check_open(label, f"{place_of(path, i)}, token {t}", may_be_open)
-    return rows
 
 
 def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
@@ -134,10 +163,7 @@ def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
         raise LabelError(f"y must be a list of lists of labels; found the str {_cut(y)}.")
     if not isinstance(y, Iterable):
         raise LabelError(f"y must be a list of lists of labels; found {y!r:.60}.")
-    rows = [_row(i, row) for i, row in enumerate(y)]
-    if len(rows) != len(sentences):
-        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels in y.")
-    return rows
+    return y if isinstance(y, list) else list(y)
 
 
 def _row(i: int, row: Any) -> list[Any]:
@@ -163,15 +189,7 @@ def _check_open(label: Any, where: str, may_be_open: bool) -> None:
     )
 
 
-def number_labels(
-    rows: list[list[str]], labels: Sequence[str] | None
-) -> tuple[list[str], npt.NDArray[np.int32]]:
-    """Number labels that are all known; see `number_open_labels`."""
-    gold = number_open_labels(rows, labels)
-    return gold.names, gold.numbers
-
-
-def number_open_labels(rows: list[list[Any]], labels: Sequence[str] | None) -> Gold:
+def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
     """Number the labels of all tokens: sorted by code point, or in the order given.
 
     Raises
@@ -179,11 +197,7 @@ def number_open_labels(rows: list[list[Any]], labels: Sequence[str] | None) -> G
     LabelError
         If there are fewer than two, or one is not among those given.
     """
-    table: dict[str, int] = {}
-    numbered = _native.intern(rows, table)
-    if numbered is None:  # some are open
-        table = dict.fromkeys((y for row in rows for label in row for y in _members(label)), 0)
-    found = list(table)
+    rows, found, numbers = read
     is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
     order = sorted(found) if labels is None else list(labels) if is_list else []
     is_str = all(isinstance(label, str) for label in order)
@@ -215,11 +229,11 @@ def number_open_labels(rows: list[list[Any]], labels: Sequence[str] | None) -> G
             f"every token of all {len(rows)} sentences has the label {order[0]!r}: there is "
             "nothing to learn. Is it the right column? tagloom.read(path, label=...) chooses it."
         )
-    everything = np.ones((1, len(order)), dtype=np.bool_)
-    if numbered is None:
+    if numbers is None:
         return _number_sets(rows, order, place)
+    everything = np.ones((1, len(order)), dtype=np.bool_)
     renumber = np.array([place[label] for label in found], dtype=np.int32)
-    return Gold(order, renumber[numbered[0]], everything)
+    return Gold(order, renumber[numbers], everything)
 
 
 def _members(label: Any) -> Iterable[str]:
@@ -278,12 +292,20 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
     if len(sentences) == 0:
         where = f"{path}: " if path else ""
         raise SentenceError(f"{where}there are no sentences to learn from; expected at least one.")
-    for i, sentence in enumerate(sentences):
-        if len(sentence) == 0:
-            raise SentenceError(
-                f"{place_of(path, i)} has no tokens. Leave empty sentences out of the training "
-                "data."
-            )
+    empty = np.flatnonzero(_lengths(sentences) == 0)
+    if len(empty):
+        raise SentenceError(
+            f"{place_of(path, int(empty[0]))} has no tokens. Leave empty sentences out of the "
+            "training data."
+        )
+
+
+def _lengths(sentences: Sequence[Any]) -> npt.NDArray[np.int64]:
+    """Count the tokens of each sentence [N]."""
+    lengths = _native.row_lengths(sentences)
+    if lengths is None:
+        lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+    return lengths
 
 
 def place_of(path: str | None, i: int) -> str:

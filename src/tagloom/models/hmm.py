@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
-RandomState = int | np.random.Generator | None
+RandomState: TypeAlias = "int | np.random.Generator | None"  # as text, for a quick start
 
 # Probabilities of moves that a table may hold: order 2 of 270 labels, or order 3 of 65.
 _MOST_MOVES = 20_000_000
@@ -339,20 +339,23 @@ class HMM(TableTagger):
         if u is None:
             u = (counted.n_once + counted.n_left_out) / (n + counted.n_left_out)
             u = min(max(u, 1 / (n + 1)), 0.5)
-        by_spelling = counted.spelling_probs(_SPELLING_STRENGTH)  # [A, Y]
+        by_spelling = counted.spelling_probs(_SPELLING_STRENGTH)  # [S, Y]
         totals = counted.word_counts.sum(axis=1, keepdims=True)  # [V, 1]
         k = self.emission_smoothing
         by_likeness = counted.twin_probs(by_spelling, _CASE_STRENGTH)  # [V, Y]
         label_of_word = (counted.word_counts + k * by_likeness) / np.maximum(
             totals + k, np.finfo(float).tiny
         )  # [V, Y] Pr(y | w)
-        joint = u * by_spelling  # [A, Y] Pr(w, y), for a spelling without that of its letters
-        joint[counted.words] = (1 - u) * totals / n * label_of_word if n else 0
-        joint[counted.variants] = u * counted.variant_probs(by_spelling, _CASE_STRENGTH)
-        of_label = joint[counted.words].sum(axis=0) + joint[0]  # [Y] Pr(y)
+        # Pr(w, y), for spellings without the probability of the letters
+        of_words = (1 - u) * totals / n * label_of_word
+        of_spellings = u * by_spelling
+        of_variants = u * counted.variant_probs(by_spelling, _CASE_STRENGTH)
+        of_label = of_words.sum(axis=0) + of_spellings[0]  # [Y] Pr(y)
+        of_label = np.maximum(of_label, np.finfo(float).tiny)
         with np.errstate(divide="ignore"):
-            rows = np.log(joint / np.maximum(of_label, np.finfo(float).tiny))
-        return np.asarray(rows, dtype=np.float32)
+            return counted.scores(
+                *(np.log(x / of_label) for x in (of_spellings, of_words, of_variants))
+            )
 
     def _moves_of(self, ngrams: Float64) -> tuple[Float64, list[Float64], Float64 | None]:
         """Estimate Pr(y_1), Pr(y_t | history) for each length of history, and Pr(■ | y_T)."""

@@ -7,7 +7,6 @@ everything in this file, from reading the training data to the model file.
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 import time
 import warnings
@@ -16,39 +15,45 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, features
+from tagloom import _native, evaluation, features, training
 from tagloom.errors import LabelError, ParameterError
-from tagloom.evaluation import evaluate
 from tagloom.features import Encoded, FeatureExtractor, Templates
-from tagloom.models import compaction, constraints
+from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
     Gold,
+    LabelRows,
     as_sentences,
     as_weights,
     check_not_empty,
     gold_labels,
-    number_open_labels,
+    number_labels,
     place_of,
+    read_labels,
 )
-from tagloom.models.layouts import Layout, join
 from tagloom.models.taggers import Tagger
-from tagloom.scores import LinearScores, Names, Rows, Scored
+from tagloom.scores import Decoder, LinearScores, Names, Rows, Scored
 from tagloom.scores.parts import Parts
-from tagloom.training import Checkpoint, Listener, Optimiser, Outcome, Record, run
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
+if TYPE_CHECKING:
+    from tagloom.models.compaction import Compaction
+    from tagloom.models.layouts import Layout
+    from tagloom.training import Listener, Optimiser, Outcome, Record
+
 Float64 = npt.NDArray[np.float64]
 
 #: Runs an optimiser to its end: given the title of the progress bar and a suffix for checkpoints.
-Run: TypeAlias = Callable[[Optimiser, str, str], Outcome]
+Run: TypeAlias = "Callable[[Optimiser, str, str], Outcome]"
+#: From weights to the score on development data.
+Score: TypeAlias = "Callable[[Float64], float]"
 
 # With all combinations of attributes and labels beyond this many, learning takes gigabytes.
 _MANY_WEIGHTS = 1 << 25
@@ -106,12 +111,20 @@ class TrainingData:
     @cached_property
     def digest(self) -> str:
         """Fingerprint of everything that the learnt weights depend on."""
+        import hashlib  # here, for a quick start
+
         hash = hashlib.blake2b("\0".join(self.names).encode(), digest_size=16)
         numbers = (self.gold.numbers, self.sets, self.allowed)
         for array in (*self.encoded, *numbers, self.weight, self.index.keys()):
             if array is not None:
                 hash.update(np.ascontiguousarray(array).view(np.uint8).data)
         return hash.hexdigest()
+
+    def forget_attributes(self) -> None:
+        """Give up the attributes of tokens, of which a problem has its own copy."""
+        _ = self.digest  # of what was there
+        none = np.empty(0, dtype=np.int32)
+        self.encoded = Encoded(self.encoded.offsets, none.astype(np.int64), none, None)
 
 
 @dataclass
@@ -162,7 +175,7 @@ class LinearTagger(Tagger):
     constraints_: Constraints
     history_: list[Record]
     training_: dict[str, Any]
-    compaction_: compaction.Compaction
+    compaction_: Compaction
 
     # ---- what a cell of the grid decides ---------------------------------------------------
 
@@ -239,17 +252,8 @@ class LinearTagger(Tagger):
         self._check_parameters()
         known = self._known() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
-        problem = self._problem(data, known)
-        layout = self._layout(data, problem)
-        start = None if known is None else known.layout.carry(known.theta, layout)
-        score = None if dev is None else self._dev_score(dev, data, problem)
-
-        def run_(optimiser: Optimiser, title: str, suffix: str) -> Outcome:
-            file = None if checkpoint is None else os.fspath(checkpoint) + suffix
-            return self._run(optimiser, title, data, score, callback, progress, file)
-
-        outcome = self._learn(problem, start, run_)
-        self._finish(data, problem, outcome)
+        layout, outcome = self._train(data, known, dev, callback, progress, checkpoint)
+        self._finish(data, layout, outcome)
         self.training_ = self._record(data, outcome, time.perf_counter() - began)
         if outcome.stopped == "interrupted":
             warnings.warn(
@@ -292,9 +296,9 @@ class LinearTagger(Tagger):
             optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
             if known.state is not None:
                 optimiser.restore(_carry_state(known.state, known.layout, optimiser, layout))
-        outcome = run(optimiser, max_iterations=1)
+        outcome = training.run(optimiser, max_iterations=1)
         history = [*getattr(self, "history_", []), *outcome.records]
-        self._finish(data, problem, outcome)
+        self._finish(data, layout, outcome)
         self.history_ = history
         self.training_ = self._record(data, outcome, outcome.records[-1].seconds)
         self._online = Known(data.index, data.edge_index, layout, outcome.theta, optimiser.state())
@@ -302,6 +306,8 @@ class LinearTagger(Tagger):
 
     def _known(self) -> Known:
         """What was learnt so far, ready to grow."""
+        from tagloom.models.layouts import Layout, join
+
         online: Known | None = self.__dict__.get("_online")
         if online is not None:
             return online
@@ -312,6 +318,28 @@ class LinearTagger(Tagger):
             edge_index = _growing(scores.edge_index, scores.edge_names)
         return Known(index, edge_index, Layout.of_scores(scores), join(scores), None)
 
+    def _train(
+        self,
+        data: TrainingData,
+        known: Known | None,
+        dev: Any,
+        callback: Listener | None,
+        progress: bool | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> tuple[Layout, Outcome]:
+        """Learn the weights; all memory that only learning needs is free again afterwards."""
+        problem = self._problem(data, known)
+        data.forget_attributes()
+        layout = self._layout(data, problem)
+        start = None if known is None else known.layout.carry(known.theta, layout)
+        score = None if dev is None else self._dev_score(dev, data, layout)
+
+        def run_(optimiser: Optimiser, title: str, suffix: str) -> Outcome:
+            file = None if checkpoint is None else os.fspath(checkpoint) + suffix
+            return self._run(optimiser, title, data, score, callback, progress, file)
+
+        return layout, self._learn(problem, start, run_)
+
     def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> Outcome:
         """Learn the weights; a learner that needs several passes has its own way."""
         return run(self._optimiser(problem, theta), type(self).__name__, "")
@@ -321,7 +349,7 @@ class LinearTagger(Tagger):
         optimiser: Optimiser,
         title: str,
         data: TrainingData,
-        dev: Callable[[Float64], float] | None,
+        dev: Score | None,
         callback: Listener | None,
         progress: bool | None,
         checkpoint: str | None,
@@ -332,11 +360,13 @@ class LinearTagger(Tagger):
         if self.patience is not None:
             patience = self.patience
         listeners: tuple[Listener, ...] = () if callback is None else (callback,)
-        saved = None if checkpoint is None else Checkpoint(checkpoint, self._identity(data))
+        saved = None
+        if checkpoint is not None:
+            saved = training.Checkpoint(checkpoint, self._identity(data))
         with ExitStack() as stack:
             if is_wanted(progress):
                 listeners = (*listeners, stack.enter_context(Bar(title, iterations)))
-            return run(
+            return training.run(
                 optimiser,
                 max_iterations=iterations,
                 dev=dev,
@@ -378,8 +408,8 @@ class LinearTagger(Tagger):
         sentences = as_sentences(X)
         path = getattr(X, "path", None)
         check_not_empty(sentences, path)
-        rows = gold_labels(sentences, X, y, may_be_open=self.takes_open_labels)
-        gold = number_open_labels(rows, self._label_names(rows, known))
+        read = read_labels(sentences, X, y, may_be_open=self.takes_open_labels)
+        gold, rows = number_labels(read, self._label_names(read, known)), read.rows
         names = gold.names
         spec = _default_features(self.features, sentences, names)
         extractor = self.scores_.extractor if known is not None else features.make(spec)
@@ -418,11 +448,11 @@ class LinearTagger(Tagger):
             sets,
         )
 
-    def _label_names(self, rows: list[list[Any]], known: Known | None) -> Sequence[str] | None:
+    def _label_names(self, read: LabelRows, known: Known | None) -> Sequence[str] | None:
         """Which labels there are: those asked for, or those known together with those seen."""
         if self.labels is not None or known is None:
             return self.labels
-        return sorted({*known.layout.labels, *number_open_labels(rows, None).names})
+        return sorted({*known.layout.labels, *number_labels(read, None).names})
 
     def _find_states(self, gold: Gold, offsets: npt.NDArray[np.int64]) -> StateSpace | None:
         """Choose the states whose moves have weights; None: the labels themselves."""
@@ -473,6 +503,8 @@ class LinearTagger(Tagger):
 
     def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
         """Say where each weight stands in the vector that the optimiser moves."""
+        from tagloom.models.layouts import Layout
+
         return Layout.of_problem(tuple(data.names), problem, data.states)
 
     def _takes_all(self, n_weights: int) -> bool:
@@ -481,9 +513,7 @@ class LinearTagger(Tagger):
             return self.is_online and n_weights <= _MANY_WEIGHTS
         return self.combinations == "all"
 
-    def _dev_score(
-        self, dev: Any, data: TrainingData, problem: _native.Problem
-    ) -> Callable[[Float64], float]:
+    def _dev_score(self, dev: Any, data: TrainingData, layout: Layout) -> Score:
         """Return the function from weights to the score on the development data."""
         X, y = dev if isinstance(dev, tuple) else (dev, None)
         sentences = as_sentences(X)
@@ -494,7 +524,6 @@ class LinearTagger(Tagger):
         place = {label: i for i, label in enumerate(data.names)}
         gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
         threads = self.n_threads or ALL_THREADS
-        layout = self._layout(data, problem)
 
         def score(theta: Float64) -> float:
             scores = _scores(theta, data, layout, compact=False)
@@ -507,13 +536,13 @@ class LinearTagger(Tagger):
             if scheme is None:
                 return float(np.mean(path == gold))
             predicted = _native.label_lists(path, encoded.offsets, data.names)
-            return evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+            return evaluation.evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
 
         return score
 
-    def _finish(self, data: TrainingData, problem: _native.Problem, outcome: Outcome) -> None:
+    def _finish(self, data: TrainingData, layout: Layout, outcome: Outcome) -> None:
         self.__dict__.pop("_online", None)
-        scores = _scores(outcome.theta, data, self._layout(data, problem), compact=True)
+        scores = _scores(outcome.theta, data, layout, compact=True)
         least = self._least_weight() if self.min_weight is None else self.min_weight
         self.scores_ = scores.keep(np.abs(scores.rows.weights) >= least) if least else scores
         self.labels_ = np.array(data.names, dtype=object)
@@ -541,16 +570,20 @@ class LinearTagger(Tagger):
         threads = n_threads or self.n_threads
         scored = self.scores_.score(sentences, threads or ALL_THREADS)
         scored = self._normalised(self.scores_, scored)
-        batch = self._moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
+        batch = self._made.moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
         batch.n_threads = threads
         return self.constraints_.restrict(batch, sentences)
 
+    def _decode_few(self, X: Any, n_threads: int | None) -> list[list[str]] | None:
+        decoder = self._made.decoder
+        if decoder is None:
+            return None
+        return decoder.tag_few(X, n_threads or self.n_threads or ALL_THREADS)
+
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
-        moves = self._moves
-        if self.constraints_.dictionary or moves.states.kind != "labels":
-            return super()._decode(sentences, n_threads)
-        threads = n_threads or self.n_threads or ALL_THREADS
-        found = self.scores_.tag(sentences, moves.moves, threads)
+        decoder, found = self._made.decoder, None
+        if decoder is not None:
+            found = decoder.tag(sentences, n_threads or self.n_threads or ALL_THREADS)
         return super()._decode(sentences, n_threads) if found is None else found
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
@@ -569,19 +602,30 @@ class LinearTagger(Tagger):
         return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
     @property
-    def _moves(self) -> Trellis:
-        """The moves of this tagger; made again when the scores change."""
-        made: tuple[LinearScores, Constraints, Trellis] | None = self.__dict__.get("_made_moves")
-        if made is None or made[0] is not self.scores_ or made[1] is not self.constraints_:
-            made = (self.scores_, self.constraints_, _moves(self.scores_, self.constraints_))
-            self._made_moves = made
-        return made[2]
+    def _made(self) -> _Made:
+        """What follows from the scores and the constraints; made again when they change."""
+        made: _Made | None = self.__dict__.get("_last_made")
+        if (
+            made is None
+            or made.scores is not self.scores_
+            or made.constraints is not self.constraints_
+        ):
+            moves = _moves(self.scores_, self.constraints_)
+            made = _Made(self.scores_, self.constraints_, moves, self._decoder(moves))
+            self._last_made = made
+        return made
+
+    def _decoder(self, moves: Trellis) -> Decoder | None:
+        """Make the short way to labels, where there is one; None where a trellis must answer."""
+        if self.constraints_.dictionary or moves.states.kind != "labels":
+            return None
+        return self.scores_.decoder(moves.moves)
 
     def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
-        Y, states = len(self.labels_), self._moves.states
+        Y, states = len(self.labels_), self._made.moves.states
         if states.kind == "labels":
             return Y if self.scores_.edge_rows is None else Y * Y
         return max(states.n_states, 1)
@@ -686,6 +730,8 @@ class LinearTagger(Tagger):
         ParameterError
             If neither limit is given, or the limits cannot be met.
         """
+        from tagloom.models import compaction
+
         self._check_fitted("compact")
         if max_bytes is None and min_accuracy is None:
             raise ParameterError("compact needs max_bytes= or min_accuracy=.")
@@ -739,7 +785,7 @@ class LinearTagger(Tagger):
         tagger.labels_ = np.array(scores.labels, dtype=object)
         tagger.constraints_ = found
         tagger.training_ = dict(header["training"])
-        tagger.history_ = [Record(*row) for row in header["history"]]
+        tagger.history_ = [training.Record(*row) for row in header["history"]]
         return tagger
 
 
@@ -749,6 +795,15 @@ class FeatureWeight(NamedTuple):
     attribute: str
     label: str
     weight: float
+
+
+class _Made(NamedTuple):
+    """What follows from scores and constraints."""
+
+    scores: LinearScores
+    constraints: Constraints
+    moves: Trellis  # of no tokens
+    decoder: Decoder | None
 
 
 def _moves(scores: LinearScores, found: Constraints) -> Trellis:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, training
 from tagloom.errors import ParameterError
 from tagloom.models.linear import (
     Known,
@@ -22,14 +22,6 @@ from tagloom.models.linear import (
     check_above_0,
     check_at_least,
     check_choice,
-)
-from tagloom.training import (
-    LBFGS,
-    AdaGrad,
-    AveragedPerceptron,
-    FrankWolfe,
-    Optimiser,
-    Subgradient,
 )
 
 Float64 = npt.NDArray[np.float64]
@@ -158,13 +150,13 @@ class LocalTagger(LinearTagger):
     def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
         """Lay out the tokens, each a sentence of its own."""
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
         seed = self.random_state
         if self._algorithm == "lbfgs":
             l2 = 1.0 if self.l2 is None else self.l2
-            return LBFGS(problem, l2=l2, n_threads=self.n_threads, theta=theta)
+            return training.LBFGS(problem, l2=l2, n_threads=self.n_threads, theta=theta)
         if self._algorithm == "adagrad":
-            return AdaGrad(
+            return training.AdaGrad(
                 problem,
                 l2=self.l2 or 0.0,
                 eta=self.eta,
@@ -173,7 +165,11 @@ class LocalTagger(LinearTagger):
                 theta=theta,
             )
         if self._algorithm == "perceptron":
-            return AveragedPerceptron(problem, average=self.average, random_state=seed, theta=theta)
+            return training.AveragedPerceptron(
+                problem, average=self.average, random_state=seed, theta=theta
+            )
         if self._algorithm == "frank-wolfe":
-            return FrankWolfe(problem, C=self.C, random_state=seed)
-        return Subgradient(problem, C=self.C, average=self.average, random_state=seed, theta=theta)
+            return training.FrankWolfe(problem, C=self.C, random_state=seed)
+        return training.Subgradient(
+            problem, C=self.C, average=self.average, random_state=seed, theta=theta
+        )

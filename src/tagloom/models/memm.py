@@ -14,7 +14,6 @@ from tagloom.errors import ParameterError
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import Known, TrainingData
 from tagloom.models.local import LocalTagger
-from tagloom.models.taggers import Tagger
 from tagloom.scores import LinearScores, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
@@ -246,6 +245,9 @@ class MEMM(LocalTagger):
             True,
         )
 
+    def _decoder(self, moves: Trellis) -> None:
+        return None  # what it decodes are not its scores
+
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
         r"""Turn scores into log probabilities.
 
@@ -278,9 +280,6 @@ class MEMM(LocalTagger):
             yield Part("normaliser", float(taken[t, y]))
 
         return of_move
-
-    def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
-        return Tagger._decode(self, sentences, n_threads)
 
 
 @dataclass(frozen=True)

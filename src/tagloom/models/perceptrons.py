@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
-from tagloom.models.linear import LinearTagger
-from tagloom.training import AveragedPerceptron, Optimiser
+from tagloom import _native, training
+from tagloom.models.linear import LinearTagger, check_at_least
 
 Float64 = npt.NDArray[np.float64]
 
@@ -24,12 +23,17 @@ class StructuredPerceptron(LinearTagger):
         θ ← θ + Φ(x, y) − Φ(x, ŷ)
 
     The average of θ over all steps is what predicts (Collins 2002): it generalises better than the
-    last θ, which hangs on the last few mistakes.
+    last θ, which hangs on the last few mistakes. With a margin, ŷ are the labels that would be best
+    if each wrong one had that much more: the right ones must win by it, and right for a hair is
+    learnt from, too.
 
     Parameters
     ----------
     features : str, list of str, extractor, callable or None
         As for `CRF`.
+    margin : float
+        By how much the score of the right labels must exceed that of others, for each token that
+        they differ in; 0 is the perceptron of the textbooks.
     average : bool
         Whether to predict with the average of the weights over all steps.
     shuffle : bool
@@ -54,6 +58,7 @@ class StructuredPerceptron(LinearTagger):
     [['N', 'V', 'V']]
     """
 
+    margin: float
     average: bool
     shuffle: bool
     random_state: int
@@ -62,6 +67,7 @@ class StructuredPerceptron(LinearTagger):
         self,
         features: Any = "auto",
         *,
+        margin: float = 10.0,
         average: bool = True,
         shuffle: bool = True,
         max_iterations: int | None = None,
@@ -80,6 +86,7 @@ class StructuredPerceptron(LinearTagger):
         warm_start: bool = False,
     ) -> None:
         self.features = features
+        self.margin = margin
         self.average = average
         self.shuffle = shuffle
         self.max_iterations = max_iterations
@@ -102,12 +109,17 @@ class StructuredPerceptron(LinearTagger):
         """Whether it learns sentence by sentence: it does."""
         return True
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_at_least("margin", self.margin, 0)
+
     def _limits(self) -> tuple[int, int]:
         return 20, 5
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
-        return AveragedPerceptron(
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
+        return training.AveragedPerceptron(
             problem,
+            margin=self.margin,
             average=self.average,
             shuffle=self.shuffle,
             random_state=self.random_state,

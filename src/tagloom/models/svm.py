@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, training
 from tagloom.errors import ParameterError
 from tagloom.models.linear import (
     Known,
@@ -17,7 +17,6 @@ from tagloom.models.linear import (
     check_at_least,
     check_choice,
 )
-from tagloom.training import FrankWolfe, Optimiser, Subgradient
 
 Float64 = npt.NDArray[np.float64]
 
@@ -195,9 +194,9 @@ class StructuredSVM(LinearTagger):
         self.cost_ = cost_matrix(self.cost, data.names)
         return data
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
+    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
         if self.algorithm == "frank-wolfe":
-            return FrankWolfe(
+            return training.FrankWolfe(
                 problem,
                 C=self.C,
                 cost=self.cost_,
@@ -205,7 +204,7 @@ class StructuredSVM(LinearTagger):
                 shuffle=self.shuffle,
                 random_state=self.random_state,
             )
-        return Subgradient(
+        return training.Subgradient(
             problem,
             C=self.C,
             cost=self.cost_,

@@ -11,28 +11,21 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, storage
+from tagloom import _native, evaluation, labels, storage
 from tagloom.errors import LabelError, NotFittedError, ParameterError
-from tagloom.evaluation.calibration import (
-    MAX_TEMPERATURE,
-    MIN_TEMPERATURE,
-    Reliability,
-    fit_temperature,
-    reliability,
-)
-from tagloom.labels import span_rules, to_spans
-from tagloom.models import explanations
 from tagloom.models.constraints import known_labels, known_rows
 from tagloom.models.data import as_sentences, as_weights, gold_labels, token_names
 from tagloom.models.estimators import Estimator
-from tagloom.models.explanations import Explanation
 from tagloom.scores.parts import Part, Parts, tempered
-from tagloom.trellis import Trellis, runs
+from tagloom.trellis import Trellis
+
+if TYPE_CHECKING:
+    from tagloom.models.explanations import Explanation
 
 # Scores of a batch are kept about this small, so that they stay in the cache between the stages.
 _BATCH_SCORES = 1 << 19
@@ -80,8 +73,8 @@ class Labellings(list[list[str]]):
         if dtype is not None and np.dtype(dtype) != np.dtype(object):
             raise ValueError(f"lists of labels make an array of objects, not of {dtype}")
         array = np.empty(len(self), dtype=object)
-        for i, labels in enumerate(self):
-            array[i] = labels
+        for i, row in enumerate(self):
+            array[i] = row
         return array
 
 
@@ -205,6 +198,8 @@ class Tagger(Estimator, ABC):
             It converts to a one-dimensional array of lists, as scikit-learn wants it.
         """
         self._check_fitted("predict")
+        if known is None and (few := self._decode_few(X, n_threads)) is not None:
+            return Labellings(few)
         result = Labellings()
         if known is None:
             for sentences, _ in self._pieces(X, None, n_threads):
@@ -213,6 +208,14 @@ class Tagger(Estimator, ABC):
         for piece in self._pieces(X, known, n_threads):  # labels do not depend on the temperature
             result += self._read_off(self._scored(*piece, n_threads))
         return result
+
+    def _decode_few(self, X: Any, n_threads: int | None) -> list[list[str]] | None:
+        """Find the best labels of a few sentences without delay, as a service wants them.
+
+        A model may do so for what it can take as it is. None: go the usual way, which also says
+        what is wrong with X.
+        """
+        return None
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
         """Find the best labels; a model that knows a shorter way to the same may take it."""
@@ -335,6 +338,8 @@ class Tagger(Estimator, ABC):
         >>> [(s.start, s.end, round(s.prob, 2)) for s in tagger.predict_spans(X[:1], 0.05)[0]]
         [(0, 1, 0.07), (0, 2, 0.93), (1, 2, 0.07)]
         """
+        from tagloom.trellis import runs
+
         self._check_fitted("predict_spans")
         is_number = isinstance(threshold, float | int | np.number)
         if threshold is not None and not (is_number and 0 < threshold <= 1):
@@ -342,13 +347,13 @@ class Tagger(Estimator, ABC):
                 f"threshold must be a probability above 0 and at most 1; got {threshold!r}."
             )
         scheme = getattr(self, "scheme_", None) if scheme is None else scheme
-        types, rules = span_rules(self._label_list, scheme)
+        types, rules = labels.span_rules(self._label_list, scheme)
         result: list[list[PredictedSpan]] = []
         for piece in self._pieces(X, known, n_threads):
             scored = self._scored(*piece, n_threads)
             batch = self._tempered(scored)
             if threshold is None:
-                found = [to_spans(row, scheme) for row in self._read_off(scored)]
+                found = [labels.to_spans(row, scheme) for row in self._read_off(scored)]
                 places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
                 probs = runs.run_probs(batch, rules, places)
                 result += [
@@ -475,6 +480,8 @@ class Tagger(Estimator, ABC):
         >>> abs(sum(reason.value for reason in decision.reasons) - decision.margin) < 1e-12
         True
         """
+        from tagloom.models import explanations
+
         self._check_fitted("explain")
         sentences = as_sentences([sentence])
         trellis = self._scored(sentences, None if known is None else [known], None)[0]
@@ -522,7 +529,7 @@ class Tagger(Estimator, ABC):
         # What was fitted to other weights does not fit these: every fit makes new labels_.
         return 1.0 if made is None or made[0] is not self.labels_ else made[1]
 
-    def reliability(self, X: Any, y: Any = None, *, n_bins: int = 10) -> Reliability:
+    def reliability(self, X: Any, y: Any = None, *, n_bins: int = 10) -> evaluation.Reliability:
         """Compare how sure the tagger is of its labels with how many of them are right.
 
         Parameters
@@ -559,7 +566,9 @@ class Tagger(Estimator, ABC):
             confidence.append(gamma[np.arange(len(path)), path])
             right = [a == b for a, b in zip(predicted, truth, strict=True)]
             is_right.append(np.array(right, dtype=np.bool_))
-        return reliability(np.concatenate(confidence), np.concatenate(is_right), n_bins=n_bins)
+        return evaluation.reliability(
+            np.concatenate(confidence), np.concatenate(is_right), n_bins=n_bins
+        )
 
     def calibrate(self, X: Any, y: Any = None) -> Tagger:
         r"""Make a copy whose probabilities mean what they say, and whose labels are the same.
@@ -622,7 +631,7 @@ class Tagger(Estimator, ABC):
             return -float(np.log(np.maximum(gamma[tokens, gold[tokens]], 1e-300)).mean())
 
         new = copy.copy(self)
-        new._temperature = (new.labels_, fit_temperature(loss))
+        new._temperature = (new.labels_, evaluation.fit_temperature(loss))
         return new
 
     # ---- files -----------------------------------------------------------------------------
@@ -770,7 +779,7 @@ def _restore(
         raise ModelFileError(
             f"{where}: holds a {header.get('kind')!r}, expected a tagger that save() wrote."
         )
-    kind = Tagger.kinds.get(str(header.get("model")))
+    kind = _find_kind(str(header.get("model")))
     if kind is None:
         raise ModelFileError(
             f"{where}: was written by {header.get('model')!r}, which this version does not have. "
@@ -787,7 +796,19 @@ def _restore(
         raise ModelFileError(f"{where}: what is in it does not fit together: {error}") from error
 
 
+def _find_kind(name: str) -> type[Tagger] | None:
+    """Return the class of a model by its name; ours are known once their modules are imported."""
+    from tagloom import models
+
+    if name not in Tagger.kinds:
+        for exported in [name] if name in models.__all__ else models.__all__:
+            getattr(models, exported)
+    return Tagger.kinds.get(name)
+
+
 def _check_temperature(value: Any) -> float:
+    from tagloom.evaluation.calibration import MAX_TEMPERATURE, MIN_TEMPERATURE
+
     if type(value) is not float or not MIN_TEMPERATURE <= value <= MAX_TEMPERATURE:
         raise ValueError(
             f"the temperature must be between {MIN_TEMPERATURE} and {MAX_TEMPERATURE:.0f}; "
@@ -801,4 +822,6 @@ def _from_bytes(data: bytes) -> Tagger:
 
 
 def _unfitted(kind: str, params: dict[str, Any]) -> Tagger:
-    return Tagger.kinds[kind](**params)
+    cls = _find_kind(kind)
+    assert cls is not None
+    return cls(**params)

@@ -9,9 +9,6 @@ makes a new one. How the weights were learnt is the business of ``training``.
 
 from __future__ import annotations
 
-import fnmatch
-import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -43,6 +40,33 @@ class _Scorers(NamedTuple):
     templates: Templates
     node: _native.Scorer
     edge: _native.Scorer | None
+
+
+class Decoder:
+    """From sentences to their best labels in one go, without arrays of scores in between.
+
+    Parameters
+    ----------
+    templates : Templates
+    native : _native.Decoder
+    """
+
+    def __init__(self, templates: Templates, native: _native.Decoder) -> None:
+        self._templates, self._native = templates, native
+        self._takes_lists = templates.reads_only_tokens
+
+    def tag(self, sentences: Any, n_threads: int) -> list[list[str]] | None:
+        """Find the best labels; None if a sentence has no path, or a score is not finite."""
+        columns, numbers = self._templates.columns(sentences)
+        labels: list[list[str]] | None = call_native(self._native.tag, columns, numbers, n_threads)
+        return labels
+
+    def tag_few(self, X: Any, n_threads: int) -> list[list[str]] | None:
+        """Find the best labels of a few lists of tokens; None also for anything else."""
+        try:
+            return self._native.tag_few(X, n_threads) if self._takes_lists else None
+        except TypeError:  # a token that is no str; `tag` says which
+            return None
 
 
 @dataclass(frozen=True)
@@ -224,32 +248,24 @@ class LinearScores:
             _, edge = call_native(self._scorers.edge.edge, columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
-    def tag(
-        self, sentences: Any, moves: tuple[Float64, Float64, Float64], n_threads: int
-    ) -> list[list[str]] | None:
-        """Find the best labels in one go, where the short way is open.
+    def decoder(self, moves: tuple[Float64, Float64, Float64]) -> Decoder | None:
+        """Make the short way from sentences to labels.
 
         Parameters
         ----------
-        sentences : sequence of sentences
         moves : tuple of ndarray
             trans [Y, Y], start [Y] and stop [Y], −inf for what is forbidden.
-        n_threads : int
 
         Returns
         -------
-        list of list of str, or None
+        Decoder or None
             None where only a trellis can answer: with edge features, features that are no
-            templates, a state space, or a sentence without a path.
+            templates, or a state space.
         """
         if self._scorers is None or self._scorers.edge is not None or self.states is not None:
             return None
-        columns, numbers = self._scorers.templates.columns(sentences)
-        tag = self._scorers.node.tag
-        labels: list[list[str]] | None = call_native(
-            tag, columns, numbers, *moves, list(self.labels), n_threads
-        )
-        return labels
+        native = _native.Decoder(self._scorers.node, *moves, list(self.labels))
+        return Decoder(self._scorers.templates, native)
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""
@@ -337,6 +353,9 @@ class LinearScores:
     ) -> Iterator[tuple[str, int, float]]:
         """List (attribute, output, weight) of the chosen weights [W] that are not zero."""
         if pattern is not None:
+            import fnmatch  # here, for a quick start
+            import re
+
             match = re.compile(fnmatch.translate(pattern)).match
             fits = np.fromiter((match(name) is not None for name in names), bool, len(names))
             chosen = chosen & fits[rows.attributes]
@@ -375,6 +394,8 @@ class LinearScores:
 
     def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Describe everything as a JSON-able header and arrays; see docs/format.md."""
+        import unicodedata  # here, for a quick start
+
         header = {
             "labels": list(self.labels),
             "features": self.extractor.to_dict(),
@@ -496,8 +517,9 @@ def _part_from_file(
     lengths = arrays[f"{prefix}lengths"]
     if lengths.ndim != 1 or lengths.dtype.kind != "u":
         raise ModelFileError(f"{prefix}lengths must be a list of sizes; found {lengths.dtype}")
-    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=ptr[1:])
+    ptr = np.empty(len(lengths) + 1, dtype=np.int64)
+    ptr[0], ptr[1:] = 0, lengths
+    np.cumsum(ptr, out=ptr)  # in place: summing uint32 into int64 makes a copy first
     cols, weights = arrays[f"{prefix}cols"], arrays[f"{prefix}weights"]
     if cols.dtype.kind != "u" or cols.shape != (ptr[-1],) or cols.max(initial=0) >= K:
         raise ModelFileError(f"{prefix}cols must be {ptr[-1]} numbers below {K}")

@@ -10,7 +10,6 @@ its own if the word is known, otherwise that of the longest known ending of word
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ import numpy.typing as npt
 
 from tagloom import _native, features, storage
 from tagloom.errors import ModelFileError, SentenceError
-from tagloom.features import FeatureExtractor
+from tagloom.features import FeatureExtractor, Templates
 from tagloom.features.batches import read_tokens
 from tagloom.scores.linear import Names, PackedNames, log_scores
 from tagloom.scores.parts import Part, Parts
@@ -32,7 +31,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
-def chain(max_suffix: int) -> FeatureExtractor:
+def chain(max_suffix: int) -> Templates:
     """Make the templates of the chain, in its order.
 
     Parameters
@@ -41,7 +40,7 @@ def chain(max_suffix: int) -> FeatureExtractor:
         The length of the longest ending; 0 for none, not even the shape.
     """
     endings = [f"short_shape & suffix({n})" for n in range(1, max_suffix + 1)]
-    return features.make(["bias", *(["short_shape", *endings] if max_suffix else []), "word"])
+    return Templates(["bias", *(["short_shape", *endings] if max_suffix else []), "word"])
 
 
 class Types(NamedTuple):
@@ -64,22 +63,38 @@ def find_types(sentences: Any) -> Types:
     table: dict[str, int] = {}
     found = _native.intern(tokens, table)
     if found is None:
+        _check_str(tokens)
         table = {}
-        found = _native.intern(_plain(tokens), table)
+        found = _native.intern([[str(token) for token in row] for row in tokens], table)
         assert found is not None
     return Types(list(table), *found)
 
 
-def _plain(tokens: list[list[Any]]) -> list[list[str]]:
-    """Turn subclasses of str into str, and refuse what is no str."""
+def read_words(extractor: Templates, sentences: Any) -> _native.Vocabulary:
+    """Read the words of sentences, to learn what their chains are.
+
+    Raises
+    ------
+    SentenceError
+        If a token is not a str; says which.
+    """
+    tokens = read_tokens(sentences)
+    try:
+        return extractor.vocabulary(tokens)
+    except TypeError:
+        _check_str(tokens)
+        raise
+
+
+def _check_str(tokens: Sequence[Sequence[Any]]) -> None:
+    """Refuse what is no str."""
     for i, row in enumerate(tokens):
         for t, token in enumerate(row):
             if not isinstance(token, str):
                 raise SentenceError(
                     f"sentence {i}, token {t} is {token!r}, of type {type(token).__name__}; "
                     "expected a str."
-                )
-    return [[str(token) for token in row] for row in tokens]
+                ) from None
 
 
 @dataclass(frozen=True)
@@ -170,6 +185,8 @@ class WordTable:
         """
         rows, words = self.rows[self.words], self.words
         if pattern is not None:
+            import fnmatch  # here, for a quick start
+
             match = re.compile(fnmatch.translate(pattern)).match
             fits = np.array([match(self.names[a]) is not None for a in words], dtype=bool)
             rows, words = rows[fits], words[fits]

@@ -1,9 +1,24 @@
 """Sentences, corpora of them, and the files that hold them."""
 
-from tagloom.sequences.corpora import Stream, read, stream, write
-from tagloom.sequences.guesses import FORMATS
-from tagloom.sequences.objects import word_offsets
-from tagloom.sequences.sentences import Corpus, Label, Sentence
+from typing import TYPE_CHECKING
+
+from tagloom.exports import lazily
+
+if TYPE_CHECKING:
+    from tagloom.sequences.corpora import Stream, read, stream, write
+    from tagloom.sequences.guesses import FORMATS
+    from tagloom.sequences.objects import word_offsets
+    from tagloom.sequences.sentences import Corpus, Label, Sentence
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "corpora": ["Stream", "read", "stream", "write"],
+            "guesses": ["FORMATS"],
+            "objects": ["word_offsets"],
+            "sentences": ["Corpus", "Label", "Sentence"],
+        },
+    )
 
 __all__ = [
     "FORMATS",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,47 +20,9 @@ import numpy.typing as npt
 from tagloom.errors import TrainingError
 from tagloom.training.checkpoints import Checkpoint
 from tagloom.training.optimisers import Optimiser
+from tagloom.training.records import Listener, Record
 
 Float64 = npt.NDArray[np.float64]
-
-
-class Record(NamedTuple):
-    """What one iteration (batch) or epoch (online) has reached.
-
-    Attributes
-    ----------
-    iteration : int
-        Counted from 1.
-    loss : float
-        The objective with its penalties; for online learners the mean loss while learning.
-    grad_norm : float or None
-    dev : float or None
-        The score on the development data, if there are any.
-    is_best : bool
-        Whether these weights are the best so far, and would be kept if training stopped here.
-    n_evaluations : int
-        How often the objective was evaluated in this iteration.
-    seconds : float
-        Since training began, without what a resumed run spent before.
-    gap : float or None
-        How far at most the loss is above the optimum, where the optimiser knows.
-    """
-
-    iteration: int
-    loss: float
-    grad_norm: float | None
-    dev: float | None
-    is_best: bool
-    n_evaluations: int
-    seconds: float
-    gap: float | None = None
-
-
-class Listener(Protocol):
-    """Something that shows records while training runs."""
-
-    def __call__(self, record: Record) -> None:
-        """Take notice of one record."""
 
 
 @dataclass
@@ -137,12 +99,15 @@ def run(
                     f"iteration {iteration}: the loss is {step.loss}. Scale real-valued features "
                     "to about 1, or learn more slowly with a smaller eta."
                 )
-            theta = optimiser.theta()
-            score = None if dev is None else float(dev(theta))
-            is_best = score is None or score > best_dev
+            score, is_best = None, True
+            if dev is not None:
+                theta = optimiser.theta()
+                score = float(dev(theta))
+                is_best = score > best_dev
+                if is_best:
+                    outcome.theta, best_dev = theta, score
             if is_best:
-                outcome.theta, outcome.best = theta.copy(), iteration
-                best_dev = -np.inf if score is None else score
+                outcome.best = iteration
             seconds = time.perf_counter() - began
             norm = step.grad_norm if np.isfinite(step.grad_norm) else None  # online ones have none
             record = Record(
@@ -158,9 +123,13 @@ def run(
             elif interrupted():
                 outcome.stopped = "interrupted"
             if checkpoint is not None and checkpoint.is_due:
+                if dev is None:
+                    outcome.theta = optimiser.theta()
                 _save(checkpoint, optimiser, outcome)
             if outcome.stopped == "interrupted":
                 break
+        if dev is None:
+            outcome.theta = optimiser.theta()
         if checkpoint is not None:
             _save(checkpoint, optimiser, outcome)
     return outcome

@@ -364,9 +364,14 @@ class AveragedPerceptron(_Online):
     paths ŷ has the lowest label last, then before it, and so on. `Step.loss` is the mean of
     weight_i·(score(ŷ) − score(y)); converged is an epoch without a mistake.
 
+    With a margin, ŷ is the best path when every wrong label is given that much more, so that
+    learning goes on until the right labels win by it.
+
     Parameters
     ----------
     problem : Problem
+    margin : float
+        From 0, which is the perceptron of the textbooks.
     average : bool
         Predict with the mean of the weights after each sentence met so far, which generalises
         better than the last weights.
@@ -395,11 +400,13 @@ class AveragedPerceptron(_Online):
         self,
         problem: Problem,
         *,
+        margin: float = 0.0,
         average: bool = True,
         random_state: int = 0,
         shuffle: bool = True,
         theta: npt.ArrayLike | None = None,
     ) -> None:
+        self.margin = _not_negative(margin, "margin")
         super().__init__(
             problem,
             "perceptron",
@@ -411,6 +418,7 @@ class AveragedPerceptron(_Online):
             random_state=random_state,
             shuffle=shuffle,
             theta=theta,
+            cost=_costs(None, problem) * self.margin if self.margin else None,
         )
 
     def _is_converged(self, n_mistakes: int) -> bool:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tagloom.training.loops import Record
+    from tagloom.training.records import Record
 
 
 def is_wanted(progress: bool | None) -> bool:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ParameterError, ScoreError
-from tagloom.trellis.states import StateSpace
+from tagloom.trellis.states import StateSpace, row_sums
 
 V = TypeVar("V")
 Array = npt.NDArray[Any]
@@ -353,12 +353,6 @@ def reduce_moves(
             value = semiring.times(v[s], semiring.lift(score, T, y_of[s], None))
             total = semiring.plus(total, value)
     return total
-
-
-def row_sums(weights: Array, indptr: Array, ids: Array) -> Array:
-    """Return the sum of the weights that each row is tied to, in float64."""
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.bincount(rows, weights=weights[ids], minlength=len(indptr) - 1)
 
 
 def _allowed(scores: Array) -> Iterator[tuple[int, float]]:

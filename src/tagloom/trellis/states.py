@@ -1106,3 +1106,9 @@ def _with_labels(space: StateSpace, names: tuple[str, ...] | None) -> StateSpace
         return StateSpace.order(names, space.history)
     state_names = names if space.kind == "labels" else space.state_names
     return replace(space, labels=names, state_names=state_names)
+
+
+def row_sums(weights: npt.NDArray[Any], indptr: Int64, ids: Int32) -> npt.NDArray[Any]:
+    """Return the sum of the weights that each row is tied to, in float64."""
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.bincount(rows, weights=weights[ids], minlength=len(indptr) - 1)

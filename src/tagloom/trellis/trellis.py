@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ScoreError, ShapeError
-from tagloom.trellis import semirings
 from tagloom.trellis.machine import ALL_THREADS
-from tagloom.trellis.states import Label, StateSpace
+from tagloom.trellis.states import Label, StateSpace, row_sums
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -194,7 +193,7 @@ class Trellis:
     ) -> Floats | None:
         if array is None:
             return None
-        checked = check_scores(array, name, dtype)
+        checked, _ = measure_scores(array, name, dtype, 1)
         if checked.shape != shape:
             raise ShapeError(
                 f"{name} must have shape {form} = {shape} to match emit {self.emit.shape}; "
@@ -503,9 +502,9 @@ class Trellis:
     def _moves(self) -> tuple[Float64, Float64, Float64] | None:
         """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y], if the space is that regular."""
         Y, space = self.emit.shape[1], self._states
-        trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(_FLOAT64, copy=False)
-        start = np.zeros(Y) if self.start is None else self.start.astype(_FLOAT64, copy=False)
-        stop = np.zeros(Y) if self.stop is None else self.stop.astype(_FLOAT64, copy=False)
+        trans = np.zeros((Y, Y)) if self.trans is None else _widened(self.trans)
+        start = np.zeros(Y) if self.start is None else _widened(self.start)
+        stop = np.zeros(Y) if self.stop is None else _widened(self.stop)
         if space is None:
             return trans.reshape(1, 1, Y, Y), start, stop
         if space.kind == "labels":
@@ -536,7 +535,7 @@ class Trellis:
         if self.stop is not None:
             stop += self.stop[space.state_labels]
         if self.weights is not None:
-            start += semirings.row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
+            start += row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
         start[~space.initial] = -np.inf
         stop[~space.final] = -np.inf
         return _native.Automaton(Y, space.state_labels, space.src, space.dst, score, start, stop)
@@ -548,7 +547,7 @@ class Trellis:
         if self.trans is not None:
             score += self.trans[space.state_labels[space.src], space.state_labels[space.dst]]
         if self.weights is not None:
-            score += semirings.row_sums(self.weights, space.tie_indptr, space.tie_ids)
+            score += row_sums(self.weights, space.tie_indptr, space.tie_ids)
         return score
 
     @property
@@ -1249,7 +1248,7 @@ class Trellis:
         >>> Trellis(np.zeros((100, 2))).count_paths() == 2**100
         True
         """
-        return self.reduce(semirings.COUNTING)
+        return self.reduce("counting")
 
     def reduce(self, semiring: Any) -> Any:
         """Sum over all paths the product of their moves, in any semiring.
@@ -1270,6 +1269,8 @@ class Trellis:
         >>> tl.Trellis([[0.0, 1.0], [0.0, 2.0]]).reduce(tl.semirings.COUNTING)
         4
         """
+        from tagloom.trellis import semirings
+
         if isinstance(semiring, str):
             semiring = semirings.by_name(semiring)
         if semiring is semirings.LOG_PLUS:
@@ -1299,8 +1300,10 @@ class Trellis:
 
     @staticmethod
     def _reduce_one(one: Trellis, semiring: Any) -> Any:
+        from tagloom.trellis.semirings import reduce_moves
+
         Y, space = one.n_labels, one.states
-        return semirings.reduce_moves(
+        return reduce_moves(
             semiring,
             space,
             one.emit.astype(np.float64),
@@ -1558,6 +1561,11 @@ def measure_scores(
             "for forbidden."
         )
     return scores, largest
+
+
+def _widened(scores: npt.NDArray[Any]) -> Float64:
+    """Return scores as float64; without the question, astype takes half a microsecond for it."""
+    return scores if scores.dtype is _FLOAT64 else scores.astype(_FLOAT64)
 
 
 def _cast(given: npt.NDArray[Any], dtype: Any, name: str) -> npt.NDArray[Any]:
