@@ -33,6 +33,7 @@ $(VENV)/.tools: $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(NATIVE)
+	@echo "Compiling the native core, which takes a minute or two ..."
 	$(PIP) install --no-build-isolation -e .
 	@touch $@
 

@@ -101,6 +101,10 @@ COMMANDS = [
     ("explain tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
     ("inspect tiny.txt", r"tiny.txt: not a tagloom model: it begins with b'They"),
     ("inspect other.crfsuite", r"other.crfsuite: not a tagloom model: .*a CRFsuite model"),
+    ("tag ner.conll ner.tagloom", r"The model comes first: tagloom tag ner.tagloom ner.conll\."),
+    ("explain ner.conll ner.tagloom", r"The model comes first: tagloom explain ner.tagloom ner"),
+    ("tag ner.tagloom ner.tagloom", r"ner.tagloom: this is a model, not a corpus\. Give a file of"),
+    ("compare ner.tagloom ner.conll ner.conll", r"ner.tagloom: this is a model, not a corpus"),
     ("eval ner.conll ner.tagloom", r"The model comes first: tagloom eval ner.tagloom ner.conll\."),
     # Empty input.
     ("train crf empty.conll -o m", r"empty.conll: there are no sentences to learn from; expected"),
@@ -150,7 +154,9 @@ COMMANDS = [
     ),
     ("train crf ner.conll --checkpoint picture.png -o m", r"picture.png: not a tagloom model"),
     # What does not exist.
-    ("train crff ner.conll -o m", r"No such command 'crff'"),
+    ("train crff ner.conll -o m", r"there is no model 'crff'\. Choose one of: crf, perceptron"),
+    ("train ner.conll -o m", r"there is no model 'ner.conll'\. .* as in tagloom train crf TRAIN"),
+    ("tagg ner.tagloom ner.conll", r"No such command 'tagg'"),
     ("train crf ner.conll --features poss -o m", r"found 'poss'; expected a function\."),
     ("train hmm ner.conll --features pos -o m", r"No such option '--features'"),
 ]

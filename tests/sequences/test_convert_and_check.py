@@ -157,6 +157,16 @@ def test_check_a_clean_file(run):
     assert files[0]["labels"] == {"B-PER": 2, "I-PER": 1, "O": 1, "B-LOC": 1}
 
 
+def test_check_reads_files_as_the_other_commands_do(run):
+    put("a.csv", "sentence,word,tag\n0,Ann,B-PER\n0,slept,O\n\n1,Bo,B-PER\n".encode("utf-16"))
+    options = "--format conll --sep , --columns sentence,word,tag --token word --rare 1"
+    code, out, _ = run("check", "a.csv", *options.split(), "--encoding", "utf-16")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "a.csv: CoNLL columns, 2 sentences, 3 tokens, 2 labels, scheme bio",
+    )
+
+
 # What a file holds, and the kind, line and words of the one problem in it.
 PROBLEMS = [
     (
@@ -171,6 +181,8 @@ PROBLEMS = [
     ("a.conll", BIO + "Oslo O\n", "duplicate", 8, "(line 6), with other labels."),
     ("a.conll", BIO + "\n\nx O\n", "empty", 8, "a blank line before sentence 2"),
     ("a.jsonl", '{"tokens": ["a"]}\n{"tokens": []}\n', "empty", 2, "sentence 1 has no tokens"),
+    ("a.conll", BIO + "x O\n" * 1001, "long", 8, "1,001 tokens. Is a blank line missing?"),
+    ("a.txt", "x/A y/B\n" + "x/A " * 1001 + "\n", "long", 2, "Is a line end missing?"),
     ("a.conll", BIO + "a\x07b O\n", "control", 8, "sentence 2 has U+0007 in it"),
     ("a.conll", BIO + "a\ufeff O\n", "control", 8, "U+FEFF"),
     ("a.jsonl", '{"tokens": ["a\\u0085"]}\n', "control", 1, "U+0085"),

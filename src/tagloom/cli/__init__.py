@@ -128,6 +128,7 @@ def with_options(message: str) -> str:
         return f"--{name} {value[1:-1]}" if given else f"--{name}"
 
     message = re.sub(r"tagloom\.read\(path, ([^()]*)\)", r"\1", message)
+    message = message.replace("Read it with tagloom.load(path).", "Give a file of sentences.")
     return _ARGUMENT.sub(option, message)
 
 

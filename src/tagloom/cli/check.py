@@ -7,14 +7,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import click
 
 from tagloom._native import first_bad_byte
 from tagloom.cli.models import is_model, load_model
-from tagloom.cli.reading import as_column
+from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError, ModelFileError
 from tagloom.labels.rows import plural
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
@@ -29,6 +29,7 @@ KINDS = {
     "illegal": "a label that its scheme does not allow",
     "mixed": "sentences or files in different schemes",
     "empty": "no sentences, a sentence without tokens, or a blank line where one is expected",
+    "long": "a sentence so long that its end must be missing",
     "duplicate": "a sentence that occurs twice in one file",
     "overlap": "sentences that occur in two files",
     "rare": "labels that occur only a few times",
@@ -37,6 +38,7 @@ KINDS = {
 # Tab and line ends have their meaning; a return that ends no line, and a mark of byte order
 # within the text, do not.
 _CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u2028\u2029]|\r(?!\n|$)")
+LONG = 1000  # tokens: a whole text, perhaps, but no sentence
 SHOWN = 5  # problems of one kind that people see; --json has all
 
 
@@ -78,10 +80,8 @@ Examples:
 """
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--format", type=click.Choice(list(FORMATS)), help="Guessed and told if not given.")
-@click.option("--label", help="Column or key of the labels.")
+@reading_options
 @click.option("--scheme", help="The scheme that the labels must follow; detected if not given.")
-@click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files.")
 @click.option(
     "--rare", default=3, show_default=True, help="A label is rare if it occurs less often."
 )
@@ -89,25 +89,23 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(
     files: tuple[str, ...],
-    format: str | None,
-    label: str | None,
     scheme: str | None,
-    encoding: str,
     rare: int,
     ignore: tuple[str, ...],
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Check FILES, and what they share; - is stdin. Of a model every byte is verified.
 
     The exit code is 0 if nothing is wrong, 1 if something is, 2 if the command cannot run.
     """
-    column = as_column(label)
+    reading = Reading.of(options)
     reports, corpora = [], []
     for path in files:
         if is_model(path):
             reports.append(check_model(path))
             continue
-        report, corpus = read_report(path, format, column, encoding)
+        report, corpus = read_report(path, reading)
         report.problems += check_corpus(corpus, report, scheme, rare)
         reports.append(report)
         corpora.append(corpus)
@@ -145,11 +143,9 @@ def check_model(path: str) -> Report:
     return report
 
 
-def read_report(
-    path: str, format: str | None, label: str | int | None, encoding: str
-) -> tuple[Report, Corpus]:
+def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
     """Read as much of a file as can be read; what cannot is a problem."""
-    file = Input(path, encoding)
+    file = Input(path, reading.encoding)
     try:
         data = _read_all(file)
     finally:
@@ -159,7 +155,8 @@ def read_report(
         data = data.decode("utf-8", "replace").replace("\0", "\ufffd").encode("utf-8")
     report, read = Report(file.name, problems=problems), []
     try:
-        sentences = stream(_Named(data, file.name), format, label=label)
+        as_said = replace(reading, encoding="utf-8")  # which the data are by now
+        sentences = stream(_Named(data, file.name), **asdict(as_said))
         report.format, report.notice = sentences.format, sentences.notice
         report.label = sentences.label
         for sentence in sentences:
@@ -230,6 +227,10 @@ def check_corpus(
             continue
         if corpus.format in ("conll", "conllu", "slash") and _starts_blank(sentence):
             yield Problem("empty", path, sentence.line, f"a blank line before sentence {i}.")
+        if len(sentence) > LONG:
+            end = "blank line" if corpus.format in ("conll", "conllu") else "line end"
+            message = f"sentence {i} has {len(sentence):,} tokens. Is a {end} missing?"
+            yield Problem("long", path, _line(sentence), message)
         first = seen.setdefault(tuple(sentence.tokens), i)
         if first != i:
             how = "" if corpus[first].labels == sentence.labels else ", with other labels"

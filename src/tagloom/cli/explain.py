@@ -54,7 +54,7 @@ def command(
     """
     if as_html and as_json:
         raise click.UsageError("--html and --json exclude each other.")
-    tagger = load_model(model)
+    tagger = load_model(model, source=source)
     reading = Reading.of(options)
     sentences, notice = reading.stream_like(tagger, source)
     if notice and not quiet:

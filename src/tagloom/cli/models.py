@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import click
+
 from tagloom import storage
 from tagloom.errors import ModelFileError
 
@@ -19,16 +21,21 @@ def is_model(path: str) -> bool:
     return storage.is_model(path) or os.path.splitext(path)[1] == ".tagloom"
 
 
-def load_model(path: str, *, verify: bool = False) -> Tagger:
-    """Read a tagger.
+def load_model(path: str, *, verify: bool = False, source: str = "-") -> Tagger:
+    """Read a tagger; ``source`` is what it is given to label.
 
     Raises
     ------
     ModelFileError
         If the file is something else, or damaged.
+    click.UsageError
+        If the two were exchanged.
     """
     from tagloom.models import load
 
+    if is_model(source) and not is_model(path):
+        command = click.get_current_context().command_path
+        raise click.UsageError(f"The model comes first: {command} {source} {path}.")
     if path == "-":
         raise ModelFileError("a model cannot be read from stdin, as it is mapped. Give its name.")
     return load(path, verify=verify)

@@ -62,7 +62,7 @@ def command(
     --marginals adds a column with the probability of each label, or Prob= in MISC, or the key
     probs. --nbest writes a sentence N times with a comment before each, or the key nbest.
     """
-    tagger = load_model(model)
+    tagger = load_model(model, source=source)
     reading = Reading.of(options)
     sentences, notice = reading.stream_like(tagger, source)
     if sentences.format == "conll" and reading.label is not None and sentences.label is None:

@@ -95,6 +95,17 @@ class _Models(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return make_command(cmd_name, MODELS[cmd_name]) if cmd_name in MODELS else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in MODELS:  # a file, perhaps: whoever has read nothing begins so
+            raise click.UsageError(
+                f"there is no model {args[0]!r}. Choose one of: {', '.join(MODELS)}, as in "
+                "tagloom train crf TRAIN -o MODEL",
+                ctx,
+            )
+        return super().resolve_command(ctx, args)
+
 
 @click.group(
     cls=_Models,
