@@ -34,7 +34,7 @@ class StructuredPerceptron(LinearTagger):
     margin : float
         By how much the score of the right labels must exceed that of others, for each token that
         they differ in; 0 is the perceptron of the textbooks. Of 0, 3 and 10 on the development sets
-        of seven corpora (two or three seeds each), 3 was better than 0 by 0.1 to 0.4 points on six,
+        of seven corpora (two or three seeds each), 3 was better than 0 by 0.1 to 0.5 points on six,
         0.02 worse on one; 10 was up to 0.9 better and up to 0.8 worse.
     average : bool
         Whether to predict with the average of the weights over all steps.
