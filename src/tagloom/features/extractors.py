@@ -13,7 +13,6 @@ from tagloom.features.batches import Encoded
 from tagloom.features.items import Function, Items
 from tagloom.features.presets import PRESETS
 from tagloom.features.templates import Templates
-from tagloom.sequences.files import read_lines
 
 #: What stands for the label before the first and after the last one.
 START, STOP = "<start>", "<stop>"
@@ -110,6 +109,7 @@ def _read_file(path: str | os.PathLike[str]) -> Templates:
     from difflib import get_close_matches  # here, for a quick start
 
     from tagloom.features import read_crfpp, read_wapiti
+    from tagloom.sequences.files import read_lines
 
     if not os.path.isfile(path):
         close = get_close_matches(str(path), PRESETS, 1)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tagloom.errors import FormatError, ParameterError
-from tagloom.sequences.files import read_lines
 
 #: What a user may give for a lexicon or for clusters.
 Resource = Any
@@ -175,6 +174,8 @@ def _read_phrases(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 def _rows(path: str | os.PathLike[str]) -> Iterable[tuple[int, list[str]]]:
     """Yield the lines that are not blank, split at tabs, with their numbers."""
+    from tagloom.sequences.files import read_lines  # here, for a quick start
+
     for number, row in enumerate(read_lines(path), start=1):
         if row.strip():
             yield number, row.split("\t")
