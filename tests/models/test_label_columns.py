@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 import tagloom as tl
-from tagloom.models.data import number_open_labels
+from tagloom.models.data import number_labels, read_labels
 
 MANY = r"tokens have [0-9,]+ different labels, such as .*: more like words than labels\."
 DATA = os.environ.get("TAGLOOM_DATA")
+
+
+def number(rows):
+    return number_labels(read_labels(rows, rows, rows, may_be_open=True), None)
 
 
 @pytest.mark.parametrize("model", [tl.HMM, tl.MostFrequentTag, tl.StructuredPerceptron, tl.MEMM])
@@ -32,7 +36,7 @@ def test_the_labels_of_every_part_of_the_corpus_are_not(label):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n in range(10, len(labels), 10):
-            number_open_labels(labels[:n], None)
+            number(labels[:n])
 
 
 @pytest.mark.skipif(not DATA, reason="set TAGLOOM_DATA to the folder of the corpora")
@@ -43,7 +47,7 @@ def test_columns_of_real_corpora():
         for label in ("upos", "xpos", "feats", "upos+feats", "deprel"):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                number_open_labels(tl.read(path, label=label).labels, None)
+                number(tl.read(path, label=label).labels)
         for label in ("form", "lemma"):
             with pytest.warns(UserWarning, match=MANY):
-                number_open_labels(tl.read(path, label=label).labels, None)
+                number(tl.read(path, label=label).labels)

@@ -216,7 +216,7 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
             f"no token of all {len(rows)} sentences has a label: all are unknown (None). Is it the "
             "right column? tagloom.read(path, label=...) chooses it."
         )
-    n_tokens = sum(map(len, rows))
+    n_tokens = sum(map(len, rows)) if numbers is None else len(numbers)
     if labels is None and len(order) > _LABELS * math.sqrt(n_tokens):
         warnings.warn(
             f"{n_tokens:,} tokens have {len(order):,} different labels, such as {rows[0][0]!r}: "
