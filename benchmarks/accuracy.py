@@ -150,6 +150,15 @@ def peer_contestants() -> list[Crfsuite]:
     ]
 
 
+def best_settings(report: Path, corpus: str) -> str | None:
+    """Return the settings of the peer that a former run chose for a corpus."""
+    for result in json.loads(report.read_text(encoding="utf-8"))["results"]:
+        if result["corpus"] == corpus:
+            settings: str = result["contestants"][-1]["settings"]
+            return settings
+    return None
+
+
 def sentence_features(sentence: tl.Sentence, pos: str | None) -> pycrfsuite.ItemSequence:
     """Make the features that are usual among CRFsuite's users; with parts of speech if given."""
     words = sentence.tokens
@@ -399,6 +408,12 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--corpora", nargs="+", choices=names, default=names)
     parser.add_argument("--dev-only", action="store_true", help="leave the test files unread")
     parser.add_argument("--quick", action="store_true", help="only two settings of the peer")
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="accuracy.json of a former run: of the peer, only the settings that were best there",
+    )
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for accuracy.json, .md")
     return parser.parse_args(arguments)
 
@@ -418,10 +433,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if missing:
             skipped[task.name] = f"no {missing[0]}"
             continue
-        peers = peer_contestants()
-        results.append(
-            measure(task, options.data, options.dev_only, peers[-2:] if options.quick else peers)
-        )
+        peers = peer_contestants()[-2:] if options.quick else peer_contestants()
+        if options.settings is not None:
+            best = best_settings(options.settings, task.name)
+            peers = [peer for peer in peers if peer.settings == best] or peers
+        results.append(measure(task, options.data, options.dev_only, peers))
         print(f"{task.name} measured", file=sys.stderr)
     if not results:
         print(f"No corpora in {options.data}. Nothing was measured.")

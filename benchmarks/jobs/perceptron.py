@@ -103,7 +103,7 @@ JOB = Job(
     "averaged perceptron",
     [
         Contestant("tagloom", tagloom),
-        Contestant(WATCHED, partial(watched, make=make_perceptron)),
+        Contestant(WATCHED, partial(watched, make=partial(make_perceptron, margin=0))),
         Contestant(ADAGRAD, partial(watched, make=make_crf)),
         Contestant(PEER, crfsuite, needs="pycrfsuite"),
         Contestant("sklearn-crfsuite", sklearn_crfsuite, needs="sklearn_crfsuite"),
