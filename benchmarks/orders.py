@@ -1,6 +1,6 @@
 """What looking back further earns: letters of handwritten words, and chunks, by order 1, 2 and 3.
 
-    python benchmarks/orders.py --data DIR [--out benchmarks/results] [--task ocr|chunk] [--folds N]
+    python benchmarks/orders.py --data DIR [--out DIR] [--task ocr|chunk] [--models NAME ...]
 
 OCR letters (Kassel; Taskar et al. 2003): 16 × 8 pixels are the features, and the ten folds are
 those of the data: each is the training set once and the other nine are the test set, or, with
@@ -35,14 +35,18 @@ def read_letters(path: Path) -> tuple[list[np.ndarray], list[list[str]], np.ndar
     return [np.array(p, dtype=np.float32) for p in pixels], list(letters), np.array(folds)
 
 
-def letters(data: Path, n_folds: int, protocol: str) -> list[dict]:
+MODELS = ("CRF", "StructuredPerceptron")
+
+
+def letters(data: Path, n_folds: int, protocol: str, names: list[str]) -> list[dict]:
     X, y, fold = read_letters(data / "ocr-letters" / "letters.tsv")
     models = {
         "CRF": lambda order: tl.CRF(None, order=order, algorithm="lbfgs", l2=1.0),
         "StructuredPerceptron": lambda order: tl.StructuredPerceptron(None, order=order),
     }
     results = []
-    for name, make in models.items():
+    for name in names:
+        make = models[name]
         for order in ORDERS:
             scores, seconds = [], 0.0
             for k in range(n_folds):
@@ -70,13 +74,14 @@ def letters(data: Path, n_folds: int, protocol: str) -> list[dict]:
     return results
 
 
-def chunks(data: Path) -> list[dict]:
+def chunks(data: Path, names: list[str]) -> list[dict]:
     folder = data / "gum-chunking"
     columns = ["token", "upos", "pos", "label"]
     train = tl.read(str(folder / "train.tsv"), columns=columns, label="label")
     dev = tl.read(str(folder / "dev.tsv"), columns=columns, label="label")
     results = []
-    for name, kind in (("CRF", tl.CRF), ("StructuredPerceptron", tl.StructuredPerceptron)):
+    for name in names:
+        kind = getattr(tl, name)
         for order in ORDERS[:2]:
             for features in ("chunk", "chunk-pos"):
                 began = time.process_time()
@@ -110,11 +115,26 @@ def show(results: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def with_former(results: list[dict], path: Path) -> list[dict]:
+    """Return new rows in the places of the old ones, and old ones that were not measured again."""
+    former = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    new = {(r["task"], r["model"], r["order"]): r for r in results}
+    rows = [new.pop((r["task"], r["model"], r["order"]), r) for r in former]
+    return rows + list(new.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
     parser.add_argument("--out", type=Path, help="folder for orders.md and orders.json")
     parser.add_argument("--task", choices=["ocr", "chunk"], help="only this one")
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        choices=MODELS,
+        default=list(MODELS),
+        help="only these; others stay as they are in the folder for results",
+    )
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--protocol", choices=["small", "large"], default="small")
     args = parser.parse_args()
@@ -125,11 +145,12 @@ def main() -> None:
         sys.exit(f"{args.data} has no folder {missing[0]}; pass --data the folder of the corpora.")
     results = []
     if "ocr" in tasks:
-        results += letters(args.data, args.folds, args.protocol)
+        results += letters(args.data, args.folds, args.protocol, args.models)
     if "chunk" in tasks:
-        results += chunks(args.data)
+        results += chunks(args.data, args.models)
     print(show(results))
     if args.out:
+        results = with_former(results, args.out / "orders.json")
         heading = "# What looking back further earns\n\n"
         how = "`python benchmarks/orders.py --data DIR --out benchmarks/results`; the score is "
         how += (
