@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,15 @@ def test_a_model_file_alone_says_what_tagging_loads(model, tmp_path):
 def test_version_is_told_once():
     pyproject = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{tl.__version__}"' in pyproject
+
+
+def test_a_native_type_is_defined_once():
+    """Two of one name are one to the linker, which then keeps either's destructor for both."""
+    names = Counter(
+        name
+        for path in (Path(__file__).parents[1] / "src" / "cpp").glob("*/*.hpp")
+        for name in re.findall(r"^(?:struct|class|enum class) (\w+)[^;]*$", path.read_text(), re.M)
+        if path.name != "vectors.hpp"  # in a namespace without a name, with specialisations
+    )
+    assert len(names) > 40
+    assert [name for name, n in names.items() if n > 1] == []

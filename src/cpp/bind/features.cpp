@@ -325,8 +325,8 @@ int64_t check_threads(int64_t threads) {
 
 using Cols = std::variant<In<uint16_t, 1>, In<uint32_t, 1>>;
 
-Rows make_rows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
-               int64_t K) {
+WeightRows make_rows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
+                     int64_t K) {
     return std::visit(
         [&](const auto& array) {
             using Col = std::remove_const_t<typename std::decay_t<decltype(array)>::Scalar>;
@@ -347,7 +347,7 @@ Rows make_rows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 
                                             K};
                 nb::gil_scoped_release release;
                 fault = arrays.fault();
-                if (fault.empty()) return Rows(arrays);
+                if (fault.empty()) return WeightRows(arrays);
             }
             fail("These arrays are no rows of weights: " + fault + ".");
         },
@@ -390,7 +390,7 @@ class PyRows {
     }
 
   private:
-    Rows rows_;
+    WeightRows rows_;
 };
 
 // What it answers never changes: it holds the extractor, has its own copy of everything else, and
@@ -483,7 +483,7 @@ class Scorer {
 
     nb::object held_;
     const PyProgram& compiled_;
-    Rows rows_;
+    WeightRows rows_;
     RowTable table_;
     Plan plan_;
     std::vector<std::unique_ptr<KnownWords>> known_;  // [columns]

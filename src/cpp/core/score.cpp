@@ -56,7 +56,8 @@ void copy(const From* from, std::size_t n, std::byte* to) {
 }  // namespace
 
 template <class Col>
-Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::size_t>(arrays.A)) {
+WeightRows::WeightRows(const RowArrays<Col>& arrays)
+    : K(arrays.K), by_id(static_cast<std::size_t>(arrays.A)) {
     const std::size_t col_bytes = is_wide() ? 4 : 2;
     uint64_t units = 0;
     for (int64_t a = 0; a < arrays.A; a++) {
@@ -79,10 +80,10 @@ Rows::Rows(const RowArrays<Col>& arrays) : K(arrays.K), by_id(static_cast<std::s
 
 template struct RowArrays<uint16_t>;
 template struct RowArrays<uint32_t>;
-template Rows::Rows(const RowArrays<uint16_t>&);
-template Rows::Rows(const RowArrays<uint32_t>&);
+template WeightRows::WeightRows(const RowArrays<uint16_t>&);
+template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 
-RowTable::RowTable(const Table& table, const PagedArray<Row>& by_id)
+RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
     : slots_(std::bit_ceil(2 * table.size + 1)), mask_(slots_.size() - 1) {
     constexpr std::size_t kAhead = 64;  // slots whose rows are asked for before they are needed
     for (std::size_t i = 0; i <= table.mask; i++) {
@@ -102,12 +103,12 @@ constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // a thread's sha
 
 struct Hit {
     float* out;  // [K]
-    Row row;
+    WeightRow row;
     float value;
 };
 
 template <class Col>
-void add_rows(const Rows& rows, const Hit* hits, std::size_t n_hits) {
+void add_rows(const WeightRows& rows, const Hit* hits, std::size_t n_hits) {
     for (const Hit* hit = hits; hit < hits + n_hits; hit++) {
         const std::byte* data = rows.data.data() + std::size_t{hit->row.begin} * 4;
         const auto* __restrict weights = reinterpret_cast<const float*>(data);
@@ -127,7 +128,7 @@ void add_rows(const Rows& rows, const Hit* hits, std::size_t n_hits) {
 // all calls.
 class Hits {
   public:
-    static Hits& of_this_thread(const Rows& rows) {
+    static Hits& of_this_thread(const WeightRows& rows) {
         thread_local Hits hits;
         hits.rows_ = &rows;
         return hits;
@@ -138,7 +139,7 @@ class Hits {
         if (fingerprints.size() < n) fingerprints.resize(n);
         if (hits_.size() < n) hits_.resize(n);
     }
-    void push(float* out, Row row, float value) {
+    void push(float* out, WeightRow row, float value) {
         const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
         __builtin_prefetch(data + row.n * 4);  // the cols of a row that goes on in the next line
@@ -155,7 +156,7 @@ class Hits {
     std::vector<const float*> sums;      // [tokens of a block, groups]
 
   private:
-    const Rows* rows_ = nullptr;
+    const WeightRows* rows_ = nullptr;
     std::vector<Hit> hits_;
     std::size_t n_ = 0;
 };
@@ -195,7 +196,7 @@ void score_words(const Scoring& scoring, std::size_t c, const Word* const* words
     for (const Plan::Local& local : plan.locals) {
         for (std::size_t i = 0; i < n; i++, h++) {
             if (*h == kNone) continue;
-            const Row row = scoring.table.find(*h);
+            const WeightRow row = scoring.table.find(*h);
             if (!local.is_summed) {
                 std::memcpy(blocks[i] + local.unit, &row, sizeof row);
             } else if (row.n > 0) {
@@ -252,7 +253,7 @@ void score_tokens(const Scoring& scoring, const Batch& batch, const Blocks& bloc
         h = hits.fingerprints.data();
         for (int64_t i = 0; i < m; i++) {
             for (const Plan::Step& step : plan.steps) {
-                Row found;
+                WeightRow found;
                 if (step.is_row) {
                     std::memcpy(static_cast<void*>(&found),
                                 blocks[step.first.column][positions[i] + step.first.offset] +
@@ -448,7 +449,7 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
 }
 
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,
-                   const Rows& rows, int64_t threads, float* out) {
+                   const WeightRows& rows, int64_t threads, float* out) {
     const int64_t items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(items, 1));
     constexpr int64_t kAhead = 32;  // ids whose rows are asked for before they are needed
@@ -465,7 +466,7 @@ void score_encoded(const int64_t* indptr, const int32_t* ids, const float* value
                     if (i + kAhead < indptr[T]) {
                         __builtin_prefetch(rows.by_id.data() + ids[i + kAhead]);
                     }
-                    const Row found = rows.by_id[static_cast<std::size_t>(ids[i])];
+                    const WeightRow found = rows.by_id[static_cast<std::size_t>(ids[i])];
                     if (found.n > 0) mine.push(row, found, values ? values[i] : 1.0f);
                 }
             }

@@ -41,18 +41,18 @@ struct RowArrays {
 
 // One row: n weights from data[begin] on, then, unless n is K, their n cols of 16 bits (32 where K
 // needs them).
-struct Row {
+struct WeightRow {
     uint32_t begin = 0, n = 0;  // begin counts units of 4 bytes
 };
 
-struct Rows {
+struct WeightRows {
     int64_t K = 0;
-    PagedArray<Row> by_id;  // [A]
+    PagedArray<WeightRow> by_id;  // [A]
     PagedArray<std::byte> data;
 
-    Rows() = default;
+    WeightRows() = default;
     template <class Col>
-    explicit Rows(const RowArrays<Col>& arrays);  // which have no fault()
+    explicit WeightRows(const RowArrays<Col>& arrays);  // which have no fault()
 
     bool is_wide() const { return K > 65536; }  // cols of 32 bits
 };
@@ -62,13 +62,13 @@ struct Rows {
 class RowTable {
   public:
     RowTable() = default;
-    RowTable(const Table& table, const PagedArray<Row>& by_id);  // [table.size]
+    RowTable(const Table& table, const PagedArray<WeightRow>& by_id);  // [table.size]
 
     void prefetch(uint64_t fingerprint) const {
         __builtin_prefetch(slots_.data() + (fingerprint & mask_));
     }
     // The row of an attribute; an empty one if it is not here.
-    Row find(uint64_t fingerprint) const {
+    WeightRow find(uint64_t fingerprint) const {
         const uint64_t wanted = Table::key(fingerprint);
         for (uint64_t slot = wanted & mask_;; slot = (slot + 1) & mask_) {
             if (slots_[slot].key == wanted) return slots_[slot].row;
@@ -79,7 +79,7 @@ class RowTable {
   private:
     struct Slot {
         uint64_t key = 0;
-        Row row;
+        WeightRow row;
     };
     PagedArray<Slot> slots_;
     uint64_t mask_ = 0;
@@ -138,7 +138,7 @@ struct Scoring {
     const Program& program;
     const Plan& plan;
     const RowTable& table;
-    const Rows& rows;
+    const WeightRows& rows;
 };
 
 // An empty memory of the words of column c; without `keeps` it stays empty.
@@ -150,6 +150,6 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
 
 // The same for attributes that come as ids, CSR with T rows; values is null if all are 1.
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,
-                   const Rows& rows, int64_t threads, float* out);
+                   const WeightRows& rows, int64_t threads, float* out);
 
 }  // namespace tagloom
