@@ -98,7 +98,7 @@ def test_emit_is_the_sum_over_names(K, dtype):
     np.testing.assert_array_equal(offsets, np.cumsum([0, *map(len, columns[0])]))
 
     _, indptr, ids, values = EXTRACTOR.encode(columns, numeric, index, False)
-    encoded = _native.score_encoded(indptr, ids, values, *rows, K)
+    encoded = _native.Rows(*rows, K).score(indptr, ids, values)
     np.testing.assert_allclose(encoded, expected, rtol=1e-5, atol=1e-5)
     ones = _native.Rows(*rows, K).score(indptr, ids, None)
     table = dense(*rows, K)
@@ -124,10 +124,10 @@ def test_neither_threads_nor_the_rest_of_the_batch_change_a_bit(K):
     _, emit = scorer.emit(columns, numeric, 1)
     assert len(emit) > 3 * 2048  # more than one share for a thread
     _, indptr, ids, values = EXTRACTOR.encode(columns, numeric, index, False)
-    encoded = _native.score_encoded(indptr, ids, values, *rows, K, 1)
+    encoded = _native.Rows(*rows, K).score(indptr, ids, values, 1)
     for threads in [2, 3, 8, 10**6]:
         np.testing.assert_array_equal(scorer.emit(columns, numeric, threads)[1], emit)
-        again = _native.score_encoded(indptr, ids, values, *rows, K, threads)
+        again = _native.Rows(*rows, K).score(indptr, ids, values, threads)
         np.testing.assert_array_equal(again, encoded)
     start = 0
     for n in range(50):
@@ -304,10 +304,10 @@ def test_encoded_features_that_do_not_fit():
         (np.array([0, 2]), two, np.ones(1, np.float32)),
     ]:
         with pytest.raises(ValueError, match="indptr, ids and values do not fit each other"):
-            _native.score_encoded(indptr, ids, values, *rows, 3)
+            _native.Rows(*rows, 3).score(indptr, ids, values)
     for bad in [-1, 2, 2**31 - 1, -(2**31)]:
         with pytest.raises(ValueError, match=f"id {bad} is not among 2 attributes"):
-            _native.score_encoded(np.array([0, 1]), np.array([bad], np.int32), None, *rows, 3)
+            _native.Rows(*rows, 3).score(np.array([0, 1]), np.array([bad], np.int32), None)
 
 
 def test_damaged_models_are_refused_or_harmless():

@@ -646,15 +646,6 @@ void bind_features(nb::module_& m) {
              "row_ptr"_a, "cols"_a, "weights"_a, "K"_a)
         .def("score", &PyRows::score, "indptr"_a, "ids"_a, "values"_a.none(), "threads"_a = 1,
              "Sum the weighted rows of the attributes of each token: [T, K].");
-    m.def(
-        "score_encoded",
-        [](In<int64_t, 1> indptr, In<int32_t, 1> ids, std::optional<In<float, 1>> values,
-           In<int64_t, 1> row_ptr, Cols cols, In<float, 1> weights, int64_t K, int64_t threads) {
-            const PyRows rows(row_ptr, cols, weights, K);
-            return rows.score(std::move(indptr), std::move(ids), std::move(values), threads);
-        },
-        "indptr"_a, "ids"_a, "values"_a.none(), "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,
-        "threads"_a = 1, "Rows(row_ptr, cols, weights, K).score(indptr, ids, values, threads).");
 
     nb::class_<Scorer>(
         m, "Scorer",
