@@ -179,6 +179,15 @@ def test_threads_do_not_matter_for_predictions(tagger, test):
     assert tagger.predict(test, n_threads=1) == tagger.predict(test, n_threads=2)
 
 
+@pytest.mark.parametrize("n_threads", [0, -1, 1.5, "two"])
+def test_a_number_of_threads_that_is_none(tagger, test, n_threads):
+    for method in (tagger.predict, tagger.predict_marginals, tagger.trellis):
+        with pytest.raises(ParameterError, match="n_threads must be 1 or more, or None"):
+            method(test[:1], n_threads=n_threads)
+        with pytest.raises(ParameterError, match="n_threads must be 1 or more, or None"):
+            method([["they"]], n_threads=n_threads)
+
+
 def test_many_threads_share_a_tagger(tagger, test):
     expected = tagger.predict(test)
     results = [None] * 8

@@ -178,6 +178,7 @@ class Tagger(Estimator, ABC):
             A batch with one sequence per sentence.
         """
         self._check_fitted("trellis")
+        _check_threads(n_threads)
         return self._calibrated(as_sentences(X), known, n_threads)
 
     def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
@@ -198,6 +199,7 @@ class Tagger(Estimator, ABC):
             It converts to a one-dimensional array of lists, as scikit-learn wants it.
         """
         self._check_fitted("predict")
+        _check_threads(n_threads)
         if known is None and (few := self._decode_few(X, n_threads)) is not None:
             return Labellings(few)
         result = Labellings()
@@ -711,6 +713,7 @@ class Tagger(Estimator, ABC):
         self, X: Any, known: Any, n_threads: int | None
     ) -> Iterator[tuple[Sequence[Any], Any]]:
         """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
+        _check_threads(n_threads)
         sentences = as_sentences(X)
         rows = None if known is None else known_rows(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
@@ -726,6 +729,13 @@ class Tagger(Estimator, ABC):
             if tokens >= most or i + 1 == len(sentences):
                 yield sentences[first : i + 1], rows and rows[first : i + 1]
                 first, tokens = i + 1, 0
+
+
+def _check_threads(n_threads: Any) -> None:
+    if n_threads is not None and not (isinstance(n_threads, int | np.integer) and n_threads > 0):
+        raise ParameterError(
+            f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
+        )
 
 
 def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = False) -> Tagger:

@@ -66,7 +66,7 @@ class Decoder:
         """Find the best labels of a few lists of tokens; None also for anything else."""
         try:
             return self._native.tag_few(X, n_threads) if self._takes_lists else None
-        except TypeError:  # a token that is no str; `tag` says which
+        except (TypeError, ValueError):  # no str, half a character: the usual way says where
             return None
 
 
