@@ -234,3 +234,48 @@ def test_other_scores_for_the_same_moves():
         model.with_scores([[0.0, np.nan, 1.0]])
     with pytest.raises(tl.errors.ShapeError, match=r"edge must have shape"):
         model.with_scores(np.zeros((2, 3)), edge=np.zeros((2, 3)))
+
+
+def as_it_is(shape):
+    return np.full(shape, np.nan)
+
+
+def as_float32(shape):
+    return np.full(shape, np.nan, dtype=np.float32)
+
+
+def every_second_column(shape):
+    return np.full((shape[0], 2 * shape[1]), np.nan)[:, ::2]
+
+
+@pytest.mark.parametrize("make", [as_it_is, as_float32, every_second_column])
+def test_marginals_go_into_an_array_of_the_caller(make):
+    scores = np.random.default_rng(0).standard_normal((7, 3))
+    scores[5:] = -np.inf
+    batch = tl.Trellis(scores, np.ones((3, 3)), offsets=[0, 1, 5, 7])
+    out = make(scores.shape)
+    assert batch.marginals(on_infeasible="none", out=out) is out
+    assert_allclose(out, batch.marginals(on_infeasible="none"), rtol=1e-6)
+    assert not out[5:].any()
+
+
+def test_marginals_may_replace_the_scores():
+    scores = np.random.default_rng(0).standard_normal((40, 3))
+    offsets = np.arange(0, 41, 4)
+    expected = tl.Trellis(scores.copy(), np.ones((3, 3)), offsets=offsets).marginals()
+    tl.Trellis(scores, np.ones((3, 3)), offsets=offsets).marginals(out=scores)
+    assert_array_equal(scores, expected)
+
+
+def test_a_batch_of_many_windows_is_a_loop_too():
+    """Sequences are sorted by length some hundreds at a time; here they are 1,300, some empty."""
+    rng = np.random.default_rng(0)
+    lengths = rng.choice([0, 1, 2, 3, 9, 300], 1300, p=[0.1, 0.3, 0.3, 0.2, 0.09, 0.01])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    batch = tl.Trellis(
+        rng.standard_normal((offsets[-1], 4)), rng.standard_normal((4, 4)), offsets=offsets
+    )
+    best, marginals = batch.viterbi(), batch.marginals()
+    assert_array_equal(best.path, np.concatenate([one.viterbi().path for one in batch]))
+    assert_allclose(best.score, [one.viterbi().score for one in batch], rtol=1e-12)
+    assert_allclose(marginals, np.concatenate([one.marginals() for one in batch]), atol=1e-12)

@@ -405,3 +405,31 @@ def test_a_slice_of_a_batch_is_a_batch():
     batch = Trellis.stack([np.eye(3)[:2], np.eye(3)[:1], np.eye(3)])
     assert batch[1:].lengths.tolist() == [1, 3]
     assert batch[::-1].log_partition() == pytest.approx(batch.log_partition()[::-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("at", [[0], [16_383], [16_384, 16_385], [299_999], [70_001, 270_000]])
+def test_the_first_wrong_score_of_a_large_array_is_named(at, wrong, dtype):
+    emit = np.full((100_000, 3), -np.inf, dtype=dtype)
+    emit[:, 0] = 1
+    emit.flat[at] = wrong
+    where = ", ".join(map(str, np.unravel_index(at[0], emit.shape)))
+    for n_threads in (1, 2):
+        with pytest.raises(ScoreError, match=says(f"emit[{where}] is {wrong}")):
+            tl.Trellis(emit, n_threads=n_threads)
+    emit.flat[at] = 1
+    assert len(tl.Trellis(emit).viterbi().path) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("out", "parts"),
+    [
+        (np.empty((4, 2)), ["out", "(4, 3)", "(4, 2)"]),
+        ([[0.0] * 3] * 4, ["out", "(4, 3)", "list"]),
+        (np.broadcast_to(0.0, (4, 3)), ["out", "read-only", "copy"]),
+    ],
+)
+def test_an_array_that_cannot_take_the_marginals(out, parts):
+    with pytest.raises(ShapeError, match=says(*parts)):
+        tl.Trellis(EMIT).marginals(out=out)

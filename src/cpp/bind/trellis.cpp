@@ -63,63 +63,57 @@ void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
 template <class R>
 constexpr R kLargestScore = sizeof(R) == 4 ? R(std::numeric_limits<float>::max()) : R(1e300);
 
-// The flat index of the first score that is NaN or too large either way, or -1 (-inf is allowed);
-// and the largest |x| of the finite ones.
+template <class R>
+constexpr R kInfinity = std::numeric_limits<R>::infinity();
+
+float largest_of(const float* x, int64_t n) { return kernels().largest_f32(x, n); }
+double largest_of(const double* x, int64_t n) { return kernels().largest_f64(x, n); }
+
+// The first score that is NaN or too large either way, or -1 (-inf is allowed); and the largest |x|
+// of the finite ones before it.
+struct Measured {
+    int64_t bad = -1;
+    double largest = 0;
+};
+
+template <class R>
+Measured measure(const R* x, int64_t begin, int64_t end) {
+    constexpr int64_t block = 1024;
+    const auto is_good = [](R y) { return y == -kInfinity<R> || std::abs(y) <= kLargestScore<R>; };
+    Measured found;
+    for (int64_t lo = begin; lo < end; lo += block) {
+        const int64_t hi = std::min(lo + block, end);
+        const R largest = largest_of(x + lo, hi - lo);
+        if (!(largest <= kLargestScore<R>)) {
+            found.bad = std::find_if_not(x + lo, x + hi, is_good) - x;
+            break;
+        }
+        found.largest = std::max<double>(found.largest, largest);
+    }
+    return found;
+}
+
 template <class R>
 std::pair<int64_t, double> check_scores(
     const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array, int64_t threads) {
     const R* x = array.data();
     const int64_t n = array.size();
-    nb::gil_scoped_release release;
-    constexpr int64_t block = 1024, chunk = int64_t(1) << 20;
-    constexpr R inf = std::numeric_limits<R>::infinity();
-    const int64_t chunks = (n + chunk - 1) / chunk;
-    std::vector<int64_t> bad(chunks, n);
-    std::vector<R> largest(chunks, R(0));
-    const auto is_good = [](R y) { return y == y && y <= kLargestScore<R>; };
-    parallel_for(chunks, threads, [&](int64_t c, int64_t) {
-        for (int64_t lo = c * chunk; lo < std::min(n, (c + 1) * chunk); lo += block) {
-            const int64_t hi = std::min(lo + block, n);
-            // Vectors written out: compilers do not make a maximum of floats parallel by
-            // themselves.
-            using V __attribute__((vector_size(16))) = R;
-            constexpr int64_t width = 16 / sizeof(R);
-            V top = {};
-            auto fine = top == top;
-            int64_t i = lo;
-            for (; i + width <= hi; i += width) {
-                V y;
-                std::memcpy(&y, x + i, sizeof y);
-                y = y == -inf ? V{} : y;
-                y = y < R(0) ? -y : y;  // NaN stays NaN
-                fine &= y <= kLargestScore<R>;
-                top = y > top ? y : top;
-            }
-            R size = 0;
-            bool good = true;
-            for (int64_t w = 0; w < width; ++w) {
-                size = std::max(size, top[w]);
-                good = good && fine[w];
-            }
-            for (; i < hi; ++i) {
-                const R y = x[i] == -inf ? R(0) : std::abs(x[i]);
-                good = good && y <= kLargestScore<R>;
-                size = y > size ? y : size;
-            }
-            largest[c] = std::max(largest[c], size);
-            if (good) continue;
-            bad[c] = lo;
-            while (x[bad[c]] == -inf || (is_good(x[bad[c]]) && is_good(-x[bad[c]]))) ++bad[c];
-            return;
-        }
-    });
-    int64_t first = n;
-    R size = 0;
-    for (int64_t c = 0; c < chunks; ++c) {
-        first = std::min(first, bad[c]);
-        size = std::max(size, largest[c]);
+    constexpr int64_t small = 1 << 14, chunk = 1 << 18;
+    if (n <= small) {  // sooner done than others have taken the GIL
+        const Measured all = measure(x, 0, n);
+        return {all.bad, all.largest};
     }
-    return {first == n ? -1 : first, size};
+    nb::gil_scoped_release release;
+    std::vector<Measured> parts((n + chunk - 1) / chunk);
+    parallel_for(parts.size(), threads, [&](int64_t c, int64_t) {
+        parts[c] = measure(x, c * chunk, std::min(n, (c + 1) * chunk));
+    });
+    double largest = 0;
+    for (const Measured& part : parts) {
+        if (part.bad >= 0) return {part.bad, largest};
+        largest = std::max(largest, part.largest);
+    }
+    return {-1, largest};
 }
 
 // ---------------------------------------------------------------------------------------------

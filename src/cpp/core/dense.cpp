@@ -19,6 +19,7 @@ constexpr int64_t kBlock = 1024;              // rows of alpha that Viterbi keep
 constexpr int64_t kLongestInLanes = 256;      // beyond, rounding makes too many paths unsure
 constexpr int64_t kLaneBytes = 4 << 20;       // scratch per thread above which lanes are not used
 constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
+constexpr int64_t kWindow = 512;              // sequences that are sorted by length together
 constexpr int64_t kShards = 16;               // partial sums, whatever the number of threads
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -49,7 +50,8 @@ struct OwnedMoves {
     }
 };
 
-// How a batch is cut: sequences by descending length; groups of lanes first, then single ones.
+// How a batch is cut: groups of lanes first, then single sequences by descending length. Sequences
+// are sorted by length within a window only, so that a group's are not far apart in memory.
 struct Plan {
     std::vector<int64_t> order;   // sequences that are not empty
     std::vector<int64_t> groups;  // group i is order[groups[i]] .. order[groups[i + 1]]
@@ -57,34 +59,42 @@ struct Plan {
     int64_t threads = 1;
 
     int64_t items() const { return static_cast<int64_t>(groups.size()) - 1; }
+    template <class It>
+    void add_group(It begin, It end) {
+        order.insert(order.end(), begin, end);
+        groups.push_back(order.size());
+    }
 };
 
 template <class In>
 Plan make_plan(const DenseBatch<In>& batch, int64_t lanes, int64_t longest) {
     Plan plan;
-    auto length = [&](int64_t i) { return batch.offsets[i + 1] - batch.offsets[i]; };
     plan.order.reserve(batch.N);
     plan.groups.reserve(batch.N + 1);
-    for (int64_t i = 0; i < batch.N; ++i)
-        if (length(i) > 0) plan.order.push_back(i);
-    const int64_t n = plan.order.size();
-    if (n > 1)
-        std::stable_sort(plan.order.begin(), plan.order.end(),
-                         [&](int64_t a, int64_t b) { return length(a) > length(b); });
-    // Too long for lanes: one by one, at the end of the plan. The rest in groups, a last small one
-    // of fewer than a quarter of the lanes one by one as well.
-    int64_t long_ones = 0;
-    while (long_ones < n && (length(plan.order[long_ones]) > longest || lanes == 1)) ++long_ones;
-    std::rotate(plan.order.begin(), plan.order.begin() + long_ones, plan.order.end());
-    const int64_t in_lanes = n - long_ones;
-    int64_t at = 0;
     plan.groups.push_back(0);
-    while (lanes > 1 && in_lanes - at >= std::max<int64_t>(lanes / 4, 2)) {
-        at = std::min(at + lanes, in_lanes);
-        plan.groups.push_back(at);
+    auto length = [&](int64_t i) { return batch.offsets[i + 1] - batch.offsets[i]; };
+    auto longest_first = [&](std::vector<int64_t>& sequences) {
+        if (sequences.size() < 2) return;
+        std::stable_sort(sequences.begin(), sequences.end(),
+                         [&](int64_t a, int64_t b) { return length(a) > length(b); });
+    };
+    std::vector<int64_t> window, singles;
+    for (int64_t begin = 0; begin < batch.N; begin += kWindow) {
+        window.clear();
+        for (int64_t i = begin; i < std::min(begin + kWindow, batch.N); ++i)
+            if (length(i) > 0) (lanes == 1 || length(i) > longest ? singles : window).push_back(i);
+        longest_first(window);
+        auto at = window.begin();
+        while (window.end() - at >= std::max<int64_t>(lanes / 4, 2)) {
+            const auto end = at + std::min<int64_t>(lanes, window.end() - at);
+            plan.add_group(at, end);
+            at = end;
+        }
+        singles.insert(singles.end(), at, window.end());  // too few for lanes to pay
     }
     plan.singles = plan.items();
-    while (at < n) plan.groups.push_back(++at);
+    longest_first(singles);
+    for (auto at = singles.begin(); at != singles.end(); ++at) plan.add_group(at, at + 1);
     const int64_t moves = batch.offsets[batch.N] * batch.G * batch.Y * batch.Y;
     plan.threads = moves < kWorthThreads ? 1 : std::max<int64_t>(batch.threads, 1);
     return plan;
@@ -156,15 +166,17 @@ double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
     int64_t state = path[first];
     if (state < 0) return kMinusInf;
     double sum = batch.start[state] + batch.emit[first * Y + state];
+    double moved = 0;  // apart from sum: two additions can go on at once
     for (int64_t t = 1; t < T; ++t) {
-        const int64_t c = path[first + t], a = state / G, g = state % G;
+        const int64_t c = path[first + t];
+        const int64_t a = G == 1 ? state : state / G, g = G == 1 ? 0 : state % G;
         const int64_t level = std::min(t, batch.levels) - 1;
         sum += batch.emit[(first + t) * Y + c];
-        sum += batch.moves[((level * G + g) * Y + a) * Y + c];
-        if (batch.edge) sum += batch.edge[((first + t) * Y + state % Y) * Y + c];
+        moved += batch.moves[((level * G + g) * Y + a) * Y + c];
+        if (batch.edge) moved += batch.edge[((first + t) * Y + state % Y) * Y + c];
         state = g * Y + c;
     }
-    return sum + batch.stop[state % Y];
+    return sum + moved + batch.stop[state % Y];
 }
 
 double largest_finite(const double* x, int64_t n) {

@@ -83,6 +83,7 @@ inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m,
     V sum[B][NV];
     for (int j = 0; j < B; ++j)
         for (int v = 0; v < NV; ++v) sum[j][v] = broadcast<R>(Semiring::template zero<R>);
+#pragma GCC unroll 2
     for (int64_t i = 0; i < n; ++i) {
         V f[NV];
         for (int v = 0; v < NV; ++v) f[v] = load(from + i * from_stride + v * W<R>);
@@ -143,29 +144,38 @@ inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to
                             to + g * L<R>, G * L<R>, finish);
 }
 
-// Asks for the n elements at p to be brought into the cache. The lanes walk through many places of
-// memory at once, more than the hardware foresees; asking also past an array's end is harmless.
-template <int write, class R>
+// Asks for the n elements at p to be brought into the cache. Asking also past an array's end is
+// harmless.
+template <class R>
 inline void prefetch(const R* p, int64_t n) {
-    const char* end = reinterpret_cast<const char*>(p + n);
-    for (const char* line = reinterpret_cast<const char*>(p); line < end; line += 64)
-        __builtin_prefetch(line, write);
+    for (int64_t i = 0; i < n; i += 64 / sizeof(R)) __builtin_prefetch(p + i);
+}
+
+// Lanes walk through many places of memory at once, more than the hardware foresees: they ask for
+// what they need two positions later, line by line while they work, as too many requests at once
+// would have to queue. Whether element i of the row at p is where to ask for a line:
+template <class R>
+inline bool begins_line(const R*, int64_t i) {
+    return i % (64 / sizeof(R)) == 0;
 }
 
 // Four numbers, and four rows of four becoming four columns: by the shuffles that each type has.
 template <class R>
 using Quad __attribute__((vector_size(4 * sizeof(R)))) = R;
 
-inline void transpose(Quad<float>* m) {
-    const Quad<float> a = __builtin_shufflevector(m[0], m[1], 0, 4, 1, 5);
-    const Quad<float> b = __builtin_shufflevector(m[2], m[3], 0, 4, 1, 5);
-    const Quad<float> c = __builtin_shufflevector(m[0], m[1], 2, 6, 3, 7);
-    const Quad<float> d = __builtin_shufflevector(m[2], m[3], 2, 6, 3, 7);
+template <class R>
+inline void transpose_of_32_bits(Quad<R>* m) {
+    const Quad<R> a = __builtin_shufflevector(m[0], m[1], 0, 4, 1, 5);
+    const Quad<R> b = __builtin_shufflevector(m[2], m[3], 0, 4, 1, 5);
+    const Quad<R> c = __builtin_shufflevector(m[0], m[1], 2, 6, 3, 7);
+    const Quad<R> d = __builtin_shufflevector(m[2], m[3], 2, 6, 3, 7);
     m[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
     m[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
     m[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
     m[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
 }
+inline void transpose(Quad<float>* m) { transpose_of_32_bits<float>(m); }
+inline void transpose(Quad<int32_t>* m) { transpose_of_32_bits<int32_t>(m); }
 inline void transpose(Quad<double>* m) {
     const Quad<double> a = __builtin_shufflevector(m[0], m[1], 0, 4, 2, 6);
     const Quad<double> b = __builtin_shufflevector(m[0], m[1], 1, 5, 3, 7);
@@ -188,31 +198,38 @@ inline void store_quad(To* p, Quad<From> q) {
     __builtin_memcpy(p, &converted, sizeof converted);
 }
 
-// Reads position t of every sequence that is long enough into row[y, lane]; other lanes get 0.
+// Writes the n numbers at row_of(lane) to to[i, lane], for the lanes below `active`; others get 0.
+// Asks meanwhile for the rows that lie `ahead` numbers behind these, if not 0.
+template <class R, class RowOf>
+inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to,
+                          int64_t ahead = 0) {
+    int64_t l = 0;
+    for (; l + 4 <= active; l += 4) {  // four lanes by four numbers at a time
+        const decltype(row_of(l)) from[4] = {row_of(l), row_of(l + 1), row_of(l + 2),
+                                             row_of(l + 3)};
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4) {
+            if (ahead && begins_line(from[0], i))
+                for (int j = 0; j < 4; ++j) __builtin_prefetch(from[j] + ahead + i, 0);
+            Quad<R> m[4];
+            for (int j = 0; j < 4; ++j) m[j] = load_quad<R>(from[j] + i);
+            transpose(m);
+            for (int j = 0; j < 4; ++j) store_quad<R, R>(to + (i + j) * L<R> + l, m[j]);
+        }
+        for (; i < n; ++i)
+            for (int j = 0; j < 4; ++j) to[i * L<R> + l + j] = static_cast<R>(from[j][i]);
+    }
+    for (; l < active; ++l)
+        for (int64_t i = 0; i < n; ++i) to[i * L<R> + l] = static_cast<R>(row_of(l)[i]);
+    for (; l < L<R>; ++l)
+        for (int64_t i = 0; i < n; ++i) to[i * L<R> + l] = 0;
+}
+
+// Reads position t of every sequence that is long enough into row[y, lane].
 template <class In, class R>
 inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, int64_t active,
                    R* row) {
-    int64_t l = 0;
-    for (int64_t i = 0; i < active; ++i) prefetch<0>(emit + (first[i] + t + 2) * Y, Y);
-    for (; l + 4 <= active; l += 4) {  // four lanes by four labels at a time
-        const In* from[4];
-        for (int i = 0; i < 4; ++i) from[i] = emit + (first[l + i] + t) * Y;
-        int64_t y = 0;
-        for (; y + 4 <= Y; y += 4) {
-            Quad<R> m[4];
-            for (int i = 0; i < 4; ++i) m[i] = load_quad<R>(from[i] + y);
-            transpose(m);
-            for (int i = 0; i < 4; ++i) store_quad<R, R>(row + (y + i) * L<R> + l, m[i]);
-        }
-        for (; y < Y; ++y)
-            for (int i = 0; i < 4; ++i) row[y * L<R> + l + i] = static_cast<R>(from[i][y]);
-    }
-    for (; l < active; ++l) {
-        const In* from = emit + (first[l] + t) * Y;
-        for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = static_cast<R>(from[y]);
-    }
-    for (; l < L<R>; ++l)
-        for (int64_t y = 0; y < Y; ++y) row[y * L<R> + l] = 0;
+    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row, 2 * Y);
 }
 
 // The way back: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.
@@ -220,13 +237,14 @@ template <class In, class R>
 inline void scatter(const R* value, int64_t Y, int64_t t, const int64_t* first, int64_t active,
                     const R* factor, In* out) {
     int64_t l = 0;
-    for (int64_t i = 0; t > 1 && i < active; ++i) prefetch<1>(out + (first[i] + t - 2) * Y, Y);
     for (; l + 4 <= active; l += 4) {
         In* to[4];
         for (int i = 0; i < 4; ++i) to[i] = out + (first[l + i] + t) * Y;
         const Quad<R> f = load_quad<R>(factor + l);
         int64_t y = 0;
         for (; y + 4 <= Y; y += 4) {
+            if (t > 1 && begins_line(out, y))
+                for (int i = 0; i < 4; ++i) __builtin_prefetch(to[i] + y - 2 * Y, 1);
             Quad<R> m[4];
             for (int i = 0; i < 4; ++i) m[i] = load_quad<R>(value + (y + i) * L<R> + l) * f;
             transpose(m);
@@ -248,6 +266,14 @@ inline void lane_max(const R* rows, int64_t n, Vector<R>* m) {
     for (int v = 0; v < NV; ++v) m[v] = broadcast<R>(minus_inf<R>);
     for (int64_t i = 0; i < n; ++i)
         for (int v = 0; v < NV; ++v) m[v] = max<Vector<R>>(m[v], load(rows + i * L<R> + v * W<R>));
+}
+
+// The sum of n rows, in each lane.
+template <class R>
+inline void lane_sum(const R* rows, int64_t n, Vector<R>* sum) {
+    for (int v = 0; v < NV; ++v) sum[v] = Vector<R>{};
+    for (int64_t i = 0; i < n; ++i)
+        for (int v = 0; v < NV; ++v) sum[v] += load(rows + i * L<R> + v * W<R>);
 }
 
 // The state with number i when states are ordered by their last label, then the one before, ...:
@@ -281,6 +307,23 @@ inline void lane_first_max(const int32_t* x, int64_t n, const int32_t* slack, in
         const bool reached = top[l / W<R>][l % W<R>] > Fixed::reachable;
         arg[l] = reached ? first[l / W<R>][l % W<R>] : n;
         if (reached && close[l / W<R>][l % W<R>] > 1) sure[l] = false;
+    }
+}
+
+// candidates[a, lane] += alpha of the state from which label a, given up, leads to the lane's
+// state.
+inline void add_predecessors(const Moves<int32_t>& moves, const int32_t* alpha,
+                             const int64_t* state, int64_t active, int32_t* candidates) {
+    using R = int32_t;
+    const int64_t Y = moves.Y, G = moves.G;
+    if (G == 1) {
+        for (int64_t i = 0; i < Y * L<R>; i += W<R>)
+            store(candidates + i, load(candidates + i) + load(alpha + i));
+        return;
+    }
+    for (int64_t l = 0; l < active; ++l) {
+        const R* from = alpha + state[l] / Y * L<R> + l;
+        for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] += from[a * G * L<R>];
     }
 }
 
@@ -342,22 +385,24 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
         task.sure[l] = low[l / W<R>][l % W<R>] > Fixed::far;
     }
 
+    // Of the state g*Y + c; first order has no use for slow divisions.
+    auto suffix = [&](int64_t s) { return G == 1 ? 0 : s / Y; };
+    auto label = [&](int64_t s) { return G == 1 ? s : s % Y; };
     int64_t state[L<R>], arg[L<R>];
     R* candidates = task.candidates;
     active = 0;
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
-        for (int64_t l = 0; l < active; ++l) {  // state[l] is at t + 1: how its predecessors score
-            const int64_t g = state[l] / Y, c = state[l] % Y;
-            const R* m = task.transposed + (moves.matrix(t + 1) - moves.matrices) + (g * Y + c) * Y;
-            const R* from = alpha + g * L<R> + l;
-            for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] = from[a * G * L<R>] + m[a];
-        }
+        // state[l] is at t + 1: how do its predecessors score?
+        const R* into = task.transposed + (moves.matrix(t + 1) - moves.matrices);
+        if (t > 0) prefetch(alpha - S * L<R>, S * L<R>);
+        rows_to_lanes([&](int64_t l) { return into + state[l] * Y; }, Y, active, candidates);
+        add_predecessors(moves, alpha, state, active, candidates);
         if (active > 0) lane_first_max(candidates, Y, slack, arg, task.sure, active);
         for (int64_t l = 0; l < active; ++l) {
             // A sequence without a path stays in state 0; it is told below, and written over there.
-            state[l] = arg[l] < Y ? arg[l] * G + state[l] / Y : 0;
-            task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
+            state[l] = arg[l] < Y ? arg[l] * G + suffix(state[l]) : 0;
+            task.path[task.first[l] + t] = static_cast<int32_t>(label(state[l]));
         }
         const int64_t going = active;
         while (active < task.n && task.length[active] == t + 1) ++active;
@@ -374,7 +419,7 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
             task.sure[l] = end_sure[l];
             dead[l] = arg[l] == S;
             state[l] = dead[l] ? 0 : arg[l];
-            task.path[task.first[l] + t] = static_cast<int32_t>(state[l] % Y);
+            task.path[task.first[l] + t] = static_cast<int32_t>(label(state[l]));
         }
     }
     for (int64_t l = 0; l < task.n; ++l)
@@ -548,15 +593,15 @@ void sum_lanes(const LaneSum<In, R>& task) {
 
         // gamma[y] = sum over the states of label y of alpha beta; divided by their total, these
         // are marginals that sum to one.
-        V total[NV] = {}, inverse[NV];
-        for (int64_t y = 0; y < Y; ++y)
-            for (int v = 0; v < NV; ++v) {
-                V sum = {};
-                for (int64_t s = y; s < S; s += Y)
-                    sum += load(alpha + s * L<R> + v * W<R>) * load(beta + s * L<R> + v * W<R>);
-                store(gamma + y * L<R> + v * W<R>, sum);
-                total[v] += sum;
-            }
+        const int64_t block_size = Y * L<R>;
+        for (int64_t i = 0; i < block_size; i += W<R>)
+            store(gamma + i, load(alpha + i) * load(beta + i));
+        for (int64_t block = block_size; block < S * L<R>; block += block_size)
+            for (int64_t i = 0; i < block_size; i += W<R>)
+                store(gamma + i,
+                      load(gamma + i) + load(alpha + block + i) * load(beta + block + i));
+        V total[NV], inverse[NV];
+        lane_sum(gamma, Y, total);
         for (int v = 0; v < NV; ++v) inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};
         if (task.expected.marginals) {
             R factor[L<R>];
@@ -588,10 +633,12 @@ void sum_lanes(const LaneSum<In, R>& task) {
         if (guard) watch(beta);
         R* b = task.b + t * S * L<R>;
         const R* row = task.rows + t * Y * L<R>;
-        for (int64_t s = 0; s < S; ++s)
-            for (int v = 0; v < NV; ++v)
-                store(b + s * L<R> + v * W<R>, load(beta + s * L<R> + v * W<R>) * scale[v] *
-                                                   load(row + s % Y * L<R> + v * W<R>));
+        for (int64_t block = 0; block < S * L<R>; block += block_size)
+            for (int64_t i = 0; i < block_size; i += L<R>)
+                for (int v = 0; v < NV; ++v) {
+                    const int64_t at = block + i + v * W<R>;
+                    store(b + at, load(beta + at) * scale[v] * load(row + i + v * W<R>));
+                }
         for (int v = 0; v < NV; ++v) peak[v] = V{};
         lane_backward<SumTimes>(moves, t, b, beta, [&](int64_t, int v, V x) {
             peak[v] = max<V>(peak[v], x);
@@ -912,6 +959,36 @@ void sum_one(const OneSum<In>& task) {
     if (bad) *task.ok = false;
 }
 
+// The largest |x|, -inf aside; NaN if there is a NaN.
+template <class R>
+R largest_of(const R* x, int64_t n) {
+    using V = Vector<R>;
+    V top = {};
+    auto good = top == top;
+    auto add = [&](V y) {
+        y = y == minus_inf<R> ? V{} : y;
+        y = y < R(0) ? -y : y;
+        good &= y == y;
+        top = max<V>(y, top);  // a NaN is not larger
+    };
+    constexpr int64_t ahead = 2048 / sizeof(R), line = 64 / sizeof(R);
+    int64_t i = 0;
+    for (; i + line <= n; i += line) {
+        __builtin_prefetch(x + i + ahead);  // sooner than the hardware would ask
+        for (int64_t j = 0; j < line; j += W<R>) add(load(x + i + j));
+    }
+    for (; i + W<R> <= n; i += W<R>) add(load(x + i));
+    V rest = {};
+    for (int64_t w = 0; i + w < n; ++w) rest[w] = x[i + w];
+    add(rest);
+    R largest = 0;
+    for (int w = 0; w < W<R>; ++w) {
+        if (!good[w]) return __builtin_nan("");
+        largest = top[w] > largest ? top[w] : largest;
+    }
+    return largest;
+}
+
 void exp_all(double* x, int64_t n) {
     int64_t i = 0;
     for (; i + WD <= n; i += WD) store(x + i, exp<double>(load(x + i)));
@@ -944,6 +1021,8 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         sum_one<float>,
         sum_one<double>,
         exp_all,
+        largest_of<float>,
+        largest_of<double>,
         TL_JOIN(row_kernels_, TL_ISA),
         TL_JOIN(history_kernels_, TL_ISA),
     };

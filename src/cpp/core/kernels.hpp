@@ -146,7 +146,9 @@ struct Kernels {
     void (*one_viterbi_f64)(const OneViterbi<double>&);
     void (*one_sum_f32)(const OneSum<float>&);
     void (*one_sum_f64)(const OneSum<double>&);
-    void (*exp)(double* x, int64_t n);   // in place, for x <= 0; -inf gives a true zero
+    void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
+    float (*largest_f32)(const float* x, int64_t n);  // |x|, -inf aside; NaN if there is a NaN
+    double (*largest_f64)(const double* x, int64_t n);
     const RowKernels& (*rows)();         // sums over attributes, see rows.hpp
     const HistoryKernels& (*history)();  // of L-BFGS, see history.hpp
 };

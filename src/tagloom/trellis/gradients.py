@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ScoreError, ShapeError
-from tagloom.trellis.trellis import Float64, Floats, Trellis, check_scores
+from tagloom.trellis.trellis import (
+    Float64,
+    Floats,
+    Trellis,
+    check_buffer,
+    check_scores,
+    core_may_write,
+)
 
 
 def log_partition_grad(
@@ -69,11 +76,11 @@ def log_partition_grad(
             raise ShapeError(f"weight must have shape (N,) = ({n},); got {weights.shape}.")
         if np.isneginf(weights).any():
             raise ScoreError(f"weight[{int(np.argmin(weights))}] is -inf; weights must be finite.")
-    _check_buffer(grad_emit, "grad_emit", (T, Y))
-    _check_buffer(grad_trans, "grad_trans", (Y, Y))
-    _check_buffer(grad_start, "grad_start", (Y,))
-    _check_buffer(grad_stop, "grad_stop", (Y,))
-    _check_buffer(grad_edge, "grad_edge", (T, Y, Y))
+    check_buffer(grad_emit, "grad_emit", (T, Y))
+    check_buffer(grad_trans, "grad_trans", (Y, Y))
+    check_buffer(grad_start, "grad_start", (Y,))
+    check_buffer(grad_stop, "grad_stop", (Y,))
+    check_buffer(grad_edge, "grad_edge", (T, Y, Y))
 
     counting = any(buffer is not None for buffer in (grad_trans, grad_start, grad_stop))
     marginals = _writable(grad_emit, trellis)
@@ -105,21 +112,11 @@ def log_partition_grad(
     return log_z
 
 
-def _check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
-    if buffer is None:
-        return
-    if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
-        found = getattr(buffer, "shape", type(buffer).__name__)
-        raise ShapeError(f"{name} must be an ndarray of shape {shape}; got {found}.")
-    if not buffer.flags.writeable:
-        raise ShapeError(f"{name} must be writable; got a read-only array. Pass a copy.")
-
-
 def _writable(buffer: Floats | None, trellis: Trellis) -> Floats | None:
     """Return the buffer itself, zeroed, where the core can write into it; otherwise another."""
     if buffer is None:
         return None
-    if buffer.dtype == trellis.dtype and buffer.flags.c_contiguous:
+    if core_may_write(buffer, trellis.emit):
         buffer[...] = 0
         return buffer
     return np.zeros(buffer.shape, dtype=trellis.dtype)

@@ -15,9 +15,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +67,26 @@ class Counts(NamedTuple):
 
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+V = TypeVar("V")
+
+
+class _Kept(Generic[V]):
+    """A property that is worked out once.
+
+    Before Python 3.12, functools.cached_property takes a lock for that, and half a microsecond with
+    it: too much where a whole answer takes ten.
+    """
+
+    def __init__(self, work: Callable[[Trellis], V]) -> None:
+        self.work = work
+        self.name = work.__name__
+        self.__doc__ = work.__doc__
+
+    def __get__(self, trellis: Trellis, owner: type | None = None) -> V:
+        value = trellis.__dict__[self.name] = self.work(trellis)  # found there from now on
+        return value
 
 
 class Trellis:
@@ -488,7 +507,7 @@ class Trellis:
         of_order = self._states is not None and self._states.kind == "order"
         return None if of_order and self.edge is not None else self._moves
 
-    @cached_property
+    @_Kept
     def moves(self) -> tuple[Float64, Float64, Float64]:
         """Scores of moves [Y, Y], start [Y] and stop [Y], with zeros for what was not given.
 
@@ -498,7 +517,7 @@ class Trellis:
             raise ShapeError(f"{self.states!r} has more states than labels, so no such arrays.")
         return self._moves[0][0, 0], self._moves[1], self._moves[2]
 
-    @cached_property
+    @_Kept
     def _moves(self) -> tuple[Float64, Float64, Float64] | None:
         """Moves [k, Y^(k-1), Y, Y], start [Y] and stop [Y], if the space is that regular."""
         Y, space = self.emit.shape[1], self._states
@@ -524,7 +543,7 @@ class Trellis:
         by_suffix = np.moveaxis(np.stack(levels), 1, k)  # [k, h_2 .. h_k, h_1, y]
         return np.ascontiguousarray(by_suffix).reshape(k, Y ** (k - 1), Y, Y), start, stop
 
-    @cached_property
+    @_Kept
     def _automaton(self) -> _native.Automaton:
         """The moves one by one, with their scores, for log space."""
         Y, space = self.n_labels, self.states
@@ -556,7 +575,7 @@ class Trellis:
 
     def _answer(self, values: npt.NDArray[Any]) -> Any:
         """Return per-sequence results [N] of a batch, or the one result of a single trellis."""
-        return values if self.is_batch else values[0].item()
+        return values if self.is_batch else values.item(0)
 
     def _check_feasible(self, log_z: Float64, on_infeasible: OnInfeasible) -> None:
         """Raise InfeasibleError for the first sequence without a path, unless told not to."""
@@ -862,18 +881,23 @@ class Trellis:
         )
         return out
 
-    def marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Floats:
+    def marginals(
+        self, *, on_infeasible: OnInfeasible = "raise", out: Floats | None = None
+    ) -> Floats:
         """Return the probability of each label at each position.
 
         Parameters
         ----------
         on_infeasible : {"raise", "none"}
             With "none", the rows of a sequence without a path are 0.
+        out : ndarray, shape (T, Y), optional
+            Where to write them, instead of into a new array. For a large batch, memory that is used
+            again saves a tenth of the time and more: that of new memory goes into clearing it.
 
         Returns
         -------
         ndarray, shape (T, Y)
-            Of the type of the scores; flat for a batch.
+            Of the type of the scores, and flat for a batch; ``out`` itself if it was given.
 
         Examples
         --------
@@ -881,10 +905,15 @@ class Trellis:
         array([[0.269, 0.731],
                [0.119, 0.881]])
         """
-        marginals = np.empty_like(self.emit)  # every row is written
-        log_z, _ = self._sum(marginals=marginals)
+        check_buffer(out, "out", self.emit.shape)
+        direct = out is not None and core_may_write(out, self.emit)
+        marginals = out if out is not None and direct else np.empty_like(self.emit)
+        log_z, _ = self._sum(marginals=marginals)  # writes every row
         self._check_feasible(log_z, on_infeasible)
-        return marginals
+        if out is None or direct:
+            return marginals
+        out[...] = marginals
+        return out
 
     def state_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Float64:
         """Return the probability of each state at each position.
@@ -1561,6 +1590,23 @@ def measure_scores(
             "for forbidden."
         )
     return scores, largest
+
+
+def check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Raise ShapeError unless the buffer is None or an array of this shape that can be written."""
+    if buffer is None:
+        return
+    if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
+        found = getattr(buffer, "shape", type(buffer).__name__)
+        raise ShapeError(f"{name} must be an ndarray of shape {shape}; got {found}.")
+    if not buffer.flags.writeable:
+        raise ShapeError(f"{name} must be writable; got a read-only array. Pass a copy.")
+
+
+def core_may_write(buffer: npt.NDArray[Any], emit: Floats) -> bool:
+    """Whether results may go straight into a buffer while emit is read."""
+    same = buffer.dtype == emit.dtype and buffer.flags.c_contiguous
+    return same and not np.may_share_memory(buffer, emit)
 
 
 def _widened(scores: npt.NDArray[Any]) -> Float64:
