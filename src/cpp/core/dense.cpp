@@ -19,7 +19,7 @@ constexpr int64_t kBlock = 1024;              // rows of alpha that Viterbi keep
 constexpr int64_t kLongestInLanes = 256;      // beyond, rounding makes too many paths unsure
 constexpr int64_t kLaneBytes = 4 << 20;       // scratch per thread above which lanes are not used
 constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
-constexpr int64_t kWindow = 512;              // sequences that are sorted by length together
+constexpr int64_t kWindow = 512;              // sequences sorted by length together: a power of two
 constexpr int64_t kShards = 16;               // partial sums, whatever the number of threads
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -73,17 +73,19 @@ Plan make_plan(const DenseBatch<In>& batch, int64_t lanes, int64_t longest) {
     plan.groups.reserve(batch.N + 1);
     plan.groups.push_back(0);
     auto length = [&](int64_t i) { return batch.offsets[i + 1] - batch.offsets[i]; };
-    auto longest_first = [&](std::vector<int64_t>& sequences) {
-        if (sequences.size() < 2) return;
-        std::stable_sort(sequences.begin(), sequences.end(),
-                         [&](int64_t a, int64_t b) { return length(a) > length(b); });
-    };
     std::vector<int64_t> window, singles;
     for (int64_t begin = 0; begin < batch.N; begin += kWindow) {
+        // Numbers that sort by length, the longest first, and then by place.
         window.clear();
-        for (int64_t i = begin; i < std::min(begin + kWindow, batch.N); ++i)
-            if (length(i) > 0) (lanes == 1 || length(i) > longest ? singles : window).push_back(i);
-        longest_first(window);
+        for (int64_t i = begin; i < std::min(begin + kWindow, batch.N); ++i) {
+            if (length(i) == 0) continue;
+            if (lanes == 1 || length(i) > longest)
+                singles.push_back(i);
+            else
+                window.push_back(i - begin - length(i) * kWindow);
+        }
+        std::sort(window.begin(), window.end());
+        for (int64_t& key : window) key = begin + (key & (kWindow - 1));
         auto at = window.begin();
         while (window.end() - at >= std::max<int64_t>(lanes / 4, 2)) {
             const auto end = at + std::min<int64_t>(lanes, window.end() - at);
@@ -93,7 +95,9 @@ Plan make_plan(const DenseBatch<In>& batch, int64_t lanes, int64_t longest) {
         singles.insert(singles.end(), at, window.end());  // too few for lanes to pay
     }
     plan.singles = plan.items();
-    longest_first(singles);
+    if (singles.size() > 1)
+        std::stable_sort(singles.begin(), singles.end(),
+                         [&](int64_t a, int64_t b) { return length(a) > length(b); });
     for (auto at = singles.begin(); at != singles.end(); ++at) plan.add_group(at, at + 1);
     const int64_t moves = batch.offsets[batch.N] * batch.G * batch.Y * batch.Y;
     plan.threads = moves < kWorthThreads ? 1 : std::max<int64_t>(batch.threads, 1);
