@@ -1568,20 +1568,10 @@ def measure_scores(
     array: npt.ArrayLike, name: str, dtype: Any, n_threads: int
 ) -> tuple[Floats, float]:
     """Return the array as `check_scores` does, and the largest absolute value that is finite."""
-    try:
-        given = np.asarray(array)
-        same = dtype is None or given.dtype is dtype or given.dtype == dtype
-        scores = given if same else _cast(given, dtype, name)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ScoreError):
-            raise
-        raise ShapeError(f"{name} must be an array of numbers: {error}.") from None
-    if scores.dtype is not _FLOAT64 and scores.dtype is not _FLOAT32:  # cheap for what is usual
-        if scores.dtype.kind not in "fiub":
-            raise ShapeError(f"{name} must be an array of numbers; got dtype {scores.dtype}.")
-        scores = scores.astype(np.float32 if scores.dtype == np.float32 else np.float64)
-    if not scores.flags.c_contiguous:
-        scores = np.ascontiguousarray(scores)
+    if type(array) is np.ndarray and array.dtype is dtype and array.flags.c_contiguous:
+        scores: Floats = array  # the usual case, made quick: trans, start and stop of one sentence
+    else:
+        scores = _as_floats(array, name, dtype)
     bad, largest = _native.check_scores(scores, n_threads)
     if bad >= 0:
         at = ", ".join(str(i) for i in np.unravel_index(bad, scores.shape))
@@ -1590,6 +1580,22 @@ def measure_scores(
             "for forbidden."
         )
     return scores, largest
+
+
+def _as_floats(array: npt.ArrayLike, name: str, dtype: Any) -> Floats:
+    """Return a C-contiguous array of the type; if that is None, of float32 or float64."""
+    try:
+        given = np.asarray(array)
+        scores = given if dtype is None or given.dtype == dtype else _cast(given, dtype, name)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ScoreError):
+            raise
+        raise ShapeError(f"{name} must be an array of numbers: {error}.") from None
+    if scores.dtype is not _FLOAT64 and scores.dtype is not _FLOAT32:
+        if scores.dtype.kind not in "fiub":
+            raise ShapeError(f"{name} must be an array of numbers; got dtype {scores.dtype}.")
+        scores = scores.astype(np.float32 if scores.dtype == np.float32 else np.float64)
+    return scores if scores.flags.c_contiguous else np.ascontiguousarray(scores)
 
 
 def check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
