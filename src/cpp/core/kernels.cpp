@@ -529,13 +529,19 @@ void sum_lanes(const LaneSum<In, R>& task) {
             peak[v] = V{};
         }
         for (int64_t l = 0; l < active; ++l) offset[l] += m[l / W<R>][l % W<R>];
-        for (int64_t y = 0; y < Y; ++y)
-            for (int v = 0; v < NV; ++v) {
-                R* p = row + y * L<R> + v * W<R>;
-                const V x = load(p) - m[v];
-                if (guard) bad[v] |= cast_bits<Bits<R>>((x > minus_inf<R>)&(x < R(log_tiny)));
-                store(p, exp<R>(x) * scale[v]);
-            }
+        auto exponentials = [&](R* p, auto labels) {  // of so many labels
+            constexpr int n = labels.value * NV;
+            V x[n];
+            for (int i = 0; i < n; ++i) x[i] = load(p + i * W<R>) - m[i % NV];
+            if (guard)
+                for (int i = 0; i < n; ++i)
+                    bad[i % NV] |= cast_bits<Bits<R>>((x[i] > minus_inf<R>)&(x[i] < R(log_tiny)));
+            exp_each<R>(x);
+            for (int i = 0; i < n; ++i) store(p + i * W<R>, x[i] * scale[i % NV]);
+        };
+        int64_t y = 0;
+        for (; y + 2 <= Y; y += 2) exponentials(row + y * L<R>, Size<2>{});
+        if (y < Y) exponentials(row + y * L<R>, Size<1>{});
         if (t == 0) {
             for (int64_t s = 0; s < S; ++s)
                 for (int v = 0; v < NV; ++v) {

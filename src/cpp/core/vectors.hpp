@@ -70,24 +70,38 @@ inline To cast_bits(From v) {
     return out;
 }
 
-// exp(x) for x <= 0, to about one unit in the last place. Values below Types::lowest, -inf among
-// them, give a true zero, so that a forbidden move never leaks probability.
-template <class R>
-inline Vector<R> exp(Vector<R> x) {
+// exp(x) for x <= 0 of N vectors, in place, to about one unit in the last place. Values below
+// Types::lowest, -inf among them, give a true zero, so that a forbidden move never leaks
+// probability. The vectors go through the series side by side: they share its constants, and none
+// waits for its own last product.
+template <class R, int N>
+inline void exp_each(Vector<R> (&x)[N]) {
     using K = Types<R>;
-    Vector<R> shifted = x * R(1.44269504088896340736) + K::magic;
-    Vector<R> n = shifted - K::magic;
-    Vector<R> r = x - n * K::ln2_high - n * K::ln2_low;
+    using Word = typename K::Word;
+    Vector<R> shifted[N], r[N], p[N];
+    for (int i = 0; i < N; ++i) {
+        shifted[i] = x[i] * R(1.44269504088896340736) + K::magic;
+        const Vector<R> n = shifted[i] - K::magic;
+        r[i] = x[i] - n * K::ln2_high - n * K::ln2_low;
+    }
     R factorial = 1;
     for (int k = 2; k <= K::degree; ++k) factorial *= R(k);
-    Vector<R> p = broadcast<R>(R(1) / factorial);
+    for (int i = 0; i < N; ++i) p[i] = broadcast<R>(R(1) / factorial);
     for (int k = K::degree; k > 0; --k) {
         factorial /= R(k);
-        p = p * r + R(1) / factorial;
+        const Vector<R> next = broadcast<R>(R(1) / factorial);
+        for (int i = 0; i < N; ++i) p[i] = p[i] * r[i] + next;
     }
-    using Word = typename K::Word;
-    Word scaled = cast_bits<Word>(p) + (cast_bits<Word>(shifted) << K::mantissa);
-    return x < K::lowest ? Vector<R>{} : cast_bits<Vector<R>>(scaled);
+    for (int i = 0; i < N; ++i) {
+        const Word scaled = cast_bits<Word>(p[i]) + (cast_bits<Word>(shifted[i]) << K::mantissa);
+        x[i] = x[i] < K::lowest ? Vector<R>{} : cast_bits<Vector<R>>(scaled);
+    }
+}
+template <class R>
+inline Vector<R> exp(Vector<R> x) {
+    Vector<R> one[1] = {x};
+    exp_each<R>(one);
+    return one[0];
 }
 
 // The powers of two that bring positive, normal v into [1, 2): v * power = m, with log2(power) =
