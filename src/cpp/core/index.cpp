@@ -1,6 +1,7 @@
 #include "core/index.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace tagloom {
 namespace {
@@ -85,6 +86,7 @@ uint64_t Index::make_room(uint64_t wanted) {
 }
 
 Index Index::keep(const bool* mask) const {
+    if (std::all_of(mask, mask + size(), std::identity())) return *this;  // shares the table
     const std::vector<uint64_t> keys = this->keys();
     Index kept;
     kept.rebuild(capacity_for(static_cast<std::size_t>(std::count(mask, mask + size(), true))));

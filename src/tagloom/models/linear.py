@@ -491,6 +491,7 @@ class LinearTagger(Tagger):
             None if data.states is None else data.states.native,
             data.sets.view(np.uint8),
             data.allowed,
+            self.n_threads or ALL_THREADS,
         )
         layout = self._layout(data, problem)
         free = problem.mask()

@@ -145,6 +145,8 @@ class Names:
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> Names:
         """Drop names."""
+        if kept.all():
+            return self
         lengths = np.diff(self.offsets)
         letters = np.frombuffer(self.blob, dtype=np.uint8)[np.repeat(kept, lengths)]
         offsets = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
