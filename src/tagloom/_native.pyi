@@ -335,12 +335,15 @@ class Vocabulary:
         Once: (which word each token is [T], offsets [N + 1], hashes of words [V]).
         """
 
-    def find_alike(self, counts: NDArray[numpy.float64], chosen: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]]:
+    def make_chains(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_], folds: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]], tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]]:
         """
-        Put words together that differ in capitals only, and add M variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]).
+        Put words that fold together if they differ in capitals only, and add M variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]); then number the attributes of words: (index, parent [A], ends of the levels of spellings, their counts [S, Y], attributes that are words [V + M], the spelling of each word [V + M]).
         """
 
-    def make_chains(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_]) -> tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]:
-        """
-        Number the attributes of words: (index, parent [A], ends of the levels of spellings, their counts [S, Y], attributes that are words [V + M], the spelling of each word [V + M]).
-        """
+def count_words(words: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, V: int, Y: int) -> NDArray[numpy.float64]:
+    """How often each word has each label [V, Y]; weight [N] is of sentences."""
+
+def count_ngrams(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, Y: int, k: int) -> NDArray[numpy.float64]:
+    """
+    How often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.
+    """
