@@ -75,7 +75,7 @@ class Extractor:
 
     def __init__(self, atoms: Sequence[tuple[int, str, object]], boundary: Sequence[bool], templates: Sequence[tuple[Sequence[str], Sequence[tuple[int, int]], int]], before: Sequence[str], after: Sequence[str]) -> None: ...
 
-    def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+    def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], index: Index, grow: bool, threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
         """
         The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).
         """
