@@ -762,7 +762,7 @@ class LinearTagger(Tagger):
         for name in ("features", "constraints", "states"):
             if name in params and not _is_plain(params[name]):
                 params.pop(name)
-        header, arrays = self.scores_.to_file()
+        header, arrays = self.scores_.to_file(self.n_threads or ALL_THREADS)
         header |= {
             "params": params,
             "constraints": self.constraints_.to_dict(),
