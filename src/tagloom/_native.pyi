@@ -75,7 +75,7 @@ class Extractor:
 
     def __init__(self, atoms: Sequence[tuple[int, str, object]], boundary: Sequence[bool], templates: Sequence[tuple[Sequence[str], Sequence[tuple[int, int]], int]], before: Sequence[str], after: Sequence[str]) -> None: ...
 
-    def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
+    def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], index: Index, grow: bool, threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
         """
         The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).
         """
@@ -164,7 +164,7 @@ class Space:
 class Problem:
     """Encoded sentences and their gold labels, laid out for learning."""
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_attributes: int, edge_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_edge_attributes: int, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, all_combinations: bool, boundaries: bool, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, float32: bool, known: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, known_edges: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, space: Space | None = None, sets: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, allowed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_attributes: int, edge_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_edge_attributes: int, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, all_combinations: bool, boundaries: bool, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, float32: bool, known: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, known_edges: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, space: Space | None = None, sets: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, allowed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, threads: int = 1) -> None: ...
 
     @property
     def n_weights(self) -> int: ...
@@ -335,12 +335,15 @@ class Vocabulary:
         Once: (which word each token is [T], offsets [N + 1], hashes of words [V]).
         """
 
-    def find_alike(self, counts: NDArray[numpy.float64], chosen: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]]:
+    def make_chains(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_], folds: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]], tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]]:
         """
-        Put words together that differ in capitals only, and add M variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]).
+        Put words that fold together if they differ in capitals only, and add M variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]); then number the attributes of words: (index, parent [A], ends of the levels of spellings, their counts [S, Y], attributes that are words [V + M], the spelling of each word [V + M]).
         """
 
-    def make_chains(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_]) -> tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]:
-        """
-        Number the attributes of words: (index, parent [A], ends of the levels of spellings, their counts [S, Y], attributes that are words [V + M], the spelling of each word [V + M]).
-        """
+def count_words(words: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, V: int, Y: int) -> NDArray[numpy.float64]:
+    """How often each word has each label [V, Y]; weight [N] is of sentences."""
+
+def count_ngrams(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, Y: int, k: int) -> NDArray[numpy.float64]:
+    """
+    How often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.
+    """

@@ -464,3 +464,43 @@ def test_two_threads_cannot_grow_one_index():
     assert set(refused) <= {"another thread is adding to this Index."}
     assert index.size == 20000
     assert index.counts().tolist() == [80 - len(refused)] * 20000
+
+
+def many_sentences():
+    """So many tokens that threads are worth it: empty sentences, a long one, words new and old."""
+    draw = random.Random(5)
+    lengths = [0, 0, *draw.choices(range(40), k=2_000), 9_000, 0]
+    words = [f"w{int(draw.random() ** 3 * 9_000)}" for _ in range(sum(lengths))]
+    cuts = list(itertools.accumulate(lengths, initial=0))
+    return [words[a:b] for a, b in itertools.pairwise(cuts)]
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_any_number_of_threads_numbers_attributes_alike(numeric):
+    sentences = many_sentences()
+    T = sum(map(len, sentences))
+    assert T > 40_000
+    atoms = [(0, "value", None), (0, "suffix", 2)]
+    templates = [
+        (["w=", ""], [(0, 0)], -1),
+        (["p=", "|", ""], [(0, -1), (1, 0)], -1),
+        (["s=", ""], [(1, 1)], 0 if numeric else -1),
+    ]
+    extractor = _native.Extractor(atoms, [False, False], templates, [], [])
+    values = [np.arange(T, dtype=float)] if numeric else []
+
+    def encode(threads):
+        index = _native.Index()
+        index.add("known before")
+        extractor.encode([[["w7", "w8"]]], values and [np.zeros(2)], index, True)
+        grown = extractor.encode([sentences], values, index, True, threads)
+        some = index.keep(np.arange(index.size) % 3 > 0)
+        found = extractor.encode([sentences], values, some, False, threads)
+        return [index.keys(), index.counts(), index.names()[1], *grown, *found], index.names()[0]
+
+    expected, names = encode(1)
+    for threads in (2, 3, 9):
+        arrays, found = encode(threads)
+        assert found == names
+        for a, b in zip(arrays, expected, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -94,6 +94,15 @@ def test_keep():
         index.keep(np.zeros(3, bool))
 
 
+def test_what_keeps_everything_grows_apart():
+    index = grown(["a", "b"])
+    kept = index.keep(np.ones(2, bool))
+    assert (index.add("c"), kept.add("d"), kept.add("c")) == (2, 2, 3)
+    assert (index.add("d"), index.size, kept.size) == (3, 4, 4)
+    assert index.counts().tolist() == kept.counts().tolist() == [1, 1, 1, 1]
+    assert (index.names()[0], kept.names()[0]) == (b"abcd", b"abdc")
+
+
 def test_keep_of_many_and_of_a_view():
     index = grown(map(str, range(5000)))
     view = _native.Index.from_keys(index.keys())

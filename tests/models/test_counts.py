@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from tagloom import _native
 from tagloom.errors import SentenceError
-from tagloom.models.counts import count_ngrams, count_words
+from tagloom.models.counts import count_ngrams, count_words, read_labelled
 from tagloom.scores.tables import chain
 
 # Capitals of every kind: two letters for one (ß, ŉ), another ASCII letter (the Kelvin sign), title
@@ -39,16 +40,9 @@ def test_words_are_counted_as_in_python(min_count, rare, max_suffix, fold_case, 
     X, y, weight = make(seed=min_count + rare + max_suffix)
     if not weighted:
         weight = np.ones(len(X))
-    found = count_words(
-        X,
-        y,
-        weight if weighted else None,
-        labels=None,
-        min_count=min_count,
-        max_suffix=max_suffix,
-        rare=rare,
-        fold_case=fold_case,
-    )
+    given = weight if weighted else None
+    read = read_labelled(X, y, given, labels=None, max_suffix=max_suffix)
+    found = count_words(read, min_count=min_count, rare=rare, fold_case=fold_case)
     times, counts = Counter(), defaultdict(lambda: np.zeros(3))
     for row, labels, w in zip(X, y, weight, strict=True):
         for word, label in zip(row, labels, strict=True):
@@ -114,6 +108,33 @@ def test_ngrams_are_counted_as_in_python(k, weighted):
     offsets = np.cumsum([0, *map(len, y)])
     found = count_ngrams(gold, offsets, weight if weighted else None, 3, k)
     np.testing.assert_array_equal(found, expected)
+
+
+GOLD, OFFSETS = np.array([0, 1, 2], np.int32), np.array([0, 1, 3])
+
+
+@pytest.mark.parametrize(
+    ("gold", "offsets", "weight"),
+    [
+        (GOLD + 1, OFFSETS, None),
+        (GOLD - 1, OFFSETS, None),
+        (GOLD, OFFSETS[:2], None),
+        (GOLD, OFFSETS[:0], None),
+        (GOLD, np.array([0, 4, 3]), None),
+        (GOLD, OFFSETS, np.ones(3)),
+    ],
+)
+def test_labels_that_fit_no_sentences_are_refused(gold, offsets, weight):
+    with pytest.raises(ValueError, match="do not fit each other"):
+        _native.count_ngrams(gold, offsets, weight, 3, 1)
+    with pytest.raises(ValueError, match="do not fit each other"):
+        _native.count_words(GOLD, gold, offsets, weight, 3, 3)
+
+
+@pytest.mark.parametrize("words", [GOLD[:2], GOLD + 1, GOLD - 1])
+def test_words_that_fit_no_labels_are_refused(words):
+    with pytest.raises(ValueError, match="expected the number of a word for each label"):
+        _native.count_words(words, GOLD, OFFSETS, None, 3, 3)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """The hidden Markov model: closed forms, enumeration, the texts' examples, hmmlearn as judge."""
 
+import copy
 import itertools
 import math
 import os
+import pickle
+import threading
 from collections import Counter
 
 import numpy as np
@@ -655,6 +658,39 @@ def test_damaged_files_are_refused(model, tmp_path):
     if "order" in header:
         assert refuses({**header, "order": 2}, arrays)
         assert refuses({**header, "order": "1"}, arrays)
+
+
+def test_words_are_worked_out_later_as_they_were_when_the_model_learnt():
+    sentences, labels = copy.deepcopy(X), copy.deepcopy(Y)
+    expected = tl.HMM().fit(X, Y)
+    rows = expected.table_.rows
+    model = tl.HMM().fit(sentences, labels)
+    model.set_params(emission_smoothing=5.0, fold_case=False, min_count=3, unknown=0.5)
+    for row in sentences + labels:
+        row[:] = ["changed"] * len(row)
+    other = copy.copy(model)  # before either has its table
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, other, again):
+        assert_array_equal(one.table_.rows, rows)
+        assert one.words_ == expected.words_
+
+
+def test_many_threads_ask_a_new_model_at_once():
+    expected = tl.HMM().fit(X, Y).predict(X)
+    for _ in range(20):
+        model, found = tl.HMM().fit(X, Y), []
+        begin = threading.Barrier(4)
+
+        def work(model=model, found=found, begin=begin):
+            begin.wait()
+            found.append(model.predict(X))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [expected] * 4
 
 
 def test_what_is_learnt_stays_when_parameters_change(tmp_path):

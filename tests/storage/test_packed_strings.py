@@ -142,3 +142,18 @@ def test_fuzz():
             except ModelFileError:
                 assert bytes(packed) != good
     assert n_read < 100  # zlib has a checksum of its own
+
+
+@pytest.mark.parametrize("n", [0, 1, 2**20 - 1, 2**20, 2**20 + 1, 5 * 2**19])
+def test_any_number_of_threads_packs_the_same_bytes(n):
+    text = np.random.default_rng(n).integers(97, 101, n, np.uint8).tobytes()
+    offsets = np.append(np.arange(0, n, 100), n)
+    packed = storage.pack_bytes(text, offsets)
+    assert storage.unpack_bytes(packed)[0] == text
+    for n_threads in (2, 3, 8):
+        found = storage.pack_bytes(text, offsets, n_threads=n_threads)
+        np.testing.assert_array_equal(found, packed)
+    # Any reader of zlib takes it, and pieces take hardly more room than the whole.
+    strings = zlib.decompress(packed[16:].tobytes())
+    assert strings.replace(b"\xff", b"") == text
+    assert len(packed) <= 1.001 * len(zlib.compress(strings, 4)) + 16

@@ -92,6 +92,20 @@ def test_every_bit_is_the_same_for_any_number_of_threads(float32, edges):
         assert_array_equal(found_grad, grad)
 
 
+@pytest.mark.parametrize("valued", [False, True])
+def test_problems_made_on_any_number_of_threads_are_the_same(valued):
+    encoding = random_encoding(
+        11, [25] * 3_000, Y=9, n_attributes=3_000, edges=True, valued=valued, float32=True
+    )
+    theta = random_theta(encoding, scale=0.3)
+    loss, grad = encoding.evaluate(theta)
+    for threads in (2, 7):
+        other, other_grad = encoding.make(threads=threads), np.empty_like(grad)
+        assert_array_equal(other.mask(), encoding.problem.mask())
+        assert other.evaluate(theta, other_grad, 1) == loss
+        assert_array_equal(other_grad, grad)
+
+
 def test_every_instruction_set_gives_the_same_gradient():
     encoding = lanes_and_singles(valued=True)
     theta = random_theta(encoding, scale=0.3)
@@ -189,6 +203,43 @@ def test_edge_rows_count_moves_inside_sentences_only():
     assert ptr.tolist() == [0, 1, 2, 2]
     assert cols.tolist() == [2 * 6 + 5, 1 * 6 + 0]
     assert free.all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_large_problem_has_the_layout_that_its_tokens_ask_for(threads):
+    # So many attributes and labels that threads are worth it, and edges come in several turns.
+    rng = np.random.default_rng(3)
+    T, Y, A, E = 30_000, 90, 5_000, 80_000
+    offsets = np.arange(0, T + 1, 10)
+    gold = rng.integers(0, Y, T).astype(np.int32)
+    indptr, edge_indptr = np.arange(T + 1) * 8, np.arange(T + 1)
+    ids = (rng.random(8 * T) ** 4 * A).astype(np.int32)  # from frequent to rare
+    edge_ids = rng.integers(0, E, T).astype(np.int32)
+    known = np.array([7, A - 1], np.int32), np.array([3, Y - 1], np.uint16)
+    problem = _native.Problem(
+        *(offsets, indptr, ids, None, A, edge_indptr, edge_ids, None, E, gold, Y),
+        *(False, True, None, True),
+        known=known,
+        threads=threads,
+    )
+    seen = {(a, y) for a, y in zip(ids, np.repeat(gold, 8), strict=True)}
+    check_rows(problem.rows(), seen | set(zip(*known, strict=True)), A, Y)
+    inner = np.arange(T) % 10 > 0
+    moves = np.roll(gold, 1) * Y + gold
+    seen = set(zip(edge_ids[inner], moves[inner], strict=True))
+    check_rows(problem.edge_rows(), seen, E, Y * Y)
+
+
+def check_rows(rows, seen, A, width):
+    ptr, cols, free = rows
+    lengths = np.zeros(A, dtype=np.int64)
+    for a, _ in seen:
+        lengths[a] += 1
+    assert_array_equal(np.diff(ptr), np.where(4 * lengths >= width, width, lengths))
+    attributes = np.repeat(np.arange(A), np.diff(ptr))
+    found = list(zip(attributes.tolist(), cols.tolist(), strict=True))
+    assert found == sorted(found)
+    assert {pair for pair, is_free in zip(found, free, strict=True) if is_free} == seen
 
 
 # Odd sizes and large scores

@@ -230,20 +230,21 @@ class Extractor {
 
     const PyProgram& compiled() const { return compiled_; }
 
-    nb::tuple encode(nb::handle columns, nb::handle numeric, PyIndex& index, bool grow) const {
+    nb::tuple encode(nb::handle columns, nb::handle numeric, PyIndex& index, bool grow,
+                     int64_t threads) const {
         PyBatch read(compiled_, columns, numeric);
         Encoded encoded;
         if (grow) {
             const PyIndex::Growing growing(index);
             nb::gil_scoped_release release;
             featurise(compiled_.program, read.batch);
-            encoded = tagloom::encode(compiled_.program, read.batch, index.index);
+            encoded = tagloom::encode(compiled_.program, read.batch, index.index, threads);
         } else {
             index.check_idle();
             const Table table = index.index.table();
             nb::gil_scoped_release release;
             featurise(compiled_.program, read.batch);
-            encoded = tagloom::encode(compiled_.program, read.batch, table);
+            encoded = tagloom::encode(compiled_.program, read.batch, table, threads);
         }
         const auto T = static_cast<std::size_t>(read.batch.offsets.back());
         const auto nnz = static_cast<std::size_t>(encoded.indptr[T]);
@@ -621,12 +622,14 @@ void bind_features(nb::module_& m) {
                      "Sequence[bool], templates: Sequence[tuple[Sequence[str], "
                      "Sequence[tuple[int, int]], int]], before: Sequence[str], after: "
                      "Sequence[str]) -> None"))
-        .def("encode", &Extractor::encode, "columns"_a, "numeric"_a, "index"_a, "grow"_a,
-             nb::sig("def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
-                     "Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> "
-                     "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
-                     "NDArray[numpy.float32] | None]"),
-             "The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).")
+        .def(
+            "encode", &Extractor::encode, "columns"_a, "numeric"_a, "index"_a, "grow"_a,
+            "threads"_a = 1,
+            nb::sig("def encode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
+                    "Sequence[NDArray[numpy.float64]], index: Index, grow: bool, threads: int = 1) "
+                    "-> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
+                    "NDArray[numpy.float32] | None]"),
+            "The attributes of every token: (offsets [N + 1], indptr [T + 1], ids, values).")
         .def("names", &Extractor::names, "columns"_a, "numeric"_a,
              nb::sig("def names(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]]) -> list[list[tuple[str, float]]]"),

@@ -114,7 +114,7 @@ void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64
                   Array<const int32_t> gold, int64_t n_labels, bool all_combinations,
                   bool boundaries, Maybe<const double> weight, bool float32, Known known,
                   Known known_edges, const Space* space, std::optional<Table> sets,
-                  Maybe<const int32_t> allowed) {
+                  Maybe<const int32_t> allowed, int64_t threads) {
     Examples x{};
     x.N = int64_t(offsets.shape(0)) - 1;
     x.T = gold.shape(0);
@@ -146,7 +146,7 @@ void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64
     require(!allowed || int64_t(allowed->shape(0)) == x.T, "allowed must be [tokens]");
     x.allowed = allowed ? allowed->data() : nullptr;
     nb::gil_scoped_release release;
-    new (self) Problem(x);
+    new (self) Problem(x, threads);
 }
 
 double evaluate(const Problem& problem, Array<const double> theta, Array<double> grad_out,
@@ -400,7 +400,8 @@ void bind_training(nb::module_& m) {
              nb::arg("all_combinations"), nb::arg("boundaries"), nb::arg("weight").none(),
              nb::arg("float32"), nb::arg("known").none() = nb::none(),
              nb::arg("known_edges").none() = nb::none(), nb::arg("space").none() = nb::none(),
-             nb::arg("sets").none() = nb::none(), nb::arg("allowed").none() = nb::none())
+             nb::arg("sets").none() = nb::none(), nb::arg("allowed").none() = nb::none(),
+             nb::arg("threads") = 1)
         .def_prop_ro("n_weights", &Problem::n_weights)
         .def_prop_ro("n_labels", [](const Problem& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const Problem& p) { return p.N; })

@@ -1,13 +1,17 @@
 #include "bind/vocabulary.hpp"
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "bind/bind.hpp"
 #include "bind/index.hpp"
+#include "core/counts.hpp"
 
 namespace nb = nanobind;
 
@@ -40,6 +44,47 @@ Rewrite by_python(const nb::callable& write, Arena& arena) {
     };
 }
 
+using Ids = Vocabulary::In<int32_t, 1>;
+using Offsets = Vocabulary::In<int64_t, 1>;
+using Weight = std::optional<Vocabulary::In<double, 1>>;
+
+bool are_below(const Ids& ids, int64_t n) {
+    return std::all_of(ids.data(), ids.data() + ids.size(),
+                       [n](int32_t id) { return id >= 0 && id < n; });
+}
+
+LabelledTokens check_tokens(const Ids& gold, const Offsets& offsets, const Weight& weight,
+                            int64_t Y) {
+    const int64_t N = static_cast<int64_t>(offsets.size()) - 1;
+    const bool fits = N >= 0 && offsets(0) == 0 &&
+                      offsets(N) == static_cast<int64_t>(gold.size()) &&
+                      std::is_sorted(offsets.data(), offsets.data() + N + 1) &&
+                      are_below(gold, Y) && (!weight || int64_t(weight->size()) == N);
+    if (!fits) throw std::invalid_argument("labels, offsets and weights do not fit each other");
+    return {N, Y, offsets.data(), gold.data(), weight ? weight->data() : nullptr};
+}
+
+nb::ndarray<nb::numpy, double> count_words_py(Ids words, Ids gold, Offsets offsets, Weight weight,
+                                              std::size_t V, std::size_t Y) {
+    const LabelledTokens tokens = check_tokens(gold, offsets, weight, static_cast<int64_t>(Y));
+    if (words.size() != gold.size() || !are_below(words, static_cast<int64_t>(V))) {
+        throw std::invalid_argument("expected the number of a word for each label");
+    }
+    std::vector<double> counts(V * Y);
+    count_words(tokens, words.data(), counts.data());
+    return give(std::move(counts), {V, Y});
+}
+
+nb::ndarray<nb::numpy, double> count_ngrams_py(Ids gold, Offsets offsets, Weight weight,
+                                               std::size_t Y, int64_t k) {
+    const LabelledTokens tokens = check_tokens(gold, offsets, weight, static_cast<int64_t>(Y));
+    std::size_t cells = Y + 1;
+    for (int64_t j = 0; j < k; j++) cells *= Y + 1;
+    std::vector<double> counts(cells);
+    count_ngrams(tokens, k, counts.data());
+    return give(std::move(counts));
+}
+
 }  // namespace
 
 Vocabulary::Vocabulary(const PyProgram& compiled, nb::handle sentences)
@@ -59,41 +104,40 @@ nb::tuple Vocabulary::read() {
                           give(std::move(hashes)));
 }
 
-nb::tuple Vocabulary::find_alike(In<double, 2> counts, In<bool, 1> chosen, nb::callable lower,
-                                 nb::callable capitalise) {
-    const LabelCounts labels = check(counts, chosen, chosen);
-    Words& words = read_.batch.columns[0].words;
-    Alike found = tagloom::find_alike(words, labels, chosen.data(), by_python(lower, words.arena),
-                                      by_python(capitalise, words.arena));
-    const std::size_t groups = found.sums.size() / std::max<std::size_t>(labels.Y, 1);
-    return nb::make_tuple(give(std::move(found.group_of)),
-                          give(std::move(found.sums), {groups, labels.Y}),
-                          give(std::move(found.variant_of)));
-}
-
-nb::tuple Vocabulary::make_chains(In<double, 2> counts, In<bool, 1> is_rare, In<bool, 1> is_known) {
-    const LabelCounts labels = check(counts, is_rare, is_known);
+nb::tuple Vocabulary::make_chains(In<double, 2> counts, In<bool, 1> is_rare, In<bool, 1> is_known,
+                                  In<bool, 1> folds, nb::callable lower,
+                                  nb::callable capitalise) const {
+    const LabelCounts labels = check(counts, is_rare, is_known, folds);
+    Batch batch;  // one sentence that has every word once, and then the variants
+    Column& column = batch.columns.emplace_back(0);
+    column.words = read_.batch.columns[0].words.fork();
+    Words& words = column.words;
+    Alike alike = find_alike(words, labels, folds.data(), by_python(lower, words.arena),
+                             by_python(capitalise, words.arena));
     Chains chains;
     {
         nb::gil_scoped_release release;
-        // From here on the batch is one sentence that has every word once.
-        Column& column = read_.batch.columns[0];
-        column.tokens.resize(column.words.all.size());
+        column.tokens.resize(words.all.size());
         std::iota(column.tokens.begin(), column.tokens.end(), 0);
-        featurise(compiled_.program, read_.batch);
-        chains = tagloom::make_chains(compiled_.program, read_.batch, labels, is_rare.data(),
-                                      is_known.data());
+        featurise(compiled_.program, batch);
+        chains =
+            tagloom::make_chains(compiled_.program, batch, labels, is_rare.data(), is_known.data());
     }
     const auto S = static_cast<std::size_t>(chains.ends.empty() ? 0 : chains.ends.back());
-    return nb::make_tuple(PyIndex(std::move(chains.index)), give(std::move(chains.parent)),
-                          give(std::move(chains.ends)),
-                          give(std::move(chains.counts), {S, labels.Y}),
-                          give(std::move(chains.words)), give(std::move(chains.spelling)));
+    const std::size_t groups = alike.sums.size() / std::max<std::size_t>(labels.Y, 1);
+    return nb::make_tuple(
+        nb::make_tuple(give(std::move(alike.group_of)),
+                       give(std::move(alike.sums), {groups, labels.Y}),
+                       give(std::move(alike.variant_of))),
+        nb::make_tuple(PyIndex(std::move(chains.index)), give(std::move(chains.parent)),
+                       give(std::move(chains.ends)), give(std::move(chains.counts), {S, labels.Y}),
+                       give(std::move(chains.words)), give(std::move(chains.spelling))));
 }
 
-LabelCounts Vocabulary::check(const In<double, 2>& counts, const In<bool, 1>& one,
-                              const In<bool, 1>& other) const {
-    if (counts.shape(0) != V_ || one.shape(0) != V_ || other.shape(0) != V_) {
+LabelCounts Vocabulary::check(const In<double, 2>& counts, const In<bool, 1>& is_rare,
+                              const In<bool, 1>& is_known, const In<bool, 1>& folds) const {
+    if (counts.shape(0) != V_ || is_rare.shape(0) != V_ || is_known.shape(0) != V_ ||
+        folds.shape(0) != V_) {
         throw std::invalid_argument("expected counts and flags for each word of the vocabulary");
     }
     return {counts.data(), V_, counts.shape(1)};
@@ -106,22 +150,24 @@ void bind_vocabulary(nb::module_& m) {
              nb::sig("def read(self) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64], "
                      "NDArray[numpy.uint64]]"),
              "Once: (which word each token is [T], offsets [N + 1], hashes of words [V]).")
-        .def("find_alike", &Vocabulary::find_alike, "counts"_a, "chosen"_a, "lower"_a,
-             "capitalise"_a,
-             nb::sig("def find_alike(self, counts: NDArray[numpy.float64], chosen: "
-                     "NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: "
-                     "Callable[[str], str]) -> tuple[NDArray[numpy.int32], "
-                     "NDArray[numpy.float64], NDArray[numpy.int32]]"),
-             "Put words together that differ in capitals only, and add M variants of them: (group "
-             "of each word [V], counts [groups, Y], group of each variant [M]).")
         .def("make_chains", &Vocabulary::make_chains, "counts"_a, "is_rare"_a, "is_known"_a,
+             "folds"_a, "lower"_a, "capitalise"_a,
              nb::sig("def make_chains(self, counts: NDArray[numpy.float64], is_rare: "
-                     "NDArray[numpy.bool_], is_known: NDArray[numpy.bool_]) -> tuple[Index, "
+                     "NDArray[numpy.bool_], is_known: NDArray[numpy.bool_], folds: "
+                     "NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: "
+                     "Callable[[str], str]) -> tuple[tuple[NDArray[numpy.int32], "
+                     "NDArray[numpy.float64], NDArray[numpy.int32]], tuple[Index, "
                      "NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], "
-                     "NDArray[numpy.int32], NDArray[numpy.int32]]"),
-             "Number the attributes of words: (index, parent [A], ends of the levels of "
-             "spellings, their counts [S, Y], attributes that are words [V + M], the spelling of "
-             "each word [V + M]).");
+                     "NDArray[numpy.int32], NDArray[numpy.int32]]]"),
+             "Put words that fold together if they differ in capitals only, and add M variants of "
+             "them: (group of each word [V], counts [groups, Y], group of each variant [M]); then "
+             "number the attributes of words: (index, parent [A], ends of the levels of spellings, "
+             "their counts [S, Y], attributes that are words [V + M], the spelling of each word "
+             "[V + M]).");
+    m.def("count_words", &count_words_py, "words"_a, "gold"_a, "offsets"_a, "weight"_a.none(),
+          "V"_a, "Y"_a, "How often each word has each label [V, Y]; weight [N] is of sentences.");
+    m.def("count_ngrams", &count_ngrams_py, "gold"_a, "offsets"_a, "weight"_a.none(), "Y"_a, "k"_a,
+          "How often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.");
 }
 
 }  // namespace tagloom

@@ -20,17 +20,18 @@ class Vocabulary {
     Vocabulary(Vocabulary&&) = default;
 
     nanobind::tuple read();
-    nanobind::tuple find_alike(In<double, 2> counts, In<bool, 1> chosen, nanobind::callable lower,
-                               nanobind::callable capitalise);
-    nanobind::tuple make_chains(In<double, 2> counts, In<bool, 1> is_rare, In<bool, 1> is_known);
+    // Changes nothing: may be called again, and by many.
+    nanobind::tuple make_chains(In<double, 2> counts, In<bool, 1> is_rare, In<bool, 1> is_known,
+                                In<bool, 1> folds, nanobind::callable lower,
+                                nanobind::callable capitalise) const;
 
   private:
-    LabelCounts check(const In<double, 2>& counts, const In<bool, 1>& one,
-                      const In<bool, 1>& other) const;
+    LabelCounts check(const In<double, 2>& counts, const In<bool, 1>& is_rare,
+                      const In<bool, 1>& is_known, const In<bool, 1>& folds) const;
 
     const PyProgram& compiled_;
     PyBatch read_;
-    std::size_t V_ = 0;  // words of the sentences; variants come after them
+    std::size_t V_ = 0;  // words of the sentences
 };
 
 }  // namespace tagloom

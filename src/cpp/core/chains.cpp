@@ -105,7 +105,7 @@ Alike find_alike(Words& words, LabelCounts labels, const bool* chosen, const Rew
 
 Chains make_chains(const Program& program, const Batch& batch, LabelCounts labels,
                    const bool* is_rare, const bool* is_known) {
-    const std::size_t V = labels.V, Y = labels.Y;
+    const std::size_t V = labels.V;
     const std::size_t W = batch.columns[0].words.all.size(),
                       n_spellings = program.templates.size() - 1;
     Chains chains;

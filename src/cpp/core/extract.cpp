@@ -4,6 +4,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "core/threads.hpp"
+
 namespace tagloom {
 
 void Program::prepare() {
@@ -122,7 +124,32 @@ void append_name(const Program& program, const Batch& batch, const Template& one
 namespace {
 
 constexpr int32_t kAbsent = -1, kNothing = -2, kUnknown = -3;  // instead of an id
-constexpr int64_t kBlock = 32;  // tokens whose probes of the table are in flight together
+constexpr int64_t kBlock = 32;            // tokens whose probes of the table are in flight together
+constexpr int64_t kWorthThread = 10'000;  // tokens
+constexpr int64_t kMostParts = 4;         // beyond, joining them takes as long
+
+// Sentences that are encoded on their own. Their ids have a place of their own in Encoded, with
+// room for what every template gives at every token.
+struct Part {
+    int64_t first, last;  // sentences
+    int64_t begin, end;   // ids
+};
+
+// Cuts a batch into parts of about as many tokens.
+std::vector<Part> cut(const Program& program, const Batch& batch, int64_t threads) {
+    const int64_t T = batch.offsets.back();
+    const int64_t n = std::clamp<int64_t>(std::min(threads, T / kWorthThread), 1, kMostParts);
+    std::vector<Part> parts;
+    for (int64_t p = 0, first = 0; p < n; p++) {
+        const auto next =
+            std::lower_bound(batch.offsets.begin() + first, batch.offsets.end(), T * (p + 1) / n);
+        const int64_t begin = batch.offsets[first] * static_cast<int64_t>(program.templates.size());
+        parts.push_back({first, next - batch.offsets.begin(), begin, begin});
+        first = parts.back().last;
+    }
+    parts.back().last = static_cast<int64_t>(batch.offsets.size()) - 1;  // and empty sentences
+    return parts;
+}
 
 // What a local template gives at a word, and at how many tokens it has given that: counting here,
 // next to the id, spares a visit to the counts of the index for each.
@@ -131,19 +158,13 @@ struct Known {
     int32_t uses = 0;
 };
 
-// Encodes in two passes over a block: the first finds out what to look up and asks memory for it,
-// the second looks it up, in the order of tokens and templates.
+// Encodes a part in two passes over a block: the first finds out what to look up and asks memory
+// for it, the second looks it up, in the order of tokens and templates.
 //   prefetch(fingerprint), resolve(fingerprint, template, position) -> id, count(id, uses)
 template <class Prefetch, class Resolve, class Count>
-Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& prefetch,
-                    const Resolve& resolve, const Count& count) {
-    const int64_t N = static_cast<int64_t>(batch.offsets.size()) - 1, T = batch.offsets.back();
+void encode_part(const Program& program, const Batch& batch, Part& part, Encoded& out,
+                 const Prefetch& prefetch, const Resolve& resolve, const Count& count) {
     const std::size_t n_templates = program.templates.size();
-    const std::size_t most = static_cast<std::size_t>(T) * n_templates;
-    Encoded out;  // memory that is never touched is never used, so `most` costs little
-    out.indptr = std::make_unique_for_overwrite<int64_t[]>(static_cast<std::size_t>(T) + 1);
-    out.ids = std::make_unique_for_overwrite<int32_t[]>(most);
-    if (program.numeric > 0) out.values = std::make_unique_for_overwrite<float[]>(most);
 
     // Where the known of a local template begin: word w has known[w * stride].
     struct Local {
@@ -173,9 +194,9 @@ Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& 
     std::vector<Pending> pending(kBlock * n_templates);
     std::array<int64_t, kBlock> ends;  // of the ids of each token of the block
     std::size_t n_pending = 0;
-    int64_t begin = 0, end = 0;  // of the ids of the block
-    int64_t first = 0;           // token of the block
-    int64_t n_tokens = 0;        // of the block
+    int64_t begin = part.begin, end = part.begin;  // of the ids of the block
+    int64_t first = batch.offsets[part.first];     // token of the block
+    int64_t n_tokens = 0;                          // of the block
 
     const auto finish_block = [&] {
         bool all_found = true;
@@ -206,7 +227,7 @@ Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& 
         begin = end = to;
     };
 
-    for (int64_t n = 0; n < N; n++) {
+    for (int64_t n = part.first; n < part.last; n++) {
         const int64_t T_n = batch.offsets[n + 1] - batch.offsets[n];
         const int64_t start = padded(program, batch, n);
         for (int64_t t = 0; t < T_n; t++) {
@@ -247,32 +268,79 @@ Encoded encode_with(const Program& program, const Batch& batch, const Prefetch& 
         }
     }
     finish_block();
-    out.indptr[T] = end;
+    part.end = end;
     for (const std::vector<Known>& column : known) {
         for (const Known& one : column) {
             if (one.uses > 0 && one.id >= 0) count(one.id, one.uses);
         }
     }
+}
+
+Encoded make_room(const Program& program, const Batch& batch) {
+    const auto T = static_cast<std::size_t>(batch.offsets.back());
+    const std::size_t most = T * program.templates.size();
+    Encoded out;  // memory that is never touched is never used, so `most` costs little
+    out.indptr = std::make_unique_for_overwrite<int64_t[]>(T + 1);
+    out.ids = std::make_unique_for_overwrite<int32_t[]>(most);
+    if (program.numeric > 0) out.values = std::make_unique_for_overwrite<float[]>(most);
     return out;
+}
+
+// Moves the ids of a part to where those before it end, with other numbers if there are any.
+void join(const Batch& batch, const Part& part, int64_t to, const std::vector<int32_t>& numbers,
+          Encoded& out) {
+    const int64_t by = part.begin - to;
+    for (int64_t t = batch.offsets[part.first]; t < batch.offsets[part.last]; t++)
+        out.indptr[t] -= by;
+    for (int64_t j = part.begin; j < part.end; j++) {
+        out.ids[j - by] = numbers.empty() ? out.ids[j] : numbers[out.ids[j]];
+        if (out.values) out.values[j - by] = out.values[j];
+    }
 }
 
 }  // namespace
 
-Encoded encode(const Program& program, const Batch& batch, const Table& table) {
-    return encode_with(
-        program, batch, [&](uint64_t h) { table.prefetch(h); },
-        [&](uint64_t h, const Template&, int64_t) { return table.find(h); },
-        [](int32_t, int32_t) {});
+Encoded encode(const Program& program, const Batch& batch, const Table& table, int64_t threads) {
+    Encoded out = make_room(program, batch);
+    std::vector<Part> parts = cut(program, batch, threads);
+    parallel_for(static_cast<int64_t>(parts.size()), threads, [&](int64_t p, int64_t) {
+        encode_part(
+            program, batch, parts[p], out, [&](uint64_t h) { table.prefetch(h); },
+            [&](uint64_t h, const Template&, int64_t) { return table.find(h); },
+            [](int32_t, int32_t) {});
+    });
+    int64_t end = 0;
+    for (const Part& part : parts) {
+        if (part.begin > end) join(batch, part, end, {}, out);
+        end += part.end - part.begin;
+    }
+    out.indptr[batch.offsets.back()] = end;
+    return out;
 }
 
-Encoded encode(const Program& program, const Batch& batch, Index& index) {
-    return encode_with(
-        program, batch, [&](uint64_t h) { index.table().prefetch(h); },
-        [&](uint64_t h, const Template& one, int64_t position) {
-            return index.add(
-                h, [&](std::string& out) { append_name(program, batch, one, position, out); });
-        },
-        [&](int32_t id, int32_t uses) { index.count(id, uses); });
+// The first part goes to the index itself, and each other one to an index of its own. These are
+// then joined in their order, so that an attribute has the number that it gets from one thread.
+Encoded encode(const Program& program, const Batch& batch, Index& index, int64_t threads) {
+    Encoded out = make_room(program, batch);
+    std::vector<Part> parts = cut(program, batch, threads);
+    std::vector<Index> others(parts.size() - 1);
+    parallel_for(static_cast<int64_t>(parts.size()), threads, [&](int64_t p, int64_t) {
+        Index& own = p == 0 ? index : others[p - 1];
+        encode_part(
+            program, batch, parts[p], out, [&](uint64_t h) { own.table().prefetch(h); },
+            [&](uint64_t h, const Template& one, int64_t position) {
+                return own.add(
+                    h, [&](std::string& out) { append_name(program, batch, one, position, out); });
+            },
+            [&](int32_t id, int32_t uses) { own.count(id, uses); });
+    });
+    int64_t end = parts[0].end;
+    for (std::size_t p = 1; p < parts.size(); p++) {
+        join(batch, parts[p], end, index.join(others[p - 1]), out);
+        end += parts[p].end - parts[p].begin;
+    }
+    out.indptr[batch.offsets.back()] = end;
+    return out;
 }
 
 }  // namespace tagloom

@@ -127,7 +127,7 @@ struct Encoded {
 };
 // With `grow`, new attributes are added to the index, in the order of tokens and templates; else
 // they are left out. Needs featurise().
-Encoded encode(const Program& program, const Batch& batch, const Table& table);
-Encoded encode(const Program& program, const Batch& batch, Index& grow);
+Encoded encode(const Program& program, const Batch& batch, const Table& table, int64_t threads);
+Encoded encode(const Program& program, const Batch& batch, Index& grow, int64_t threads);
 
 }  // namespace tagloom

@@ -1,6 +1,7 @@
 #include "core/index.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace tagloom {
 namespace {
@@ -84,16 +85,26 @@ uint64_t Index::make_room(uint64_t wanted) {
     return slot;
 }
 
+std::vector<int32_t> Index::join(const Index& other) {
+    const std::vector<uint64_t> keys = other.keys();
+    std::vector<int32_t> numbers(keys.size());
+    for (std::size_t id = 0; id < keys.size(); id++) {
+        if (id + kAhead < keys.size()) table_.prefetch(keys[id + kAhead]);
+        numbers[id] = add(keys[id], [&](std::string& out) { out.append(other.name(id)); });
+        count(numbers[id], other.counts_[id] - 1);
+    }
+    return numbers;
+}
+
 Index Index::keep(const bool* mask) const {
+    if (std::all_of(mask, mask + size(), std::identity())) return *this;  // shares the table
     const std::vector<uint64_t> keys = this->keys();
     Index kept;
     kept.rebuild(capacity_for(static_cast<std::size_t>(std::count(mask, mask + size(), true))));
     for (std::size_t id = 0; id < size(); id++) {
         if (!mask[id]) continue;
         kept.add(keys[id], [&](std::string& out) {
-            if (!can_grow()) return;
-            out.append(names_, static_cast<std::size_t>(offsets_[id]),
-                       static_cast<std::size_t>(offsets_[id + 1] - offsets_[id]));
+            if (can_grow()) out.append(name(id));
         });
         kept.counts_.back() = can_grow() ? counts_[id] : 0;
     }

@@ -69,6 +69,9 @@ class Index {
     const std::vector<int64_t>& counts() const { return counts_; }    // [size] additions of each
     const std::string& names() const { return names_; }               // one after another, UTF-8
     const std::vector<int64_t>& offsets() const { return offsets_; }  // [size + 1] into names
+    std::string_view name(std::size_t id) const {
+        return std::string_view(names_).substr(offsets_[id], offsets_[id + 1] - offsets_[id]);
+    }
 
     // The number of an attribute, a new one if it has none yet; counts one more occurrence of it.
     // `make_name(std::string& out)` appends the readable name to `out`; it is called for new
@@ -95,6 +98,10 @@ class Index {
     }
     // Counts more occurrences of an id that add() returned.
     void count(int32_t id, int64_t more) { counts_[static_cast<std::size_t>(id)] += more; }
+
+    // Adds the attributes of another index in their order, with their counts; their numbers here.
+    // Both know names.
+    std::vector<int32_t> join(const Index& other);
 
     // Call before the first add() and after handing out table(): finds out whether the arrays are
     // held by others too.

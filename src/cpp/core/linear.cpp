@@ -1,6 +1,7 @@
 #include "core/linear.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -24,6 +25,7 @@ constexpr int64_t kFull = 4;                // a full row for 1/4 of the labels
 constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
 constexpr int64_t kLanes = 32;              // sentences in a block come in multiples of this
+constexpr int64_t kBitsBytes = 64 << 20;    // of what attributes were seen with, at a time
 constexpr int64_t kPiece = 1 << 14;         // weights per piece of work
 constexpr int64_t kWorthThreads = 200'000;  // additions below which one thread is as fast
 
@@ -76,106 +78,110 @@ void check(const Examples& x) {
     if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edge_");
 }
 
+// Appends the row of an attribute that was seen with the columns whose bits are set.
+void add_row(const uint64_t* bits, Rows& rows) {
+    const int64_t words = (rows.width + 63) / 64, first = rows.size();
+    for (int64_t i = 0; i < words; ++i)
+        for (uint64_t rest = bits[i]; rest != 0; rest &= rest - 1)
+            rows.cols.push_back(static_cast<uint16_t>(64 * i + std::countr_zero(rest)));
+    const int64_t seen = rows.size() - first;
+    if (seen > 0 && seen * kFull >= rows.width) {
+        rows.cols.resize(first + rows.width);
+        std::iota(rows.cols.begin() + first, rows.cols.end(), 0);
+        for (int64_t c = 0; c < rows.width; ++c) rows.is_free.push_back(bits[c / 64] >> c % 64 & 1);
+    }
+    rows.is_free.resize(rows.size(), 1);
+    rows.ptr.push_back(rows.size());
+}
+
 // columns(t, see) calls see(column) for what an attribute of token t is seen with.
 template <class Columns>
-Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, const Columns& columns) {
+Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, int64_t threads,
+               const Columns& columns) {
     Rows rows;
     rows.width = width;
-    rows.ptr.assign(x.n + 1, 0);
+    rows.ptr.reserve(x.n + 1);
     if (all) {
-        for (int64_t a = 0; a <= x.n; ++a) rows.ptr[a] = a * width;
+        for (int64_t a = 1; a <= x.n; ++a) rows.ptr.push_back(a * width);
         rows.cols.resize(x.n * width);
         for (int64_t j = 0; j < rows.size(); ++j) rows.cols[j] = static_cast<uint16_t>(j % width);
         rows.is_free.assign(rows.size(), 1);
         return rows;
     }
-    // The columns of each attribute's occurrences side by side, then each once.
-    std::vector<int64_t> at(x.n + 1, 0);
-    for (int64_t t = 0; t < T; ++t)
-        columns(t, [&](int64_t) {
-            for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) ++at[x.ids[j]];
+    // A bit for each column, of so many attributes at a time that their bits take little room. Each
+    // thread sets bits of its own, of some of the tokens.
+    const int64_t parts = std::max<int64_t>(threads, 1), words = (width + 63) / 64;
+    const int64_t room = std::max<int64_t>(kBitsBytes / 8 / words / parts, 1);
+    std::vector<std::vector<uint64_t>> bits(parts);
+    for (int64_t first = 0; first < x.n; first += room) {
+        const int64_t n = std::min(room, x.n - first);
+        auto set = [&](int64_t part, int64_t attribute, int64_t c) {
+            const int64_t a = attribute - first;
+            if (a >= 0 && a < n) bits[part][a * words + c / 64] |= uint64_t{1} << c % 64;
+        };
+        parallel_for(parts, threads, [&](int64_t p, int64_t) {
+            bits[p].assign(n * words, 0);
+            for (int64_t t = T * p / parts; t < T * (p + 1) / parts; ++t)
+                columns(t, [&](int64_t c) {
+                    for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) set(p, x.ids[j], c);
+                });
         });
-    for (int64_t k = 0; k < x.n_known; ++k) ++at[x.known[k]];
-    int64_t total = 0;
-    for (int64_t& n : at) total += std::exchange(n, total);
-    std::vector<uint16_t> seen(total);
-    for (int64_t t = 0; t < T; ++t)
-        columns(t, [&](int64_t column) {
-            for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j)
-                seen[at[x.ids[j]]++] = static_cast<uint16_t>(column);
-        });
-    for (int64_t k = 0; k < x.n_known; ++k) seen[at[x.known[k]]++] = x.known_cols[k];
-    std::vector<uint8_t> has(width, 0);
-    std::vector<uint16_t> own;
-    for (int64_t a = 0, lo = 0; a < x.n; lo = at[a], ++a) {
-        auto first = seen.begin() + lo, last = seen.begin() + at[a];
-        own.clear();
-        for (auto c = first; c != last; ++c)
-            if (!std::exchange(has[*c], 1)) own.push_back(*c);
-        if (!own.empty() && static_cast<int64_t>(own.size()) * kFull >= width) {
-            for (int64_t c = 0; c < width; ++c) {
-                rows.cols.push_back(static_cast<uint16_t>(c));
-                rows.is_free.push_back(has[c]);
-            }
-        } else {
-            std::sort(own.begin(), own.end());
-            rows.cols.insert(rows.cols.end(), own.begin(), own.end());
-            rows.is_free.resize(rows.cols.size(), 1);
+        for (int64_t k = 0; k < x.n_known; ++k) set(0, x.known[k], x.known_cols[k]);
+        for (int64_t a = 0; a < n; ++a) {
+            uint64_t* own = bits[0].data() + a * words;
+            for (int64_t p = 1; p < parts; ++p)
+                for (int64_t i = 0; i < words; ++i) own[i] |= bits[p][a * words + i];
+            add_row(own, rows);
         }
-        for (uint16_t c : own) has[c] = 0;
-        rows.ptr[a + 1] = rows.size();
     }
     return rows;
 }
 
-// The lists of all tokens; tokens(work) calls work(t) for each in the order of work.
+// The lists of all tokens; tokens(work) calls work(place, t) for each that has attributes, at its
+// place in the order of work, on many threads.
 template <class Tokens>
 OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64_t T,
                       const Tokens& tokens) {
     OwnedLists lists;
     lists.valued = x.values;
-    for (auto* ptr : {&lists.full_ptr, &lists.single_ptr}) {
-        ptr->reserve(T + 1);
-        ptr->push_back(0);
-    }
-    int64_t n_full = 0, n_single = 0;
-    tokens([&](int64_t t, bool counts) {
-        for (int64_t j = x.indptr[t]; counts && j < x.indptr[t + 1]; ++j)
-            if (rows.is_full(x.ids[j]))
-                ++n_full;
-            else
-                n_single += rows.ptr[x.ids[j] + 1] - rows.ptr[x.ids[j]];
+    lists.full_ptr.assign(T + 1, 0);
+    lists.single_ptr.assign(T + 1, 0);
+    tokens([&](int64_t place, int64_t t) {
+        int64_t n_full = 0, n_single = 0;
+        for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
+            const int64_t a = x.ids[j];
+            n_full += rows.is_full(a);
+            n_single += rows.is_full(a) ? 0 : rows.ptr[a + 1] - rows.ptr[a];
+        }
+        lists.full_ptr[place + 1] = n_full;
+        lists.single_ptr[place + 1] = n_single;
     });
-    lists.full.reserve(n_full + kListSlack);
-    lists.single.reserve(n_single + kListSlack);
-    lists.column.reserve(n_single);
+    for (auto* ptr : {&lists.full_ptr, &lists.single_ptr})
+        std::partial_sum(ptr->begin(), ptr->end(), ptr->begin());
+    const int64_t n_full = lists.full_ptr[T], n_single = lists.single_ptr[T];
+    lists.full = PagedArray<uint32_t>(n_full + kListSlack);
+    lists.single = PagedArray<uint32_t>(n_single + kListSlack);
+    lists.column = PagedArray<uint16_t>(n_single);
     if (x.values) {
-        lists.full_value.reserve(n_full + 1);
-        lists.single_value.reserve(n_single + 1);
+        lists.full_value = PagedArray<float>(n_full);
+        lists.single_value = PagedArray<float>(n_single);
     }
-    tokens([&](int64_t t, bool counts) {
-        for (int64_t j = x.indptr[t]; counts && j < x.indptr[t + 1]; ++j) {
+    tokens([&](int64_t place, int64_t t) {
+        int64_t full = lists.full_ptr[place], single = lists.single_ptr[place];
+        for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
             const int64_t a = x.ids[j];
             if (rows.is_full(a)) {
-                lists.full.push_back(static_cast<uint32_t>(base + rows.ptr[a]));
-                if (x.values) lists.full_value.push_back(x.values[j]);
+                if (x.values) lists.full_value[full] = x.values[j];
+                lists.full[full++] = static_cast<uint32_t>(base + rows.ptr[a]);
                 continue;
             }
             for (int64_t w = rows.ptr[a]; w < rows.ptr[a + 1]; ++w) {
-                lists.single.push_back(static_cast<uint32_t>(base + w));
-                lists.column.push_back(rows.cols[w]);
-                if (x.values) lists.single_value.push_back(x.values[j]);
+                if (x.values) lists.single_value[single] = x.values[j];
+                lists.column[single] = rows.cols[w];
+                lists.single[single++] = static_cast<uint32_t>(base + w);
             }
         }
-        lists.full_ptr.push_back(lists.full.size());
-        lists.single_ptr.push_back(lists.single.size());
     });
-    lists.full.resize(lists.full.size() + kListSlack, 0);
-    lists.single.resize(lists.single.size() + kListSlack, 0);
-    if (x.values) {  // never empty: a null pointer stands for values of 1
-        lists.full_value.push_back(0);
-        lists.single_value.push_back(0);
-    }
     return lists;
 }
 
@@ -203,9 +209,10 @@ struct Problem::Worker {
     std::unique_ptr<Chain<In>> chain;  // of this theta, made where it is needed
 };
 
-Problem::Problem(const Examples& x)
+Problem::Problem(const Examples& x, int64_t threads)
     : N(x.N), T(x.T), Y(x.Y), boundaries(x.boundaries), float32(x.float32) {
     check(x);
+    if (x.nodes.nnz + x.edges.nnz < kWorthThreads) threads = 1;
     space = x.space ? *x.space : Space::first_order(Y);
     sets.assign(x.sets, x.sets + x.n_sets * Y);
     // The labels that a token was seen with; one that may have any label says nothing.
@@ -216,16 +223,17 @@ Problem::Problem(const Examples& x)
         for (int64_t y = 0; y < Y; ++y)
             if (set[y]) see(y);
     };
-    nodes = make_rows(x.nodes, T, Y, x.all_combinations, labels);
+    nodes = make_rows(x.nodes, T, Y, x.all_combinations, threads, labels);
     edges_at = nodes.size();
     std::vector<uint8_t> is_first(T + 1, 0);
     for (int64_t i = 0; i < N; ++i) is_first[x.offsets[i]] = 1;
     if (x.edges.indptr)
-        edges = make_rows(x.edges, T, Y * Y, x.all_combinations, [&](int64_t t, const auto& see) {
-            if (is_first[t]) return;
-            labels(t - 1,
-                   [&](int64_t y_prev) { labels(t, [&](int64_t y) { see(y_prev * Y + y); }); });
-        });
+        edges = make_rows(
+            x.edges, T, Y * Y, x.all_combinations, threads, [&](int64_t t, const auto& see) {
+                if (is_first[t]) return;
+                labels(t - 1,
+                       [&](int64_t y_prev) { labels(t, [&](int64_t y) { see(y_prev * Y + y); }); });
+            });
     trans_at = edges_at + edges.size();
     if (n_weights() > int64_t(std::numeric_limits<uint32_t>::max()))
         fail("the model would have " + std::to_string(n_weights()) +
@@ -287,18 +295,20 @@ Problem::Problem(const Examples& x)
         labels(lo, [&](int64_t y) { mask[trans_at + Y * Y + y] = 1; });
         labels(hi - 1, [&](int64_t y) { mask[trans_at + Y * Y + Y + y] = 1; });
     }
-    auto tokens = [&](const auto& work) {
-        for (const int64_t i : order)
-            for (int64_t t = x.offsets[i]; t < x.offsets[i + 1]; ++t) work(t, true);
+    const auto tokens_from = [&](int64_t first, const auto& work) {  // of each sentence
+        parallel_for(blocks.size() - 1, threads, [&](int64_t b, int64_t) {
+            for (int64_t s = blocks[b]; s < blocks[b + 1]; ++s)
+                for (int64_t t = first; t < length(order[s]); ++t)
+                    work(starts[s] + t, x.offsets[order[s]] + t);
+        });
     };
-    auto inner = [&](const auto& work) {  // an edge needs a label before it
-        for (const int64_t i : order)
-            for (int64_t t = x.offsets[i]; t < x.offsets[i + 1]; ++t) work(t, t > x.offsets[i]);
-    };
-    node_lists = make_lists(x.nodes, nodes, 0, T, tokens);
-    if (x.edges.indptr) edge_lists = make_lists(x.edges, edges, edges_at, T, inner);
+    node_lists = make_lists(x.nodes, nodes, 0, T, [&](const auto& work) { tokens_from(0, work); });
+    if (x.edges.indptr)  // an edge needs a label before it
+        edge_lists = make_lists(x.edges, edges, edges_at, T,
+                                [&](const auto& work) { tokens_from(1, work); });
 
-    for (int64_t k = 0; k < K; ++k) {
+    reach.resize(K);
+    parallel_for(K, threads, [&](int64_t k, int64_t) {
         const int64_t lo = starts[blocks[shards[k]]], hi = starts[blocks[shards[k + 1]]];
         int64_t last = 0;
         auto extend = [&](const OwnedLists& lists, int64_t width) {
@@ -310,8 +320,8 @@ Problem::Problem(const Examples& x)
         };
         extend(node_lists, Y);
         extend(edge_lists, Y * Y);
-        reach.push_back(last);
-    }
+        reach[k] = last;
+    });
 }
 
 Problem::~Problem() = default;

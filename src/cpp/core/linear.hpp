@@ -23,6 +23,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/pages.hpp"
 #include "core/rows.hpp"
 #include "core/space.hpp"
 
@@ -70,9 +71,9 @@ struct Rows {
 // The Lists of rows.hpp with their memory, in the order of work.
 struct OwnedLists {
     std::vector<int64_t> full_ptr, single_ptr;
-    std::vector<uint32_t> full, single;
-    std::vector<uint16_t> column;
-    std::vector<float> full_value, single_value;
+    PagedArray<uint32_t> full, single;
+    PagedArray<uint16_t> column;
+    PagedArray<float> full_value, single_value;
     bool valued = false;
 
     Lists view() const {
@@ -88,7 +89,8 @@ struct OwnedLists {
 
 class Problem {
   public:
-    explicit Problem(const Examples& examples);  // std::invalid_argument for what does not fit
+    // std::invalid_argument for what does not fit.
+    explicit Problem(const Examples& examples, int64_t threads = 1);
     ~Problem();
 
     // sum_i weight_i * (log_z_i - score of the gold path_i) and its gradient (null: not wanted),

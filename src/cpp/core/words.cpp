@@ -37,6 +37,15 @@ Words::Words(std::size_t expected) {
     all.reserve(capacity / 2);
 }
 
+Words Words::fork() const {
+    Words copy(0);
+    copy.all = all;
+    copy.slots_ = slots_;
+    copy.mask_ = mask_;
+    copy.used_ = used_;
+    return copy;
+}
+
 int32_t Words::add(const Word& word) {
     if (++used_ > slots_.size() / 2) {
         std::vector<Slot> old(slots_.size() * 2, {0, -1});

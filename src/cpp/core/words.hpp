@@ -95,6 +95,9 @@ class Words {
         return static_cast<int32_t>(all.size()) - 1;
     }
 
+    // A copy that may grow on its own. The texts stay here, and must live as long.
+    Words fork() const;
+
     std::vector<Word> all;  // by number
     Arena arena;
 

@@ -27,7 +27,13 @@ class FeatureExtractor(Protocol):
     transitions: bool
 
     def encode(
-        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
+        self,
+        X: Any,
+        index: Index,
+        edge_index: Index | None = None,
+        *,
+        grow: bool = False,
+        n_threads: int = 1,
     ) -> Encoded:
         """Turn sentences into attribute ids."""
 

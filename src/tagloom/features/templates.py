@@ -179,7 +179,13 @@ class Templates:
     # ---- sentences ---------------------------------------------------------------------------
 
     def encode(
-        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
+        self,
+        X: Any,
+        index: Index,
+        edge_index: Index | None = None,
+        *,
+        grow: bool = False,
+        n_threads: int = 1,
     ) -> Encoded:
         """Turn sentences into attribute ids.
 
@@ -191,6 +197,8 @@ class Templates:
             The numbers of the attributes; the second for edge templates, if there are any.
         grow : bool, optional
             Whether attributes without a number get one, as in training, or are left out.
+        n_threads : int, optional
+            How many threads work; what they find does not depend on it.
 
         Returns
         -------
@@ -216,13 +224,14 @@ class Templates:
         3
         """
         columns, numbers = self.columns(X)
-        node = call_native(self._node.encode, columns, numbers, index, grow)
+        node = call_native(self._node.encode, columns, numbers, index, grow, n_threads)
         if self._edge is None:
             return Encoded(*node)
         if edge_index is None:
             raise ParameterError("these templates have edge templates; pass edge_index=Index().")
         return Encoded(
-            *node, *call_native(self._edge.encode, columns, numbers, edge_index, grow)[1:]
+            *node,
+            *call_native(self._edge.encode, columns, numbers, edge_index, grow, n_threads)[1:],
         )
 
     def vocabulary(self, tokens: Sequence[Sequence[str]]) -> Vocabulary:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom.models.counts import count_words
+from tagloom.models.counts import count_words, read_labelled
 from tagloom.models.linear import check_at_least
 from tagloom.models.tables import TableTagger
 from tagloom.scores.tables import WordTable
@@ -101,13 +101,10 @@ class MostFrequentTag(TableTagger):
         """
         began = time.perf_counter()
         self._check_parameters()
+        read = read_labelled(X, y, sample_weight, labels=self.labels, max_suffix=self.max_suffix)
         counted = count_words(
-            X,
-            y,
-            sample_weight,
-            labels=self.labels,
+            read,
             min_count=self.min_count,
-            max_suffix=self.max_suffix,
             rare=max(self.min_count - 1, 1),
             fold_case=self.fold_case,
         )
@@ -118,11 +115,11 @@ class MostFrequentTag(TableTagger):
         self.table_ = counted.table(
             counted.scores(np.log(by_spelling), np.log(of_words), np.log(by_case))
         )
-        self.labels_ = np.array(counted.labels, dtype=object)
+        self.labels_ = np.array(read.labels, dtype=object)
         self.training_ = {
-            "sentences": len(counted.offsets) - 1,
-            "tokens": len(counted.gold),
-            "digest": counted.digest,
+            "sentences": len(read.offsets) - 1,
+            "tokens": len(read.gold),
+            "digest": read.digest,
             "seconds": round(time.perf_counter() - began, 3),
         }
         return self

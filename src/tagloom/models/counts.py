@@ -30,8 +30,98 @@ Float64 = npt.NDArray[np.float64]
 
 
 @dataclass
+class LabelledWords:
+    """Labelled sentences as numbers, and how often each of their words has each label.
+
+    Attributes
+    ----------
+    labels : list of str
+        The Y labels.
+    extractor : Templates
+        The chain of `tables`.
+    vocabulary : Vocabulary
+        The W words.
+    word_of : ndarray of int32, shape (T,)
+        Which of them each token is.
+    counts : ndarray, shape (W, Y)
+    gold : ndarray of int32, shape (T,)
+    offsets : ndarray of int64, shape (N + 1,)
+    weight : ndarray, shape (N,), or None
+        How much each sentence counts.
+    sentences, rows
+        The training data and their labels, as they came.
+    digest : str
+        A fingerprint of the data.
+    """
+
+    labels: list[str]
+    extractor: Templates
+    vocabulary: _native.Vocabulary
+    word_of: Int32
+    counts: Float64
+    gold: Int32
+    offsets: Int64
+    weight: Float64 | None
+    sentences: Sequence[Any]
+    rows: list[list[str]]
+    digest: str
+
+    @property
+    def token_weight(self) -> Float64 | None:
+        """How much each token counts [T], if not 1."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
+
+    def forget_sentences(self) -> None:
+        """Give up the data as they came; the numbers stay."""
+        self.sentences, self.rows = [], []
+
+
+def read_labelled(
+    X: Any, y: Any, sample_weight: Any, *, labels: Any, max_suffix: int
+) -> LabelledWords:
+    """Read labelled sentences and count their words.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `Tagger.fit`.
+    labels : sequence of str, optional
+        The labels in their order; by default those of the data, sorted.
+    max_suffix : int
+        The longest ending of the chain.
+
+    Raises
+    ------
+    SentenceError, LabelError, ParameterError
+        If the data are wrong; the message names the sentence.
+    """
+    sentences = as_sentences(X)
+    check_not_empty(sentences, getattr(X, "path", None))
+    read = read_labels(sentences, X, y)
+    names, gold, _ = number_labels(read, labels)
+    weight = check_weight(sample_weight, len(sentences))
+    extractor = chain(max_suffix)
+    vocabulary = read_words(extractor, sentences)
+    word_of, offsets, hashes = vocabulary.read()  # [T], [N + 1], [W]
+    W, Y = len(hashes), len(names)
+    return LabelledWords(
+        labels=names,
+        extractor=extractor,
+        vocabulary=vocabulary,
+        word_of=word_of,
+        counts=_native.count_words(word_of, gold, offsets, weight, W, Y),
+        gold=gold,
+        offsets=offsets,
+        weight=weight,
+        sentences=sentences,
+        rows=read.rows,
+        digest=_digest(names, hashes, _pack(word_of, W), _pack(gold, Y), weight),
+    )
+
+
+@dataclass
 class WordCounts:
-    """How often each word has each label.
+    """How often each word, and each spelling, has each label.
 
     Attributes
     ----------
@@ -66,14 +156,8 @@ class WordCounts:
         How many tokens are of words too rare to be known.
     n_once : float
         How many tokens are of words that occur once.
-    sentences, rows
-        The training data and their labels, as they came.
     word_of : ndarray of int32, shape (T,)
         Which of the V words each token is, or −1.
-    gold : ndarray of int32, shape (T,)
-    offsets : ndarray of int64, shape (N + 1,)
-    weight : ndarray, shape (N,), or None
-        How much each sentence counts.
     """
 
     labels: list[str]
@@ -91,13 +175,7 @@ class WordCounts:
     variant_counts: Float64
     n_left_out: float
     n_once: float
-    sentences: Sequence[Any]
-    rows: list[list[str]]
     word_of: Int32
-    gold: Int32
-    offsets: Int64
-    weight: Float64 | None
-    digest: str
 
     @property
     def names(self) -> Names:
@@ -124,11 +202,6 @@ class WordCounts:
         S, V = len(of_spellings), len(of_words)
         rows[:S], rows[S : S + V], rows[S + V :] = of_spellings, of_words, of_variants
         return rows
-
-    @property
-    def token_weight(self) -> Float64 | None:
-        """How much each token counts [T], if not 1."""
-        return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
 
     def spelling_probs(self, strength: float) -> Float64:
         """Estimate the distribution of labels for each spelling [S, Y], from short to long.
@@ -163,67 +236,36 @@ def _lean(counts: Float64, before: Float64, strength: float) -> Float64:
     return mixed
 
 
-def count_words(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    *,
-    labels: Any,
-    min_count: int,
-    max_suffix: int,
-    rare: int,
-    fold_case: bool,
-) -> WordCounts:
-    """Read labelled sentences and count their words.
+def count_words(read: LabelledWords, *, min_count: int, rare: int, fold_case: bool) -> WordCounts:
+    """Count what is known of words, and what their spellings tell of others.
 
     Parameters
     ----------
-    X, y, sample_weight
-        As for `Tagger.fit`.
-    labels : sequence of str, optional
-        The labels in their order; by default those of the data, sorted.
+    read : LabelledWords
     min_count : int
         Words that occur less often are not known.
-    max_suffix : int
-        The longest ending of the chain.
     rare : int
         Words that occur at most so often stand for words that were never seen; if there are none,
         all do.
     fold_case : bool
         Whether to look for variants.
-
-    Raises
-    ------
-    SentenceError, LabelError, ParameterError
-        If the data are wrong; the message names the sentence.
     """
-    sentences = as_sentences(X)
-    check_not_empty(sentences, getattr(X, "path", None))
-    read = read_labels(sentences, X, y)
-    names, gold, _ = number_labels(read, labels)
-    weight = check_weight(sample_weight, len(sentences))
-    extractor = chain(max_suffix)
-    vocabulary = read_words(extractor, sentences)
-    word_of, offsets, hashes = vocabulary.read()  # [T], [N + 1], [V]
-    V, Y = len(hashes), len(names)
-    per_token = None if weight is None else np.repeat(weight, np.diff(offsets))
-    pairs = np.bincount(word_of * np.int64(Y) + gold, per_token, minlength=V * Y)
-    counts = pairs.astype(np.float64).reshape(V, Y)
-    times = np.bincount(word_of, minlength=V)  # [V]
-    totals = times.astype(np.float64) if weight is None else counts.sum(axis=1)
+    vocabulary, counts = read.vocabulary, read.counts
+    V = len(counts)
+    totals = counts.sum(axis=1)  # [V]
+    times = totals if read.weight is None else np.bincount(read.word_of, minlength=V)
     # A weight below 1 hides no word.
     is_known = (np.maximum(times, totals) >= min_count) & (totals > 0)
     is_rare = (totals <= rare) & (totals > 0)
     if not is_rare.any():
         is_rare = totals > 0
 
-    # Words that differ in capitals only; their variants become words of the vocabulary, too.
-    group_of, group_counts, variant_of = vocabulary.find_alike(
-        counts, is_known & fold_case, str.lower, _capitalise
+    # Words that differ in capitals only, then chains, which the variants of words have too.
+    alike, chains = vocabulary.make_chains(
+        counts, is_rare, is_known, is_known & fold_case, str.lower, _capitalise
     )
-    index, parent, ends, spelling_counts, attribute, spelling = vocabulary.make_chains(
-        counts, is_rare, is_known
-    )
+    group_of, group_counts, variant_of = alike
+    index, parent, ends, spelling_counts, attribute, spelling = chains
     is_known &= attribute[:V] >= 0  # two names may share a fingerprint, at odds of 1 to 10^10
     is_variant = attribute[V:] >= 0
     known = slice(None) if is_known.all() else is_known  # the former takes no copies
@@ -231,8 +273,8 @@ def count_words(
     twin_counts = group_counts[group_of] if len(group_counts) else counts.copy()
     twin_counts -= counts
     return WordCounts(
-        labels=names,
-        extractor=extractor,
+        labels=read.labels,
+        extractor=read.extractor,
         index=index,
         parent=parent,
         ends=ends,
@@ -246,13 +288,7 @@ def count_words(
         variant_counts=group_counts[variant_of[is_variant]],
         n_left_out=float(totals[~is_known].sum()),
         n_once=float(totals[totals <= 1].sum()),
-        sentences=sentences,
-        rows=read.rows,
-        word_of=_renumber(word_of, is_known),
-        gold=gold,
-        offsets=offsets,
-        weight=weight,
-        digest=_digest(names, hashes, _pack(word_of, V), _pack(gold, Y), weight),
+        word_of=_renumber(read.word_of, is_known),
     )
 
 
@@ -314,17 +350,5 @@ def count_ngrams(gold: Int32, offsets: Int64, weight: Float64 | None, Y: int, k:
         From the oldest label of the history to what follows. In a history Y means that the sentence
         had not begun; as what follows, that it ends.
     """
-    lengths = np.diff(offsets)
-    position = np.arange(len(gold)) - np.repeat(offsets[:-1], lengths)  # [T] in its sentence
-    shape = (Y + 1,) * (k + 1)
-    history = np.zeros(len(gold), dtype=np.int64)
-    ends = np.zeros(len(lengths), dtype=np.int64)
-    for j in range(k, 0, -1):  # the label j places before
-        before = np.where(position >= j, np.roll(gold, j), Y)
-        history = history * (Y + 1) + before
-        at_end = np.where(lengths >= j, gold[np.maximum(offsets[1:] - j, 0)], Y)
-        ends = ends * (Y + 1) + at_end
-    cells = np.concatenate([history * (Y + 1) + gold, ends * (Y + 1) + Y])
-    weights = None if weight is None else np.concatenate([np.repeat(weight, lengths), weight])
-    counts = np.bincount(cells, weights, minlength=(Y + 1) ** (k + 1))
-    return counts.astype(np.float64).reshape(shape)
+    counts: Float64 = _native.count_ngrams(gold, offsets, weight, Y, k)
+    return counts.reshape((Y + 1,) * (k + 1))

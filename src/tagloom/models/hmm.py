@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +13,13 @@ from tagloom import _native
 from tagloom.errors import LabelError, ModelFileError, ParameterError, ShapeError
 from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
-from tagloom.models.counts import WordCounts, count_ngrams, count_words
+from tagloom.models.counts import (
+    LabelledWords,
+    WordCounts,
+    count_ngrams,
+    count_words,
+    read_labelled,
+)
 from tagloom.models.crf import CRF
 from tagloom.models.data import Gold, as_sentences
 from tagloom.models.emissions import count_features, find_templates
@@ -184,6 +190,7 @@ class HMM(TableTagger):
     log_start_: Float64
     log_moves_: tuple[Float64, ...]
     log_stop_: Float64 | None
+    _table: WordTable | Callable[[], WordTable]
 
     def __init__(
         self,
@@ -225,6 +232,9 @@ class HMM(TableTagger):
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> HMM:
         """Count words, labels and moves of labelled sentences.
 
+        What the counts say about each word, and about unknown words of each spelling, is worked out
+        when it is first needed: to tag, or to save the model.
+
         Parameters
         ----------
         X : Corpus, or sequence of sentences
@@ -244,24 +254,14 @@ class HMM(TableTagger):
         """
         began = time.perf_counter()
         self._check_parameters()
-        counted = count_words(
-            X,
-            y,
-            sample_weight,
-            labels=self.labels,
-            min_count=self.min_count,
-            max_suffix=self.max_suffix,
-            rare=self.rare,
-            fold_case=self.fold_case,
-        )
-        Y = len(counted.labels)
+        read = read_labelled(X, y, sample_weight, labels=self.labels, max_suffix=self.max_suffix)
+        Y = len(read.labels)
         if (Y + 1) ** (self.order + 1) > _MOST_MOVES:
             raise ParameterError(
                 f"order={self.order} over {Y} labels has {(Y + 1) ** (self.order + 1):,} moves, "
                 f"more than {_MOST_MOVES:,}. Choose a lower order."
             )
-        ngrams = count_ngrams(counted.gold, counted.offsets, counted.weight, Y, self.order)
-        self.table_ = counted.table(self._emissions(counted))
+        ngrams = count_ngrams(read.gold, read.offsets, read.weight, Y, self.order)
         with np.errstate(divide="ignore"):
             start, moves, stop = self._moves_of(ngrams)
             self.log_start_ = np.log(start)
@@ -275,32 +275,57 @@ class HMM(TableTagger):
             if others:
                 self.features_ = count_features(
                     others,
-                    as_sentences(X),
-                    counted.labels,
-                    counted.gold,
-                    counted.token_weight,
+                    read.sentences,
+                    read.labels,
+                    read.gold,
+                    read.token_weight,
                     self.emission_smoothing,
                 )
-        self.pairs_ = None
-        if self.lexical is not None:
-            after = self._smoothed(ngrams.sum(axis=tuple(range(self.order - 1))))  # [Y + 1, ·]
-            self.pairs_ = self._pairs(counted, after[:Y])
         everything = np.ones((1, Y), dtype=np.bool_)
-        gold = Gold(counted.labels, counted.gold, everything)
+        gold = Gold(read.labels, read.gold, everything)
         scheme = constraints.choose_scheme(
-            self.constraints, gold, counted.rows, counted.offsets, stacklevel=2
+            self.constraints, gold, read.rows, read.offsets, stacklevel=2
         )
         self.constraints_ = constraints.resolve(
-            self.constraints, scheme, gold, counted.sentences, counted.rows
+            self.constraints, scheme, gold, read.sentences, read.rows
         )
-        self.labels_ = np.array(counted.labels, dtype=object)
+        read.forget_sentences()
+        self.pairs_ = None
+        if self.lexical is None:
+            # With the parameters of now, whatever they are when the table is needed.
+            asked = type(self)(**self.get_params())
+            self._table = lambda: asked._tabulate(asked._count(read))
+        else:
+            counted = self._count(read)
+            self.table_ = self._tabulate(counted)
+            after = self._smoothed(ngrams.sum(axis=tuple(range(self.order - 1))))  # [Y + 1, ·]
+            self.pairs_ = self._pairs(read, counted, after[:Y])
+        self.labels_ = np.array(read.labels, dtype=object)
         self.training_ = {
-            "sentences": len(counted.offsets) - 1,
-            "tokens": len(counted.gold),
-            "digest": counted.digest,
+            "sentences": len(read.offsets) - 1,
+            "tokens": len(read.gold),
+            "digest": read.digest,
             "seconds": round(time.perf_counter() - began, 3),
         }
         return self
+
+    @property
+    def table_(self) -> WordTable:
+        """Log Pr(w | y) of words and of spellings; worked out when it is first asked for."""
+        table = self._table
+        if not isinstance(table, WordTable):
+            table = self._table = table()  # two threads that ask at once make the same
+        return table
+
+    @table_.setter
+    def table_(self, table: WordTable) -> None:
+        self._table = table
+
+    def _count(self, read: LabelledWords) -> WordCounts:
+        return count_words(read, min_count=self.min_count, rare=self.rare, fold_case=self.fold_case)
+
+    def _tabulate(self, counted: WordCounts) -> WordTable:
+        return counted.table(self._emissions(counted))
 
     def _check_parameters(self) -> None:
         constraints.check(self.constraints)
@@ -387,7 +412,7 @@ class HMM(TableTagger):
         begin /= begin.sum()
         return probs
 
-    def _pairs(self, counted: WordCounts, after: Float64) -> PairTable:
+    def _pairs(self, read: LabelledWords, counted: WordCounts, after: Float64) -> PairTable:
         """Estimate what frequent words say about the label after theirs.
 
         after : ndarray, shape (Y, Y + 1) or (Y, Y)
@@ -396,16 +421,16 @@ class HMM(TableTagger):
         assert self.lexical is not None
         Y, outcomes = after.shape
         often = counted.word_counts.sum(axis=1) >= self.lexical  # [V]
-        followed = np.append(counted.gold[1:], Y)  # [T] the label after each token
-        followed[counted.offsets[1:] - 1] = Y
-        weight = counted.token_weight
+        followed = np.append(read.gold[1:], Y)  # [T] the label after each token
+        followed[read.offsets[1:] - 1] = Y
+        weight = read.token_weight
         if weight is None:
             weight = np.ones(len(followed))
         used = (
             (counted.word_of >= 0) & often[counted.word_of] & (followed < outcomes) & (weight > 0)
         )
         keys, row = np.unique(
-            counted.word_of[used] * np.int64(Y) + counted.gold[used], return_inverse=True
+            counted.word_of[used] * np.int64(Y) + read.gold[used], return_inverse=True
         )
         word, label = keys // Y, keys % Y  # [R] seen together
         counts = np.zeros((len(keys), outcomes))

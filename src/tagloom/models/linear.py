@@ -416,11 +416,12 @@ class LinearTagger(Tagger):
         index = _native.Index() if known is None else known.index
         edge_index = _native.Index() if known is None else known.edge_index
         n_known, n_known_edges = index.size, edge_index.size
-        encoded = extractor.encode(sentences, index, edge_index, grow=True)
+        threads = self.n_threads or ALL_THREADS
+        encoded = extractor.encode(sentences, index, edge_index, grow=True, n_threads=threads)
         if self.min_count > 1:  # what is known already stays
             index = _without_rare(index, self.min_count, n_known)
             edge_index = _without_rare(edge_index, self.min_count, n_known_edges)
-            encoded = extractor.encode(sentences, index, edge_index)
+            encoded = extractor.encode(sentences, index, edge_index, n_threads=threads)
         weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
         scheme = constraints.choose_scheme(
             self.constraints, gold, rows, encoded.offsets, stacklevel=3
@@ -491,6 +492,7 @@ class LinearTagger(Tagger):
             None if data.states is None else data.states.native,
             data.sets.view(np.uint8),
             data.allowed,
+            self.n_threads or ALL_THREADS,
         )
         layout = self._layout(data, problem)
         free = problem.mask()
@@ -760,7 +762,7 @@ class LinearTagger(Tagger):
         for name in ("features", "constraints", "states"):
             if name in params and not _is_plain(params[name]):
                 params.pop(name)
-        header, arrays = self.scores_.to_file()
+        header, arrays = self.scores_.to_file(self.n_threads or ALL_THREADS)
         header |= {
             "params": params,
             "constraints": self.constraints_.to_dict(),

@@ -17,6 +17,7 @@ from tagloom.models.local import LocalTagger
 from tagloom.scores import LinearScores, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
 
@@ -217,6 +218,7 @@ class MEMM(LocalTagger):
             None,
             None if sets is None else sets.view(np.uint8),
             allowed,
+            self.n_threads or ALL_THREADS,
         )
         layout = self._layout(data, problem)
         free = problem.mask()

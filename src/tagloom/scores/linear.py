@@ -145,6 +145,8 @@ class Names:
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> Names:
         """Drop names."""
+        if kept.all():
+            return self
         lengths = np.diff(self.offsets)
         letters = np.frombuffer(self.blob, dtype=np.uint8)[np.repeat(kept, lengths)]
         offsets = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
@@ -392,8 +394,14 @@ class LinearScores:
 
     # ---- files -----------------------------------------------------------------------------
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Describe everything as a JSON-able header and arrays; see docs/format.md."""
+    def to_file(self, n_threads: int = 1) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Describe everything as a JSON-able header and arrays; see docs/format.md.
+
+        Parameters
+        ----------
+        n_threads : int
+            How many threads compress the names.
+        """
         import unicodedata  # here, for a quick start
 
         header = {
@@ -405,9 +413,10 @@ class LinearScores:
         if self.states is not None:
             header["states"] = self.states.to_dict()
             arrays["tied"] = self.tied
-        arrays |= _part_to_file("", self.index, self.rows, self.names)
+        arrays |= _part_to_file("", self.index, self.rows, self.names, n_threads)
         if self.edge_rows is not None and self.edge_index is not None and self.edge_names:
-            arrays |= _part_to_file("edge_", self.edge_index, self.edge_rows, self.edge_names)
+            edges = self.edge_index, self.edge_rows, self.edge_names
+            arrays |= _part_to_file("edge_", *edges, n_threads)
         if self.is_narrow:
             for name in ("weights", "edge_weights"):
                 if name in arrays:
@@ -496,7 +505,7 @@ def _weighed(
 
 
 def _part_to_file(
-    prefix: str, index: _native.Index, rows: Rows, names: Names
+    prefix: str, index: _native.Index, rows: Rows, names: Names, n_threads: int
 ) -> dict[str, npt.NDArray[Any]]:
     """Store node or edge weights; what is small is stored small."""
     narrow = np.uint8 if rows.cols.max(initial=0) < 256 else rows.cols.dtype
@@ -507,7 +516,7 @@ def _part_to_file(
         f"{prefix}weights": rows.weights,
         f"{prefix}names": names.packed
         if isinstance(names, PackedNames)
-        else storage.pack_bytes(names.blob, names.offsets),
+        else storage.pack_bytes(names.blob, names.offsets, n_threads=n_threads),
     }
 
 
