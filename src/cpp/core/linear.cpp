@@ -149,13 +149,16 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
     lists.full.reserve(n_full + kListSlack);
     lists.single.reserve(n_single + kListSlack);
     lists.column.reserve(n_single);
+    lists.square.reserve(T);
     if (x.values) {
         lists.full_value.reserve(n_full + 1);
         lists.single_value.reserve(n_single + 1);
     }
     tokens([&](int64_t t, bool counts) {
+        float square = 0;
         for (int64_t j = x.indptr[t]; counts && j < x.indptr[t + 1]; ++j) {
             const int64_t a = x.ids[j];
+            square += x.values ? x.values[j] * x.values[j] : 1;
             if (rows.is_full(a)) {
                 lists.full.push_back(static_cast<uint32_t>(base + rows.ptr[a]));
                 if (x.values) lists.full_value.push_back(x.values[j]);
@@ -169,6 +172,7 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
         }
         lists.full_ptr.push_back(lists.full.size());
         lists.single_ptr.push_back(lists.single.size());
+        lists.square.push_back(square);
     });
     lists.full.resize(lists.full.size() + kListSlack, 0);
     lists.single.resize(lists.single.size() + kListSlack, 0);

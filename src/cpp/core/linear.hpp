@@ -73,6 +73,7 @@ struct OwnedLists {
     std::vector<uint32_t> full, single;
     std::vector<uint16_t> column;
     std::vector<float> full_value, single_value;
+    std::vector<float> square;  // [T] sum of the squared values of the token's attributes
     bool valued = false;
 
     Lists view() const {
