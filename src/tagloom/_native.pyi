@@ -219,7 +219,7 @@ class Lbfgs:
 class Online:
     """AdaGrad, SGD, the perceptron and the SVM; see tagloom.training."""
 
-    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, margin: float = 0.0) -> None: ...
 
     def certify(self) -> tuple[float, float]:
         """

@@ -26,7 +26,7 @@ ONLINE = [
     (SGD, {"l2": 0.1, "average": True}),
     (AveragedPerceptron, {}),
     (AveragedPerceptron, {"average": False}),
-    (AveragedPerceptron, {"margin": 2.5}),
+    (AveragedPerceptron, {"margin": 0.75}),
 ]
 
 
@@ -128,10 +128,22 @@ def features(encoding, i, path):
     return phi * encoding.problem.mask()
 
 
+def updates(encoding, i):
+    """What a margin is measured in: how far one update takes each token of a sentence."""
+    lo, hi = encoding.offsets[i : i + 2]
+    nodes, edges = np.zeros(hi - lo), np.zeros(hi - lo + 1)
+    for t in range(lo, hi):
+        nodes[t - lo] = (encoding.values[encoding.indptr[t] : encoding.indptr[t + 1]] ** 2).sum()
+        if t > lo and encoding.edge_ids is not None:
+            own = slice(encoding.edge_indptr[t], encoding.edge_indptr[t + 1])
+            edges[t - lo] = (encoding.edge_values[own] ** 2).sum()
+    return 2 * (nodes + edges[:-1] + edges[1:] + 2)
+
+
 @pytest.mark.parametrize("float32", [False, True])
 @pytest.mark.parametrize("edges", [False, True])
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 0.5, 2.0, 0.0, 1.5])])
-@pytest.mark.parametrize("margin", [0, 2])
+@pytest.mark.parametrize("margin", [0, 0.5])
 def test_perceptron_equals_a_plain_one(edges, weight, float32, margin):
     encoding = random_encoding(21, edges=edges, weight=weight, float32=float32)
     # Whole values: sums are exact, so that ties are ties.
@@ -148,9 +160,9 @@ def test_perceptron_equals_a_plain_one(edges, weight, float32, margin):
         for i in range(len(encoding.offsets) - 1):
             gold = encoding.gold[encoding.offsets[i] : encoding.offsets[i + 1]].tolist()
             *_, chain = itertools.islice(encoding.chains(theta), i + 1)
+            more = margin * updates(encoding, i)
             chain.paths = [
-                (path, score + margin * sum(a != b for a, b in zip(path, gold, strict=True)))
-                for path, score in chain.paths
+                (path, score + more @ (np.array(path) != gold)) for path, score in chain.paths
             ]
             found, score = chain.best()
             found = list(found)
@@ -166,16 +178,46 @@ def test_perceptron_equals_a_plain_one(edges, weight, float32, margin):
     assert n_mistakes > 3
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_one_update_is_what_a_margin_is_measured_in(n):
+    """With n attributes per token: 2·(n + 2), which is 2 for each of them and 2 for either move."""
+    D = 2
+    gold = np.array([N, V, D], np.int32)
+    ids = np.arange(3 * n, dtype=np.int32)
+    encoding = Encoding(
+        np.array([0, 3]), np.arange(4) * n, ids, gold, 3, 3 * n, all_combinations=True
+    )
+    theta = np.zeros(encoding.problem.n_weights)
+    first, middle, last = 3 * n * np.arange(3)  # where the weights of each token's attributes are
+    theta[[first + N, middle + N, last + D]] = 99.0, 0.5, 99.0
+    assert best(encoding, theta) == [[N, N, D]]
+
+    def ahead(theta):
+        (chain,) = encoding.chains(theta)
+        return chain.path_score((N, V, D)) - chain.path_score((N, N, D))
+
+    unit = 2 * (n + 2)
+    once = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+    once.step()
+    assert ahead(once.theta()) == ahead(theta) + unit
+    # Ahead by one update is enough for a margin of a little less, and not for a little more.
+    theta[[middle + N, middle + D]] = -unit, -99.0
+    for margin, n_updates in [(0.99, 0), (1.01, 1)]:
+        optimiser = AveragedPerceptron(encoding.problem, margin=margin, average=False, theta=theta)
+        assert optimiser.step().converged == (n_updates == 0)
+        assert ahead(optimiser.theta()) == unit + n_updates * unit
+
+
 def test_a_margin_is_kept_in_the_end():
     sentences = [([THEY, CAN, FISH], [N, V, N]), ([FISH, CAN, THEY], [N, V, N])]
     encoding = words(*sentences, boundaries=True)
-    optimiser = AveragedPerceptron(encoding.problem, margin=7, average=False)
+    optimiser = AveragedPerceptron(encoding.problem, margin=1.5, average=False)
     while not optimiser.step().converged:
         pass
     for chain, (_, gold) in zip(encoding.chains(optimiser.theta()), sentences, strict=True):
         for path, score in chain.paths:
             n_wrong = sum(a != b for a, b in zip(path, gold, strict=True))
-            assert chain.path_score(gold) - score >= 7 * n_wrong
+            assert chain.path_score(gold) - score >= 1.5 * 2 * (1 + 2) * n_wrong
     with pytest.raises(ParameterError, match="margin"):
         AveragedPerceptron(encoding.problem, margin=-1)
 

@@ -347,11 +347,12 @@ void bind_online(nb::module_& m) {
             "__init__",
             [](OnlineOwner* self, const Problem& problem, const std::string& rule, double l2,
                double eta, double decay, bool average, int64_t average_from, double first_square,
-               double C, Maybe<const double> cost) {
-                require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 && first_square > 0,
-                        "l2, eta, decay and average_from start at 0, first_square above");
+               double C, Maybe<const double> cost, double margin) {
+                require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 &&
+                            first_square > 0 && margin >= 0,
+                        "l2, eta, decay, average_from and margin start at 0, first_square above");
                 OnlineOptions options{rule_of(rule), l2,           eta, decay, average,
-                                      average_from,  first_square, C,   {}};
+                                      average_from,  first_square, C,   {},    margin};
                 if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe)
                     require(C > 0 && cost, "the SVM needs C above 0 and cost [Y * Y]");
                 if (cost) {
@@ -362,7 +363,8 @@ void bind_online(nb::module_& m) {
             },
             nb::arg("problem"), nb::arg("rule"), nb::arg("l2"), nb::arg("eta"), nb::arg("decay"),
             nb::arg("average"), nb::arg("average_from"), nb::arg("first_square"),
-            nb::arg("C") = 1.0, nb::arg("cost").none() = nb::none(), nb::keep_alive<1, 2>())
+            nb::arg("C") = 1.0, nb::arg("cost").none() = nb::none(), nb::arg("margin") = 0.0,
+            nb::keep_alive<1, 2>())
         .def(
             "certify",
             [](OnlineOwner& self) {

@@ -162,14 +162,17 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
     lists.full = PagedArray<uint32_t>(n_full + kListSlack);
     lists.single = PagedArray<uint32_t>(n_single + kListSlack);
     lists.column = PagedArray<uint16_t>(n_single);
+    lists.square.assign(T, 0);
     if (x.values) {
         lists.full_value = PagedArray<float>(n_full);
         lists.single_value = PagedArray<float>(n_single);
     }
     tokens([&](int64_t place, int64_t t) {
         int64_t full = lists.full_ptr[place], single = lists.single_ptr[place];
+        float square = 0;
         for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
             const int64_t a = x.ids[j];
+            square += x.values ? x.values[j] * x.values[j] : 1;
             if (rows.is_full(a)) {
                 if (x.values) lists.full_value[full] = x.values[j];
                 lists.full[full++] = static_cast<uint32_t>(base + rows.ptr[a]);
@@ -181,6 +184,7 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
                 lists.single[single++] = static_cast<uint32_t>(base + w);
             }
         }
+        lists.square[place] = square;
     });
     return lists;
 }

@@ -74,6 +74,7 @@ struct OwnedLists {
     PagedArray<uint32_t> full, single;
     PagedArray<uint16_t> column;
     PagedArray<float> full_value, single_value;
+    std::vector<float> square;  // [T] sum of the squared values of the token's attributes
     bool valued = false;
 
     Lists view() const {

@@ -242,6 +242,24 @@ class OnlineOf final : public Online {
                     emit[t * Y + y] += static_cast<In>(factor * options.cost[gold[t] * Y + y]);
     }
 
+    // The perceptron's margin, for each wrong label. It is measured in updates, so that it means
+    // the same with few attributes and with many: one in which the label of token t alone is wrong
+    // puts the right label ahead by
+    //   2 * (|attributes of t|^2 + |edge attributes of t and t + 1|^2 + 2),
+    // where the last 2 are the moves to and from it.
+    void add_margin(int64_t first, int64_t T) {
+        const int64_t Y = problem.Y;
+        const auto& nodes = problem.node_lists.square;
+        const auto& edges = problem.edge_lists.square;
+        for (int64_t t = 0; t < T; ++t) {
+            double square = nodes[first + t] + 2;
+            if (!edges.empty()) square += edges[first + t] + (t + 1 < T ? edges[first + t + 1] : 0);
+            const In by = static_cast<In>(options.margin * 2 * square);
+            for (int64_t y = 0; y < Y; ++y)
+                if (!problem.permits(problem.gold[first + t], y)) emit[t * Y + y] += by;
+        }
+    }
+
     // The best path under the present scores; how far it is above the gold one.
     double worst(const int32_t* gold, int64_t T) {
         const In* moved = problem.has_edges() ? edge.data() : nullptr;
@@ -314,8 +332,8 @@ class OnlineOf final : public Online {
         if (options.rule == Rule::subgradient) {
             if (steps > 0) scale = double(steps) / (options.C * double(problem.N));
             add_costs(first, gold, T, scale);
-        } else if (!options.cost.empty()) {
-            add_costs(first, gold, T, 1);
+        } else if (options.margin > 0) {
+            add_margin(first, T);
         }
         const double loss = worst(gold, T) / scale;
         if (std::equal(gold, gold + T, path.begin())) return;

@@ -26,8 +26,8 @@ struct OnlineOptions {
     int64_t average_from = 0;  // first epoch that is averaged
     double first_square = 0;   // AdaGrad: where the sums of squared gradients begin
     double C = 1;              // SVM: how much the losses count beside 1/2 |theta|^2
-    std::vector<double> cost;  // [Y, Y] of gold and candidate label, zero on the diagonal: of the
-                               // SVM, and of a perceptron with a margin
+    std::vector<double> cost;  // SVM: [Y, Y] of gold and candidate label, zero on the diagonal
+    double margin = 0;         // perceptron: in updates, see add_margin
 };
 
 struct Epoch {

@@ -183,12 +183,23 @@ class _Online:
         theta: npt.ArrayLike | None,
         C: float = 1.0,
         cost: npt.NDArray[np.float64] | None = None,
+        margin: float = 0.0,
     ) -> None:
         self.random_state = _count(random_state, "random_state", 0)
         self.shuffle = bool(shuffle)
         self._n_sentences = problem.n_sentences
         self._native = _native.Online(
-            problem, rule, l2, eta, decay, bool(average), average_from, _FIRST_SQUARE, C, cost
+            problem,
+            rule,
+            l2,
+            eta,
+            decay,
+            bool(average),
+            average_from,
+            _FIRST_SQUARE,
+            C,
+            cost,
+            margin,
         )
         self._epochs = 0
         if theta is not None:
@@ -364,8 +375,14 @@ class AveragedPerceptron(_Online):
     paths ŷ has the lowest label last, then before it, and so on. `Step.loss` is the mean of
     weight_i·(score(ŷ) − score(y)); converged is an epoch without a mistake.
 
-    With a margin, ŷ is the best path when every wrong label is given that much more, so that
-    learning goes on until the right labels win by it.
+    With a margin, ŷ is the best path when every wrong label is given margin·u_t more, so that
+    learning goes on until the right labels win by it. It is measured in updates: one in which token
+    t alone is wrong puts its right label ahead by ::
+
+        u_t = 2·(‖φ_t‖² + ‖ψ_t‖² + ‖ψ_{t+1}‖² + 2)
+
+    with the values φ_t of its attributes, ψ_t of its edge attributes, and 1 for either move, to the
+    token and from it; by less if some of their weights are masked.
 
     Parameters
     ----------
@@ -418,7 +435,7 @@ class AveragedPerceptron(_Online):
             random_state=random_state,
             shuffle=shuffle,
             theta=theta,
-            cost=_costs(None, problem) * self.margin if self.margin else None,
+            margin=self.margin,
         )
 
     def _is_converged(self, n_mistakes: int) -> bool:
