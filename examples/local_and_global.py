@@ -24,7 +24,11 @@ from functools import partial
 
 import tagloom as tl
 
-GLOBAL = {"log": tl.CRF, "hinge": tl.StructuredSVM, "perceptron": tl.StructuredPerceptron}
+GLOBAL = {
+    "log": tl.CRF,
+    "hinge": tl.StructuredSVM,
+    "perceptron": partial(tl.StructuredPerceptron, margin=0),  # the local ones have no margin
+}
 
 
 def learners(loss, with_spans):
