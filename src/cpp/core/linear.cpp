@@ -195,7 +195,7 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
 template <class In>
 struct Problem::Workspace {
     std::vector<In> weights;                        // theta of the rows, in the kernels' arithmetic
-    std::vector<std::vector<double>> gradients;     // [threads][rows + slack] of the shard at work
+    std::vector<std::vector<double>> gradients;     // [window][rows + slack] of shards at work
     std::vector<std::vector<double>> counts;        // [K][tail]
     std::vector<std::vector<double>> dense_counts;  // [K][levels, G, Y, Y]; not first order
     std::vector<double> moves;                      // [levels, G, Y, Y] where the space is dense
@@ -395,21 +395,24 @@ double Problem::run(std::unique_ptr<Workspace<In>>& kept, const double* theta, d
     threads = std::min(threads, K);
     std::vector<Worker<In>> workers(threads);
     std::vector<double> loss(K, 0.0);
-    while (grad && static_cast<int64_t>(work->gradients.size()) < threads)
+    // Gradients of shards are added in their order. A thread that is ahead has one to go on with.
+    const int64_t window = threads > 1 ? threads + 1 : 1;
+    while (grad && static_cast<int64_t>(work->gradients.size()) < window)
         work->gradients.emplace_back(W + kRowSlack, 0.0);
-    Turns turns;  // gradients are added in the order of shards, by whoever made them
+    InOrder in_order(K, window);
     parallel_for(K, threads, [&](int64_t k, int64_t w) {
-        Turns::Turn turn(turns, k);
-        double* own = grad ? work->gradients[w].data() : nullptr;
+        InOrder::Item item(in_order, k);
+        if (!item.begin()) return;
+        double* own = grad ? work->gradients[k % window].data() : nullptr;
         for (int64_t b = shards[k]; b < shards[k + 1]; ++b)
             loss[k] += run_block(*work, workers[w], theta, k, b, own);
         if (grad && !work->dense_counts.empty())
             space.spread_dense(work->dense_counts[k].data(), boundaries, work->counts[k].data());
-        if (!turn.wait() || !grad) return;
-        for (int64_t j = 0; j < reach[k]; ++j) {
-            grad[j] += own[j];
-            own[j] = 0;
-        }
+        item.leave([&](int64_t next) {
+            if (!grad) return;
+            double* from = work->gradients[next % window].data();
+            for (int64_t j = 0; j < reach[next]; ++j) grad[j] += std::exchange(from[j], 0.0);
+        });
     });
 
     if (grad) {

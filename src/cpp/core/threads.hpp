@@ -42,41 +42,65 @@ void parallel_for(int64_t items, int64_t threads, const Work& work) {
     if (error) std::rethrow_exception(error);
 }
 
-// Items of one parallel_for end in their order: each waits for those before it.
-class Turns {
+// What the items of one parallel_for leave behind is taken in their order, by whoever has just left
+// the next of it. No item waits for those before it to end; but one that is `window` items ahead
+// waits until it may begin, so that no more than that many are under way or not yet taken.
+class InOrder {
   public:
-    class Turn {
+    InOrder(int64_t items, int64_t window) : is_left_(items), window_(window) {}
+
+    class Item {
       public:
-        Turn(Turns& turns, int64_t item) : turns_(turns), item_(item) {}
-        // Waits until all items before this one are done; false if one of them never will be.
-        bool wait() {
-            std::unique_lock lock(turns_.mutex_);
-            turns_.changed_.wait(lock, [&] { return turns_.broken_ || turns_.next_ == item_; });
-            has_come_ = !turns_.broken_;
-            return has_come_;
+        Item(InOrder& all, int64_t number) : all_(all), number_(number) {}
+        // Waits until it may; false if it never will, because another one failed.
+        bool begin() {
+            std::unique_lock lock(all_.mutex_);
+            all_.changed_.wait(
+                lock, [&] { return all_.is_broken_ || number_ < all_.n_taken_ + all_.window_; });
+            return !all_.is_broken_;
         }
-        ~Turn() {
-            {
-                std::lock_guard lock(turns_.mutex_);
-                if (has_come_)
-                    turns_.next_++;
-                else
-                    turns_.broken_ = true;  // an exception went through
+        // take(item) is called for each that was left, one at a time; it must not throw.
+        template <class Take>
+        void leave(const Take& take) {
+            is_done_ = true;
+            std::unique_lock lock(all_.mutex_);
+            all_.is_left_[number_] = true;
+            if (all_.is_taking_) return;
+            all_.is_taking_ = true;
+            while (all_.n_taken_ < int64_t(all_.is_left_.size()) && all_.is_left_[all_.n_taken_]) {
+                const int64_t next = all_.n_taken_;
+                lock.unlock();
+                take(next);
+                lock.lock();
+                all_.n_taken_++;
+                all_.changed_.notify_all();
             }
-            turns_.changed_.notify_all();
+            all_.is_taking_ = false;
         }
+        ~Item() {
+            if (is_done_) return;
+            {
+                std::lock_guard lock(all_.mutex_);
+                all_.is_broken_ = true;  // an exception went through
+            }
+            all_.changed_.notify_all();
+        }
+        Item(const Item&) = delete;
+        Item& operator=(const Item&) = delete;
 
       private:
-        Turns& turns_;
-        const int64_t item_;
-        bool has_come_ = false;
+        InOrder& all_;
+        const int64_t number_;
+        bool is_done_ = false;
     };
 
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    int64_t next_ = 0;
-    bool broken_ = false;
+    std::vector<bool> is_left_;  // [items]
+    const int64_t window_;
+    int64_t n_taken_ = 0;
+    bool is_taking_ = false, is_broken_ = false;
 };
 
 }  // namespace tagloom
