@@ -94,26 +94,34 @@ Measured measure(const R* x, int64_t begin, int64_t end) {
 }
 
 template <class R>
-std::pair<int64_t, double> check_scores(
-    const nb::ndarray<const R, nb::numpy, nb::c_contig, nb::device::cpu>& array, int64_t threads) {
-    const R* x = array.data();
-    const int64_t n = array.size();
+Measured measure_all(const R* x, int64_t n, int64_t threads) {
     constexpr int64_t small = 1 << 14, chunk = 1 << 18;
-    if (n <= small) {  // sooner done than others have taken the GIL
-        const Measured all = measure(x, 0, n);
-        return {all.bad, all.largest};
-    }
+    if (n <= small) return measure(x, 0, n);  // sooner done than others have taken the GIL
     nb::gil_scoped_release release;
     std::vector<Measured> parts((n + chunk - 1) / chunk);
     parallel_for(parts.size(), threads, [&](int64_t c, int64_t) {
         parts[c] = measure(x, c * chunk, std::min(n, (c + 1) * chunk));
     });
-    double largest = 0;
+    Measured all;
     for (const Measured& part : parts) {
-        if (part.bad >= 0) return {part.bad, largest};
-        largest = std::max(largest, part.largest);
+        if (part.bad >= 0) return part;
+        all.largest = std::max(all.largest, part.largest);
     }
-    return {-1, largest};
+    return all;
+}
+
+// Of either type: to be told which takes nanobind less time than to try one after the other.
+std::pair<int64_t, double> check_scores(
+    const nb::ndarray<nb::numpy, nb::ro, nb::c_contig, nb::device::cpu>& array, int64_t threads) {
+    const int64_t n = array.size();
+    Measured found;
+    if (array.dtype() == nb::dtype<double>())
+        found = measure_all(static_cast<const double*>(array.data()), n, threads);
+    else if (array.dtype() == nb::dtype<float>())
+        found = measure_all(static_cast<const float*>(array.data()), n, threads);
+    else
+        throw nb::type_error("scores must be float32 or float64");
+    return {found.bad, found.largest};
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -446,7 +454,6 @@ void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<con
 
 template <class R>
 void bind_for(nb::module_& m, nb::class_<Automaton>& automaton) {
-    m.def("check_scores", check_scores<R>, nb::arg("array").noconvert(), nb::arg("threads") = 1);
     m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
           nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
           nb::arg("threads"), nb::arg("largest_emit"), nb::arg("path").noconvert(),
@@ -509,6 +516,9 @@ void bind_trellis(nb::module_& m) {
         },
         nb::arg("n_labels"), nb::arg("label"), nb::arg("src"), nb::arg("dst"), nb::arg("score"),
         nb::arg("start"), nb::arg("stop"));
+    m.def("check_scores", check_scores, nb::arg("array").noconvert(), nb::arg("threads"),
+          nb::sig("def check_scores(array: NDArray[numpy.float32] | NDArray[numpy.float64], "
+                  "threads: int) -> tuple[int, float]"));
     bind_for<float>(m, automaton);
     bind_for<double>(m, automaton);
 }
