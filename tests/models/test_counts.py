@@ -148,3 +148,9 @@ def test_words_that_fit_no_labels_are_refused(words):
 def test_a_token_that_is_no_word_is_named(token, error, message):
     with pytest.raises(error, match=message):
         tl.HMM().fit([["they"], ["can", token]], [["N"], ["V", "V"]])
+
+
+@pytest.mark.parametrize(("Y", "k"), [(2**16 - 1, 3), (2**41, 1), (5, -1)])
+def test_more_ngrams_than_memory_holds_are_refused(Y, k):
+    with pytest.raises(ValueError, match=r"n-grams|histories"):
+        _native.count_ngrams(np.zeros(3, np.int32), np.array([0, 3]), None, Y, k)

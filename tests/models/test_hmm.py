@@ -675,6 +675,20 @@ def test_words_are_worked_out_later_as_they_were_when_the_model_learnt():
         assert one.words_ == expected.words_
 
 
+def test_a_class_of_ones_own_may_take_its_parameters_otherwise():
+    class Plain(tl.HMM):
+        def __init__(self, **options):
+            super().__init__(**{"max_suffix": 0, **options})
+
+    assert Plain(k=0.5).fit(X, Y).predict(X) == tl.HMM(k=0.5, max_suffix=0).fit(X, Y).predict(X)
+
+
+def test_a_table_that_is_not_there_yet_is_told():
+    with pytest.raises(tl.errors.NotFittedError, match="fit"):
+        _ = tl.HMM().table_
+    assert not hasattr(tl.HMM(), "table_")
+
+
 def test_many_threads_ask_a_new_model_at_once():
     expected = tl.HMM().fit(X, Y).predict(X)
     for _ in range(20):

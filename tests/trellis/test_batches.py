@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
 from strategies import SPACES, Case, cases
+from tagloom.trellis import log_partition_grad
 
 anything = st.one_of(cases(), cases(spaces=SPACES))
 
@@ -266,6 +267,20 @@ def test_marginals_may_replace_the_scores():
     expected = tl.Trellis(scores.copy(), np.ones((3, 3)), offsets=offsets).marginals()
     tl.Trellis(scores, np.ones((3, 3)), offsets=offsets).marginals(out=scores)
     assert_array_equal(scores, expected)
+
+
+def test_results_may_go_over_scores_that_are_still_read():
+    rng = np.random.default_rng(0)
+    emit, trans, edge = (rng.standard_normal(shape) for shape in ((4, 4), (4, 4), (4, 4, 4)))
+    expected = tl.Trellis(emit, trans, edge=edge).marginals()
+    over_edge = edge.copy()
+    rows = over_edge.reshape(16, 4)[8:12]
+    assert_array_equal(tl.Trellis(emit, trans, edge=over_edge).marginals(out=rows), expected)
+    pairs, over_edge = np.empty_like(edge), edge.copy()
+    log_z = log_partition_grad([0, 4], emit, trans, edge=edge, grad_edge=pairs)
+    again = log_partition_grad([0, 4], emit, trans, edge=over_edge, grad_edge=over_edge)
+    assert_array_equal(again, log_z)
+    assert_array_equal(over_edge, pairs)
 
 
 def test_a_batch_of_many_windows_is_a_loop_too():

@@ -428,6 +428,8 @@ def test_the_first_wrong_score_of_a_large_array_is_named(at, wrong, dtype):
         (np.empty((4, 2)), ["out", "(4, 3)", "(4, 2)"]),
         ([[0.0] * 3] * 4, ["out", "(4, 3)", "list"]),
         (np.broadcast_to(0.0, (4, 3)), ["out", "read-only", "copy"]),
+        (np.zeros((4, 3), dtype=int), ["out", "float", "int64"]),
+        (np.zeros((4, 3), dtype=bool), ["out", "float", "bool"]),
     ],
 )
 def test_an_array_that_cannot_take_the_marginals(out, parts):

@@ -70,6 +70,7 @@ nb::ndarray<nb::numpy, double> count_words_py(Ids words, Ids gold, Offsets offse
     if (words.size() != gold.size() || !are_below(words, static_cast<int64_t>(V))) {
         throw std::invalid_argument("expected the number of a word for each label");
     }
+    if (Y > 0 && V > (std::size_t{1} << 40) / Y) throw std::invalid_argument("too many words");
     std::vector<double> counts(V * Y);
     count_words(tokens, words.data(), counts.data());
     return give(std::move(counts), {V, Y});
@@ -78,8 +79,13 @@ nb::ndarray<nb::numpy, double> count_words_py(Ids words, Ids gold, Offsets offse
 nb::ndarray<nb::numpy, double> count_ngrams_py(Ids gold, Offsets offsets, Weight weight,
                                                std::size_t Y, int64_t k) {
     const LabelledTokens tokens = check_tokens(gold, offsets, weight, static_cast<int64_t>(Y));
-    std::size_t cells = Y + 1;
-    for (int64_t j = 0; j < k; j++) cells *= Y + 1;
+    constexpr std::size_t most = std::size_t{1} << 40;  // more than memory holds
+    std::size_t cells = 1;
+    for (int64_t j = 0; j <= k; j++) {
+        if (Y >= most || cells > most / (Y + 1)) throw std::invalid_argument("too many n-grams");
+        cells *= Y + 1;
+    }
+    if (k < 0) throw std::invalid_argument("histories have at least 0 labels");
     std::vector<double> counts(cells);
     count_ngrams(tokens, k, counts.data());
     return give(std::move(counts));

@@ -25,6 +25,7 @@ constexpr int64_t kFull = 4;                // a full row for 1/4 of the labels
 constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
 constexpr int64_t kLanes = 32;              // sentences in a block come in multiples of this
+constexpr int64_t kMostParts = 4;           // of the tokens, when rows are laid out
 constexpr int64_t kBitsBytes = 64 << 20;    // of what attributes were seen with, at a time
 constexpr int64_t kPiece = 1 << 14;         // weights per piece of work
 constexpr int64_t kWorthThreads = 200'000;  // additions below which one thread is as fast
@@ -109,8 +110,10 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, int64_t 
         return rows;
     }
     // A bit for each column, of so many attributes at a time that their bits take little room. Each
-    // thread sets bits of its own, of some of the tokens.
-    const int64_t parts = std::max<int64_t>(threads, 1), words = (width + 63) / 64;
+    // thread sets bits of its own, of some of the tokens; to join them must not take longer.
+    const int64_t words = (width + 63) / 64, bits_to_join = std::max<int64_t>(x.n * words, 1);
+    const int64_t parts =
+        std::clamp<int64_t>(std::min(threads, x.indptr[T] / bits_to_join), 1, kMostParts);
     const int64_t room = std::max<int64_t>(kBitsBytes / 8 / words / parts, 1);
     std::vector<std::vector<uint64_t>> bits(parts);
     for (int64_t first = 0; first < x.n; first += room) {

@@ -27,13 +27,7 @@ class FeatureExtractor(Protocol):
     transitions: bool
 
     def encode(
-        self,
-        X: Any,
-        index: Index,
-        edge_index: Index | None = None,
-        *,
-        grow: bool = False,
-        n_threads: int = 1,
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
     ) -> Encoded:
         """Turn sentences into attribute ids."""
 

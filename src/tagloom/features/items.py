@@ -51,13 +51,7 @@ class Items:
     transitions = True
 
     def encode(
-        self,
-        X: Any,
-        index: Index,
-        edge_index: Index | None = None,
-        *,
-        grow: bool = False,
-        n_threads: int = 1,
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
     ) -> Encoded:
         """Turn the features of sentences into attribute ids.
 
@@ -71,8 +65,6 @@ class Items:
             Not used: there are no edge features.
         grow : bool, optional
             Whether attributes without a number get one, as in training, or are left out.
-        n_threads : int, optional
-            Not used: Python objects are read by one thread.
 
         Returns
         -------
@@ -237,13 +229,7 @@ class Function:
         self._items = Items()
 
     def encode(
-        self,
-        X: Any,
-        index: Index,
-        edge_index: Index | None = None,
-        *,
-        grow: bool = False,
-        n_threads: int = 1,
+        self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
     ) -> Encoded:
         """Call the function for every sentence and turn what it returns into attribute ids.
 
@@ -257,8 +243,6 @@ class Function:
             Not used: there are no edge features.
         grow : bool, optional
             Whether attributes without a number get one, as in training, or are left out.
-        n_threads : int, optional
-            Not used: Python objects are read by one thread.
 
         Returns
         -------

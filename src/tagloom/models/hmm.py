@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -293,7 +294,8 @@ class HMM(TableTagger):
         self.pairs_ = None
         if self.lexical is None:
             # With the parameters of now, whatever they are when the table is needed.
-            asked = type(self)(**self.get_params())
+            asked = copy(self)
+            asked.__dict__.pop("_table", None)
             self._table = lambda: asked._tabulate(asked._count(read))
         else:
             counted = self._count(read)
@@ -312,6 +314,8 @@ class HMM(TableTagger):
     @property
     def table_(self) -> WordTable:
         """Log Pr(w | y) of words and of spellings; worked out when it is first asked for."""
+        if "_table" not in self.__dict__:
+            self._check_fitted("table_")
         table = self._table
         if not isinstance(table, WordTable):
             table = self._table = table()  # two threads that ask at once make the same

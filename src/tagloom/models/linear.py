@@ -416,12 +416,14 @@ class LinearTagger(Tagger):
         index = _native.Index() if known is None else known.index
         edge_index = _native.Index() if known is None else known.edge_index
         n_known, n_known_edges = index.size, edge_index.size
-        threads = self.n_threads or ALL_THREADS
-        encoded = extractor.encode(sentences, index, edge_index, grow=True, n_threads=threads)
+        options: dict[str, Any] = {}
+        if isinstance(extractor, Templates):  # others ask Python about every token
+            options["n_threads"] = self.n_threads or ALL_THREADS
+        encoded = extractor.encode(sentences, index, edge_index, grow=True, **options)
         if self.min_count > 1:  # what is known already stays
             index = _without_rare(index, self.min_count, n_known)
             edge_index = _without_rare(edge_index, self.min_count, n_known_edges)
-            encoded = extractor.encode(sentences, index, edge_index, n_threads=threads)
+            encoded = extractor.encode(sentences, index, edge_index, **options)
         weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
         scheme = constraints.choose_scheme(
             self.constraints, gold, rows, encoded.offsets, stacklevel=3

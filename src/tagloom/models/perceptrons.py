@@ -29,9 +29,9 @@ class StructuredPerceptron(LinearTagger):
 
         ŷ = argmax_y' score(x, y') + margin · Σ_t [y'_t ≠ y_t]·u_t,   u_t = 2·(‖φ_t‖² + 2)
 
-    u_t is by how much one update that finds token t alone wrong puts its right label ahead: twice
-    the sum of the squared values of its attributes φ_t (their number, unless they have values), and
-    of the two moves, to the token and from it.
+    In first order, u_t is by how much one update that finds token t alone wrong puts its right
+    label ahead: twice the sum of the squared values of its attributes φ_t (their number, unless
+    they have values), and of the two moves, to the token and from it, with their edge attributes.
 
     Parameters
     ----------

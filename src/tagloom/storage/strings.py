@@ -200,10 +200,7 @@ def _compress(data: bytes, n_threads: int) -> bytes:
 
     Each piece may refer to the end of the one before it, so that cutting costs a few bytes.
     """
-    from threading import Thread  # here, for a quick start
-
     starts = range(0, len(data) or 1, _PIECE)
-    n_threads = min(n_threads, len(starts))
 
     def compress(at: int) -> bytes:
         before = data[max(at - _WINDOW, 0) : at]
@@ -211,21 +208,14 @@ def _compress(data: bytes, n_threads: int) -> bytes:
         end = zlib.Z_FINISH if at == starts[-1] else zlib.Z_SYNC_FLUSH
         return stream.compress(data[at : at + _PIECE]) + stream.flush(end)
 
-    pieces: dict[int, bytes] = {}
+    if min(n_threads, len(starts)) == 1:
+        pieces = [compress(at) for at in starts]
+    else:
+        from concurrent.futures import ThreadPoolExecutor  # here, for a quick start
 
-    def work(first: int) -> None:
-        for at in starts[first::n_threads]:
-            pieces[at] = compress(at)
-
-    threads = [Thread(target=work, args=(i,)) for i in range(1, n_threads)]
-    for thread in threads:
-        thread.start()
-    work(0)
-    for thread in threads:
-        thread.join()
-    return b"".join(
-        [_HEADER, *(pieces[at] for at in starts), zlib.adler32(data).to_bytes(4, "big")]
-    )
+        with ThreadPoolExecutor(min(n_threads, len(starts))) as pool:
+            pieces = list(pool.map(compress, starts))
+    return b"".join([_HEADER, *pieces, zlib.adler32(data).to_bytes(4, "big")])
 
 
 def _unpack(

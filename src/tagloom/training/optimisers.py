@@ -376,8 +376,8 @@ class AveragedPerceptron(_Online):
     weight_i·(score(ŷ) − score(y)); converged is an epoch without a mistake.
 
     With a margin, ŷ is the best path when every wrong label is given margin·u_t more, so that
-    learning goes on until the right labels win by it. It is measured in updates: one in which token
-    t alone is wrong puts its right label ahead by ::
+    learning goes on until the right labels win by it. It is measured in updates: in first order,
+    one in which token t alone is wrong puts its right label ahead by ::
 
         u_t = 2·(‖φ_t‖² + ‖ψ_t‖² + ‖ψ_{t+1}‖² + 2)
 

@@ -116,7 +116,7 @@ def _writable(buffer: Floats | None, trellis: Trellis) -> Floats | None:
     """Return the buffer itself, zeroed, where the core can write into it; otherwise another."""
     if buffer is None:
         return None
-    if core_may_write(buffer, trellis.emit):
+    if core_may_write(buffer, trellis):
         buffer[...] = 0
         return buffer
     return np.zeros(buffer.shape, dtype=trellis.dtype)

@@ -906,7 +906,7 @@ class Trellis:
                [0.119, 0.881]])
         """
         check_buffer(out, "out", self.emit.shape)
-        direct = out is not None and core_may_write(out, self.emit)
+        direct = out is not None and core_may_write(out, self)
         marginals = out if out is not None and direct else np.empty_like(self.emit)
         log_z, _ = self._sum(marginals=marginals)  # writes every row
         self._check_feasible(log_z, on_infeasible)
@@ -1605,14 +1605,18 @@ def check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
     if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
         found = getattr(buffer, "shape", type(buffer).__name__)
         raise ShapeError(f"{name} must be an ndarray of shape {shape}; got {found}.")
+    if buffer.dtype.kind != "f":
+        raise ShapeError(f"{name} must be of a float type; got {buffer.dtype}.")
     if not buffer.flags.writeable:
         raise ShapeError(f"{name} must be writable; got a read-only array. Pass a copy.")
 
 
-def core_may_write(buffer: npt.NDArray[Any], emit: Floats) -> bool:
-    """Whether results may go straight into a buffer while emit is read."""
-    same = buffer.dtype == emit.dtype and buffer.flags.c_contiguous
-    return same and not np.may_share_memory(buffer, emit)
+def core_may_write(buffer: npt.NDArray[Any], trellis: Trellis) -> bool:
+    """Whether results may go straight into a buffer while scores are read."""
+    if buffer.dtype != trellis.dtype or not buffer.flags.c_contiguous:
+        return False
+    scores = (trellis.emit, trellis.edge, trellis.trans, trellis.start, trellis.stop)
+    return not any(array is not None and np.may_share_memory(buffer, array) for array in scores)
 
 
 def _widened(scores: npt.NDArray[Any]) -> Float64:
