@@ -125,10 +125,8 @@ class WordCounts:
 
     Attributes
     ----------
-    labels : list of str
-        The Y labels.
-    extractor : Templates
-        The chain of `tables`.
+    read : LabelledWords
+        What was counted: Y labels.
     index : Index
         The A attributes of the chain: S spellings of rare words, of which the bias is the first,
         then the words that are known, then their variants.
@@ -160,8 +158,7 @@ class WordCounts:
         Which of the V words each token is, or −1.
     """
 
-    labels: list[str]
-    extractor: Templates
+    read: LabelledWords
     index: _native.Index
     parent: Int32
     ends: Int64
@@ -185,8 +182,8 @@ class WordCounts:
     def table(self, rows: npt.NDArray[Any]) -> WordTable:
         """Make the table that has a row of scores [A, Y] for each attribute."""
         return WordTable(
-            tuple(self.labels),
-            self.extractor,
+            tuple(self.read.labels),
+            self.read.extractor,
             self.index,
             self.names,
             self.words,
@@ -198,7 +195,7 @@ class WordCounts:
         self, of_spellings: Float64, of_words: Float64, of_variants: Float64
     ) -> npt.NDArray[np.float32]:
         """Put the scores of all attributes together [A, Y]."""
-        rows = np.empty((self.index.size, len(self.labels)), dtype=np.float32)
+        rows = np.empty((self.index.size, len(self.read.labels)), dtype=np.float32)
         S, V = len(of_spellings), len(of_words)
         rows[:S], rows[S : S + V], rows[S + V :] = of_spellings, of_words, of_variants
         return rows
@@ -273,8 +270,7 @@ def count_words(read: LabelledWords, *, min_count: int, rare: int, fold_case: bo
     twin_counts = group_counts[group_of] if len(group_counts) else counts.copy()
     twin_counts -= counts
     return WordCounts(
-        labels=read.labels,
-        extractor=read.extractor,
+        read=read,
         index=index,
         parent=parent,
         ends=ends,
