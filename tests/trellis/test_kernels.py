@@ -137,6 +137,29 @@ def test_paths_are_alike_alone_in_a_batch_and_for_every_instruction_set(name, dt
         assert_array_equal(alone, expected)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.4, 0.5])
+@pytest.mark.parametrize("name", instruction_sets())
+def test_lanes_decode_what_is_forbidden_in_every_way(name, share):
+    """A state that is not reachable, a move and an emission may all be forbidden at once."""
+    rng = np.random.default_rng(0)
+    lengths, Y = rng.integers(1, 40, 200), 6
+
+    def scores(*shape):
+        x = rng.choice([-3.0, 0.5, 3.0], shape) + rng.random(shape)
+        return np.where(rng.random(shape) < share, -np.inf, x)
+
+    arrays = {"trans": scores(Y, Y), "start": np.zeros(Y), "stop": np.zeros(Y)}
+    arrays["trans"][:, 0] = -np.inf
+    emit, offsets = scores(sum(lengths), Y), np.cumsum([0, *lengths])
+    with use_instruction_set(name):
+        best = tl.Trellis(emit, offsets=offsets, **arrays).viterbi(on_infeasible="none")
+    assert 0 < np.isfinite(best.score).sum() < len(lengths)
+    for i, (lo, hi) in enumerate(itertools.pairwise(offsets)):
+        path, score = reference.viterbi(emit[lo:hi], **arrays)
+        assert_allclose(best.score[i], score, rtol=1e-12)
+        assert_array_equal(best.path[lo:hi], path if score > -np.inf else -1)
+
+
 @pytest.mark.parametrize("Y", [3, 6])
 def test_float32_ties_are_decided_as_in_exact_arithmetic(Y):
     """Sums of a few hundred float32 numbers of one size are exact in float64."""

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -19,7 +20,7 @@ constexpr int64_t kBlock = 1024;              // rows of alpha that Viterbi keep
 constexpr int64_t kLongestInLanes = 256;      // beyond, rounding makes too many paths unsure
 constexpr int64_t kLaneBytes = 4 << 20;       // scratch per thread above which lanes are not used
 constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
-constexpr int64_t kWindow = 512;              // sequences sorted by length together: a power of two
+constexpr int64_t kWindow = 512;              // sequences sorted by length together
 constexpr int64_t kShards = 16;               // partial sums, whatever the number of threads
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -74,23 +75,32 @@ Plan make_plan(const DenseBatch<In>& batch, int64_t lanes, int64_t longest) {
     plan.groups.push_back(0);
     auto length = [&](int64_t i) { return batch.offsets[i + 1] - batch.offsets[i]; };
     std::vector<int64_t> window, singles;
+    std::vector<int64_t> place;  // in the window, of the next sequence of each length
     for (int64_t begin = 0; begin < batch.N; begin += kWindow) {
-        // Numbers that sort by length, the longest first, and then by place.
-        window.clear();
-        for (int64_t i = begin; i < std::min(begin + kWindow, batch.N); ++i) {
-            if (length(i) == 0) continue;
-            if (lanes == 1 || length(i) > longest)
+        const int64_t end = std::min(begin + kWindow, batch.N);
+        auto in_lanes = [&](int64_t i) {
+            return lanes > 1 && length(i) > 0 && length(i) <= longest;
+        };
+        place.clear();
+        for (int64_t i = begin; i < end; ++i) {
+            if (in_lanes(i)) {
+                if (length(i) >= std::ssize(place)) place.resize(length(i) + 1);
+                ++place[length(i)];
+            } else if (length(i) > 0) {
                 singles.push_back(i);
-            else
-                window.push_back(i - begin - length(i) * kWindow);
+            }
         }
-        std::sort(window.begin(), window.end());
-        for (int64_t& key : window) key = begin + (key & (kWindow - 1));
+        int64_t n = 0;
+        for (auto count = place.rbegin(); count != place.rend(); ++count)  // the longest first
+            n += std::exchange(*count, n);
+        window.resize(n);
+        for (int64_t i = begin; i < end; ++i)
+            if (in_lanes(i)) window[place[length(i)]++] = i;
         auto at = window.begin();
         while (window.end() - at >= std::max<int64_t>(lanes / 4, 2)) {
-            const auto end = at + std::min<int64_t>(lanes, window.end() - at);
-            plan.add_group(at, end);
-            at = end;
+            const auto last = at + std::min<int64_t>(lanes, window.end() - at);
+            plan.add_group(at, last);
+            at = last;
         }
         singles.insert(singles.end(), at, window.end());  // too few for lanes to pay
     }

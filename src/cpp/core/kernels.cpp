@@ -152,12 +152,26 @@ inline void prefetch(const R* p, int64_t n) {
 }
 
 // Lanes walk through many places of memory at once, more than the hardware foresees: they ask for
-// what they need two positions later, line by line while they work, as too many requests at once
-// would have to queue. Whether element i of the row at p is where to ask for a line:
-template <class R>
-inline bool begins_line(const R*, int64_t i) {
-    return i % (64 / sizeof(R)) == 0;
-}
+// the rows that they need two positions later, a little with every label, as too many requests at
+// once would have to queue.
+template <class In, int Lanes, int write = 0>
+struct Ahead {
+    const In* row[Lanes];
+
+    // The rows of position t in x[tokens, Y]; none if x is null.
+    Ahead(const In* x, int64_t Y, int64_t t, const int64_t* first, int64_t active) {
+        for (int64_t l = 0; l < Lanes; ++l) {
+            row[l] = x ? x + (first[l < active ? l : 0] + t) * Y : nullptr;
+            if (x && write) __builtin_prefetch(row[l] + Y - 1, write);  // may begin another line
+        }
+    }
+    // The labels that share a line of memory ask for it in turn, each for other lanes.
+    void ask(int64_t label) const {
+        constexpr uint64_t shared = 64 / sizeof(In);
+        for (uint64_t l = label % shared; row[0] && l < Lanes; l += shared)
+            __builtin_prefetch(row[l] + label, write);
+    }
+};
 
 // Four numbers, and four rows of four becoming four columns: by the shuffles that each type has.
 template <class R>
@@ -199,18 +213,14 @@ inline void store_quad(To* p, Quad<From> q) {
 }
 
 // Writes the n numbers at row_of(lane) to to[i, lane], for the lanes below `active`; others get 0.
-// Asks meanwhile for the rows that lie `ahead` numbers behind these, if not 0.
 template <class R, class RowOf>
-inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to,
-                          int64_t ahead = 0) {
+inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to) {
     int64_t l = 0;
     for (; l + 4 <= active; l += 4) {  // four lanes by four numbers at a time
         const decltype(row_of(l)) from[4] = {row_of(l), row_of(l + 1), row_of(l + 2),
                                              row_of(l + 3)};
         int64_t i = 0;
         for (; i + 4 <= n; i += 4) {
-            if (ahead && begins_line(from[0], i))
-                for (int j = 0; j < 4; ++j) __builtin_prefetch(from[j] + ahead + i, 0);
             Quad<R> m[4];
             for (int j = 0; j < 4; ++j) m[j] = load_quad<R>(from[j] + i);
             transpose(m);
@@ -229,7 +239,7 @@ inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to,
 template <class In, class R>
 inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, int64_t active,
                    R* row) {
-    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row, 2 * Y);
+    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row);
 }
 
 // The way back: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.
@@ -243,8 +253,6 @@ inline void scatter(const R* value, int64_t Y, int64_t t, const int64_t* first, 
         const Quad<R> f = load_quad<R>(factor + l);
         int64_t y = 0;
         for (; y + 4 <= Y; y += 4) {
-            if (t > 1 && begins_line(out, y))
-                for (int i = 0; i < 4; ++i) __builtin_prefetch(to[i] + y - 2 * Y, 1);
             Quad<R> m[4];
             for (int i = 0; i < 4; ++i) m[i] = load_quad<R>(value + (y + i) * L<R> + l) * f;
             transpose(m);
@@ -268,14 +276,6 @@ inline void lane_max(const R* rows, int64_t n, Vector<R>* m) {
         for (int v = 0; v < NV; ++v) m[v] = max<Vector<R>>(m[v], load(rows + i * L<R> + v * W<R>));
 }
 
-// The sum of n rows, in each lane.
-template <class R>
-inline void lane_sum(const R* rows, int64_t n, Vector<R>* sum) {
-    for (int v = 0; v < NV; ++v) sum[v] = Vector<R>{};
-    for (int64_t i = 0; i < n; ++i)
-        for (int v = 0; v < NV; ++v) sum[v] += load(rows + i * L<R> + v * W<R>);
-}
-
 // The state with number i when states are ordered by their last label, then the one before, ...:
 // the order in which ties are broken.
 inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
@@ -285,14 +285,13 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
     return s;
 }
 
-// In each lane, the first of the largest of x[0 .. n, lane]; `sure` turns false where another is
-// within `slack` of it. A lane where none is reachable gets n.
-inline void lane_first_max(const int32_t* x, int64_t n, const int32_t* slack, int64_t* arg,
-                           bool* sure, int64_t lanes) {
+// In each lane, the first of the largest, `top`, of x[0 .. n, lane]; `sure` turns false where
+// another is within `slack` of it. A lane where none is reachable gets n.
+inline void lane_first(const int32_t* x, int64_t n, const Vector<int32_t>* top,
+                       const int32_t* slack, int64_t* arg, bool* sure, int64_t lanes) {
     using R = int32_t;
     using V = Vector<R>;
-    V top[NV], first[NV], close[NV];
-    lane_max(x, n, top);
+    V first[NV], close[NV];
     for (int v = 0; v < NV; ++v) {
         first[v] = broadcast<R>(static_cast<R>(n));
         close[v] = V{};
@@ -311,20 +310,29 @@ inline void lane_first_max(const int32_t* x, int64_t n, const int32_t* slack, in
 }
 
 // candidates[a, lane] += alpha of the state from which label a, given up, leads to the lane's
-// state.
+// state; the largest go to top.
 inline void add_predecessors(const Moves<int32_t>& moves, const int32_t* alpha,
-                             const int64_t* state, int64_t active, int32_t* candidates) {
+                             const int64_t* state, int64_t active, int32_t* candidates,
+                             Vector<int32_t>* top) {
     using R = int32_t;
+    using V = Vector<R>;
     const int64_t Y = moves.Y, G = moves.G;
-    if (G == 1) {
-        for (int64_t i = 0; i < Y * L<R>; i += W<R>)
-            store(candidates + i, load(candidates + i) + load(alpha + i));
+    if (G > 1) {
+        for (int64_t l = 0; l < active; ++l) {
+            const R* from = alpha + state[l] / Y * L<R> + l;
+            for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] += from[a * G * L<R>];
+        }
+        lane_max(candidates, Y, top);
         return;
     }
-    for (int64_t l = 0; l < active; ++l) {
-        const R* from = alpha + state[l] / Y * L<R> + l;
-        for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] += from[a * G * L<R>];
-    }
+    for (int v = 0; v < NV; ++v) top[v] = broadcast<R>(minus_inf<R>);
+    for (int64_t a = 0; a < Y; ++a)
+        for (int v = 0; v < NV; ++v) {
+            const int64_t at = a * L<R> + v * W<R>;
+            const V sum = load(candidates + at) + load(alpha + at);
+            top[v] = max<V>(top[v], sum);
+            store(candidates + at, sum);
+        }
 }
 
 // alpha[t, s] = score of the best path that ends in s, less the best of all at t - 1, so that
@@ -341,6 +349,7 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     const Moves<R>& moves = *task.moves;
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.length[0];
     const V magic = cast_bits<V>(broadcast<float>(Types<float>::magic));
+    const F scale = broadcast<float>(task.scale);
     V low[NV] = {};   // the lowest alpha that is reachable
     V peak[NV] = {};  // the maximum at the position before
     int64_t active = task.n;
@@ -350,13 +359,15 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
         R* alpha = task.alpha + t * S * L<R>;
         V shift[NV];
         for (int v = 0; v < NV; ++v) {
-            shift[v] = peak[v];
+            shift[v] = peak[v] + magic;
             peak[v] = broadcast<R>(Fixed::forbidden);
         }
+        const Ahead<In, L<R>> ahead(task.emit, Y, t + 2, task.first, active);
         auto finish = [&](int64_t c, int v, V x) {
-            const F emit = load(task.row + c * L<R> + v * W<R>) * task.scale;
-            const V whole = cast_bits<V>(emit + Types<float>::magic) - magic;  // nearest
-            x += (emit > minus_inf<float> ? whole : broadcast<R>(Fixed::forbidden)) - shift[v];
+            if (v == 0) ahead.ask(c);
+            // To the nearest whole number; the bits of -inf come out far below Fixed::reachable.
+            const F emit = load(task.row + c * L<R> + v * W<R>) * scale + Types<float>::magic;
+            x += cast_bits<V>(emit) - shift[v];
             const V dead = x < Fixed::reachable;
             x = dead ? broadcast<R>(Fixed::forbidden) : x;
             peak[v] = max<V>(peak[v], x);
@@ -397,8 +408,9 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
         const R* into = task.transposed + (moves.matrix(t + 1) - moves.matrices);
         if (t > 0) prefetch(alpha - S * L<R>, S * L<R>);
         rows_to_lanes([&](int64_t l) { return into + state[l] * Y; }, Y, active, candidates);
-        add_predecessors(moves, alpha, state, active, candidates);
-        if (active > 0) lane_first_max(candidates, Y, slack, arg, task.sure, active);
+        V top[NV];
+        add_predecessors(moves, alpha, state, active, candidates, top);
+        if (active > 0) lane_first(candidates, Y, top, slack, arg, task.sure, active);
         for (int64_t l = 0; l < active; ++l) {
             // A sequence without a path stays in state 0; it is told below, and written over there.
             state[l] = arg[l] < Y ? arg[l] * G + suffix(state[l]) : 0;
@@ -414,7 +426,8 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
             }
         bool end_sure[L<R>] = {};
         for (int64_t l = going; l < active; ++l) end_sure[l] = task.sure[l];
-        lane_first_max(candidates, S, slack, arg, end_sure, active);
+        lane_max(candidates, S, top);
+        lane_first(candidates, S, top, slack, arg, end_sure, active);
         for (int64_t l = going; l < active; ++l) {
             task.sure[l] = end_sure[l];
             dead[l] = arg[l] == S;
@@ -551,7 +564,9 @@ void sum_lanes(const LaneSum<In, R>& task) {
                 }
         } else {
             const R* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * S * L<R>;
+            const Ahead<In, L<R>> ahead(task.emit, Y, t + 2, task.first, active);
             lane_forward<SumTimes>(moves, t, before, alpha, [&](int64_t c, int v, V x) {
+                if (v == 0) ahead.ask(c);
                 x *= load(row + c * L<R> + v * W<R>);
                 peak[v] = max<V>(peak[v], x);
                 return x;
@@ -598,16 +613,22 @@ void sum_lanes(const LaneSum<In, R>& task) {
             }
 
         // gamma[y] = sum over the states of label y of alpha beta; divided by their total, these
-        // are marginals that sum to one.
+        // are marginals that sum to one. b[t] = row[t] * beta[t], rescaled.
+        rescale(false);
+        if (guard && t > 0) watch(beta);
+        const R* row = task.rows + t * Y * L<R>;
+        R* b = task.b + t * S * L<R>;
+        V total[NV] = {}, inverse[NV];
         const int64_t block_size = Y * L<R>;
-        for (int64_t i = 0; i < block_size; i += W<R>)
-            store(gamma + i, load(alpha + i) * load(beta + i));
-        for (int64_t block = block_size; block < S * L<R>; block += block_size)
-            for (int64_t i = 0; i < block_size; i += W<R>)
-                store(gamma + i,
-                      load(gamma + i) + load(alpha + block + i) * load(beta + block + i));
-        V total[NV], inverse[NV];
-        lane_sum(gamma, Y, total);
+        for (int64_t block = 0; block < S * L<R>; block += block_size)
+            for (int64_t i = 0; i < block_size; i += L<R>)
+                for (int v = 0; v < NV; ++v) {
+                    const int64_t in = i + v * W<R>, at = block + in;
+                    const V later = load(beta + at), both = load(alpha + at) * later;
+                    total[v] += both;
+                    store(gamma + in, block == 0 ? both : load(gamma + in) + both);
+                    store(b + at, later * scale[v] * load(row + in));
+                }
         for (int v = 0; v < NV; ++v) inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};
         if (task.expected.marginals) {
             R factor[L<R>];
@@ -625,28 +646,21 @@ void sum_lanes(const LaneSum<In, R>& task) {
             R factor[L<R>] = {};
             for (int64_t l = 0; l < going; ++l)
                 factor[l] = static_cast<R>(task.weight[l]) * inverse[l / W<R>][l % W<R>];
-            R* b = task.b + (t + 1) * S * L<R>;
+            R* after = b + S * L<R>;
             for (int64_t s = 0; s < S; ++s)
                 for (int v = 0; v < NV; ++v) {
-                    R* p = b + s * L<R> + v * W<R>;
+                    R* p = after + s * L<R> + v * W<R>;
                     store(p, load(p) * load(factor + v * W<R>));
                 }
         }
         if (t == 0) break;
 
-        // b[t] = row[t] * beta[t], rescaled; beta[t-1] = P b[t].
-        rescale(false);
-        if (guard) watch(beta);
-        R* b = task.b + t * S * L<R>;
-        const R* row = task.rows + t * Y * L<R>;
-        for (int64_t block = 0; block < S * L<R>; block += block_size)
-            for (int64_t i = 0; i < block_size; i += L<R>)
-                for (int v = 0; v < NV; ++v) {
-                    const int64_t at = block + i + v * W<R>;
-                    store(b + at, load(beta + at) * scale[v] * load(row + i + v * W<R>));
-                }
+        // beta[t-1] = P b[t].
         for (int v = 0; v < NV; ++v) peak[v] = V{};
-        lane_backward<SumTimes>(moves, t, b, beta, [&](int64_t, int v, V x) {
+        const Ahead<In, L<R>, 1> ahead(t > 1 ? task.expected.marginals : nullptr, Y, t - 2,
+                                       task.first, active);
+        lane_backward<SumTimes>(moves, t, b, beta, [&](int64_t a, int v, V x) {
+            if (v == 0) ahead.ask(a);
             peak[v] = max<V>(peak[v], x);
             return x;
         });

@@ -55,13 +55,18 @@ struct Expected {
 };
 
 // Viterbi in lanes works on whole numbers, score * scale rounded, because adding and comparing them
-// is twice as fast as with floats, and exact. `forbidden` stands for -inf; whatever is below
-// `reachable` contains it.
+// is twice as fast as with floats, and exact. `forbidden` stands for -inf, `no_emission` for that
+// of an emission; whatever is below `reachable` contains one of them.
 struct Fixed {
-    static constexpr int32_t forbidden = -(1 << 29), reachable = -(1 << 28);
-    static constexpr int32_t far =
-        -(1 << 27);  // paths this far behind are left to the other kernel
+    static constexpr int32_t forbidden = -(400 << 20), reachable = -(1 << 28);
+    static constexpr int32_t no_emission = int32_t(0xff800000) - 0x4b400000;  // see viterbi_lanes
+    static constexpr int32_t far = -(1 << 27);   // paths so far behind are left to the other kernel
     static constexpr int32_t largest = 1 << 22;  // of scaled emissions and moves together
+
+    // A state, a move and an emission that are all forbidden still fit; what one of them makes of
+    // the best path elsewhere is not reachable.
+    static_assert(int64_t(no_emission) + 2 * forbidden - 2 * largest > INT32_MIN);
+    static_assert(forbidden - far + 2 * largest < reachable);
 };
 
 template <class In>
