@@ -137,10 +137,11 @@ def test_paths_are_alike_alone_in_a_batch_and_for_every_instruction_set(name, dt
         assert_array_equal(alone, expected)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.4, 0.5])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.4])
 @pytest.mark.parametrize("name", instruction_sets())
-def test_lanes_decode_what_is_forbidden_in_every_way(name, share):
-    """A state that is not reachable, a move and an emission may all be forbidden at once."""
+def test_lanes_decode_what_is_forbidden_in_every_way(name, share, order):
+    """A start or a state, a move, an emission and a stop may all be forbidden at once."""
     rng = np.random.default_rng(0)
     lengths, Y = rng.integers(1, 40, 200), 6
 
@@ -148,16 +149,54 @@ def test_lanes_decode_what_is_forbidden_in_every_way(name, share):
         x = rng.choice([-3.0, 0.5, 3.0], shape) + rng.random(shape)
         return np.where(rng.random(shape) < share, -np.inf, x)
 
-    arrays = {"trans": scores(Y, Y), "start": np.zeros(Y), "stop": np.zeros(Y)}
+    arrays = {"trans": scores(Y, Y), "start": scores(Y), "stop": scores(Y)}
     arrays["trans"][:, 0] = -np.inf
+    arrays["start"][1] = arrays["stop"][1] = 0.0
     emit, offsets = scores(sum(lengths), Y), np.cumsum([0, *lengths])
+    space = tl.StateSpace.order(Y, order)
     with use_instruction_set(name):
-        best = tl.Trellis(emit, offsets=offsets, **arrays).viterbi(on_infeasible="none")
+        trellis = tl.Trellis(emit, offsets=offsets, states=space, **arrays)
+        best = trellis.viterbi(on_infeasible="none")
     assert 0 < np.isfinite(best.score).sum() < len(lengths)
     for i, (lo, hi) in enumerate(itertools.pairwise(offsets)):
         path, score = reference.viterbi(emit[lo:hi], **arrays)
         assert_allclose(best.score[i], score, rtol=1e-12)
         assert_array_equal(best.path[lo:hi], path if score > -np.inf else -1)
+
+
+@pytest.mark.parametrize("name", instruction_sets())
+def test_lanes_find_the_only_path_after_the_best_so_far_has_ended(name):
+    """Label 0 is far ahead until it is forbidden, label 2 never begins: all are label 1."""
+    lengths = np.arange(10, 60)
+    emit = np.tile([3.99, -3.99, 3.99], (sum(lengths), 1))
+    emit[np.cumsum(lengths) - 2, 0] = -np.inf
+    trans = np.where(np.eye(3) > 0, 0.0, -np.inf)
+    start = np.array([0.0, 0.0, -np.inf])
+    with use_instruction_set(name):
+        best = tl.Trellis(emit, trans, start, offsets=np.cumsum([0, *lengths])).viterbi()
+    assert_array_equal(best.path, 1)
+    assert_allclose(best.score, -3.99 * lengths)
+
+
+@pytest.mark.parametrize("name", instruction_sets())
+def test_lanes_decode_beside_a_score_beyond_the_floats(name):
+    """One move is so large that emissions round to nothing, and forbidden ones stay forbidden."""
+    emit = np.array([[0.0, 0.0], [-np.inf, 0.0]] * 16)
+    trans = [[1e60, 0.0], [0.0, 0.0]]
+    with use_instruction_set(name):
+        best = tl.Trellis(emit, trans, offsets=np.arange(0, 33, 2)).viterbi()
+    assert_array_equal(best.path.reshape(-1, 2)[:, 1], 1)
+    assert_array_equal(best.score, 0.0)
+
+
+@pytest.mark.parametrize("name", instruction_sets())
+def test_float32_marginals_of_many_states_sum_to_one(name):
+    rng = np.random.default_rng(0)
+    space = tl.StateSpace.order(10, 3)
+    arrays = [rng.standard_normal(shape).astype("f") for shape in [(160, 10), (10, 10)]]
+    with use_instruction_set(name):
+        gamma = tl.Trellis(*arrays, offsets=np.arange(0, 161, 8), states=space).marginals()
+    assert_allclose(gamma.sum(axis=1), 1.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("Y", [3, 6])

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -256,7 +255,9 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         LaneViterbi<In> task{};
         task.moves = &many;
         task.transposed = transposed.data();
-        task.scale = static_cast<float>(scale);
+        // Not 0, which would make a NaN of -inf; the smallest float rounds all emissions to 0 as
+        // well.
+        task.scale = std::max(static_cast<float>(scale), std::numeric_limits<float>::min());
         task.emit = batch.emit;
         task.first = group.first.data();
         task.length = group.length.data();

@@ -156,19 +156,20 @@ inline void prefetch(const R* p, int64_t n) {
 // once would have to queue.
 template <class In, int Lanes, int write = 0>
 struct Ahead {
+    static constexpr int64_t line = 64 / sizeof(In);
     const In* row[Lanes];
 
     // The rows of position t in x[tokens, Y]; none if x is null.
     Ahead(const In* x, int64_t Y, int64_t t, const int64_t* first, int64_t active) {
         for (int64_t l = 0; l < Lanes; ++l) {
             row[l] = x ? x + (first[l < active ? l : 0] + t) * Y : nullptr;
-            if (x && write) __builtin_prefetch(row[l] + Y - 1, write);  // may begin another line
+            // The end of a row may be in another line than what the labels ask for.
+            if (x && (write || Y < line)) __builtin_prefetch(row[l] + Y - 1, write);
         }
     }
     // The labels that share a line of memory ask for it in turn, each for other lanes.
     void ask(int64_t label) const {
-        constexpr uint64_t shared = 64 / sizeof(In);
-        for (uint64_t l = label % shared; row[0] && l < Lanes; l += shared)
+        for (int64_t l = label & (line - 1); row[0] && l < Lanes; l += line)
             __builtin_prefetch(row[l] + label, write);
     }
 };
@@ -346,6 +347,9 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     using R = int32_t;
     using V = Vector<R>;
     using F = Vector<float>;
+    static_assert(__builtin_bit_cast(R, minus_inf<float>) -
+                      __builtin_bit_cast(R, Types<float>::magic) ==
+                  Fixed::no_emission);
     const Moves<R>& moves = *task.moves;
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.length[0];
     const V magic = cast_bits<V>(broadcast<float>(Types<float>::magic));
@@ -555,22 +559,20 @@ void sum_lanes(const LaneSum<In, R>& task) {
         int64_t y = 0;
         for (; y + 2 <= Y; y += 2) exponentials(row + y * L<R>, Size<2>{});
         if (y < Y) exponentials(row + y * L<R>, Size<1>{});
+        const Ahead<In, L<R>> ahead(task.emit, Y, t + 2, task.first, active);
+        auto finish = [&](int64_t c, int v, V x) {
+            if (v == 0) ahead.ask(c);
+            x *= load(row + c * L<R> + v * W<R>);
+            peak[v] = max<V>(peak[v], x);
+            return x;
+        };
         if (t == 0) {
             for (int64_t s = 0; s < S; ++s)
-                for (int v = 0; v < NV; ++v) {
-                    const V x = s < Y ? load(row + s * L<R> + v * W<R>) : V{};
-                    peak[v] = max<V>(peak[v], x);
-                    store(alpha + s * L<R> + v * W<R>, x);
-                }
+                for (int v = 0; v < NV; ++v)
+                    store(alpha + s * L<R> + v * W<R>, s < Y ? finish(s, v, broadcast<R>(1)) : V{});
         } else {
             const R* before = task.alpha + (task.backward ? t - 1 : (t + 1) % 2) * S * L<R>;
-            const Ahead<In, L<R>> ahead(task.emit, Y, t + 2, task.first, active);
-            lane_forward<SumTimes>(moves, t, before, alpha, [&](int64_t c, int v, V x) {
-                if (v == 0) ahead.ask(c);
-                x *= load(row + c * L<R> + v * W<R>);
-                peak[v] = max<V>(peak[v], x);
-                return x;
-            });
+            lane_forward<SumTimes>(moves, t, before, alpha, finish);
         }
         rescale(false);
         if (guard) watch(alpha);
@@ -619,14 +621,15 @@ void sum_lanes(const LaneSum<In, R>& task) {
         const R* row = task.rows + t * Y * L<R>;
         R* b = task.b + t * S * L<R>;
         V total[NV] = {}, inverse[NV];
-        const int64_t block_size = Y * L<R>;
-        for (int64_t block = 0; block < S * L<R>; block += block_size)
+        const int64_t block_size = Y * L<R>, last = (moves.G - 1) * block_size;
+        for (int64_t block = 0; block <= last; block += block_size)
             for (int64_t i = 0; i < block_size; i += L<R>)
                 for (int v = 0; v < NV; ++v) {
                     const int64_t in = i + v * W<R>, at = block + in;
                     const V later = load(beta + at), both = load(alpha + at) * later;
-                    total[v] += both;
-                    store(gamma + in, block == 0 ? both : load(gamma + in) + both);
+                    const V sum = block == 0 ? both : load(gamma + in) + both;
+                    store(gamma + in, sum);
+                    if (block == last) total[v] += sum;
                     store(b + at, later * scale[v] * load(row + in));
                 }
         for (int v = 0; v < NV; ++v) inverse[v] = total[v] > R(0) ? R(1) / total[v] : V{};

@@ -56,17 +56,20 @@ struct Expected {
 
 // Viterbi in lanes works on whole numbers, score * scale rounded, because adding and comparing them
 // is twice as fast as with floats, and exact. `forbidden` stands for -inf, `no_emission` for that
-// of an emission; whatever is below `reachable` contains one of them.
+// of an emission: the bits of -inf, less those of the number that rounds. Whatever is below
+// `reachable` contains one of them, or else is a path `far` behind, and the lane is not sure.
 struct Fixed {
     static constexpr int32_t forbidden = -(400 << 20), reachable = -(1 << 28);
-    static constexpr int32_t no_emission = int32_t(0xff800000) - 0x4b400000;  // see viterbi_lanes
+    static constexpr int32_t no_emission = int32_t(0xff800000) - 0x4b400000;
     static constexpr int32_t far = -(1 << 27);   // paths so far behind are left to the other kernel
     static constexpr int32_t largest = 1 << 22;  // of scaled emissions and moves together
 
-    // A state, a move and an emission that are all forbidden still fit; what one of them makes of
-    // the best path elsewhere is not reachable.
+    // A state, a move and an emission that are all forbidden still fit.
     static_assert(int64_t(no_emission) + 2 * forbidden - 2 * largest > INT32_MIN);
+    // What is forbidden stays below `reachable` even after the best of all has fallen to `far`,
     static_assert(forbidden - far + 2 * largest < reachable);
+    // and a path that was not far behind stays above it.
+    static_assert(far - 2 * largest > reachable);
 };
 
 template <class In>
