@@ -14,6 +14,7 @@ from harness.features import TEMPLATES, check_same, sent2features
 from harness.models import accuracy, make_trainer, open_crfsuite
 
 TRAIN = "lists of tokens to a tagger"
+EYED = "lists of tokens to a tagger, dev scored after each epoch"
 TURNS = "CPU seconds and accuracy by epoch"
 PEER, WATCHED, ADAGRAD = "python-crfsuite", "tagloom, with dev", "tagloom, AdaGrad"
 
@@ -50,16 +51,21 @@ def tagloom(bench: Bench) -> None:
 def watched(bench: Bench, make: Callable[[int], Any]) -> None:
     """Learn with an eye on the development set; note the time and accuracy after each epoch."""
     train, dev, tagger = bench.train, bench.dev, make(epochs(bench))
-    turns: list[tuple[float, float]] = []  # CPU seconds and accuracy after each epoch
-    begun = time.process_time()
-    tagger.fit(
-        train.tokens,
-        train.upos,
-        dev=(dev.tokens, dev.upos),
-        callback=lambda record: turns.append((time.process_time() - begun, record.dev)),
-    )
-    end = time.process_time() - begun - turns[-1][0]  # what is left to do after the last epoch
-    bench.value(TURNS, [(cpu + end, score) for cpu, score in turns])
+    turns: list[tuple[float, float]] = []  # CPU clock and accuracy: before, and after each epoch
+
+    def fit() -> None:
+        turns.append((time.process_time(), 0.0))
+        tagger.fit(
+            train.tokens,
+            train.upos,
+            dev=(dev.tokens, dev.upos),
+            callback=lambda record: turns.append((time.process_time(), record.dev)),
+        )
+
+    bench.time(EYED, fit)
+    end = time.process_time() - turns[-1][0]  # what is left to do after the last epoch
+    (begun, _), *turns = turns
+    bench.value(TURNS, [(cpu - begun + end, score) for cpu, score in turns])
     bench.value("accuracy on dev", max(score for _, score in turns))
 
 
