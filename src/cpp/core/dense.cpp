@@ -1,6 +1,7 @@
 #include "core/dense.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -20,6 +21,7 @@ constexpr int64_t kLongestInLanes = 256;      // beyond, rounding makes too many
 constexpr int64_t kLaneBytes = 4 << 20;       // scratch per thread above which lanes are not used
 constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
 constexpr int64_t kWindow = 512;              // sequences sorted by length together
+constexpr int64_t kMostLanes = 64;            // of any instruction set
 constexpr int64_t kShards = 16;               // partial sums, whatever the number of threads
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -114,18 +116,18 @@ Plan make_plan(const DenseBatch<In>& batch, int64_t lanes, int64_t longest) {
 }
 
 // Lanes of a group: where each sequence starts, how long it is.
-template <class In>
 struct Group {
-    std::vector<int64_t> first, length;
+    int64_t first[kMostLanes], length[kMostLanes];
     const int64_t* sequence;  // their numbers
     int64_t n;
 
+    template <class In>
     Group(const DenseBatch<In>& batch, const Plan& plan, int64_t item)
         : sequence(plan.order.data() + plan.groups[item]),
           n(plan.groups[item + 1] - plan.groups[item]) {
         for (int64_t l = 0; l < n; ++l) {
-            first.push_back(batch.offsets[sequence[l]]);
-            length.push_back(batch.offsets[sequence[l] + 1] - first.back());
+            first[l] = batch.offsets[sequence[l]];
+            length[l] = batch.offsets[sequence[l] + 1] - first[l];
         }
     }
 };
@@ -240,6 +242,10 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         many.start = start.data();
         many.stop = stop.data();
     }
+    // With orders above the first, the states of long histories are forbidden at the beginning.
+    auto any_forbidden = [](const double* x, int64_t n) { return std::count(x, x + n, kMinusInf); };
+    std::atomic<bool> forbids = batch.G > 1 || any_forbidden(batch.moves, n_moves) ||
+                                any_forbidden(batch.start, Y) || any_forbidden(batch.stop, Y);
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t) {
         if (item >= plan.singles) {
             const int64_t i = plan.order[plan.groups[item]];
@@ -247,11 +253,11 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
             if (score) score[i] = score_of(batch, i, path);
             return;
         }
-        const Group<In> group(batch, plan, item);
+        const Group group(batch, plan, item);
         const int64_t alpha = group.length[0] * S * lanes;
         Pieces<int32_t> scratch(alpha + S * lanes);
         Pieces<float> row_scratch(Y * lanes);
-        bool sure[64];
+        bool sure[kMostLanes];
         LaneViterbi<In> task{};
         task.moves = &many;
         task.transposed = transposed.data();
@@ -259,18 +265,25 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         // well.
         task.scale = std::max(static_cast<float>(scale), std::numeric_limits<float>::min());
         task.emit = batch.emit;
-        task.first = group.first.data();
-        task.length = group.length.data();
+        task.first = group.first;
+        task.length = group.length;
         task.n = group.n;
         task.alpha = scratch.take(alpha);
         task.candidates = scratch.take(S * lanes);
         task.row = row_scratch.take(Y * lanes);
         task.path = path;
         task.sure = sure;
-        if constexpr (sizeof(In) == 4)
-            k.viterbi_f32(task);
-        else
-            k.viterbi_f64(task);
+        auto run = [&] {
+            if constexpr (sizeof(In) == 4)
+                return k.viterbi_f32(task);
+            else
+                return k.viterbi_f64(task);
+        };
+        task.forbids = forbids.load(std::memory_order_relaxed);
+        if (!run()) {
+            forbids = task.forbids = true;  // an emission is; others will be
+            run();
+        }
         // Lanes say where rounding could have decided; those are decoded again in double.
         for (int64_t l = 0; l < group.n; ++l) {
             const int64_t i = group.sequence[l];
@@ -400,12 +413,12 @@ void sum_single(const SumCall<In>& call, const Moves<double>& moves, int64_t i,
 
 // Runs one group in lanes of type R; with the guard on, again without the sequences that failed.
 template <class In, class R, class Run>
-void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group<In> group,
+void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group group,
                const Expected<In>& expected, Run run) {
     const DenseBatch<In>& batch = call.batch;
     const int64_t Y = batch.Y, S = batch.G * Y, T = group.length[0], lanes = call.lanes;
-    double log_z[64], weight[64];
-    bool ok[64];
+    double log_z[kMostLanes], weight[kMostLanes];
+    bool ok[kMostLanes];
     const int64_t alpha = (call.backward ? T + 1 : 2) * S * lanes;
     const int64_t rows = (call.backward ? T + 1 : 1) * Y * lanes;
     const int64_t b = call.backward ? T * S * lanes : 0;
@@ -416,8 +429,8 @@ void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group<In> group,
     task.offsets = call.offsets;
     task.guard = call.guard;
     task.emit = batch.emit;
-    task.first = group.first.data();
-    task.length = group.length.data();
+    task.first = group.first;
+    task.length = group.length;
     task.weight = weight;
     task.backward = call.backward;
     task.alpha = scratch.take(alpha);
@@ -517,7 +530,7 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
                 sum_single(call, one.view, plan.order[plan.groups[item]], own);
                 continue;
             }
-            const Group<In> group(batch, plan, item);
+            const Group group(batch, plan, item);
             if constexpr (sizeof(In) == 8)
                 sum_group(call, wide.view, group, own, k.sum_f64);
             else if (narrow)

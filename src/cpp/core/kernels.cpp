@@ -342,8 +342,11 @@ inline void add_predecessors(const Moves<int32_t>& moves, const int32_t* alpha,
 //
 // The lanes compute with whole numbers (see Fixed) and tell whether the rounding of the scores
 // could have changed the path; the driver decodes those few sequences again in double.
-template <class In>
-void viterbi_lanes(const LaneViterbi<In>& task) {
+//
+// Most scores forbid nothing. Then no state is dead, none falls far behind, and it is enough to
+// watch the emissions: the first -inf among them makes the run void.
+template <class In, bool forbids>
+bool viterbi_lanes(const LaneViterbi<In>& task) {
     using R = int32_t;
     using V = Vector<R>;
     using F = Vector<float>;
@@ -354,7 +357,7 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.length[0];
     const V magic = cast_bits<V>(broadcast<float>(Types<float>::magic));
     const F scale = broadcast<float>(task.scale);
-    V low[NV] = {};   // the lowest alpha that is reachable
+    V low[NV] = {};   // the lowest alpha that is reachable, or bits of an emission: 0 unless -inf
     V peak[NV] = {};  // the maximum at the position before
     int64_t active = task.n;
     for (int64_t t = 0; t < T; ++t) {
@@ -371,12 +374,17 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
             if (v == 0) ahead.ask(c);
             // To the nearest whole number; the bits of -inf come out far below Fixed::reachable.
             const F emit = load(task.row + c * L<R> + v * W<R>) * scale + Types<float>::magic;
-            x += cast_bits<V>(emit) - shift[v];
-            const V dead = x < Fixed::reachable;
-            x = dead ? broadcast<R>(Fixed::forbidden) : x;
+            const V bits = cast_bits<V>(emit);
+            x += bits - shift[v];
+            if constexpr (forbids) {
+                const V dead = x < Fixed::reachable;
+                x = dead ? broadcast<R>(Fixed::forbidden) : x;
+                const V alive = dead ? V{} : x;
+                low[v] = low[v] < alive ? low[v] : alive;
+            } else {
+                low[v] = low[v] < bits ? low[v] : bits;
+            }
             peak[v] = max<V>(peak[v], x);
-            const V alive = dead ? V{} : x;
-            low[v] = low[v] < alive ? low[v] : alive;
             return x;
         };
         if (t == 0) {
@@ -396,8 +404,10 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     R slack[L<R>] = {};
     bool dead[L<R>] = {};  // sequences without a path
     for (int64_t l = 0; l < task.n; ++l) {
+        const R lowest = low[l / W<R>][l % W<R>];
+        if (!forbids && lowest < 0) return false;
         slack[l] = static_cast<R>(3 * (task.length[l] + 2));
-        task.sure[l] = low[l / W<R>][l % W<R>] > Fixed::far;
+        task.sure[l] = lowest > Fixed::far;
     }
 
     // Of the state g*Y + c; first order has no use for slow divisions.
@@ -441,6 +451,11 @@ void viterbi_lanes(const LaneViterbi<In>& task) {
     }
     for (int64_t l = 0; l < task.n; ++l)
         for (int64_t t = 0; dead[l] && t < task.length[l]; ++t) task.path[task.first[l] + t] = -1;
+    return true;
+}
+template <class In>
+bool viterbi_lanes(const LaneViterbi<In>& task) {
+    return task.forbids ? viterbi_lanes<In, true>(task) : viterbi_lanes<In, false>(task);
 }
 
 // acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block

@@ -84,6 +84,7 @@ struct LaneViterbi {
     int32_t* alpha;             // [length[0], S, lanes] scratch
     int32_t* candidates;        // [S, lanes] scratch
     float* row;                 // [Y, lanes] scratch
+    bool forbids;               // whether anything may be forbidden, by a move or an emission
     int32_t* path;              // [tokens], whole batch; -1 throughout a sequence without a path
     bool* sure;                 // [n] false where rounding could have changed the path
 };
@@ -145,8 +146,8 @@ struct OneSum {
 struct Kernels {
     const char* name;
     int64_t lanes32, lanes64;  // sequences per group, for float and double arithmetic
-    void (*viterbi_f32)(const LaneViterbi<float>&);
-    void (*viterbi_f64)(const LaneViterbi<double>&);
+    bool (*viterbi_f32)(const LaneViterbi<float>&);  // false if it met what `forbids` denies
+    bool (*viterbi_f64)(const LaneViterbi<double>&);
     void (*sum_f32)(const LaneSum<float, float>&);
     void (*sum_f32_in_f64)(const LaneSum<float, double>&);
     void (*sum_f64)(const LaneSum<double, double>&);
