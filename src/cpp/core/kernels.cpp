@@ -277,6 +277,15 @@ inline void lane_max(const R* rows, int64_t n, Vector<R>* m) {
         for (int v = 0; v < NV; ++v) m[v] = max<Vector<R>>(m[v], load(rows + i * L<R> + v * W<R>));
 }
 
+// Whether a number of any lane is below 0.
+inline bool lane_any_negative(const Vector<int32_t>* x) {
+    Vector<int32_t> all = {};
+    for (int v = 0; v < NV; ++v) all |= x[v];
+    int32_t sign = 0;
+    for (int w = 0; w < W<int32_t>; ++w) sign |= all[w];
+    return sign < 0;
+}
+
 // The state with number i when states are ordered by their last label, then the one before, ...:
 // the order in which ties are broken.
 inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
@@ -397,6 +406,7 @@ bool viterbi_lanes(const LaneViterbi<In>& task) {
             lane_forward<MaxPlus>(moves, t, alpha - S * L<R>, alpha, finish);
         }
         for (int v = 0; v < NV; ++v) peak[v] = peak[v] < Fixed::reachable ? V{} : peak[v];
+        if (!forbids && lane_any_negative(low)) return false;  // before the numbers grow too large
     }
 
     // A move and an emission are each off by at most 3/4, at every position, so two paths by at
@@ -404,10 +414,8 @@ bool viterbi_lanes(const LaneViterbi<In>& task) {
     R slack[L<R>] = {};
     bool dead[L<R>] = {};  // sequences without a path
     for (int64_t l = 0; l < task.n; ++l) {
-        const R lowest = low[l / W<R>][l % W<R>];
-        if (!forbids && lowest < 0) return false;
         slack[l] = static_cast<R>(3 * (task.length[l] + 2));
-        task.sure[l] = lowest > Fixed::far;
+        task.sure[l] = low[l / W<R>][l % W<R>] > Fixed::far;
     }
 
     // Of the state g*Y + c; first order has no use for slow divisions.
