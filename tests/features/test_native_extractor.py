@@ -369,6 +369,29 @@ def test_errors_of_functions_come_through():
         _native.Extractor(*program).names([[["a"]]], [])
 
 
+def test_words_that_differ_in_one_byte():
+    """As long as each other, with bytes of zero too, met for the first time and again."""
+    words = [""]
+    for length in range(1, 20):
+        words += ["x" * length, "\0" * length, "é" * length]
+        for i in range(length):
+            words += ["x" * i + other + "x" * (length - i - 1) for other in "\0yé"]
+    words += words[::-1]
+    check(single("value"), [[words[i : i + 7] for i in range(0, len(words), 7)]])
+
+
+@pytest.mark.parametrize("wrong", [None, "x\ud800"])
+@pytest.mark.parametrize(("n", "t"), [(0, 0), (2, 30), (5, 31), (7, 0), (7, 39)])
+def test_a_wrong_token_is_found_where_it_stands(n, t, wrong):
+    columns = [[[f"w{i}" for i in range(40)] for _ in range(8)] for _ in range(2)]
+    columns[1][n][t] = wrong
+    atoms = [(0, "value", None), (1, "value", None)]
+    templates = [(["x", "", ""], [(0, -2), (1, 1)], -1)]
+    extractor = _native.Extractor(atoms, [True, True], templates, ["<1>", "<2>"], ["</1>"])
+    with pytest.raises((TypeError, ValueError), match=f"^column 1, sentence {n}, token {t}: "):
+        extractor.names(columns, [])
+
+
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [

@@ -371,7 +371,7 @@ def test_tagging_in_one_go_is_scoring_and_decoding():
     trans, start, stop = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
     labels = list("abcde")
     decoder = _native.Decoder(scorer, trans, start, stop, labels)
-    for n in (1, 3, 40):
+    for n in (1, 3, 40, 6000):  # the last are tagged in several pieces
         case = sentences(9, n)
         offsets, emit = scorer.emit(*case)
         path = tl.Trellis(emit, trans, start, stop, offsets=offsets).viterbi().path
@@ -385,7 +385,14 @@ def test_tagging_in_one_go_is_scoring_and_decoding():
         _native.Decoder(scorer, trans, start, stop, labels[:4])
     huge = [*rows[:-1], np.full_like(rows[-1], 3e38)]
     too_large = _native.Scorer(EXTRACTOR, index, *huge, 5)
-    assert _native.Decoder(too_large, trans, start, stop, labels).tag(*sentences(9, 3)) is None
+    too_large = _native.Decoder(too_large, trans, start, stop, labels)
+    assert too_large.tag(*sentences(9, 3)) is None
+    (words, tags), numeric = sentences(9, 6000)
+    unknown = [["none"] * len(row) for row in words]
+    numeric = [np.zeros_like(x) for x in numeric]
+    assert too_large.tag((unknown, unknown), numeric, 2) is not None
+    unknown[-1], tags[:-1] = words[-1], unknown[:-1]
+    assert too_large.tag((unknown, tags), numeric, 2) is None
 
 
 def test_a_few_lists_of_tokens_are_tagged_as_any_others():

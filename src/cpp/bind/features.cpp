@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <memory>
 #include <span>
@@ -30,6 +31,7 @@
 #include "core/known.hpp"
 #include "core/score.hpp"
 #include "core/scratch.hpp"
+#include "core/threads.hpp"
 
 namespace nb = nanobind;
 
@@ -440,12 +442,11 @@ class Scorer {
 
     int64_t K() const { return rows_.K; }
 
-    // What it has read, and the scores of it [T, K].
     PyBatch read(nb::handle columns, nb::handle numeric) const {
         return PyBatch(compiled_, columns, numeric, known_);
     }
-    void score(Batch& batch, int64_t threads, float* out) const {
-        tagloom::score(scoring(), batch, known_, threads, out);
+    ScoredWords score_words(Batch& batch, int64_t threads) const {
+        return {scoring(), batch, known_, threads};
     }
 
   private:
@@ -464,7 +465,8 @@ class Scorer {
         std::copy(batch.offsets.begin(), batch.offsets.end(), static_cast<int64_t*>(to.view.buf));
         {
             nb::gil_scoped_release release;
-            score(given.batch, threads, static_cast<float*>(out.view.buf));
+            tagloom::score(scoring(), given.batch, known_, threads,
+                           static_cast<float*>(out.view.buf));
         }
         return nb::make_tuple(offsets, scores);
     }
@@ -516,38 +518,20 @@ class Decoder {
         check_threads(threads);
         PyBatch read = scorer_.read(columns, numeric);
         const std::vector<int64_t>& offsets = read.batch.offsets;
-        const auto T = static_cast<std::size_t>(offsets.back());
-        const auto Y = static_cast<std::size_t>(scorer_.K());
-        thread_local Scratch<float> scores;
         thread_local Scratch<int32_t> labels;
-        const auto scored = scores.take(T * Y);
-        const auto labelled = labels.take(T);
-        float* emit = scored.data;
+        const auto labelled = labels.take(static_cast<std::size_t>(offsets.back()));
         int32_t* path = labelled.data;
-        bool sound = true;
+        std::atomic<bool> sound = true;
         {
             nb::gil_scoped_release release;
-            scorer_.score(read.batch, threads, emit);
-            int32_t largest = 0;  // without their sign, the bits of floats order as the floats do
-            for (std::size_t i = 0; i < T * Y; i++) {
-                largest = std::max(largest, std::bit_cast<int32_t>(emit[i]) & 0x7fffffff);
-            }
-            sound = largest < 0x7f800000;  // from there on: infinite, or NaN
-            if (sound) {
-                DenseBatch<float> batch{};
-                batch.Y = scorer_.K();
-                batch.G = batch.levels = 1;
-                batch.moves = trans_.data();
-                batch.start = start_.data();
-                batch.stop = stop_.data();
-                batch.emit = emit;
-                batch.offsets = offsets.data();
-                batch.N = static_cast<int64_t>(offsets.size()) - 1;
-                batch.threads = threads;
-                batch.largest_emit = std::bit_cast<float>(largest);
-                viterbi(batch, path, nullptr);
-                for (std::size_t t = 0; sound && t < T; t++) sound = path[t] >= 0;
-            }
+            const ScoredWords words = scorer_.score_words(read.batch, threads);
+            const std::vector<int64_t> pieces = cut(offsets);
+            const auto n_pieces = static_cast<int64_t>(pieces.size()) - 1;
+            parallel_for(n_pieces, threads, [&](int64_t p, int64_t) {
+                if (sound && !tag_piece(words, offsets, pieces[p], pieces[p + 1], path)) {
+                    sound = false;
+                }
+            });
         }
         return sound ? nb::object(lists_of(path, offsets, labels_)) : nb::none();
     }
@@ -568,6 +552,49 @@ class Decoder {
     }
 
   private:
+    // Where to cut sentences into pieces whose scores stay in a core's cache until they are used.
+    std::vector<int64_t> cut(const std::vector<int64_t>& offsets) const {
+        const int64_t most = std::max<int64_t>((256 << 10) / 4 / scorer_.K(), 1024);  // tokens
+        std::vector<int64_t> pieces{0};
+        for (std::size_t n = 1; n < offsets.size(); n++) {
+            if (offsets[n] - offsets[pieces.back()] >= most || n + 1 == offsets.size()) {
+                pieces.push_back(static_cast<int64_t>(n));
+            }
+        }
+        return pieces;
+    }
+
+    // Labels of the sentences first .. last - 1; false if that needs a closer look.
+    bool tag_piece(const ScoredWords& words, const std::vector<int64_t>& offsets, int64_t first,
+                   int64_t last, int32_t* path) const {
+        const int64_t begin = offsets[first], T = offsets[last] - begin, Y = scorer_.K();
+        thread_local Scratch<float> scores;
+        const auto scored = scores.take(static_cast<std::size_t>(T * Y));
+        const float* emit = scored.data;
+        words.score(begin, begin + T, scored.data);
+        int32_t largest = 0;  // without their sign, the bits of floats order as the floats do
+        for (int64_t i = 0; i < T * Y; i++) {
+            largest = std::max(largest, std::bit_cast<int32_t>(emit[i]) & 0x7fffffff);
+        }
+        if (largest >= 0x7f800000) return false;  // from there on: infinite, or NaN
+        std::vector<int64_t> own;                 // offsets that begin with 0
+        if (begin > 0) own.assign(offsets.begin() + first, offsets.begin() + last + 1);
+        for (int64_t& offset : own) offset -= begin;
+        DenseBatch<float> batch{};
+        batch.Y = Y;
+        batch.G = batch.levels = 1;
+        batch.moves = trans_.data();
+        batch.start = start_.data();
+        batch.stop = stop_.data();
+        batch.emit = emit;
+        batch.offsets = begin > 0 ? own.data() : offsets.data() + first;
+        batch.N = last - first;
+        batch.threads = 1;
+        batch.largest_emit = std::bit_cast<float>(largest);
+        viterbi(batch, path + begin, nullptr);
+        return std::all_of(path + begin, path + begin + T, [](int32_t y) { return y >= 0; });
+    }
+
     nb::object held_;
     const Scorer& scorer_;
     std::vector<double> trans_, start_, stop_;

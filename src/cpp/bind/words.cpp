@@ -3,7 +3,10 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "core/scratch.hpp"
 
 namespace nb = nanobind;
 
@@ -26,11 +29,6 @@ struct Items {
     }
 };
 
-// Asks memory for objects that will be read some 100 ns later.
-void prefetch(const Items& row) {
-    for (Py_ssize_t i = 0; i < row.size; i++) __builtin_prefetch(row.items[i]);
-}
-
 std::string type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 
 [[noreturn]] void fail_type(const std::string& where, const char* expected, PyObject* found) {
@@ -50,6 +48,17 @@ std::string place(std::size_t c, Py_ssize_t n, Py_ssize_t t = -1) {
                            " has half of a surrogate pair, which is not a character. Decode the "
                            "text again, or drop it with errors=\"replace\".")
                               .c_str());
+}
+
+// What is wrong with the text at a padded position.
+[[noreturn]] void fail_text(const Program& program, const Batch& batch, std::size_t c,
+                            std::size_t position, PyObject* text) {
+    Py_ssize_t n = 0;
+    const auto p = static_cast<int64_t>(position);
+    while (padded(program, batch, n + 1) <= p) n++;
+    const std::string where = place(c, n, p - padded(program, batch, n));
+    if (!PyUnicode_Check(text)) fail_type(where, "a str", text);
+    fail_surrogate(where, text);
 }
 
 uint8_t classify(Py_UCS4 c) {
@@ -113,63 +122,77 @@ const uint8_t* classify(PyObject* text, Arena& arena) {
     return classes;
 }
 
-// Numbers the strings of one column. Equal strings are often one object, known by its address in a
-// small cache; any other is looked up by its text. The address of a str cannot come to mean another
-// one while we read, because nothing that we call gives up the GIL or drops a reference.
+// Numbers the strings of one column. Where each lies, and what is known of it, are places anywhere
+// in memory: they are asked for a block of strings at a time, before any of them is read.
 class Interner {
   public:
-    Interner(Column& column, std::vector<nb::object>& held, std::size_t tokens, bool needs_lowered,
+    Interner(Column& column, std::vector<nb::object>& held, bool needs_lowered,
              const KnownWords* known)
         : column_(column),
           words_(column.words),
           held_(held),
           needs_lowered_(needs_lowered),
-          known_(known) {
-        std::size_t size = 16;
-        while (size < tokens * 2 && size < 1 << 14) size *= 2;
-        seen_.resize(size);
+          known_(known) {}
+
+    static constexpr std::size_t kAtOnce = 32;
+    static void prefetch(PyObject* const* texts, std::size_t n) {
+        for (std::size_t i = 0; i < n; i++) {
+            if (!texts[i]) continue;
+            __builtin_prefetch(texts[i]);
+            __builtin_prefetch(reinterpret_cast<const char*>(texts[i]) +
+                               56);  // short ones end there
+        }
     }
 
-    // The number of a str; kNoStr or kHalf if it is none, or has half of a surrogate pair.
-    static constexpr int32_t kHalf = -1, kNoStr = -2;
-    int32_t number(PyObject* text) {
-        const auto address = reinterpret_cast<uintptr_t>(text);
-        Seen& seen = seen_[(address >> 4 ^ address >> 16) & (seen_.size() - 1)];
-        if (seen.text != text) seen = {text, PyUnicode_Check(text) ? by_text(text) : kNoStr};
-        return seen.id;
+    // The numbers of at most kAtOnce texts into `ids`, which has those of null already. Returns how
+    // many it could read: the next is no str, or has half of a surrogate pair.
+    std::size_t number(PyObject* const* texts, std::size_t n, int32_t* ids) {
+        std::array<std::string_view, kAtOnce> views;
+        std::array<uint64_t, kAtOnce> hashes;
+        for (std::size_t i = 0; i < n; i++) {
+            if (!texts[i]) continue;
+            if (!PyUnicode_Check(texts[i])) return i;
+            if (PyUnicode_IS_ASCII(texts[i])) {
+                views[i] = ascii_view(texts[i]);
+            } else {
+                if (buffers_.empty()) buffers_.resize(kAtOnce);
+                if (!encode_utf8(texts[i], buffers_[i])) return i;
+                views[i] = buffers_[i];
+            }
+            hashes[i] = hash_part(views[i]);
+            words_.prefetch(hashes[i]);
+            if (known_) known_->prefetch_slot(hashes[i]);
+        }
+        for (std::size_t i = 0; i < n; i++) {
+            if (!texts[i]) continue;
+            ids[i] = words_.find(views[i], hashes[i]);
+            if (ids[i] < 0 && known_) known_->prefetch_word(hashes[i]);
+        }
+        for (std::size_t i = 0; i < n; i++) {
+            if (ids[i] >= 0) continue;
+            ids[i] = words_.find(views[i], hashes[i]);  // another may have brought it
+            if (ids[i] < 0) ids[i] = add(texts[i], views[i], hashes[i]);
+        }
+        return n;
     }
 
   private:
-    struct Seen {
-        PyObject* text = nullptr;
-        int32_t id = 0;
-    };
-
-    int32_t by_text(PyObject* text) {
-        const bool is_ascii = PyUnicode_IS_ASCII(text);
+    int32_t add(PyObject* object, std::string_view text, uint64_t hash) {
         Word word;
-        if (is_ascii) {
-            word.text = ascii_view(text);
-        } else {
-            if (!encode_utf8(text, buffer_)) return kHalf;
-            word.text = buffer_;
-        }
-        word.hash = hash_part(word.text);
-        const int32_t number = words_.find(word.text, word.hash);
-        if (number >= 0) return number;
-        if (const KnownWord* known = known_ ? known_->find(word.text, word.hash) : nullptr) {
+        word.hash = hash;
+        if (const KnownWord* known = known_ ? known_->find(text, hash) : nullptr) {
             word.text = known->text();
             word.block = known->block();
             return words_.add(word);
         }
-        word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text));
-        word.text = words_.arena.copy(word.text);  // near those of other words
-        if (!is_ascii) {
-            word.classes = classify(text, words_.arena);
+        word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(object));
+        word.text = words_.arena.copy(text);  // near those of other words
+        if (!PyUnicode_IS_ASCII(object)) {
+            word.classes = classify(object, words_.arena);
         } else if (needs_lowered_) {
             word.lowered = ascii_lower(word.text, words_.arena);
         }
-        held_.push_back(nb::borrow(text));
+        held_.push_back(nb::borrow(object));
         column_.fresh.push_back(words_.add(word));
         return column_.fresh.back();
     }
@@ -178,9 +201,8 @@ class Interner {
     Words& words_;
     std::vector<nb::object>& held_;  // the str of every fresh word
     const bool needs_lowered_;
-    const KnownWords* known_;  // or null
-    std::vector<Seen> seen_;
-    std::string buffer_;
+    const KnownWords* known_;           // or null
+    std::vector<std::string> buffers_;  // [kAtOnce] UTF-8 of texts that are not ASCII, if any are
 };
 
 // The text of a str that Python made, copied.
@@ -285,11 +307,13 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
         for (std::size_t i = 0; mine && i < mine->outside.size(); i++) {
             column.words.all[i].block = mine->outside[i];
         }
-        column.tokens.resize(static_cast<std::size_t>(T + 2 * program.pad * N));
-        int32_t* to = column.tokens.data();
-        Interner interner(column, strings[c], static_cast<std::size_t>(T),
-                          compiled.needs_lowered[c], mine);
-        for (Py_ssize_t n = 0; n < N; n++) {
+        const auto positions = static_cast<std::size_t>(T + 2 * program.pad * N);
+        column.tokens.resize(positions);
+        thread_local Scratch<PyObject*> scratch;
+        const auto taken = scratch.take(positions);
+        PyObject** texts = taken.data;  // null outside of sentences
+        int32_t* ids = column.tokens.data();
+        for (Py_ssize_t n = 0, p = 0; n < N; n++) {
             const Items tokens(sentences.items[n]);
             if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
             if (tokens.size != batch.offsets[n + 1] - batch.offsets[n]) {
@@ -298,16 +322,18 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                      std::to_string(batch.offsets[n + 1] - batch.offsets[n]) + " tokens.")
                         .c_str());
             }
-            if (n + 1 < N) prefetch(Items(sentences.items[n + 1]));
-            for (int32_t d = program.pad; d-- > 0;) *to++ = d;
-            for (Py_ssize_t t = 0; t < tokens.size; t++) {
-                PyObject* text = tokens.items[t];
-                const int32_t number = interner.number(text);
-                if (number == Interner::kNoStr) fail_type(place(c, n, t), "a str", text);
-                if (number == Interner::kHalf) fail_surrogate(place(c, n, t), text);
-                *to++ = number;
+            for (int32_t d = program.pad; d-- > 0; p++) texts[p] = nullptr, ids[p] = d;
+            p = std::copy_n(tokens.items, tokens.size, texts + p) - texts;
+            for (int32_t d = 0; d < program.pad; d++, p++) {
+                texts[p] = nullptr, ids[p] = program.pad + d;
             }
-            for (int32_t d = 0; d < program.pad; d++) *to++ = program.pad + d;
+        }
+        Interner interner(column, strings[c], compiled.needs_lowered[c], mine);
+        for (std::size_t p = 0; p < positions; p += Interner::kAtOnce) {
+            const std::size_t n = std::min(positions - p, Interner::kAtOnce);
+            Interner::prefetch(texts + p + n, std::min(positions - p - n, Interner::kAtOnce));
+            const std::size_t done = interner.number(texts + p, n, ids + p);
+            if (done < n) fail_text(program, batch, c, p + done, texts[p + done]);
         }
     }
     // From here on Python code may run.

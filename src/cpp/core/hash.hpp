@@ -59,6 +59,12 @@ inline uint64_t hash64(std::string_view s) {
     return h > kEmpty ? h : h + 2;
 }
 
+// Whether a text that is as long as another and has its hash is the other. Of at most eight bytes
+// hash64 is a bijection, but for the two values that it moves, so only longer ones must be read.
+inline bool is_same(std::string_view one, std::string_view other, uint64_t hash) {
+    return (one.size() <= 8 && hash > kEmpty + 2) || one == other;
+}
+
 // Folds one more part, given by its hash, into a fingerprint. kEmpty leaves it as it is.
 constexpr uint64_t kSeed = kEuler;
 inline uint64_t mix(uint64_t h, uint64_t part) {

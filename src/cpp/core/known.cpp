@@ -37,7 +37,7 @@ void KnownWords::add(const std::vector<const KnownWord*>& words,
         for (std::size_t slot = word->hash & mask_;; slot = (slot + 1) & mask_) {
             const KnownWord* there = nullptr;
             if (slots_[slot].compare_exchange_strong(there, word, std::memory_order_acq_rel)) break;
-            if (there->hash == word->hash && there->text() == word->text()) break;  // not the first
+            if (there->is(word->text(), word->hash)) break;  // not the first
         }
     }
     while (!chunks_.compare_exchange_weak(chunk->next, chunk.get())) {

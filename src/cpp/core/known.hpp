@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/hash.hpp"
+
 namespace tagloom {
 
 // A word lies in one piece: this, its text, and its block.
@@ -19,6 +21,9 @@ struct KnownWord {
     uint64_t hash;  // of the text
     uint64_t size;  // of the text in bytes
 
+    bool is(std::string_view other, uint64_t other_hash) const {
+        return hash == other_hash && size == other.size() && is_same(text(), other, hash);
+    }
     std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), size}; }
     const uint64_t* block() const {
         return reinterpret_cast<const uint64_t*>(this + 1) + (size + 7) / 8;
@@ -44,8 +49,13 @@ class KnownWords {
     const KnownWord* find(std::string_view text, uint64_t hash) const {
         for (std::size_t slot = hash & mask_;; slot = (slot + 1) & mask_) {
             const KnownWord* known = slots_[slot].load(std::memory_order_acquire);
-            if (!known || (known->hash == hash && known->text() == text)) return known;
+            if (!known || known->is(text, hash)) return known;
         }
+    }
+    // Asks memory for what find() will read, in two steps.
+    void prefetch_slot(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
+    void prefetch_word(uint64_t hash) const {
+        __builtin_prefetch(slots_[hash & mask_].load(std::memory_order_acquire));
     }
 
     // How many of n new words there is room for. Whoever claims room may add so many.

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "core/dispatch.hpp"
-#include "core/scratch.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
@@ -84,15 +83,18 @@ template WeightRows::WeightRows(const RowArrays<uint16_t>&);
 template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 
 RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
-    : slots_(std::bit_ceil(2 * table.size + 1)), mask_(slots_.size() - 1) {
+    : buckets_(std::bit_ceil(table.size * 2 / kSlots + 1)), mask_(buckets_.size() - 1) {
     constexpr std::size_t kAhead = 64;  // slots whose rows are asked for before they are needed
     for (std::size_t i = 0; i <= table.mask; i++) {
         if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
         const uint64_t key = table.keys[i];
         if (key == 0) continue;
-        uint64_t slot = key & mask_;
-        while (slots_[slot].key != 0) slot = (slot + 1) & mask_;
-        slots_[slot] = {key, by_id[table.ids[i]]};
+        uint64_t b = key & mask_;
+        while (buckets_[b].keys[kSlots - 1] != 0) b = (b + 1) & mask_;
+        Bucket& bucket = buckets_[b];
+        const auto slot = std::find(bucket.keys, bucket.keys + kSlots, 0) - bucket.keys;
+        bucket.keys[slot] = key;
+        bucket.rows[slot] = std::bit_cast<uint64_t>(by_id[table.ids[i]]);
     }
 }
 
@@ -128,7 +130,8 @@ void add_rows(const WeightRows& rows, const Hit* hits, std::size_t n_hits) {
 // all calls.
 class Hits {
   public:
-    static Hits& of_this_thread(const WeightRows& rows) {
+    // Not inlined, or else its address would be asked for again and again.
+    [[gnu::noinline]] static Hits& of_this_thread(const WeightRows& rows) {
         thread_local Hits hits;
         hits.rows_ = &rows;
         return hits;
@@ -139,11 +142,13 @@ class Hits {
         if (fingerprints.size() < n) fingerprints.resize(n);
         if (hits_.size() < n) hits_.resize(n);
     }
+    // An empty row is no hit, and costs no branch: whether a row is empty cannot be guessed.
     void push(float* out, WeightRow row, float value) {
         const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
         __builtin_prefetch(data + row.n * 4);  // the cols of a row that goes on in the next line
-        hits_[n_++] = {out, row, value};
+        hits_[n_] = {out, row, value};
+        n_ += row.n > 0;
     }
     void add() {
         rows_->is_wide() ? add_rows<uint32_t>(*rows_, hits_.data(), n_)
@@ -199,85 +204,12 @@ void score_words(const Scoring& scoring, std::size_t c, const Word* const* words
             const WeightRow row = scoring.table.find(*h);
             if (!local.is_summed) {
                 std::memcpy(blocks[i] + local.unit, &row, sizeof row);
-            } else if (row.n > 0) {
+            } else {
                 hits.push(sum_in(blocks[i], local), row, 1.0f);
             }
         }
     }
     hits.add();
-}
-
-// What the words of a batch know, by padded position: blocks[column][position].
-using Blocks = std::vector<const uint64_t* const*>;
-
-void score_tokens(const Scoring& scoring, const Batch& batch, const Blocks& blocks, int64_t first,
-                  int64_t last, float* out, Hits& hits) {
-    const auto& [program, plan, table, rows] = scoring;
-    const auto sentence = std::upper_bound(batch.offsets.begin(), batch.offsets.end(), first) - 1;
-    int64_t n = sentence - batch.offsets.begin();
-    std::array<int64_t, kTokensAtOnce> positions;
-    hits.reserve(kTokensAtOnce * plan.steps.size());
-    hits.sums.resize(kTokensAtOnce * plan.sums.size());
-    for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
-        const int64_t m = std::min(kTokensAtOnce, last - begin);
-        uint64_t* h = hits.fingerprints.data();
-        const float** sum = hits.sums.data();
-        for (int64_t i = 0; i < m; i++) {
-            while (batch.offsets[n + 1] <= begin + i) n++;
-            const int64_t position = padded(program, batch, n) + begin + i - batch.offsets[n];
-            positions[i] = position;
-            for (std::size_t c = 0; c < blocks.size(); c++) {
-                const uint64_t* ahead = blocks[c][position + kTokensAtOnce];
-                for (std::size_t unit = 0; unit < plan.blocks[c].units; unit += 8) {
-                    __builtin_prefetch(ahead + unit);
-                }
-            }
-            for (const Plan::Part& part : plan.sums) {
-                *sum++ = reinterpret_cast<const float*>(
-                    blocks[part.column][position + part.offset] + part.unit);
-            }
-            for (const Plan::Step& step : plan.steps) {
-                if (step.is_row) continue;
-                const Plan::Part& head = step.first;
-                uint64_t x = blocks[head.column][position + head.offset][head.unit];
-                uint64_t some = -uint64_t{x != 0};  // all ones until a factor has no value
-                for (const Plan::Part& part : step.values) {
-                    const uint64_t value = blocks[part.column][position + part.offset][part.unit];
-                    some &= -uint64_t{value != kNone};
-                    x = fold_part(x, value, part.then);
-                }
-                *h = Table::key(x) & some;
-                table.prefetch(*h++);
-            }
-        }
-        h = hits.fingerprints.data();
-        for (int64_t i = 0; i < m; i++) {
-            for (const Plan::Step& step : plan.steps) {
-                WeightRow found;
-                if (step.is_row) {
-                    std::memcpy(static_cast<void*>(&found),
-                                blocks[step.first.column][positions[i] + step.first.offset] +
-                                    step.first.unit,
-                                sizeof found);
-                } else if (*h++ != kNone) {
-                    found = table.find(h[-1]);
-                }
-                if (found.n == 0) continue;
-                hits.push(out + (begin + i) * rows.K, found,
-                          step.numeric < 0
-                              ? 1.0f
-                              : static_cast<float>(batch.numeric[step.numeric][begin + i]));
-            }
-        }
-        float* to = out + begin * rows.K;
-        const auto groups = static_cast<int64_t>(plan.sums.size());
-        if (groups == 0) {
-            std::fill_n(to, m * rows.K, 0.0f);
-        } else {
-            kernels().rows().sum_groups({hits.sums.data(), m, groups, rows.K, to});
-        }
-        hits.add();
-    }
 }
 
 }  // namespace
@@ -360,8 +292,9 @@ std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, b
     return known;
 }
 
-void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
-           int64_t threads, float* out) {
+ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
+                         std::span<const std::unique_ptr<KnownWords>> known, int64_t threads)
+    : scoring_(scoring), batch_(batch) {
     struct Item {
         std::size_t column, first, last;
     };
@@ -381,8 +314,8 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
     }
     thread_local Scratch<uint64_t> scratch;
     thread_local Scratch<const uint64_t*> pointers;
-    const auto taken = scratch.take(rest);
-    uint64_t* next = taken.data;
+    rest_ = scratch.take(rest);
+    uint64_t* next = rest_.data;
     for (std::size_t c = 0; c < columns; c++) {
         const std::size_t units = scoring.plan.blocks[c].units;
         Column& column = batch.columns[c];
@@ -409,9 +342,7 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
             }
         }
     }
-    const int64_t T = batch.offsets.back();
-    const int64_t token_items = (T + kTokensPerItem - 1) / kTokensPerItem;
-    threads = std::min(threads, std::max<int64_t>(token_items, 1));
+    threads = std::min(threads, batch.offsets.back() / kTokensPerItem + 1);
     parallel_for(static_cast<int64_t>(items.size()), threads, [&](int64_t i, int64_t) {
         const auto [c, first, last] = items[i];
         std::array<const Word*, kWordsAtOnce> words;
@@ -427,25 +358,99 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
                         Hits::of_this_thread(scoring.rows));
         }
     });
-    Blocks blocks;
-    const auto pointed = pointers.take(positions);
-    const uint64_t** at = pointed.data;
-    for (std::size_t c = 0; c < columns; c++) {
-        const Column& column = batch.columns[c];
-        blocks.push_back(at);
-        for (const int32_t word : column.tokens) {
-            *at++ = column.words.all[static_cast<std::size_t>(word)].block;
-        }
-        if (T > 0) at = std::fill_n(at, kTokensAtOnce, at[-1]);  // what is asked for ahead
-    }
-    parallel_for(token_items, threads, [&](int64_t i, int64_t) {
-        score_tokens(scoring, batch, blocks, i * kTokensPerItem,
-                     std::min(T, (i + 1) * kTokensPerItem), out,
-                     Hits::of_this_thread(scoring.rows));
-    });
     for (std::size_t c = 0; c < columns; c++) {
         if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
     }
+    pointed_ = pointers.take(positions);
+    const uint64_t** at = pointed_.data;
+    for (const Column& column : batch.columns) {
+        blocks_.push_back(at);
+        for (const int32_t word : column.tokens) {
+            *at++ = column.words.all[static_cast<std::size_t>(word)].block;
+        }
+        // What is asked for ahead.
+        if (!column.tokens.empty()) at = std::fill_n(at, kTokensAtOnce, at[-1]);
+    }
+}
+
+void ScoredWords::score(int64_t first, int64_t last, float* out) const {
+    if (first == last) return;
+    const auto& [program, plan, table, rows] = scoring_;
+    Hits& hits = Hits::of_this_thread(rows);
+    const auto sentence = std::upper_bound(batch_.offsets.begin(), batch_.offsets.end(), first) - 1;
+    int64_t n = sentence - batch_.offsets.begin();
+    std::array<int64_t, kTokensAtOnce> positions;
+    hits.reserve(kTokensAtOnce * plan.steps.size());
+    hits.sums.resize(kTokensAtOnce * plan.sums.size());
+    for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
+        const int64_t m = std::min(kTokensAtOnce, last - begin);
+        uint64_t* h = hits.fingerprints.data();
+        const float** sum = hits.sums.data();
+        for (int64_t i = 0; i < m; i++) {
+            while (batch_.offsets[n + 1] <= begin + i) n++;
+            const int64_t position = padded(program, batch_, n) + begin + i - batch_.offsets[n];
+            positions[i] = position;
+            for (std::size_t c = 0; c < blocks_.size(); c++) {
+                const uint64_t* ahead = blocks_[c][position + kTokensAtOnce];
+                for (std::size_t unit = 0; unit < plan.blocks[c].units; unit += 8) {
+                    __builtin_prefetch(ahead + unit);
+                }
+            }
+            for (const Plan::Part& part : plan.sums) {
+                *sum++ = reinterpret_cast<const float*>(
+                    blocks_[part.column][position + part.offset] + part.unit);
+            }
+            for (const Plan::Step& step : plan.steps) {
+                if (step.is_row) continue;
+                const Plan::Part& head = step.first;
+                uint64_t x = blocks_[head.column][position + head.offset][head.unit];
+                uint64_t some = -uint64_t{x != 0};  // all ones until a factor has no value
+                for (const Plan::Part& part : step.values) {
+                    const uint64_t value = blocks_[part.column][position + part.offset][part.unit];
+                    some &= -uint64_t{value != kNone};
+                    x = fold_part(x, value, part.then);
+                }
+                *h = Table::key(x) & some;
+                table.prefetch(*h++);
+            }
+        }
+        h = hits.fingerprints.data();
+        for (int64_t i = 0; i < m; i++) {
+            for (const Plan::Step& step : plan.steps) {
+                WeightRow found;
+                if (step.is_row) {
+                    std::memcpy(static_cast<void*>(&found),
+                                blocks_[step.first.column][positions[i] + step.first.offset] +
+                                    step.first.unit,
+                                sizeof found);
+                } else if (*h++ != kNone) {
+                    found = table.find(h[-1]);
+                }
+                hits.push(out + (begin - first + i) * rows.K, found,
+                          step.numeric < 0
+                              ? 1.0f
+                              : static_cast<float>(batch_.numeric[step.numeric][begin + i]));
+            }
+        }
+        float* to = out + (begin - first) * rows.K;
+        const auto groups = static_cast<int64_t>(plan.sums.size());
+        if (groups == 0) {
+            std::fill_n(to, m * rows.K, 0.0f);
+        } else {
+            kernels().rows().sum_groups({hits.sums.data(), m, groups, rows.K, to});
+        }
+        hits.add();
+    }
+}
+
+void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+           int64_t threads, float* out) {
+    const ScoredWords words(scoring, batch, known, threads);
+    const int64_t T = batch.offsets.back(), items = (T + kTokensPerItem - 1) / kTokensPerItem;
+    parallel_for(items, threads, [&](int64_t i, int64_t) {
+        const int64_t first = i * kTokensPerItem;
+        words.score(first, std::min(T, first + kTokensPerItem), out + first * scoring.rows.K);
+    });
 }
 
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,
@@ -467,7 +472,7 @@ void score_encoded(const int64_t* indptr, const int32_t* ids, const float* value
                         __builtin_prefetch(rows.by_id.data() + ids[i + kAhead]);
                     }
                     const WeightRow found = rows.by_id[static_cast<std::size_t>(ids[i])];
-                    if (found.n > 0) mine.push(row, found, values ? values[i] : 1.0f);
+                    mine.push(row, found, values ? values[i] : 1.0f);
                 }
             }
             mine.add();

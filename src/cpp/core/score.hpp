@@ -13,6 +13,7 @@
 // lies in one piece.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "core/index.hpp"
 #include "core/known.hpp"
 #include "core/pages.hpp"
+#include "core/scratch.hpp"
 
 namespace tagloom {
 
@@ -57,31 +59,36 @@ struct WeightRows {
     bool is_wide() const { return K > 65536; }  // cols of 32 bits
 };
 
-// Fingerprint -> row. At most half full, where a table that is stored may be fuller: then an absent
-// pair of words, the most common case, costs one or two slots instead of five.
+// Fingerprint -> row. A bucket is a cache line, and few of them are full: whether an attribute is
+// here, which no processor can guess, is told by one line and nearly always without a jump.
 class RowTable {
   public:
     RowTable() = default;
     RowTable(const Table& table, const PagedArray<WeightRow>& by_id);  // [table.size]
 
     void prefetch(uint64_t fingerprint) const {
-        __builtin_prefetch(slots_.data() + (fingerprint & mask_));
+        __builtin_prefetch(buckets_.data() + (fingerprint & mask_));
     }
     // The row of an attribute; an empty one if it is not here.
     WeightRow find(uint64_t fingerprint) const {
         const uint64_t wanted = Table::key(fingerprint);
-        for (uint64_t slot = wanted & mask_;; slot = (slot + 1) & mask_) {
-            if (slots_[slot].key == wanted) return slots_[slot].row;
-            if (slots_[slot].key == 0) return {};
+        for (uint64_t b = wanted & mask_;; b = (b + 1) & mask_) {
+            const Bucket& bucket = buckets_[b];
+            uint64_t found = 0;
+            for (int i = 0; i < kSlots; i++)
+                found |= bucket.rows[i] & -uint64_t{bucket.keys[i] == wanted};
+            if ((found != 0) | (bucket.keys[kSlots - 1] == 0))
+                return std::bit_cast<WeightRow>(found);
         }
     }
 
   private:
-    struct Slot {
-        uint64_t key = 0;
-        WeightRow row;
+    static constexpr int kSlots = 4;
+    struct Bucket {
+        uint64_t keys[kSlots];  // 0 in those that are empty, which come last
+        uint64_t rows[kSlots];  // the bits of a WeightRow
     };
-    PagedArray<Slot> slots_;
+    PagedArray<Bucket> buckets_;
     uint64_t mask_ = 0;
 };
 
@@ -143,6 +150,24 @@ struct Scoring {
 
 // An empty memory of the words of column c; without `keeps` it stays empty.
 std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps);
+
+// A batch whose words have been scored; its tokens can then be, in pieces and by many threads. One
+// at a time lives in a thread, and not longer than what it is made from.
+class ScoredWords {
+  public:
+    ScoredWords(const Scoring& scoring, Batch& batch,
+                std::span<const std::unique_ptr<KnownWords>> known, int64_t threads);
+    // Scores of the tokens first .. last - 1: out is [last - first, K].
+    void score(int64_t first, int64_t last, float* out) const;
+
+  private:
+    const Scoring scoring_;
+    const Batch& batch_;
+    Scratch<uint64_t>::Taken rest_;  // blocks of the words that are not remembered
+    Scratch<const uint64_t*>::Taken pointed_;
+    // What the words know, by padded position: blocks_[column][position].
+    std::vector<const uint64_t* const*> blocks_;
+};
 
 // out is [T, K]. Any number of threads gives the same result, and so does any memory [columns].
 void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,

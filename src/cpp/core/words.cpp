@@ -32,7 +32,7 @@ std::string_view ascii_lower(std::string_view text, Arena& arena) {
 Words::Words(std::size_t expected) {
     std::size_t capacity = 32;
     while (capacity < expected && capacity < 4096) capacity *= 2;
-    slots_.assign(capacity, {0, -1});
+    slots_.resize(capacity);
     mask_ = capacity - 1;
     all.reserve(capacity / 2);
 }
@@ -48,7 +48,7 @@ Words Words::fork() const {
 
 int32_t Words::add(const Word& word) {
     if (++used_ > slots_.size() / 2) {
-        std::vector<Slot> old(slots_.size() * 2, {0, -1});
+        std::vector<Slot> old(slots_.size() * 2);
         old.swap(slots_);
         mask_ = slots_.size() - 1;
         for (const Slot& one : old) {
@@ -60,7 +60,7 @@ int32_t Words::add(const Word& word) {
     }
     std::size_t slot = word.hash & mask_;
     while (slots_[slot].id >= 0) slot = (slot + 1) & mask_;
-    slots_[slot] = {word.hash, add_apart(word)};
+    slots_[slot] = {word.hash, add_apart(word), static_cast<uint32_t>(word.text.size())};
     return slots_[slot].id;
 }
 

@@ -82,12 +82,15 @@ class Words {
     // The number of a word, -1 if it is new. Give the hash of a text that is not empty.
     int32_t find(std::string_view text, uint64_t hash) const {
         for (std::size_t slot = hash & mask_;; slot = (slot + 1) & mask_) {
-            if (slots_[slot].id < 0) return -1;
-            if (slots_[slot].hash == hash && all[slots_[slot].id].text == text) {
-                return slots_[slot].id;
+            const Slot& one = slots_[slot];
+            if (one.id < 0) return -1;
+            if (one.hash == hash && one.size == static_cast<uint32_t>(text.size()) &&
+                is_same(text, all[one.id].text, hash)) {
+                return one.id;
             }
         }
     }
+    void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
     int32_t add(const Word& word);       // to be found from now on
     int32_t add_apart(const Word& word)  // numbered, but never found
     {
@@ -103,8 +106,9 @@ class Words {
 
   private:
     struct Slot {
-        uint64_t hash;
-        int32_t id;
+        uint64_t hash = 0;
+        int32_t id = -1;
+        uint32_t size = 0;  // of the text, its lower bits
     };
     std::vector<Slot> slots_;
     std::size_t mask_, used_ = 0;
