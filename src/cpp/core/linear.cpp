@@ -208,7 +208,7 @@ struct Problem::Workspace {
 // Scratch of one thread.
 template <class In>
 struct Problem::Worker {
-    std::vector<In> emit, edge, marginals, pairs, row;
+    std::vector<In> emit, edge, marginals, pairs;
     std::vector<In> closed, observed, observed_pairs;  // of sentences whose labels are left open
     std::vector<double> wide_row, log_z, weight, starts, stops;
     std::vector<int64_t> offsets;
@@ -448,9 +448,8 @@ double Problem::run_block(Workspace<In>& work, Worker<In>& worker, const double*
     auto grow = [](auto& vector, int64_t size) {
         if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
     };
-    grow(worker.row, (with_edges ? Y * Y : Y) + kRowSlack);
     grow(worker.wide_row, (with_edges ? Y * Y : Y) + kRowSlack);
-    grow(worker.emit, tokens * Y);
+    grow(worker.emit, tokens * Y + kRowSlack);
     grow(worker.marginals, tokens * Y);
     if (static_cast<int64_t>(worker.log_z.size()) < n) {
         worker.log_z.resize(n);
@@ -460,8 +459,7 @@ double Problem::run_block(Workspace<In>& work, Worker<In>& worker, const double*
     for (int64_t i = 0; i <= n; ++i) worker.offsets[i] = starts[lo + i] - first;
 
     auto add_up = [&](const OwnedLists& lists, int64_t width, In* out) {
-        const RowSum<In> task{lists.view(),        first, tokens,           width,
-                              work.weights.data(), out,   worker.row.data()};
+        const RowSum<In> task{lists.view(), first, tokens, width, work.weights.data(), out};
         if constexpr (sizeof(In) == 4)
             kernel.sum_f32(task);
         else
@@ -470,7 +468,7 @@ double Problem::run_block(Workspace<In>& work, Worker<In>& worker, const double*
     add_up(node_lists, Y, worker.emit.data());
     forbid(first, tokens, worker.emit.data());
     if (with_edges) {
-        grow(worker.edge, tokens * Y * Y);
+        grow(worker.edge, tokens * Y * Y + kRowSlack);
         grow(worker.pairs, tokens * Y * Y);
         add_up(edge_lists, Y * Y, worker.edge.data());
     }

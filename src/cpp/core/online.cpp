@@ -209,11 +209,10 @@ class OnlineOf final : public Online {
     void score(int64_t first, int64_t T) {
         const int64_t Y = problem.Y;
         const bool with_edges = problem.has_edges();
-        grow(emit, T * Y);
-        grow(row, (with_edges ? Y * Y : Y) + kRowSlack);
+        grow(emit, T * Y + kRowSlack);
         add_up(problem.node_lists, first, T, Y, emit.data());
         if (with_edges) {
-            grow(edge, T * Y * Y);
+            grow(edge, T * Y * Y + kRowSlack);
             add_up(problem.edge_lists, first, T, Y * Y, edge.data());
         }
         problem.forbid(first, T, emit.data());
@@ -488,7 +487,7 @@ class OnlineOf final : public Online {
     }
 
     void add_up(const OwnedLists& lists, int64_t first, int64_t T, int64_t width, In* out) {
-        const RowSum<In> task{lists.view(), first, T, width, weights.data(), out, row.data()};
+        const RowSum<In> task{lists.view(), first, T, width, weights.data(), out};
         if constexpr (sizeof(In) == 4)
             kernels().rows().sum_f32(task);
         else
@@ -584,8 +583,8 @@ class OnlineOf final : public Online {
     int64_t epochs = 0, averaged = 0, steps = 0, now = 0;
     bool averaging = false;
     Chain<In> chain;
-    std::vector<In> emit, edge, marginals, pairs, row;  // scratch of one sentence
-    std::vector<In> closed, observed, observed_pairs;   // of one whose labels are left open
+    std::vector<In> emit, edge, marginals, pairs;      // scratch of one sentence
+    std::vector<In> closed, observed, observed_pairs;  // of one whose labels are left open
     std::vector<double> counts;
     std::vector<int32_t> path, completed;
     std::vector<Mixture> mixtures;   // [N] in the order of work; Frank-Wolfe

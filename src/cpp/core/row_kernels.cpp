@@ -60,7 +60,7 @@ void sum_rows_of(const RowSum<R>& task) {
     const uint32_t* single = lists.single;
     for (int64_t t = 0; t < task.n; ++t) {
         const int64_t token = task.first + t;
-        R* row = task.scratch;
+        R* row = task.out + t * task.width;  // what is written beyond it, the next one overwrites
         sum_full<R, valued>(task, lists.full_ptr[token], lists.full_ptr[token + 1], row);
         for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
             prefetch(task.weights + single[j + kAhead]);
@@ -68,7 +68,6 @@ void sum_rows_of(const RowSum<R>& task) {
             if constexpr (valued) x *= static_cast<R>(lists.single_value[j]);
             row[lists.column[j]] += x;
         }
-        __builtin_memcpy(task.out + t * task.width, row, task.width * sizeof(R));
     }
 }
 
@@ -80,9 +79,52 @@ void sum_rows(const RowSum<R>& task) {
         sum_rows_of<R, false>(task);
 }
 
+// Adds B vectors of a token's residuals, kept in registers, to all its full rows.
+template <int B, bool valued>
+inline void add_tile(const Lists& lists, int64_t lo, int64_t hi, const double* row, double* grad) {
+    using V = Vector<double>;
+    constexpr int64_t WD = W<double>;
+    V x[B];
+    for (int b = 0; b < B; ++b) x[b] = load(row + b * WD);
+    for (int64_t j = lo; j < hi; ++j) {
+        const double* ahead = grad + lists.full[j + kAhead];
+        for (int64_t c = 0; c < B * WD; c += 8) __builtin_prefetch(ahead + c, 1);
+        double* to = grad + lists.full[j];
+        for (int b = 0; b < B; ++b) {
+            if constexpr (valued)
+                store(to + b * WD, load(to + b * WD) + x[b] * double(lists.full_value[j]));
+            else
+                store(to + b * WD, load(to + b * WD) + x[b]);
+        }
+    }
+}
+
+template <bool valued>
+inline void add_full(const Lists& lists, int64_t lo, int64_t hi, int64_t width, const double* row,
+                     double* grad) {
+    constexpr int64_t WD = W<double>;
+    int64_t c = 0;
+    for (; c + 7 * WD < width; c += 8 * WD) add_tile<8, valued>(lists, lo, hi, row + c, grad + c);
+    switch ((width - c + WD - 1) / WD) {
+        case 7:
+            return add_tile<7, valued>(lists, lo, hi, row + c, grad + c);
+        case 6:
+            return add_tile<6, valued>(lists, lo, hi, row + c, grad + c);
+        case 5:
+            return add_tile<5, valued>(lists, lo, hi, row + c, grad + c);
+        case 4:
+            return add_tile<4, valued>(lists, lo, hi, row + c, grad + c);
+        case 3:
+            return add_tile<3, valued>(lists, lo, hi, row + c, grad + c);
+        case 2:
+            return add_tile<2, valued>(lists, lo, hi, row + c, grad + c);
+        case 1:
+            return add_tile<1, valued>(lists, lo, hi, row + c, grad + c);
+    }
+}
+
 template <class R, bool valued>
 void add_rows_of(const RowAdd<R>& task) {
-    using V = Vector<double>;
     constexpr int64_t WD = W<double>;
     const Lists& lists = task.lists;
     double* row = task.scratch;
@@ -91,18 +133,8 @@ void add_rows_of(const RowAdd<R>& task) {
     for (int64_t t = 0; t < task.n; ++t) {
         const int64_t token = task.first + t;
         for (int64_t c = 0; c < task.width; ++c) row[c] = task.rows[t * task.width + c];
-        for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j) {
-            const double* ahead = task.grad + lists.full[j + kAhead];
-            for (int64_t c = 0; c < task.width && c < 64; c += 8) __builtin_prefetch(ahead + c, 1);
-            double* to = task.grad + lists.full[j];
-            double value = 1;
-            if constexpr (valued) value = lists.full_value[j];
-            for (int64_t c = 0; c < padded; c += WD) {
-                V x = load(row + c);
-                if constexpr (valued) x *= value;
-                store(to + c, load(to + c) + x);
-            }
-        }
+        add_full<valued>(lists, lists.full_ptr[token], lists.full_ptr[token + 1], task.width, row,
+                         task.grad);
         for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
             __builtin_prefetch(task.grad + lists.single[j + kAhead], 1);
             double x = row[lists.column[j]];

@@ -11,7 +11,7 @@
 
 namespace tagloom {
 
-// Kernels read the lists this many entries ahead, and weights this many beyond the last row.
+// Kernels read the lists this many entries ahead, and rows go on so far beyond the last one.
 constexpr int64_t kListSlack = 32, kRowSlack = 16;
 
 struct Lists {
@@ -30,8 +30,7 @@ struct RowSum {
     Lists lists;
     int64_t first, n, width;
     const R* weights;
-    R* out;      // [n, width]
-    R* scratch;  // [width + kRowSlack]
+    R* out;  // [n, width], and kRowSlack more that may be written
 };
 
 // grad[weight of attribute and c] += value * rows[t, c].
