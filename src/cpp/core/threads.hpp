@@ -1,6 +1,5 @@
-// Runs independent pieces of work on a few threads. Threads are made anew for each call: the
-// callers ask for more than one only when there is work for milliseconds, and nothing is left
-// behind that a fork could break.
+// Runs independent pieces of work on a few threads, which wait for the next ones afterwards: to
+// wake one takes a tenth of what it takes to make one, and it has its scratch memory already.
 #pragma once
 
 #include <atomic>
@@ -8,10 +7,13 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 namespace tagloom {
+
+// Calls run(context, worker) at most once for each worker in [0, threads), on a thread of its own;
+// worker 0 is the caller. Returns when all have ended. It must not throw.
+void run_on_threads(int64_t threads, void (*run)(void* context, int64_t worker), void* context);
 
 // Calls work(item, worker) for every item in [0, items), in any order; worker < threads tells which
 // scratch memory to use. The first exception is thrown again in the caller.
@@ -35,10 +37,10 @@ void parallel_for(int64_t items, int64_t threads, const Work& work) {
             next = items;
         }
     };
-    std::vector<std::jthread> pool;
-    for (int64_t w = 1; w < threads; ++w) pool.emplace_back(run, w);
-    run(0);
-    pool.clear();  // joins
+    run_on_threads(
+        threads,
+        [](void* context, int64_t worker) { (*static_cast<decltype(run)*>(context))(worker); },
+        &run);
     if (error) std::rethrow_exception(error);
 }
 

@@ -1,0 +1,164 @@
+#include "core/threads.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <system_error>
+#include <thread>
+
+#ifndef _WIN32
+#include <pthread.h>
+#include <signal.h>
+#endif
+
+namespace tagloom {
+namespace {
+
+constexpr int kSpins = 2000;  // looks at the state before a thread goes to sleep: some 40 us
+
+inline void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// A thread that does one job after another. It never ends, unless it is told to: what waits for
+// work at the end of the process goes with it.
+class Helper {
+  public:
+    struct Job {
+        void (*run)(void* context, int64_t worker);
+        void* context;
+        int64_t worker;
+    };
+
+    Helper() { std::thread(&Helper::work, this).detach(); }
+
+    // Whoever starts a job waits for its end before anything else.
+    void start(const Job& job) {
+        job_ = job;
+        set(State::busy);
+    }
+    void wait() {
+        wait_until([](State state) { return state == State::idle; });
+    }
+    void end() { set(State::ending); }  // it deletes itself
+
+  private:
+    enum class State { idle, busy, ending };
+
+    void work() {
+#ifndef _WIN32
+        sigset_t all;  // signals are for the threads of the user
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+#endif
+        while (wait_until([](State state) { return state != State::idle; }) == State::busy) {
+            job_.run(job_.context, job_.worker);
+            set(State::idle);
+        }
+        delete this;
+    }
+
+    void set(State state) {
+        std::lock_guard lock(mutex_);  // held while telling: then this may be gone
+        state_.store(state, std::memory_order_release);
+        changed_.notify_one();
+    }
+
+    template <class Test>
+    State wait_until(const Test& is_it) {
+        for (int i = 0; i < kSpins; ++i) {
+            if (is_it(state_.load(std::memory_order_acquire))) break;
+            pause();
+        }
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return is_it(state_.load(std::memory_order_acquire)); });
+        return state_;
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::atomic<State> state_{State::idle};
+    Job job_{};
+};
+
+// The helpers that have nothing to do.
+class Pool {
+  public:
+    Pool() { idle_.reserve(most_); }
+
+    // Up to n helpers: fewer if the system gives no more threads.
+    std::vector<Helper*> take(int64_t n) {
+        std::vector<Helper*> taken;
+        taken.reserve(n);
+        {
+            std::lock_guard lock(mutex_);
+            while (n > std::ssize(taken) && !idle_.empty()) {
+                taken.push_back(idle_.back());
+                idle_.pop_back();
+            }
+        }
+        try {
+            while (n > std::ssize(taken)) taken.push_back(new Helper);
+        } catch (const std::system_error&) {
+        }
+        return taken;
+    }
+    void give_back(const std::vector<Helper*>& helpers) {
+        std::lock_guard lock(mutex_);
+        for (Helper* helper : helpers) {
+            if (idle_.size() < most_) {
+                idle_.push_back(helper);
+            } else {
+                helper->end();
+            }
+        }
+    }
+
+    // There is one for each process. That of a child is a new one: threads are not forked, and
+    // what they had locked stays locked.
+    static Pool& of_this_process() {
+        Pool* pool = current().load();
+        if (!pool) {
+            auto* made = new Pool;
+            if (current().compare_exchange_strong(pool, made)) {
+                pool = made;
+#ifndef _WIN32
+                static std::atomic<bool> is_told = false;
+                if (!is_told.exchange(true)) {
+                    pthread_atfork(nullptr, nullptr, [] { current() = nullptr; });
+                }
+#endif
+            } else {
+                delete made;
+            }
+        }
+        return *pool;
+    }
+
+  private:
+    static std::atomic<Pool*>& current() {
+        static constinit std::atomic<Pool*> pool = nullptr;
+        return pool;
+    }
+
+    std::mutex mutex_;
+    std::vector<Helper*> idle_;
+    const std::size_t most_ = std::max(std::thread::hardware_concurrency(), 2u);
+};
+
+}  // namespace
+
+void run_on_threads(int64_t threads, void (*run)(void* context, int64_t worker), void* context) {
+    Pool& pool = Pool::of_this_process();
+    const std::vector<Helper*> helpers = pool.take(threads - 1);
+    for (std::size_t i = 0; i < helpers.size(); ++i)
+        helpers[i]->start({run, context, static_cast<int64_t>(i) + 1});
+    run(context, 0);
+    for (Helper* helper : helpers) helper->wait();
+    pool.give_back(helpers);
+}
+
+}  // namespace tagloom

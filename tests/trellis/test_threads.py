@@ -1,0 +1,119 @@
+"""The threads that wait for work: forks, many callers, errors, the end of a process."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+
+CASE = """
+import os, signal, sys, threading
+import numpy as np
+import tagloom as tl
+
+rng = np.random.default_rng(0)
+Y, lengths = 20, rng.integers(1, 40, 400)  # enough work for more than one thread
+emit, trans = rng.normal(size=(lengths.sum(), Y)), rng.normal(size=(Y, Y))
+offsets = np.cumsum([0, *lengths])
+
+def path(n_threads):
+    return tl.Trellis(emit, trans, offsets=offsets, n_threads=n_threads).viterbi().path
+
+expected = path(1)
+assert np.array_equal(path(3), expected)
+"""
+
+
+def run(code):
+    """Run the case and more code in a process of its own, which must come to its end."""
+    return subprocess.run(
+        [sys.executable, "-c", CASE + textwrap.dedent(code)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    ).stdout
+
+
+needs_fork = pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs os.fork")
+
+FORK = """
+def in_child():
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)  # a child that waits for a thread it does not have is ended
+        os._exit(0 if all(np.array_equal(path(n), expected) for n in (2, 3)) else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+
+@needs_fork
+def test_a_forked_child_has_threads_of_its_own():
+    code = """
+    assert in_child() == 0
+    assert np.array_equal(path(3), expected)  # and the parent still has its own
+    print("done")
+    """
+    assert run(FORK + textwrap.dedent(code)) == "done\n"
+
+
+@needs_fork
+def test_a_fork_while_threads_are_at_work():
+    code = """
+    is_over = threading.Event()
+
+    def work():
+        while not is_over.is_set():
+            path(3)
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    codes = [in_child() for _ in range(20)]
+    is_over.set()
+    for worker in workers:
+        worker.join()
+    print(codes == [0] * 20)
+    """
+    assert run(FORK + textwrap.dedent(code)) == "True\n"
+
+
+def test_a_process_ends_with_its_threads():
+    assert run("print(np.array_equal(path(64), expected))") == "True\n"
+
+
+def test_many_callers_at_once():
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(1, 40, 400)
+    emit, offsets = rng.normal(size=(lengths.sum(), 20)), np.cumsum([0, *lengths])
+    trellises = {n: tl.Trellis(emit, offsets=offsets, n_threads=n) for n in (1, 2, 5)}
+    expected = trellises[1].log_partition()
+    found = []
+
+    def work(n):
+        for _ in range(20):
+            found.append(np.array_equal(trellises[n].log_partition(), expected))
+
+    callers = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 5) * 3]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert found == [True] * 180
+
+
+def test_after_an_error_threads_work_on():
+    lengths = np.full(400, 30)
+    emit, offsets = np.zeros((12000, 20)), np.cumsum([0, *lengths])
+    expected = tl.Trellis(emit, offsets=offsets, n_threads=1).log_partition()
+    wrong = emit.copy()
+    wrong[-1, -1] = np.nan
+    for _ in range(20):
+        with pytest.raises(ValueError, match="nan"):
+            tl.Trellis(wrong, offsets=offsets, n_threads=4)
+        good = tl.Trellis(emit, offsets=offsets, n_threads=4)
+        assert np.array_equal(good.log_partition(), expected)
