@@ -10,6 +10,7 @@ import errno
 import importlib
 import os
 import re
+import shlex
 import sys
 from typing import NoReturn
 
@@ -125,7 +126,7 @@ def with_options(message: str) -> str:
     def option(match: re.Match[str]) -> str:
         name, value = match.groups()
         given = bool(value) and value.startswith('"')
-        return f"--{name} {value[1:-1]}" if given else f"--{name}"
+        return f"--{name} {shlex.quote(value[1:-1])}" if given else f"--{name}"
 
     message = re.sub(r"tagloom\.read\(path, ([^()]*)\)", r"\1", message)
     message = message.replace("Read it with tagloom.load(path).", "Give a file of sentences.")

@@ -179,7 +179,13 @@ class ColumnLayout:
         shown = repr(row if len(row) <= 60 else row[:60] + "…")
         if kind == "columns":
             n = len(self.names)
-            hint = "Wrong separator? Try " + ('sep=" ".' if self.sep == "\t" else r'sep="\t".')
+            other = " " if self.sep == "\t" else "\t"
+            if len(row.split(other)) == n > 1:
+                hint = "Wrong separator? Try " + ('sep=" ".' if other == " " else r'sep="\t".')
+            elif self.first_row:
+                hint = "Complete the row; sep= says what keeps columns apart."
+            else:
+                hint = "Name every column, and no others, with columns=."
             if row.startswith("#"):
                 hint = 'If this is a comment, pass comment="#".'
             elif self.format == "conllu":
