@@ -555,7 +555,9 @@ class Decoder {
     // Where to cut sentences into pieces whose scores stay in a core's cache until they are used.
     std::vector<int64_t> cut(const std::vector<int64_t>& offsets) const {
         const int64_t most = std::max<int64_t>((256 << 10) / 4 / scorer_.K(), 1024);  // tokens
-        std::vector<int64_t> pieces{0};
+        std::vector<int64_t> pieces;
+        pieces.reserve(static_cast<std::size_t>(offsets.back() / most) + 2);
+        pieces.push_back(0);
         for (std::size_t n = 1; n < offsets.size(); n++) {
             if (offsets[n] - offsets[pieces.back()] >= most || n + 1 == offsets.size()) {
                 pieces.push_back(static_cast<int64_t>(n));

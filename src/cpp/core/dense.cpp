@@ -225,7 +225,14 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     double scale = 1;
     std::vector<int32_t> whole, transposed, start, stop;
     Moves<int32_t> many{Y, batch.G, batch.levels, Y, nullptr, nullptr, nullptr};
+    std::atomic<bool> forbids = false;
     if (plan.singles > 0) {
+        // With orders above the first, states of long histories are forbidden at the beginning.
+        auto any_forbidden = [](const double* x, int64_t n) {
+            return std::count(x, x + n, kMinusInf) > 0;
+        };
+        forbids = batch.G > 1 || any_forbidden(batch.moves, n_moves) ||
+                  any_forbidden(batch.start, Y) || any_forbidden(batch.stop, Y);
         // Whole numbers for the lanes: the largest power of two that keeps all scores small enough.
         const double largest = batch.largest_emit + std::max({largest_finite(batch.moves, n_moves),
                                                               largest_finite(batch.stop, Y),
@@ -242,10 +249,6 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         many.start = start.data();
         many.stop = stop.data();
     }
-    // With orders above the first, the states of long histories are forbidden at the beginning.
-    auto any_forbidden = [](const double* x, int64_t n) { return std::count(x, x + n, kMinusInf); };
-    std::atomic<bool> forbids = batch.G > 1 || any_forbidden(batch.moves, n_moves) ||
-                                any_forbidden(batch.start, Y) || any_forbidden(batch.stop, Y);
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t) {
         if (item >= plan.singles) {
             const int64_t i = plan.order[plan.groups[item]];

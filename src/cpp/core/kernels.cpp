@@ -814,12 +814,14 @@ void viterbi_one(const OneViterbi<In>& task) {
         if (m > minus_inf<double>)
             for (int64_t s = 0; s < S; ++s) alpha[s] -= m;
     };
-    auto row_of = [&](int64_t t) { return task.alpha + t % task.block * width; };
+    // Divisions are slow; most sequences have one block, and most models one history.
+    auto in_block = [&](int64_t t) { return t < task.block ? t : t % task.block; };
+    auto row_of = [&](int64_t t) { return task.alpha + in_block(t) * width; };
     for (int64_t t = 0; t < T; ++t) {
-        // The first row of a block is written where the last block's first row was; `before` is
-        // still there unless a block has one row only, which the driver never asks for.
-        advance(t, row_of(t + task.block - 1), row_of(t));
-        if (t % task.block == 0)
+        // The first row of a block is written where the last block's first row was; the row before
+        // is still there unless a block has one row only, which the driver never asks for.
+        advance(t, t > 0 ? row_of(t - 1) : nullptr, row_of(t));
+        if (in_block(t) == 0)
             __builtin_memcpy(task.checkpoints + t / task.block * width, row_of(t),
                              S * sizeof(double));
     }
@@ -829,23 +831,24 @@ void viterbi_one(const OneViterbi<In>& task) {
     int64_t state = -1;
     for (int64_t i = 0; i < S; ++i) {
         const int64_t s = by_last_label(i, Y, S);
-        if (last[s] + moves.stop[s % Y] > best) best = last[s] + moves.stop[s % Y], state = s;
+        const double score = last[s] + moves.stop[G == 1 ? s : s % Y];
+        if (score > best) best = score, state = s;
     }
     if (state < 0) {
         for (int64_t t = 0; t < T; ++t) task.path[t] = -1;
         return;
     }
     for (int64_t t = T - 1;; --t) {
-        task.path[t] = static_cast<int32_t>(state % Y);
+        const int64_t g = G == 1 ? 0 : state / Y, c = state - g * Y;
+        task.path[t] = static_cast<int32_t>(c);
         if (t == 0) break;
-        if (t % task.block == 0) {  // the row before lies in an earlier block: compute that again
+        if (in_block(t) == 0) {  // the row before lies in an earlier block: compute that again
             int64_t u = t - task.block;
             __builtin_memcpy(row_of(u), task.checkpoints + u / task.block * width,
                              S * sizeof(double));
             for (++u; u < t; ++u) advance(u, row_of(u - 1), row_of(u));
         }
         const double* from = row_of(t - 1);
-        const int64_t g = state / Y, c = state % Y;
         const double* m = moves.matrix(t) + g * Y * moves.stride + c;
         // With G > 1 the edge scores are the same for all a.
         const In* edge = task.edge && G == 1 ? task.edge + t * Y * Y + c : nullptr;

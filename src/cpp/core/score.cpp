@@ -292,17 +292,17 @@ std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, b
     return known;
 }
 
-ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
-                         std::span<const std::unique_ptr<KnownWords>> known, int64_t threads)
-    : scoring_(scoring), batch_(batch) {
+void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+                              int64_t threads) {
     struct Item {
         std::size_t column, first, last;
     };
+    const Scoring& scoring = scoring_;
     const std::size_t columns = scoring.program.columns;
     std::vector<Item> items;
     std::vector<std::unique_ptr<uint64_t[]>> memory(columns);  // of words to be remembered
     std::vector<std::vector<const KnownWord*>> remembered(columns);
-    std::size_t rest = 0, positions = 0;  // units for the other words; tokens with padding
+    std::size_t rest = 0;  // units for the other words
     for (std::size_t c = 0; c < columns; c++) {
         const Column& column = batch.columns[c];
         const std::size_t n = column.fresh.size();
@@ -310,10 +310,8 @@ ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
             items.push_back({c, first, std::min<std::size_t>(n, first + kWordsPerItem)});
         }
         rest += n * scoring.plan.blocks[c].units;
-        positions += column.tokens.size() + kTokensAtOnce;
     }
     thread_local Scratch<uint64_t> scratch;
-    thread_local Scratch<const uint64_t*> pointers;
     rest_ = scratch.take(rest);
     uint64_t* next = rest_.data;
     for (std::size_t c = 0; c < columns; c++) {
@@ -361,6 +359,18 @@ ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
     for (std::size_t c = 0; c < columns; c++) {
         if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
     }
+}
+
+ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
+                         std::span<const std::unique_ptr<KnownWords>> known, int64_t threads)
+    : scoring_(scoring), batch_(batch) {
+    const auto has_fresh = [](const Column& column) { return !column.fresh.empty(); };
+    if (std::any_of(batch.columns.begin(), batch.columns.end(), has_fresh)) {
+        score_fresh(batch, known, threads);
+    }
+    std::size_t positions = 0;
+    for (const Column& column : batch.columns) positions += column.tokens.size() + kTokensAtOnce;
+    thread_local Scratch<const uint64_t*> pointers;
     pointed_ = pointers.take(positions);
     const uint64_t** at = pointed_.data;
     for (const Column& column : batch.columns) {

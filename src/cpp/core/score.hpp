@@ -161,10 +161,14 @@ class ScoredWords {
     void score(int64_t first, int64_t last, float* out) const;
 
   private:
+    // Makes the blocks of the words that have none.
+    void score_fresh(Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+                     int64_t threads);
+
     const Scoring scoring_;
     const Batch& batch_;
-    Scratch<uint64_t>::Taken rest_;  // blocks of the words that are not remembered
-    Scratch<const uint64_t*>::Taken pointed_;
+    Scratch<uint64_t>::Taken rest_{};  // blocks of the words that are not remembered
+    Scratch<const uint64_t*>::Taken pointed_{};
     // What the words know, by padded position: blocks_[column][position].
     std::vector<const uint64_t* const*> blocks_;
 };

@@ -731,8 +731,11 @@ class Tagger(Estimator, ABC):
                 first, tokens = i + 1, 0
 
 
+_INTEGERS = (int, np.integer)
+
+
 def _check_threads(n_threads: Any) -> None:
-    if n_threads is not None and not (isinstance(n_threads, int | np.integer) and n_threads > 0):
+    if n_threads is not None and not (isinstance(n_threads, _INTEGERS) and n_threads > 0):
         raise ParameterError(
             f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
         )
