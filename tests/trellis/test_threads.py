@@ -106,14 +106,45 @@ def test_many_callers_at_once():
     assert found == [True] * 180
 
 
+LIMIT = """
+import resource
+from pathlib import Path
+
+def limit(more):  # to so many bytes of memory more than there are now; None: to none
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    now = most if more is None else pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (now, most))
+"""
+needs_limits = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/statm")
+
+
+@needs_limits
 def test_after_an_error_threads_work_on():
-    lengths = np.full(400, 30)
-    emit, offsets = np.zeros((12000, 20)), np.cumsum([0, *lengths])
-    expected = tl.Trellis(emit, offsets=offsets, n_threads=1).log_partition()
-    wrong = emit.copy()
-    wrong[-1, -1] = np.nan
-    for _ in range(20):
-        with pytest.raises(ValueError, match="nan"):
-            tl.Trellis(wrong, offsets=offsets, n_threads=4)
-        good = tl.Trellis(emit, offsets=offsets, n_threads=4)
-        assert np.array_equal(good.log_partition(), expected)
+    """Four workers are to decode sequences of which each needs more memory than there is."""
+    code = """
+    long = tl.Trellis(np.zeros((40_000, 500)), offsets=np.arange(0, 40_001, 5_000), n_threads=4)
+    path(4)  # threads and code are there
+    limit(1 << 20)
+    try:
+        long.viterbi()
+        print("there was enough")
+    except MemoryError:
+        pass
+    limit(None)
+    assert np.array_equal(path(4), expected)
+    assert (long.viterbi().path == 0).all()
+    print("done")
+    """
+    assert run(LIMIT + textwrap.dedent(code)) == "done\n"
+
+
+@needs_limits
+def test_where_there_are_no_more_threads_those_that_are_do_the_work():
+    code = """
+    limit(4 << 20)  # less than the stack of a thread
+    assert np.array_equal(path(50), expected)
+    limit(None)
+    print("done")
+    """
+    assert run(LIMIT + textwrap.dedent(code)) == "done\n"

@@ -518,22 +518,21 @@ class Decoder {
         check_threads(threads);
         PyBatch read = scorer_.read(columns, numeric);
         const std::vector<int64_t>& offsets = read.batch.offsets;
-        thread_local Scratch<int32_t> labels;
-        const auto labelled = labels.take(static_cast<std::size_t>(offsets.back()));
-        int32_t* path = labelled.data;
+        const auto T = static_cast<std::size_t>(offsets.back());
+        const auto path = std::make_unique_for_overwrite<int32_t[]>(T);
         std::atomic<bool> sound = true;
         {
             nb::gil_scoped_release release;
             const ScoredWords words = scorer_.score_words(read.batch, threads);
-            const std::vector<int64_t> pieces = cut(offsets);
+            const std::vector<int64_t> pieces = cut(offsets, threads);
             const auto n_pieces = static_cast<int64_t>(pieces.size()) - 1;
             parallel_for(n_pieces, threads, [&](int64_t p, int64_t) {
-                if (sound && !tag_piece(words, offsets, pieces[p], pieces[p + 1], path)) {
+                if (sound && !tag_piece(words, offsets, pieces[p], pieces[p + 1], path.get())) {
                     sound = false;
                 }
             });
         }
-        return sound ? nb::object(lists_of(path, offsets, labels_)) : nb::none();
+        return sound ? nb::object(lists_of(path.get(), offsets, labels_)) : nb::none();
     }
 
     // The same for a few lists of tokens, where templates read nothing else; None also for more
@@ -552,9 +551,12 @@ class Decoder {
     }
 
   private:
-    // Where to cut sentences into pieces whose scores stay in a core's cache until they are used.
-    std::vector<int64_t> cut(const std::vector<int64_t>& offsets) const {
-        const int64_t most = std::max<int64_t>((256 << 10) / 4 / scorer_.K(), 1024);  // tokens
+    // Where to cut sentences into pieces whose scores stay in a core's cache until they are used,
+    // and that are enough for all threads.
+    std::vector<int64_t> cut(const std::vector<int64_t>& offsets, int64_t threads) const {
+        int64_t most = (256 << 10) / 4 / scorer_.K();  // tokens
+        if (threads > 1) most = std::min(most, offsets.back() / threads / 4);
+        most = std::max<int64_t>(most, 1024);
         std::vector<int64_t> pieces;
         pieces.reserve(static_cast<std::size_t>(offsets.back() / most) + 2);
         pieces.push_back(0);

@@ -25,6 +25,7 @@ constexpr int64_t kFull = 4;                // a full row for 1/4 of the labels
 constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
 constexpr int64_t kLanes = 32;              // sentences in a block come in multiples of this
+constexpr int64_t kWindow = 2048;           // sentences sorted by length together
 constexpr int64_t kMostParts = 4;           // of the tokens, when rows are laid out
 constexpr int64_t kBitsBytes = 64 << 20;    // of what attributes were seen with, at a time
 constexpr int64_t kPiece = 1 << 14;         // weights per piece of work
@@ -246,7 +247,7 @@ Problem::Problem(const Examples& x, int64_t threads)
         fail("the model would have " + std::to_string(n_weights()) +
              " weights; at most 4294967295 are possible. Drop rare attributes.");
 
-    // Shards in the order given, each sorted by length and cut into blocks.
+    // Shards in the order given, sorted by length a window at a time, and cut into blocks.
     const int64_t K = std::max<int64_t>(1, std::min<int64_t>(trans_at > kManyWeights ? 4 : 8, N));
     order.resize(N);
     std::iota(order.begin(), order.end(), 0);
@@ -260,8 +261,9 @@ Problem::Problem(const Examples& x, int64_t threads)
     for (int64_t k = 0, i = 0; k < K; ++k) {
         const int64_t lo = i, end = T * (k + 1) / K;
         while (i < N && (k + 1 == K || x.offsets[i + 1] <= end)) ++i;
-        std::stable_sort(order.begin() + lo, order.begin() + i,
-                         [&](int64_t a, int64_t b) { return length(a) > length(b); });
+        for (int64_t w = lo; w < i; w += kWindow)
+            std::stable_sort(order.begin() + w, order.begin() + std::min(w + kWindow, i),
+                             [&](int64_t a, int64_t b) { return length(a) > length(b); });
         int64_t tokens = 0, n = 0;
         for (int64_t s = lo; s < i; ++s) {
             tokens += length(order[s]);

@@ -15,7 +15,9 @@
 //
 // Sentences are copied in the order in which they are worked on: a few shards, whose sums are added
 // in a fixed order so that every bit is the same for any number of threads; inside a shard by
-// length, because lanes want company of their length; then cut into blocks that stay in the cache.
+// length, because lanes want company of their length, but only so many at a time: attributes are
+// numbered as they come, so that the weights of sentences near each other are, too; then cut into
+// blocks that stay in the cache.
 #pragma once
 
 #include <cstdint>

@@ -27,15 +27,14 @@ class PagedArray {
         if (n > (static_cast<std::size_t>(-1) - kPage) / sizeof(T)) {
             throw std::bad_array_new_length();
         }
-        const std::size_t bytes = n * sizeof(T), more = bytes < kPage ? 0 : kPage;
-        memory_.reset(std::calloc(bytes + more + 1, 1));  // an empty array has an address too
+        const std::size_t bytes = n * sizeof(T), align = bytes < kPage ? alignof(T) : kPage;
+        memory_.reset(std::calloc(bytes + align, 1));  // an empty array has an address too
         if (!memory_) throw std::bad_alloc();
         const auto at = reinterpret_cast<std::uintptr_t>(memory_.get());
-        const std::uintptr_t begin = more == 0 ? at : (at + kPage - 1) / kPage * kPage;
-        data_ = reinterpret_cast<T*>(begin);
+        data_ = reinterpret_cast<T*>((at + align - 1) / align * align);
 #ifdef __linux__
         // A hint: what it returns does not matter.
-        if (more > 0) madvise(data_, bytes, MADV_HUGEPAGE);
+        if (align == kPage) madvise(data_, bytes, MADV_HUGEPAGE);
 #endif
     }
 

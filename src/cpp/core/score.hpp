@@ -84,7 +84,7 @@ class RowTable {
 
   private:
     static constexpr int kSlots = 4;
-    struct Bucket {
+    struct alignas(64) Bucket {
         uint64_t keys[kSlots];  // 0 in those that are empty, which come last
         uint64_t rows[kSlots];  // the bits of a WeightRow
     };

@@ -1,8 +1,11 @@
 #include "core/threads.hpp"
 
 #include <algorithm>
+#include <cfenv>
+#include <chrono>
 #include <condition_variable>
-#include <system_error>
+#include <exception>
+#include <memory>
 #include <thread>
 
 #ifndef _WIN32
@@ -13,7 +16,8 @@
 namespace tagloom {
 namespace {
 
-constexpr int kSpins = 2000;  // looks at the state before a thread goes to sleep: some 40 us
+using Clock = std::chrono::steady_clock;
+constexpr auto kAwake = std::chrono::microseconds(40);  // that a thread waits before it sleeps
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -31,6 +35,7 @@ class Helper {
         void (*run)(void* context, int64_t worker);
         void* context;
         int64_t worker;
+        std::fenv_t rounding;  // of the caller, or else bits would depend on who takes which item
     };
 
     Helper() { std::thread(&Helper::work, this).detach(); }
@@ -50,11 +55,13 @@ class Helper {
 
     void work() {
 #ifndef _WIN32
-        sigset_t all;  // signals are for the threads of the user
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        sigset_t others;  // signals are for the threads of the user, but for one's own faults
+        sigfillset(&others);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&others, own);
+        pthread_sigmask(SIG_BLOCK, &others, nullptr);
 #endif
         while (wait_until([](State state) { return state != State::idle; }) == State::busy) {
+            std::fesetenv(&job_.rounding);
             job_.run(job_.context, job_.worker);
             set(State::idle);
         }
@@ -69,8 +76,9 @@ class Helper {
 
     template <class Test>
     State wait_until(const Test& is_it) {
-        for (int i = 0; i < kSpins; ++i) {
-            if (is_it(state_.load(std::memory_order_acquire))) break;
+        const auto until = Clock::now() + kAwake;
+        for (int i = 1; !is_it(state_.load(std::memory_order_acquire)); ++i) {
+            if (i % 16 == 0 && Clock::now() > until) break;
             pause();
         }
         std::unique_lock lock(mutex_);
@@ -102,7 +110,7 @@ class Pool {
         }
         try {
             while (n > std::ssize(taken)) taken.push_back(new Helper);
-        } catch (const std::system_error&) {
+        } catch (const std::exception&) {  // no thread, or no memory for one
         }
         return taken;
     }
@@ -117,45 +125,39 @@ class Pool {
         }
     }
 
-    // There is one for each process. That of a child is a new one: threads are not forked, and
-    // what they had locked stays locked.
-    static Pool& of_this_process() {
-        Pool* pool = current().load();
-        if (!pool) {
-            auto* made = new Pool;
-            if (current().compare_exchange_strong(pool, made)) {
-                pool = made;
-#ifndef _WIN32
-                static std::atomic<bool> is_told = false;
-                if (!is_told.exchange(true)) {
-                    pthread_atfork(nullptr, nullptr, [] { current() = nullptr; });
-                }
-#endif
-            } else {
-                delete made;
-            }
-        }
-        return *pool;
-    }
-
   private:
-    static std::atomic<Pool*>& current() {
-        static constinit std::atomic<Pool*> pool = nullptr;
-        return pool;
-    }
-
     std::mutex mutex_;
     std::vector<Helper*> idle_;
     const std::size_t most_ = std::max(std::thread::hardware_concurrency(), 2u);
 };
 
+// There is one for each process. That of a child is a new one: threads are not forked, and what
+// they had locked stays locked.
+constinit std::atomic<Pool*> current = nullptr;
+
+#ifndef _WIN32
+// While the module is loaded: before there can be a pool, and anyone who could fork.
+[[maybe_unused]] const int kForgets = pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
+#endif
+
+Pool& pool_of_this_process() {
+    Pool* pool = current.load();
+    if (pool) return *pool;
+    auto made = std::make_unique<Pool>();
+    return current.compare_exchange_strong(pool, made.get()) ? *made.release() : *pool;
+}
+
 }  // namespace
 
 void run_on_threads(int64_t threads, void (*run)(void* context, int64_t worker), void* context) {
-    Pool& pool = Pool::of_this_process();
+    Pool& pool = pool_of_this_process();
     const std::vector<Helper*> helpers = pool.take(threads - 1);
-    for (std::size_t i = 0; i < helpers.size(); ++i)
-        helpers[i]->start({run, context, static_cast<int64_t>(i) + 1});
+    Helper::Job job{run, context, 0, {}};
+    std::fegetenv(&job.rounding);
+    for (Helper* helper : helpers) {
+        job.worker++;
+        helper->start(job);
+    }
     run(context, 0);
     for (Helper* helper : helpers) helper->wait();
     pool.give_back(helpers);

@@ -120,13 +120,18 @@ def _system_error(error: OSError) -> str:
     return f"{what} {advice}" if advice else what
 
 
+def _quote(value: str) -> str:
+    """Return a value as it is typed: Windows knows no quotes but double ones."""
+    return f'"{value}"' if os.name == "nt" else shlex.quote(value)
+
+
 def with_options(message: str) -> str:
     """Say ``--encoding latin-1`` where the library says ``encoding="latin-1"``."""
 
     def option(match: re.Match[str]) -> str:
         name, value = match.groups()
         given = bool(value) and value.startswith('"')
-        return f"--{name} {shlex.quote(value[1:-1])}" if given else f"--{name}"
+        return f"--{name} {_quote(value[1:-1])}" if given else f"--{name}"
 
     message = re.sub(r"tagloom\.read\(path, ([^()]*)\)", r"\1", message)
     message = message.replace("Read it with tagloom.load(path).", "Give a file of sentences.")

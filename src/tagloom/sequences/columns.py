@@ -179,13 +179,14 @@ class ColumnLayout:
         shown = repr(row if len(row) <= 60 else row[:60] + "…")
         if kind == "columns":
             n = len(self.names)
-            other = " " if self.sep == "\t" else "\t"
-            if len(row.split(other)) == n > 1:
-                hint = "Wrong separator? Try " + ('sep=" ".' if other == " " else r'sep="\t".')
-            elif self.first_row:
-                hint = "Complete the row; sep= says what keeps columns apart."
+            if "\t" in row:
+                other, n_others = r'sep="\t".', row.count("\t") + 1
             else:
-                hint = "Name every column, and no others, with columns=."
+                other, n_others = 'sep=" ".', len(_FIELD.findall(row))
+            if n == n_others:
+                hint = f"Wrong separator? Try {other}"
+            else:
+                hint = "Every row needs as many: columns= names them, sep= keeps them apart."
             if row.startswith("#"):
                 hint = 'If this is a comment, pass comment="#".'
             elif self.format == "conllu":
