@@ -788,6 +788,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return found
 
 
+def without_out(given: Sequence[str]) -> list[str]:
+    """Return the arguments but for the folder of the results, which changes nothing in them."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--out")
+    return parser.parse_known_args(given)[1]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else list(arguments)
     options = parse_arguments(given)
@@ -807,7 +814,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for record in rates:
         record["share_of_peak"] = share_of_peak(record, peak)
     report = {
-        "command": shlex.join(["python", "benchmarks/trellis.py", *given]),
+        "command": shlex.join(["python", "benchmarks/trellis.py", *without_out(given)]),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": describe_commit(),
         "machine": describe_machine(),
