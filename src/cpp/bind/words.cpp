@@ -139,8 +139,8 @@ class Interner {
         for (std::size_t i = 0; i < n; i++) {
             if (!texts[i]) continue;
             __builtin_prefetch(texts[i]);
-            __builtin_prefetch(reinterpret_cast<const char*>(texts[i]) +
-                               56);  // short ones end there
+            // Where a short text ends.
+            __builtin_prefetch(reinterpret_cast<const char*>(texts[i]) + 56);
         }
     }
 

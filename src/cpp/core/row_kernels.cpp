@@ -14,6 +14,17 @@ static_assert(TL_VECTOR_BYTES / 4 <= kRowSlack);
 
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 
+// Calls call(Count<n>) for an n that is known only now, at most Most; nothing for 0.
+template <int n>
+struct Count {
+    static constexpr int value = n;
+};
+template <int Most, class Call>
+inline void with_count(int64_t n, const Call& call) {
+    if (n == Most) return call(Count<Most>{});
+    if constexpr (Most > 1) with_count<Most - 1>(n, call);
+}
+
 // The sum of B vectors of columns over all full rows of a token, kept in registers.
 template <class R, int B, bool valued>
 inline void sum_tile(const RowSum<R>& task, int64_t lo, int64_t hi, int64_t c, R* out) {
@@ -40,18 +51,9 @@ inline void sum_full(const RowSum<R>& task, int64_t lo, int64_t hi, R* out) {
     int64_t c = 0;
     for (; c + 5 * W<R> < task.width; c += 6 * W<R>)
         sum_tile<R, 6, valued>(task, lo, hi, c, out + c);
-    switch ((task.width - c + W<R> - 1) / W<R>) {
-        case 5:
-            return sum_tile<R, 5, valued>(task, lo, hi, c, out + c);
-        case 4:
-            return sum_tile<R, 4, valued>(task, lo, hi, c, out + c);
-        case 3:
-            return sum_tile<R, 3, valued>(task, lo, hi, c, out + c);
-        case 2:
-            return sum_tile<R, 2, valued>(task, lo, hi, c, out + c);
-        case 1:
-            return sum_tile<R, 1, valued>(task, lo, hi, c, out + c);
-    }
+    with_count<5>((task.width - c + W<R> - 1) / W<R>, [&](auto count) {
+        sum_tile<R, decltype(count)::value, valued>(task, lo, hi, c, out + c);
+    });
 }
 
 template <class R, bool valued>
@@ -105,22 +107,9 @@ inline void add_full(const Lists& lists, int64_t lo, int64_t hi, int64_t width, 
     constexpr int64_t WD = W<double>;
     int64_t c = 0;
     for (; c + 7 * WD < width; c += 8 * WD) add_tile<8, valued>(lists, lo, hi, row + c, grad + c);
-    switch ((width - c + WD - 1) / WD) {
-        case 7:
-            return add_tile<7, valued>(lists, lo, hi, row + c, grad + c);
-        case 6:
-            return add_tile<6, valued>(lists, lo, hi, row + c, grad + c);
-        case 5:
-            return add_tile<5, valued>(lists, lo, hi, row + c, grad + c);
-        case 4:
-            return add_tile<4, valued>(lists, lo, hi, row + c, grad + c);
-        case 3:
-            return add_tile<3, valued>(lists, lo, hi, row + c, grad + c);
-        case 2:
-            return add_tile<2, valued>(lists, lo, hi, row + c, grad + c);
-        case 1:
-            return add_tile<1, valued>(lists, lo, hi, row + c, grad + c);
-    }
+    with_count<7>((width - c + WD - 1) / WD, [&](auto count) {
+        add_tile<decltype(count)::value, valued>(lists, lo, hi, row + c, grad + c);
+    });
 }
 
 template <class R, bool valued>
