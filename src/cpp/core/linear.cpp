@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,7 +23,7 @@ template <class In>
 constexpr In kInfinity = std::numeric_limits<In>::infinity();
 
 constexpr int64_t kFull = 4;                // a full row for 1/4 of the labels
-constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient
+constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient to add
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
 constexpr int64_t kLanes = 32;              // sentences in a block come in multiples of this
 constexpr int64_t kWindow = 2048;           // sentences sorted by length together
@@ -30,6 +31,11 @@ constexpr int64_t kMostParts = 4;           // of the tokens, when rows are laid
 constexpr int64_t kBitsBytes = 64 << 20;    // of what attributes were seen with, at a time
 constexpr int64_t kPiece = 1 << 14;         // weights per piece of work
 constexpr int64_t kWorthThreads = 200'000;  // additions below which one thread is as fast
+
+// Where the shards end, in 32nds of the tokens. The last are short ones, so that threads that take
+// one after another end at about the same time, be they two, three or four.
+constexpr int64_t kShardEnds[] = {5, 10, 15, 20, 23, 26, 29, 31, 32};
+constexpr int64_t kFewShardEnds[] = {8, 16, 24, 29, 32};
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
 
@@ -248,7 +254,9 @@ Problem::Problem(const Examples& x, int64_t threads)
              " weights; at most 4294967295 are possible. Drop rare attributes.");
 
     // Shards in the order given, sorted by length a window at a time, and cut into blocks.
-    const int64_t K = std::max<int64_t>(1, std::min<int64_t>(trans_at > kManyWeights ? 4 : 8, N));
+    const std::span<const int64_t> ends =
+        trans_at > kManyWeights ? std::span<const int64_t>(kFewShardEnds) : kShardEnds;
+    const int64_t K = std::ssize(ends);
     order.resize(N);
     std::iota(order.begin(), order.end(), 0);
     auto length = [&](int64_t i) { return x.offsets[i + 1] - x.offsets[i]; };
@@ -259,7 +267,7 @@ Problem::Problem(const Examples& x, int64_t threads)
     shards.push_back(0);
     starts.push_back(0);
     for (int64_t k = 0, i = 0; k < K; ++k) {
-        const int64_t lo = i, end = T * (k + 1) / K;
+        const int64_t lo = i, end = T * ends[k] / ends.back();
         while (i < N && (k + 1 == K || x.offsets[i + 1] <= end)) ++i;
         for (int64_t w = lo; w < i; w += kWindow)
             std::stable_sort(order.begin() + w, order.begin() + std::min(w + kWindow, i),
