@@ -127,6 +127,7 @@ constexpr int32_t kAbsent = -1, kNothing = -2, kUnknown = -3;  // instead of an 
 constexpr int64_t kBlock = 32;            // tokens whose probes of the table are in flight together
 constexpr int64_t kWorthThread = 10'000;  // tokens
 constexpr int64_t kMostParts = 4;         // beyond, joining them takes as long
+constexpr int64_t kPiece = 1 << 16;       // ids per piece of work
 
 // Sentences that are encoded on their own. Their ids have a place of their own in Encoded, with
 // room for what every template gives at every token.
@@ -286,16 +287,15 @@ Encoded make_room(const Program& program, const Batch& batch) {
     return out;
 }
 
-// Moves the ids of a part to where those before it end, with other numbers if there are any.
-void join(const Batch& batch, const Part& part, int64_t to, const std::vector<int32_t>& numbers,
-          Encoded& out) {
+// Moves the ids of a part to where those before it end.
+void join(const Batch& batch, const Part& part, int64_t to, Encoded& out) {
     const int64_t by = part.begin - to;
+    if (by == 0) return;
     for (int64_t t = batch.offsets[part.first]; t < batch.offsets[part.last]; t++)
         out.indptr[t] -= by;
-    for (int64_t j = part.begin; j < part.end; j++) {
-        out.ids[j - by] = numbers.empty() ? out.ids[j] : numbers[out.ids[j]];
-        if (out.values) out.values[j - by] = out.values[j];
-    }
+    const auto move = [&](auto* of) { std::copy(of + part.begin, of + part.end, of + to); };
+    move(out.ids.get());
+    if (out.values) move(out.values.get());
 }
 
 }  // namespace
@@ -311,7 +311,7 @@ Encoded encode(const Program& program, const Batch& batch, const Table& table, i
     });
     int64_t end = 0;
     for (const Part& part : parts) {
-        if (part.begin > end) join(batch, part, end, {}, out);
+        join(batch, part, end, out);
         end += part.end - part.begin;
     }
     out.indptr[batch.offsets.back()] = end;
@@ -320,26 +320,49 @@ Encoded encode(const Program& program, const Batch& batch, const Table& table, i
 
 // The first part goes to the index itself, and each other one to an index of its own. These are
 // then joined in their order, so that an attribute has the number that it gets from one thread.
+// Attributes get their names at the end: those that two parts have in common need only one.
 Encoded encode(const Program& program, const Batch& batch, Index& index, int64_t threads) {
+    struct First {  // where an attribute was seen first
+        const Template* one;
+        int64_t position;
+    };
     Encoded out = make_room(program, batch);
     std::vector<Part> parts = cut(program, batch, threads);
     std::vector<Index> others(parts.size() - 1);
-    parallel_for(static_cast<int64_t>(parts.size()), threads, [&](int64_t p, int64_t) {
+    std::vector<std::vector<First>> firsts(parts.size());  // [part][attributes that are new there]
+    const auto n_known = static_cast<int64_t>(index.size());
+    parallel_for(std::ssize(parts), threads, [&](int64_t p, int64_t) {
         Index& own = p == 0 ? index : others[p - 1];
         encode_part(
             program, batch, parts[p], out, [&](uint64_t h) { own.table().prefetch(h); },
             [&](uint64_t h, const Template& one, int64_t position) {
-                return own.add(
-                    h, [&](std::string& out) { append_name(program, batch, one, position, out); });
+                const std::size_t before = own.size();
+                const int32_t id = own.add_nameless(h);
+                if (own.size() > before) firsts[p].push_back({&one, position});
+                return id;
             },
             [&](int32_t id, int32_t uses) { own.count(id, uses); });
     });
     int64_t end = parts[0].end;
     for (std::size_t p = 1; p < parts.size(); p++) {
-        join(batch, parts[p], end, index.join(others[p - 1]), out);
-        end += parts[p].end - parts[p].begin;
+        const std::vector<int32_t> numbers = index.join(others[p - 1]);
+        for (std::size_t id = 0; id < numbers.size(); id++) {
+            if (numbers[id] == n_known + std::ssize(firsts[0])) firsts[0].push_back(firsts[p][id]);
+        }
+        const int64_t n = parts[p].end - parts[p].begin;
+        int32_t* ids = out.ids.get() + parts[p].begin;
+        parallel_for((n + kPiece - 1) / kPiece, threads, [&](int64_t piece, int64_t) {
+            for (int64_t j = piece * kPiece; j < std::min((piece + 1) * kPiece, n); j++)
+                ids[j] = numbers[ids[j]];
+        });
+        join(batch, parts[p], end, out);
+        end += n;
     }
     out.indptr[batch.offsets.back()] = end;
+    index.add_names(parts.size() > 1 ? threads : 1, [&](int64_t id, std::string& name) {
+        const First& first = firsts[0][id - n_known];
+        append_name(program, batch, *first.one, first.position, name);
+    });
     return out;
 }
 

@@ -90,7 +90,7 @@ std::vector<int32_t> Index::join(const Index& other) {
     std::vector<int32_t> numbers(keys.size());
     for (std::size_t id = 0; id < keys.size(); id++) {
         if (id + kAhead < keys.size()) table_.prefetch(keys[id + kAhead]);
-        numbers[id] = add(keys[id], [&](std::string& out) { out.append(other.name(id)); });
+        numbers[id] = add_nameless(keys[id]);
         count(numbers[id], other.counts_[id] - 1);
     }
     return numbers;

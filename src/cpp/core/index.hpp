@@ -8,8 +8,10 @@
 // what it saw, because a growing Index first makes its own copy of a table that others hold.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -20,6 +22,7 @@
 
 #include "core/hash.hpp"
 #include "core/pages.hpp"
+#include "core/threads.hpp"
 
 namespace tagloom {
 
@@ -79,6 +82,16 @@ class Index {
     // kSeed on (hash.hpp). Not for use by two threads at once; needs can_grow().
     template <class MakeName>
     int32_t add(uint64_t fingerprint, const MakeName& make_name) {
+        const std::size_t before = size();
+        const int32_t id = add_nameless(fingerprint);
+        if (size() > before) {
+            make_name(names_);
+            offsets_.push_back(static_cast<int64_t>(names_.size()));
+        }
+        return id;
+    }
+    // The same for whoever calls add_names() before anything else is done with the index.
+    int32_t add_nameless(uint64_t fingerprint) {
         const uint64_t wanted = Table::key(fingerprint);
         uint64_t slot = wanted & table_.mask;
         for (; table_.keys[slot] != 0; slot = (slot + 1) & table_.mask) {
@@ -91,16 +104,37 @@ class Index {
         const auto id = static_cast<uint32_t>(table_.size++);
         slots_->keys[slot] = wanted;
         slots_->ids[slot] = id;
-        make_name(names_);
-        offsets_.push_back(static_cast<int64_t>(names_.size()));
         counts_.push_back(1);
         return static_cast<int32_t>(id);
+    }
+    // Names all attributes that have none, on many threads: make_name(id, std::string& out).
+    template <class MakeName>
+    void add_names(int64_t threads, const MakeName& make_name) {
+        constexpr int64_t kPiece = 1 << 12;
+        const int64_t first = std::ssize(offsets_) - 1, end = static_cast<int64_t>(size());
+        std::vector<std::string> texts((end - first + kPiece - 1) / kPiece);
+        offsets_.resize(end + 1);
+        parallel_for(std::ssize(texts), threads, [&](int64_t p, int64_t) {
+            const int64_t lo = first + p * kPiece;
+            for (int64_t id = lo; id < std::min(lo + kPiece, end); id++) {
+                make_name(id, texts[p]);
+                offsets_[id + 1] = std::ssize(texts[p]);  // for now, in its piece
+            }
+        });
+        int64_t at = offsets_[first];
+        for (int64_t p = 0; p < std::ssize(texts); p++) {
+            const int64_t lo = first + p * kPiece;
+            for (int64_t id = lo; id < std::min(lo + kPiece, end); id++) offsets_[id + 1] += at;
+            at += std::ssize(texts[p]);
+        }
+        names_.reserve(at);
+        for (const std::string& text : texts) names_ += text;
     }
     // Counts more occurrences of an id that add() returned.
     void count(int32_t id, int64_t more) { counts_[static_cast<std::size_t>(id)] += more; }
 
-    // Adds the attributes of another index in their order, with their counts; their numbers here.
-    // Both know names.
+    // Adds the attributes of another index in their order, with their counts but not their names;
+    // their numbers here.
     std::vector<int32_t> join(const Index& other);
 
     // Call before the first add() and after handing out table(): finds out whether the arrays are
