@@ -35,6 +35,9 @@ def toss(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C
 def fingerprint(parts: str | Sequence[str]) -> int:
     """The fingerprint of a name, given by its parts."""
 
+def hash_data(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+    """64 bits that stand for many bytes."""
+
 class Index:
     """Numbers attributes: fingerprint -> id in [0, size)."""
 

@@ -58,6 +58,25 @@ def test_fingerprints_stay_what_they_are():
     assert {name: _native.fingerprint(name) for name in known} == known
 
 
+def test_each_bit_of_data_counts():
+    """Of every length around the steps in which data are read, and zeros as well."""
+    rng = np.random.default_rng(0)
+    seen = {_native.hash_data(np.zeros(n, np.uint8)) for n in range(100)}
+    n_cases = len(seen)
+    assert n_cases == 100
+    for n in (1, 7, 8, 9, 31, 32, 33, 63, 64, 100):
+        data = rng.integers(0, 256, n, dtype=np.uint8)
+        seen.add(_native.hash_data(data))
+        for bit in range(8 * n):
+            changed = data.copy()
+            changed[bit // 8] ^= 1 << bit % 8
+            seen.add(_native.hash_data(changed))
+        n_cases += 1 + 8 * n
+    assert len(seen) == n_cases
+    data = rng.permutation(200).astype(np.uint8)
+    assert _native.hash_data(data) != _native.hash_data(np.roll(data, 32))  # order counts
+
+
 def test_fingerprints_are_well_mixed():
     """One changed bit of the text changes each bit of the fingerprint about half of the time."""
     rng = random.Random(2)

@@ -176,3 +176,21 @@ def test_learning_in_parts_frees_what_is_seen_only_later():
     weights = tagger.transition_features_
     assert weights.keys() >= {("N", "V"), ("V", "N")}
     assert all(np.isfinite(weight) for weight in weights.values())
+
+
+def test_the_digest_tells_data_apart():
+    def digest(X, y, **options):
+        tagger = tl.CRF(features=["word", "edge(word)"], max_iterations=1)
+        return tagger.fit(X, y, **options).training_["digest"]
+
+    X, y = [["a", "b"], ["c"]], [["X", "Y"], ["X"]]
+    assert digest(X, y) == digest(X, y)
+    others = [
+        digest(X, [["X", "Y"], ["Y"]]),
+        digest(X, [["X", "Z"], ["X"]]),
+        digest([["a", "b"], ["d"]], y),
+        digest([["a"], ["b", "c"]], [["X"], ["Y", "X"]]),
+        digest(X, y, sample_weight=[1, 2]),
+        digest(X, y, sample_weight=[1, 1]),
+    ]
+    assert len({digest(X, y), *others}) == 7

@@ -1,6 +1,7 @@
 """Lists of strings in one array: they come back, and no bomb unpacks."""
 
 import random
+import threading
 import tracemalloc
 import zlib
 from itertools import pairwise
@@ -157,3 +158,18 @@ def test_any_number_of_threads_packs_the_same_bytes(n):
     strings = zlib.decompress(packed[16:].tobytes())
     assert strings.replace(b"\xff", b"") == text
     assert len(packed) <= 1.001 * len(zlib.compress(strings, 4)) + 16
+
+
+def test_an_error_on_another_thread_is_not_lost(monkeypatch):
+    whole = zlib.compressobj
+
+    def compressobj(*args, **options):
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no more")
+        return whole(*args, **options)
+
+    monkeypatch.setattr(zlib, "compressobj", compressobj)
+    text, offsets = b"a" * (3 << 20), np.array([0, 3 << 20])
+    storage.pack_bytes(text, offsets)
+    with pytest.raises(MemoryError, match="no more"):
+        storage.pack_bytes(text, offsets, n_threads=2)

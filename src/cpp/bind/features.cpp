@@ -610,6 +610,13 @@ class Decoder {
 void bind_features(nb::module_& m) {
     using namespace nb::literals;
     m.def("fingerprint", &fold, "parts"_a, "The fingerprint of a name, given by its parts.");
+    m.def(
+        "hash_data",
+        [](const In<uint8_t, 1>& data) {
+            const nb::gil_scoped_release release;
+            return hash_data({reinterpret_cast<const char*>(data.data()), data.shape(0)});
+        },
+        "data"_a, "64 bits that stand for many bytes.");
 
     nb::class_<PyIndex>(m, "Index", "Numbers attributes: fingerprint -> id in [0, size).")
         .def(nb::init<>())

@@ -20,6 +20,7 @@ from tagloom.models.data import (
     as_sentences,
     as_weights,
     check_not_empty,
+    digest,
     number_labels,
     read_labels,
 )
@@ -115,7 +116,7 @@ def read_labelled(
         weight=weight,
         sentences=sentences,
         rows=read.rows,
-        digest=_digest(names, hashes, _pack(word_of, W), _pack(gold, Y), weight),
+        digest=digest(names, hashes, word_of, gold, weight),
     )
 
 
@@ -313,21 +314,6 @@ def check_weight(sample_weight: Any, n: int) -> Float64 | None:
     if weight.sum() == 0:
         raise ParameterError("sample_weight is 0 for every sentence: there is nothing to count.")
     return weight
-
-
-def _pack(ids: Int32, n: int) -> npt.NDArray[Any]:
-    """Write numbers below n in as few bytes as that takes; it is quicker to digest."""
-    return ids.astype(np.min_scalar_type(n))
-
-
-def _digest(names: list[str], *arrays: npt.NDArray[Any] | None) -> str:
-    import hashlib  # here, for a quick start
-
-    hash = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
-    for array in arrays:
-        if array is not None:
-            hash.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return hash.hexdigest()
 
 
 def count_ngrams(gold: Int32, offsets: Int64, weight: Float64 | None, Y: int, k: int) -> Float64:

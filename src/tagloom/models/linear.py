@@ -31,6 +31,7 @@ from tagloom.models.data import (
     as_sentences,
     as_weights,
     check_not_empty,
+    digest,
     gold_labels,
     number_labels,
     place_of,
@@ -111,14 +112,8 @@ class TrainingData:
     @cached_property
     def digest(self) -> str:
         """Fingerprint of everything that the learnt weights depend on."""
-        import hashlib  # here, for a quick start
-
-        hash = hashlib.blake2b("\0".join(self.names).encode(), digest_size=16)
-        numbers = (self.gold.numbers, self.sets, self.allowed)
-        for array in (*self.encoded, *numbers, self.weight, self.index.keys()):
-            if array is not None:
-                hash.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return hash.hexdigest()
+        arrays = (*self.encoded, self.gold.numbers, self.sets, self.allowed, self.weight)
+        return digest(self.names, *arrays, self.index.keys(), self.edge_index.keys())
 
     def forget_attributes(self) -> None:
         """Give up the attributes of tokens, of which a problem has its own copy."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from threading import Thread
 from typing import Any, NoReturn
 
 import numpy as np
@@ -28,7 +29,7 @@ _OBJECT = 64  # bytes that a short str takes, beyond its text
 _OFFSET = 16  # bytes for an offset, and for finding it
 # Level 4 takes half the time of the usual 6, for names of attributes that are 2 % larger.
 _LEVEL, _HEADER = 4, b"\x78\x5e"  # the header of a zlib stream of that level
-_PIECE = 1 << 20  # bytes that are compressed at a time
+_PIECE = 1 << 19  # bytes that are compressed at a time
 _WINDOW = 1 << 15  # bytes that deflate looks back
 
 
@@ -201,6 +202,9 @@ def _compress(data: bytes, n_threads: int) -> bytes:
     Each piece may refer to the end of the one before it, so that cutting costs a few bytes.
     """
     starts = range(0, len(data) or 1, _PIECE)
+    n = min(n_threads, len(starts))
+    pieces: dict[int, bytes] = {}
+    errors: list[BaseException] = []
 
     def compress(at: int) -> bytes:
         before = data[max(at - _WINDOW, 0) : at]
@@ -208,14 +212,24 @@ def _compress(data: bytes, n_threads: int) -> bytes:
         end = zlib.Z_FINISH if at == starts[-1] else zlib.Z_SYNC_FLUSH
         return stream.compress(data[at : at + _PIECE]) + stream.flush(end)
 
-    if min(n_threads, len(starts)) == 1:
-        pieces = [compress(at) for at in starts]
-    else:
-        from concurrent.futures import ThreadPoolExecutor  # here, for a quick start
+    def work(first: int) -> None:
+        try:
+            for at in starts[first::n]:
+                pieces[at] = compress(at)
+        except BaseException as error:  # for the caller, who waits
+            errors.append(error)
 
-        with ThreadPoolExecutor(min(n_threads, len(starts))) as pool:
-            pieces = list(pool.map(compress, starts))
-    return b"".join([_HEADER, *pieces, zlib.adler32(data).to_bytes(4, "big")])
+    # Not a pool of concurrent.futures, whose import takes as long as this saves.
+    threads = [Thread(target=work, args=(i,)) for i in range(1, n)]
+    for thread in threads:
+        thread.start()
+    work(0)
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    checksum = zlib.adler32(data).to_bytes(4, "big")
+    return b"".join([_HEADER, *(pieces[at] for at in starts), checksum])
 
 
 def _unpack(
