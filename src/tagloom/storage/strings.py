@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from threading import Thread
 from typing import Any, NoReturn
 
 import numpy as np
@@ -201,6 +200,8 @@ def _compress(data: bytes, n_threads: int) -> bytes:
 
     Each piece may refer to the end of the one before it, so that cutting costs a few bytes.
     """
+    from threading import Thread  # here, for a quick start
+
     starts = range(0, len(data) or 1, _PIECE)
     n = min(n_threads, len(starts))
     pieces: dict[int, bytes] = {}
