@@ -404,6 +404,8 @@ def test_an_empty_sequence_is_drawn_with_its_one_path():
 def test_a_slice_of_a_batch_is_a_batch():
     batch = Trellis.stack([np.eye(3)[:2], np.eye(3)[:1], np.eye(3)])
     assert batch[1:].lengths.tolist() == [1, 3]
+    assert np.shares_memory(batch[1:].emit, batch.emit)
+    assert [len(batch[part]) for part in (slice(3, None), slice(2, 1), slice(0, 3, 2))] == [0, 0, 2]
     assert batch[::-1].log_partition() == pytest.approx(batch.log_partition()[::-1])
 
 

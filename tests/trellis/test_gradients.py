@@ -136,6 +136,31 @@ def test_marginals_are_finite_differences_of_the_log_partition(kind):
     assert_allclose(trellis.expected_counts().weights, counts, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["first", "order2", "seen", "run", "edges", "bio"])
+@pytest.mark.parametrize("has_edge", [False, True])
+def test_gradients_in_any_state_space_are_finite_differences(kind, has_edge):
+    rng = np.random.default_rng(3)
+    space = make_space(rng, kind, BIO)
+    arrays = sample_arrays(rng, [4, 1, 3], 3)
+    arrays["weights"] = rng.standard_normal(space.n_weights)
+    if not has_edge:
+        del arrays["edge"]
+    weight, h = rng.uniform(-1.0, 2.0, 3), 1e-5
+    buffers = {f"grad_{name}": np.full_like(array, 77.0) for name, array in arrays.items()}
+    given = {"offsets": [0, 4, 5, 8], "states": space}
+    log_z = log_partition_grad(**given, **arrays, weight=weight, **buffers)
+    assert_allclose(log_z, tl.Trellis(**given, **arrays).log_partition(), rtol=1e-12)
+    for name, array in arrays.items():
+        for index in np.ndindex(array.shape):
+            kept, values = array[index], []
+            for array[index] in (kept + h, kept - h):
+                values.append(weight @ tl.Trellis(**given, **arrays).log_partition())
+            array[index] = kept
+            slope = (values[0] - values[1]) / (2 * h)
+            found = buffers[f"grad_{name}"][index]
+            assert_allclose(found, slope, rtol=1e-6, atol=1e-8, err_msg=f"{name}{index}")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_only_the_buffers_that_are_given_are_written(dtype):
     rng = np.random.default_rng(1)

@@ -102,10 +102,21 @@ def test_the_library_has_a_log_space_reference_of_its_own(arrays):
     assert_allclose(trellis.marginals(), np.exp(alpha + beta - log_z), rtol=1e-7, atol=1e-9)
 
 
+SPACE = "states=tl.StateSpace.run_length(20, 0, 3)"
+CASES = [
+    ("viterbi", "float32", "", ""),
+    ("viterbi", "float64", "", ""),
+    ("log_partition", "float32", "", ""),
+    ("log_partition", "float64", "", ""),
+    ("log_partition", "float32", "", SPACE),
+    ("log_partition", "float32", "emit *= 1e4; trans[1, 2] = -np.inf", ""),  # in log space
+    ("log_partition", "float32", "emit[T // 2] = -np.inf", ""),  # no path
+]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="resets the peak memory through /proc")
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("method", ["log_partition", "viterbi"])
-def test_memory_beyond_the_inputs_is_bounded(method, dtype):
+@pytest.mark.parametrize(("method", "dtype", "change", "options"), CASES)
+def test_memory_beyond_the_inputs_is_bounded(method, dtype, change, options):
     """At most 64 MB beside the arrays: no [T, Y] of back-pointers wider than a byte, no copy."""
     program = f"""
         import re
@@ -114,10 +125,13 @@ def test_memory_beyond_the_inputs_is_bounded(method, dtype):
         def status(field):
             return int(re.search(field + r":\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 
-        emit = np.zeros(({T}, {Y}), "{dtype}")
+        T, trans = {T}, np.eye({Y})
+        emit = np.zeros((T, {Y}), "{dtype}")
         emit[:] = np.random.default_rng(0).standard_normal({Y})
-        trellis = tl.Trellis(emit, np.eye({Y}), n_threads=2)
-        tl.Trellis(emit[:100], np.eye({Y}), n_threads=2).{method}()  # threads and code are loaded
+        {change}
+        trellis = tl.Trellis(emit, trans, n_threads=2, {options})
+        small = tl.Trellis(emit[:100], trans, n_threads=2, {options})
+        small.{method}()  # threads and code are loaded
         open("/proc/self/clear_refs", "w").write("5")  # the peak starts again from here
         before = status("VmRSS")
         result = trellis.{method}()

@@ -145,11 +145,13 @@ class Scaled {
         is_ok_ = prepare();
     }
 
-    // False where it cannot answer. log_z is -inf where there is no path.
+    // False where it cannot answer. log_z is -inf where there is no path. Only backward() needs what
+    // is kept of every position.
     bool forward(bool keep, double& log_z) {
         if (!is_ok_) return false;
         alpha_.resize((keep ? x_.T : 2) * S_);
-        scale_.resize(x_.T);
+        emit_.resize((keep ? x_.T : 1) * Y_);
+        scale_.resize(keep ? x_.T : 1);
         double log_scale = start_top_ + stop_top_;
         for (int64_t t = 0; t < x_.T; ++t) {
             double* now = &alpha_[(keep ? t : t % 2) * S_];
@@ -157,8 +159,11 @@ class Scaled {
                 std::copy(start_.begin(), start_.end(), now);
             } else {
                 const double* before = &alpha_[(keep ? t - 1 : (t - 1) % 2) * S_];
+                double *emit = &emit_[keep ? t * Y_ : 0], emit_top;
+                std::copy_n(x_.emit + t * Y_, Y_, emit);
+                const double emits = exponentials(emit, Y_, emit_top);
                 const double* prob = step(t);
-                const double* emit = &emit_[t * Y_];
+                if (!(emits + moves_ <= kWidest)) return is_ok_ = false;
                 for (int64_t s = 0; s < S_; ++s) {
                     double sums[4] = {};  // four at a time: an addition waits for the one before
                     int64_t m = a_.into[s];
@@ -168,22 +173,23 @@ class Scaled {
                     for (; m < a_.into[s + 1]; ++m) sums[0] += before[a_.src[m]] * prob[m];
                     now[s] = (sums[0] + sums[1] + sums[2] + sums[3]) * emit[a_.label[s]];
                 }
-                log_scale += step_top_ + emit_top_[t];
+                log_scale += step_top_ + emit_top;
             }
-            scale_[t] = rescale(now);
-            if (scale_[t] == 0) {
+            double& scale = scale_[keep ? t : 0];
+            scale = rescale(now);
+            if (scale == 0) {
                 log_z = kMinusInf;
                 return is_ok_;
             }
             if (!is_ok_) return false;
-            log_scale += std::log(scale_[t]);
+            log_scale += std::log(scale);
         }
         const double* last = &alpha_[(keep ? x_.T - 1 : (x_.T - 1) % 2) * S_];
-        total_ = 0;
-        for (int64_t s = 0; s < S_; ++s) total_ += last[s] * stop_[s];
+        double total = 0;
+        for (int64_t s = 0; s < S_; ++s) total += last[s] * stop_[s];
         // Starts and stops can both be there with nothing in common.
-        if (total_ > 0 && total_ < kLeast) return false;
-        log_z = total_ > 0 ? log_scale + std::log(total_) : kMinusInf;
+        if (total > 0 && total < kLeast) return false;
+        log_z = total > 0 ? log_scale + std::log(total) : kMinusInf;
         return true;
     }
 
@@ -264,24 +270,15 @@ class Scaled {
             !(exponentials(stop_.data(), S_, stop_top_) <= widest))
             return false;
         prob_ = a_.score;
-        const double moves = exponentials(prob_.data(), a_.moves(), step_top_);
-        emit_.assign(x_.emit, x_.emit + x_.T * Y_);
-        emit_top_.resize(x_.T);
-        for (int64_t t = 1; t < x_.T; ++t)
-            if (!(exponentials(&emit_[t * Y_], Y_, emit_top_[t]) + moves <= kWidest)) return false;
+        moves_ = exponentials(prob_.data(), a_.moves(), step_top_);
         return true;
     }
 
-    // The probabilities of the moves into t, less exp(step_top_).
+    // The probabilities of the moves into t, less exp(step_top_); moves_ tells how far apart they are.
     const double* step(int64_t t) {
         if (!x_.edge) return prob_.data();
-        prob_.resize(a_.moves());
         for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);
-        const double moves = exponentials(prob_.data(), a_.moves(), step_top_);
-        double least = 1;
-        for (int64_t y = 0; y < Y_; ++y)
-            if (emit_[t * Y_ + y] > 0) least = std::min(least, emit_[t * Y_ + y]);
-        if (!(moves - std::log(least) <= kWidest)) is_ok_ = false;
+        moves_ = exponentials(prob_.data(), a_.moves(), step_top_);
         return prob_.data();
     }
 
@@ -303,9 +300,9 @@ class Scaled {
     const Automaton& a_;
     const Sequence<In>& x_;
     const int64_t S_, Y_;
-    std::vector<double> prob_, emit_, emit_top_, start_, stop_, alpha_, scale_;
+    std::vector<double> prob_, emit_, start_, stop_, alpha_, scale_;
     std::vector<double> counts_, starts_, stops_;
-    double step_top_ = 0, start_top_ = 0, stop_top_ = 0, total_ = 0;
+    double step_top_ = 0, start_top_ = 0, stop_top_ = 0, moves_ = 0;
     bool is_ok_ = true;
 };
 

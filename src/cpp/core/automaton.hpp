@@ -40,7 +40,7 @@ double forward(const Automaton& a, const Sequence<In>& x, Fold fold, double* alp
 template <class In>
 double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* beta);
 
-// The total in O(S) memory beside the exponentials of the scores.
+// The total in O(S + M) memory.
 template <class In>
 double log_partition(const Automaton& a, const Sequence<In>& x);
 

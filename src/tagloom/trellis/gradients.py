@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ScoreError, ShapeError
+from tagloom.trellis.states import StateSpace
 from tagloom.trellis.trellis import (
     Float64,
     Floats,
@@ -27,11 +28,14 @@ def log_partition_grad(
     edge: npt.ArrayLike | None = None,
     weight: npt.ArrayLike | None = None,
     *,
+    states: StateSpace | None = None,
+    weights: npt.ArrayLike | None = None,
     grad_emit: Floats | None = None,
     grad_trans: Floats | None = None,
     grad_start: Floats | None = None,
     grad_stop: Floats | None = None,
     grad_edge: Floats | None = None,
+    grad_weights: Floats | None = None,
     n_threads: int | None = None,
 ) -> Float64:
     r"""Compute log_z of each sequence, and write the gradient of Σ_i weight[i]·log_z[i].
@@ -43,6 +47,8 @@ def log_partition_grad(
     ----------
     offsets : array of int, shape (N + 1,)
     emit, trans, start, stop, edge : array
+    states : StateSpace, optional
+    weights : array, shape (K,), optional
         As for `Trellis`.
     weight : array, shape (N,), optional
         Of each sequence; 1 by default.
@@ -50,6 +56,7 @@ def log_partition_grad(
     grad_trans : ndarray, shape (Y, Y), optional
     grad_start, grad_stop : ndarray, shape (Y,), optional
     grad_edge : ndarray, shape (T, Y, Y), optional
+    grad_weights : ndarray, shape (K,), optional
         Buffers that are overwritten; those left out are not computed.
     n_threads : int, optional
         All cores by default; the result does not depend on it.
@@ -66,33 +73,45 @@ def log_partition_grad(
     >>> grad[0]
     array([0.5, 0.5])
     """
-    trellis = Trellis(emit, trans, start, stop, edge=edge, offsets=offsets, n_threads=n_threads)
+    trellis = Trellis(
+        emit,
+        trans,
+        start,
+        stop,
+        edge=edge,
+        offsets=offsets,
+        states=states,
+        weights=weights,
+        n_threads=n_threads,
+    )
     T, Y = trellis.emit.shape
     n = len(trellis)
-    weights: Any = None
+    times: Any = None  # [N] that a sequence counts
     if weight is not None:
-        weights = check_scores(weight, "weight", np.float64)
-        if weights.shape != (n,):
-            raise ShapeError(f"weight must have shape (N,) = ({n},); got {weights.shape}.")
-        if np.isneginf(weights).any():
-            raise ScoreError(f"weight[{int(np.argmin(weights))}] is -inf; weights must be finite.")
+        times = check_scores(weight, "weight", np.float64)
+        if times.shape != (n,):
+            raise ShapeError(f"weight must have shape (N,) = ({n},); got {times.shape}.")
+        if np.isneginf(times).any():
+            raise ScoreError(f"weight[{int(np.argmin(times))}] is -inf; weights must be finite.")
     check_buffer(grad_emit, "grad_emit", (T, Y))
     check_buffer(grad_trans, "grad_trans", (Y, Y))
     check_buffer(grad_start, "grad_start", (Y,))
     check_buffer(grad_stop, "grad_stop", (Y,))
     check_buffer(grad_edge, "grad_edge", (T, Y, Y))
+    check_buffer(grad_weights, "grad_weights", (0 if states is None else states.n_weights,))
 
-    counting = any(buffer is not None for buffer in (grad_trans, grad_start, grad_stop))
+    of_moves = (grad_trans, grad_start, grad_stop, grad_weights)
+    counting = any(buffer is not None for buffer in of_moves)
     marginals = _writable(grad_emit, trellis)
     pairs = _writable(grad_edge, trellis)
     log_z, counts = trellis._sum(
         marginals=marginals,
         pairs=pairs,
         counts=trellis._no_counts() if counting else None,
-        weight=weights,
+        weight=times,
     )
-    if weights is not None:
-        by_token = np.repeat(weights, trellis.lengths).astype(trellis.dtype)  # [T]
+    if times is not None:
+        by_token = np.repeat(times, trellis.lengths).astype(trellis.dtype)  # [T]
         if marginals is not None:
             marginals *= by_token[:, None]
         if pairs is not None:
@@ -102,11 +121,8 @@ def log_partition_grad(
     if grad_edge is not None and pairs is not grad_edge:
         grad_edge[...] = pairs
     if counts is not None:
-        for buffer, value in (
-            (grad_trans, counts.transitions),
-            (grad_start, counts.start),
-            (grad_stop, counts.stop),
-        ):
+        found = (counts.transitions, counts.start, counts.stop, counts.weights)
+        for buffer, value in zip(of_moves, found, strict=True):
             if buffer is not None:
                 buffer[...] = value
     return log_z

@@ -31,6 +31,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
+Positions = slice | npt.NDArray[np.int64]
 OnInfeasible = Literal["raise", "none"]
 LabelSet = Label | Iterable[Label]
 
@@ -139,8 +140,8 @@ class Trellis:
     Ties go to the lowest label at the last position, then at each position before it.
 
     Memory beyond inputs and results, where states are labels or histories of order k: `viterbi`
-    needs O(S·(1024 + T / 1024)), `log_partition` O(S), `marginals` and what is built on them
-    O(T·S). In any other state space `viterbi` needs O(T·S) too.
+    needs O(S·(1024 + T / 1024)), `log_partition` O(S + M) with M moves, `marginals` and what is
+    built on them O(T·S). In any other state space `viterbi` needs O(T·S) too.
 
     Examples
     --------
@@ -475,12 +476,22 @@ class Trellis:
             is_batch=False,
         )
 
-    def _subset(self, sequences: npt.NDArray[np.int64]) -> tuple[Trellis, npt.NDArray[np.int64]]:
-        """Return some sequences as a batch, and their positions in this one."""
+    def _subset(self, sequences: npt.NDArray[np.int64]) -> tuple[Trellis, Positions]:
+        """Return some sequences as a batch, and their positions in this one.
+
+        Neighbours are not copied.
+        """
         lengths = self.lengths[sequences]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        positions = np.repeat(self.offsets[sequences], lengths) + within
+        positions: Positions
+        if len(sequences) == 0:
+            positions = slice(0, 0)
+        elif (np.diff(sequences) == 1).all():
+            first, last = sequences[0], sequences[-1]
+            positions = slice(int(self.offsets[first]), int(self.offsets[last + 1]))
+        else:
+            within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+            positions = np.repeat(self.offsets[sequences], lengths) + within
         subset = self._like(
             emit=self.emit[positions],
             edge=None if self.edge is None else self.edge[positions],
@@ -769,7 +780,7 @@ class Trellis:
             sub_log_z = np.empty(len(rest))
             sub_marginals = None if marginals is None else np.empty_like(subset.emit)
             sub_pairs = (
-                None if pairs is None else np.empty((len(positions), *pairs.shape[1:]), pairs.dtype)
+                None if pairs is None else np.empty((len(subset.emit), *pairs.shape[1:]), pairs.dtype)
             )
             sub_weight = None if weight is None else weight[rest]
             subset._automaton_sum(sub_log_z, sub_marginals, sub_pairs, counts, sub_weight)
@@ -1615,7 +1626,8 @@ def core_may_write(buffer: npt.NDArray[Any], trellis: Trellis) -> bool:
     """Whether results may go straight into a buffer while scores are read."""
     if buffer.dtype != trellis.dtype or not buffer.flags.c_contiguous:
         return False
-    scores = (trellis.emit, trellis.edge, trellis.trans, trellis.start, trellis.stop)
+    scores = [trellis.emit, trellis.edge, trellis.trans, trellis.start, trellis.stop]
+    scores.append(trellis.weights)
     return not any(array is not None and np.may_share_memory(buffer, array) for array in scores)
 
 
