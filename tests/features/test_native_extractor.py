@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import plain_features as reference
+import processes
 from tagloom import _native
 
 LISTED = ["ing", "s", "ness", "é", "字", "\U0001f600", "un", "unde"]
@@ -527,3 +528,39 @@ def test_any_number_of_threads_numbers_attributes_alike(numeric):
         assert found == names
         for a, b in zip(arrays, expected, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@processes.needs_limits
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_index_is_as_before_when_memory_runs_out(n_threads):
+    code = f"""
+    from tagloom import _native
+
+    templates = [(["w=", ""], [(0, 0)], -1), (["p=", "|", ""], [(0, -1), (0, 0)], -1)]
+    extractor = _native.Extractor([(0, "value", None)], [True], templates, ["<1>"], ["</1>"])
+    index = _native.Index()
+
+    def encode(*sentences):
+        return extractor.encode([list(sentences)], [], index, True, {n_threads})[2].tolist()
+
+    def names():
+        text, offsets = index.names()
+        return [bytes(text[a:b]) for a, b in zip(offsets, offsets[1:])]
+
+    first = encode(["a", "b"])
+    before = names()
+    many = [[f"w{{i * 7919 % 500_000}}" for i in range(k, k + 50)] for k in range(0, 1_000_000, 50)]
+    limit(150 << 20)
+    try:
+        encode(*many)
+        print("there was enough")
+    except MemoryError:
+        pass
+    limit(None)
+    assert names() == before and index.size == len(before)
+    assert encode(["a", "b"]) == first
+    assert len(names()) == index.size
+    assert encode(["a", "c"])[-2:] == [4, 5] and names()[4:] == [b"w=c", b"p=a|c"], names()
+    print("done")
+    """
+    assert processes.run(code) == "done\n"

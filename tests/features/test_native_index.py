@@ -73,6 +73,8 @@ def test_each_bit_of_data_counts():
             seen.add(_native.hash_data(changed))
         n_cases += 1 + 8 * n
     assert len(seen) == n_cases
+    # Checkpoints hold these values.
+    assert _native.hash_data(np.arange(100, dtype=np.uint8)) == 5967042171648815883
     data = rng.permutation(200).astype(np.uint8)
     assert _native.hash_data(data) != _native.hash_data(np.roll(data, 32))  # order counts
 

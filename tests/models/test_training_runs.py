@@ -178,13 +178,17 @@ def test_learning_in_parts_frees_what_is_seen_only_later():
     assert all(np.isfinite(weight) for weight in weights.values())
 
 
-def test_the_digest_tells_data_apart():
-    def digest(X, y, **options):
-        tagger = tl.CRF(features=["word", "edge(word)"], max_iterations=1)
-        return tagger.fit(X, y, **options).training_["digest"]
+@pytest.mark.parametrize(
+    "make",
+    [lambda **o: tl.CRF(features=["word", "edge(word)"], max_iterations=1, **o), tl.HMM],
+)
+def test_the_digest_tells_data_apart(make):
+    def digest(X, y, labels=None, **options):
+        return make(labels=labels).fit(X, y, **options).training_["digest"]
 
     X, y = [["a", "b"], ["c"]], [["X", "Y"], ["X"]]
     assert digest(X, y) == digest(X, y)
+    assert digest(X, y, ["X", "Y"]) == digest(X, y, list(np.unique(["X", "Y"])))
     others = [
         digest(X, [["X", "Y"], ["Y"]]),
         digest(X, [["X", "Z"], ["X"]]),

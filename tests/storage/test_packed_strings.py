@@ -161,15 +161,33 @@ def test_any_number_of_threads_packs_the_same_bytes(n):
 
 
 def test_an_error_on_another_thread_is_not_lost(monkeypatch):
-    whole = zlib.compressobj
+    whole, has_failed = zlib.compressobj, threading.Event()
 
     def compressobj(*args, **options):
         if threading.current_thread() is not threading.main_thread():
+            has_failed.set()
             raise MemoryError("no more")
+        assert has_failed.wait(60)
         return whole(*args, **options)
 
     monkeypatch.setattr(zlib, "compressobj", compressobj)
     text, offsets = b"a" * (3 << 20), np.array([0, 3 << 20])
-    storage.pack_bytes(text, offsets)
     with pytest.raises(MemoryError, match="no more"):
         storage.pack_bytes(text, offsets, n_threads=2)
+
+
+def test_without_more_threads_those_that_are_do_the_work(monkeypatch):
+    text, offsets = b"ab" * (3 << 19), np.array([0, 3 << 20])
+    start, started = threading.Thread.start, []
+
+    def start_one(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    packed = storage.pack_bytes(text, offsets, n_threads=4)
+    assert len(started) == 1
+    assert not started[0].is_alive()
+    np.testing.assert_array_equal(packed, storage.pack_bytes(text, offsets))

@@ -1,19 +1,18 @@
 """The threads that wait for work: forks, many callers, errors, the end of a process."""
 
 import os
-import subprocess
+import platform
 import sys
-import textwrap
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import processes
 import tagloom as tl
+from processes import IS_SANITIZED, needs_limits
 
 CASE = """
-import conftest  # which chooses the build that is tested
 import os, signal, sys, threading
 import numpy as np
 import tagloom as tl
@@ -31,19 +30,11 @@ assert np.array_equal(path(3), expected)
 """
 
 
-def run(code):
+def run(*code):
     """Run the case and more code in a process of its own, which must come to its end."""
-    return subprocess.run(
-        [sys.executable, "-c", CASE + textwrap.dedent(code)],
-        cwd=Path(__file__).parents[1],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    ).stdout
+    return processes.run(CASE, *code)
 
 
-IS_SANITIZED = "TAGLOOM_NATIVE" in os.environ
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 FORK = """
@@ -63,7 +54,7 @@ def test_a_forked_child_has_threads_of_its_own():
     assert np.array_equal(path(3), expected)  # and the parent still has its own
     print("done")
     """
-    assert run(FORK + textwrap.dedent(code)) == "done\n"
+    assert run(FORK, code) == "done\n"
 
 
 @needs_fork
@@ -88,7 +79,7 @@ def test_a_fork_while_threads_are_at_work():
         worker.join()
     print(codes == [0] * 20)
     """
-    assert run(FORK + textwrap.dedent(code)) == "True\n"
+    assert run(FORK, code) == "True\n"
 
 
 def test_a_process_ends_with_its_threads():
@@ -115,22 +106,6 @@ def test_many_callers_at_once():
     assert found == [True] * 180
 
 
-LIMIT = """
-import resource
-from pathlib import Path
-
-def limit(more):  # to so many bytes of memory more than there are now; None: to none
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = resource.getrlimit(resource.RLIMIT_AS)[1]
-    now = most if more is None else pages * resource.getpagesize() + more
-    resource.setrlimit(resource.RLIMIT_AS, (now, most))
-"""
-needs_limits = pytest.mark.skipif(
-    sys.platform != "linux" or IS_SANITIZED,
-    reason="reads /proc/self/statm; the sanitizers need memory without limits",
-)
-
-
 @needs_limits
 def test_after_an_error_threads_work_on():
     """Four workers are to decode sequences of which each needs more memory than there is."""
@@ -148,7 +123,31 @@ def test_after_an_error_threads_work_on():
     assert (long.viterbi().path == 0).all()
     print("done")
     """
-    assert run(LIMIT + textwrap.dedent(code)) == "done\n"
+    assert run(code) == "done\n"
+
+
+@needs_limits
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_memory_that_a_thread_keeps_is_sound_after_an_error(n_threads):
+    """What is kept from a small call is too small for the next, and there is no more."""
+    code = f"""
+    def zeros(length):
+        offsets = np.arange(0, 8 * length + 1, length)
+        return tl.Trellis(np.zeros((8 * length, 500)), offsets=offsets, n_threads={n_threads})
+
+    small, large = zeros(300), zeros(1_500)
+    small.viterbi()
+    limit(4 << 20)
+    try:
+        large.viterbi()
+        print("there was enough")
+    except MemoryError:
+        pass
+    limit(None)
+    assert (small.viterbi().path == 0).all()
+    print("done")
+    """
+    assert run(code) == "done\n"
 
 
 @needs_limits
@@ -159,4 +158,22 @@ def test_where_there_are_no_more_threads_those_that_are_do_the_work():
     limit(None)
     print("done")
     """
-    assert run(LIMIT + textwrap.dedent(code)) == "done\n"
+    assert run(code) == "done\n"
+
+
+def test_all_threads_round_as_their_caller_does():
+    """Or else bits would depend on which thread takes which sequence."""
+    code = """
+    import ctypes
+    trellis = {n: tl.Trellis(emit, trans, offsets=offsets, n_threads=n) for n in (1, 3)}
+    nearest = trellis[1].log_partition()
+    ctypes.CDLL(None).fesetround(0x800)  # upwards, on x86
+    up = [trellis[n].log_partition() for n in (1, 3)]
+    ctypes.CDLL(None).fesetround(0)
+    assert not np.array_equal(up[0], nearest)
+    assert np.array_equal(up[0], up[1])
+    print("done")
+    """
+    if platform.machine() != "x86_64" or sys.platform != "linux":
+        pytest.skip("the number of a rounding mode is that of x86")
+    assert run(code) == "done\n"

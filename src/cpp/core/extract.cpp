@@ -318,10 +318,12 @@ Encoded encode(const Program& program, const Batch& batch, const Table& table, i
     return out;
 }
 
+namespace {
+
 // The first part goes to the index itself, and each other one to an index of its own. These are
 // then joined in their order, so that an attribute has the number that it gets from one thread.
 // Attributes get their names at the end: those that two parts have in common need only one.
-Encoded encode(const Program& program, const Batch& batch, Index& index, int64_t threads) {
+Encoded encode_growing(const Program& program, const Batch& batch, Index& index, int64_t threads) {
     struct First {  // where an attribute was seen first
         const Template* one;
         int64_t position;
@@ -364,6 +366,18 @@ Encoded encode(const Program& program, const Batch& batch, Index& index, int64_t
         append_name(program, batch, *first.one, first.position, name);
     });
     return out;
+}
+
+}  // namespace
+
+Encoded encode(const Program& program, const Batch& batch, Index& index, int64_t threads) {
+    const std::size_t n_known = index.size();
+    try {
+        return encode_growing(program, batch, index, threads);
+    } catch (...) {
+        index.forget_from(n_known);
+        throw;
+    }
 }
 
 }  // namespace tagloom

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace tagloom {
 namespace {
@@ -83,6 +84,29 @@ uint64_t Index::make_room(uint64_t wanted) {
     uint64_t slot = wanted & table_.mask;
     while (table_.keys[slot] != 0) slot = (slot + 1) & table_.mask;
     return slot;
+}
+
+void Index::forget_from(std::size_t n) noexcept {
+    if (size() > n) {  // then slots_ are our own
+        auto& [keys, ids] = *slots_;
+        const uint64_t mask = table_.mask;
+        uint64_t empty = 0;
+        while (keys[empty] != 0) empty++;
+        for (uint64_t slot = 0; slot <= mask; slot++)
+            if (ids[slot] >= n) keys[slot] = 0;
+        for (uint64_t i = 1; i <= mask; i++) {  // the others move up to where they are looked for
+            const uint64_t slot = (empty + i) & mask, key = std::exchange(keys[slot], 0);
+            if (key == 0) continue;
+            uint64_t to = key & mask;
+            while (keys[to] != 0) to = (to + 1) & mask;
+            keys[to] = key;
+            ids[to] = ids[slot];
+        }
+        table_.size = n;
+    }
+    if (counts_.size() > n) counts_.resize(n);
+    if (offsets_.size() > n + 1) offsets_.resize(n + 1);
+    names_.resize(static_cast<std::size_t>(offsets_[n]));
 }
 
 std::vector<int32_t> Index::join(const Index& other) {

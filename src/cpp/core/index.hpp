@@ -130,11 +130,13 @@ class Index {
         names_.reserve(at);
         for (const std::string& text : texts) names_ += text;
     }
+    // Takes the attributes from id n on out again, as if they had never been added.
+    void forget_from(std::size_t n) noexcept;
     // Counts more occurrences of an id that add() returned.
     void count(int32_t id, int64_t more) { counts_[static_cast<std::size_t>(id)] += more; }
 
     // Adds the attributes of another index in their order, with their counts but not their names;
-    // their numbers here.
+    // their numbers here. add_names() must follow.
     std::vector<int32_t> join(const Index& other);
 
     // Call before the first add() and after handing out table(): finds out whether the arrays are

@@ -26,6 +26,7 @@ class Scratch {
         }
         if (n > size_) {
             memory_ = nullptr;
+            size_ = 0;  // also if there is no memory
             memory_ = std::make_unique<T[]>(n);
             size_ = n;
         }

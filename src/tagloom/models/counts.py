@@ -116,7 +116,7 @@ def read_labelled(
         weight=weight,
         sentences=sentences,
         rows=read.rows,
-        digest=digest(names, hashes, word_of, gold, weight),
+        digest=digest(names, hashes, word_of, offsets, gold, weight),
     )
 
 

@@ -325,5 +325,5 @@ def digest(names: Iterable[str], *arrays: npt.NDArray[Any] | None) -> str:
         return f"{_native.hash_data(np.ascontiguousarray(data).reshape(-1).view(np.uint8)):016x}"
 
     described = [a if a is None else (a.dtype.str, a.shape, hashed(a)) for a in arrays]
-    text = repr((list(names), described))
-    return hashed(np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8))
+    text = ascii(([str(name) for name in names], described))
+    return hashed(np.frombuffer(text.encode(), np.uint8))

@@ -203,7 +203,7 @@ def _compress(data: bytes, n_threads: int) -> bytes:
     from threading import Thread  # here, for a quick start
 
     starts = range(0, len(data) or 1, _PIECE)
-    n = min(n_threads, len(starts))
+    left = iter(starts)
     pieces: dict[int, bytes] = {}
     errors: list[BaseException] = []
 
@@ -213,18 +213,23 @@ def _compress(data: bytes, n_threads: int) -> bytes:
         end = zlib.Z_FINISH if at == starts[-1] else zlib.Z_SYNC_FLUSH
         return stream.compress(data[at : at + _PIECE]) + stream.flush(end)
 
-    def work(first: int) -> None:
+    def work() -> None:
         try:
-            for at in starts[first::n]:
+            for at in left:
                 pieces[at] = compress(at)
         except BaseException as error:  # for the caller, who waits
             errors.append(error)
 
     # Not a pool of concurrent.futures, whose import takes as long as this saves.
-    threads = [Thread(target=work, args=(i,)) for i in range(1, n)]
-    for thread in threads:
-        thread.start()
-    work(0)
+    threads: list[Thread] = []
+    try:
+        while len(threads) + 1 < min(n_threads, len(starts)):
+            thread = Thread(target=work)
+            thread.start()
+            threads.append(thread)
+    except RuntimeError:  # there are no more: those that there are do the work
+        pass
+    work()
     for thread in threads:
         thread.join()
     if errors:
