@@ -86,6 +86,21 @@ def test_a_process_ends_with_its_threads():
     assert run("print(np.array_equal(path(64), expected))") == "True\n"
 
 
+def test_a_process_ends_amid_the_work_of_daemon_threads():
+    code = """
+    def work():
+        while True:
+            path(3)
+
+    for _ in range(3):
+        threading.Thread(target=work, daemon=True).start()
+    import time; time.sleep(0.1)
+    print("done")
+    """
+    for _ in range(3):
+        assert run(code) == "done\n"
+
+
 def test_many_callers_at_once():
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 40, 400)

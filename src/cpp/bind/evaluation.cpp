@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/gil.hpp"
 #include "core/spans.hpp"
 
 namespace nb = nanobind;
@@ -154,7 +155,7 @@ Pair<int64_t, int32_t> count_tokens_py(In<int32_t, 1> gold, In<int32_t, 1> predi
     auto confusion = make_array<int64_t>({Y, Y});
     auto correct = make_array<int32_t>({static_cast<size_t>(N)});
     {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         count_tokens(gold.data(), predicted.data(), offsets.data(), N, static_cast<int64_t>(Y),
                      confusion.data(), correct.data());
     }
@@ -188,7 +189,7 @@ Pair<int64_t, int32_t> count_spans_py(In<int32_t, 1> gold, In<int32_t, 1> predic
     const Reading predicted_reading =
         make_reading(predicted_action, predicted_closing, letter, type);
     {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         count_spans(gold.data(), predicted.data(), offsets.data(), N, gold_reading,
                     predicted_reading, {by_type.data(), by_sentence.data()});
     }
@@ -200,7 +201,7 @@ Out<int64_t> resample_py(In<int32_t, 2> rows, size_t replicates, uint64_t seed) 
     if (S > 8) throw std::invalid_argument("at most 8 counts per row");
     auto sums = make_array<int64_t>({replicates, S});
     {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         resample(rows.data(), static_cast<int64_t>(N), static_cast<int64_t>(S),
                  static_cast<int64_t>(replicates), seed, sums.data());
     }
@@ -212,7 +213,7 @@ Out<int64_t> toss_py(In<int32_t, 2> rows, In<int64_t, 1> copies, size_t replicat
     if (copies.shape(0) != N) throw std::invalid_argument("one number of copies per row");
     auto sums = make_array<int64_t>({replicates, S});
     {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         toss(rows.data(), copies.data(), static_cast<int64_t>(N), static_cast<int64_t>(S),
              static_cast<int64_t>(replicates), seed, sums.data());
     }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/gil.hpp"
 #include "bind/index.hpp"
 #include "bind/vocabulary.hpp"
 #include "bind/words.hpp"
@@ -77,7 +78,7 @@ PyIndex index_from_keys(In<uint64_t, 1> keys, std::optional<Names> names) {
     const std::size_t size = own.size();
     try {
         if (!names) {
-            nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             return PyIndex(Index(own));
         }
         const auto& [blob, offsets] = *names;
@@ -238,13 +239,13 @@ class Extractor {
         Encoded encoded;
         if (grow) {
             const PyIndex::Growing growing(index);
-            nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             featurise(compiled_.program, read.batch);
             encoded = tagloom::encode(compiled_.program, read.batch, index.index, threads);
         } else {
             index.check_idle();
             const Table table = index.index.table();
-            nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             featurise(compiled_.program, read.batch);
             encoded = tagloom::encode(compiled_.program, read.batch, table, threads);
         }
@@ -348,7 +349,7 @@ WeightRows make_rows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<f
                                             static_cast<int64_t>(row_ptr.shape(0)) - 1,
                                             static_cast<int64_t>(weights.shape(0)),
                                             K};
-                nb::gil_scoped_release release;
+                const WithoutGil unlocked;
                 fault = arrays.fault();
                 if (fault.empty()) return WeightRows(arrays);
             }
@@ -385,7 +386,7 @@ class PyRows {
         const std::size_t T = indptr.shape(0) - 1, K = static_cast<std::size_t>(rows_.K);
         auto out = std::make_unique_for_overwrite<float[]>(T * K);
         {
-            nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             score_encoded(indptr.data(), ids.data(), values ? values->data() : nullptr,
                           static_cast<int64_t>(T), rows_, threads, out.get());
         }
@@ -415,7 +416,7 @@ class Scorer {
             fail("There are rows of weights for " + std::to_string(rows_.by_id.size()) +
                  " attributes, but the index has " + std::to_string(table.size) + ".");
         }
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         table_ = RowTable(table, rows_.by_id);
         rows_.by_id = {};  // from here on found by fingerprint
         for (std::size_t c = 0; c < compiled_.program.columns; c++) {
@@ -464,7 +465,7 @@ class Scorer {
         const Memory to(offsets), out(scores);
         std::copy(batch.offsets.begin(), batch.offsets.end(), static_cast<int64_t*>(to.view.buf));
         {
-            nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             tagloom::score(scoring(), given.batch, known_, threads,
                            static_cast<float*>(out.view.buf));
         }
@@ -522,7 +523,7 @@ class Decoder {
         const auto path = std::make_unique_for_overwrite<int32_t[]>(T);
         std::atomic<bool> sound = true;
         {
-            nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             const ScoredWords words = scorer_.score_words(read.batch, threads);
             const std::vector<int64_t> pieces = cut(offsets, threads);
             const auto n_pieces = static_cast<int64_t>(pieces.size()) - 1;
@@ -613,7 +614,7 @@ void bind_features(nb::module_& m) {
     m.def(
         "hash_data",
         [](const In<uint8_t, 1>& data) {
-            const nb::gil_scoped_release release;
+            const WithoutGil unlocked;
             return hash_data({reinterpret_cast<const char*>(data.data()), data.shape(0)});
         },
         "data"_a, "64 bits that stand for many bytes.");

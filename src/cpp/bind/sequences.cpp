@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/gil.hpp"
 #include "core/columns.hpp"
 #include "core/hash.hpp"
 
@@ -276,14 +277,14 @@ class ColumnScanner {
     }
 
     Scan run(std::string_view text, bool final) const {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         return scan_columns(text, rules_, final, unknown_ && unknown_->empty());
     }
     // To put values into a column, or after the last one, whatever is in it now.
     Scan run(std::string_view text, bool final, int column) const {
         if (column < 0) throw nb::value_error("the column must not be negative");
         const ColumnRules rules = rules_for(column);
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         return scan_columns(text, rules, final, true);
     }
     ColumnRules rules_for(int column) const {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/gil.hpp"
 #include "core/lbfgs.hpp"
 #include "core/linear.hpp"
 #include "core/online.hpp"
@@ -145,7 +146,7 @@ void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64
     }
     require(!allowed || int64_t(allowed->shape(0)) == x.T, "allowed must be [tokens]");
     x.allowed = allowed ? allowed->data() : nullptr;
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     new (self) Problem(x, threads);
 }
 
@@ -154,7 +155,7 @@ double evaluate(const Problem& problem, Array<const double> theta, Array<double>
     require(int64_t(theta.shape(0)) == problem.n_weights() &&
                 int64_t(grad_out.shape(0)) == problem.n_weights(),
             "theta and grad_out must be [n_weights]");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     return problem.evaluate(theta.data(), grad_out.data(), threads);
 }
 
@@ -253,7 +254,7 @@ void bind_lbfgs(nb::module_& m) {
         .def(
             "step",
             [](Lbfgs& self, int64_t threads) {
-                nb::gil_scoped_release release;
+                const WithoutGil unlocked;
                 std::lock_guard lock(self.mutex);
                 const Iteration i = self.step(threads);
                 return std::make_tuple(i.loss, i.grad_norm, i.norm, i.evaluations, i.moved);
@@ -302,7 +303,7 @@ std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t>
     for (size_t i = 0; i < permutation.size(); ++i)
         require(permutation(i) >= 0 && permutation(i) < self.sentences,
                 "permutation must name sentences");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     std::lock_guard lock(self.online->mutex);
     const Epoch epoch = self.online->epoch(permutation.data());
     return {epoch.loss, epoch.mistakes};
@@ -368,7 +369,7 @@ void bind_online(nb::module_& m) {
         .def(
             "certify",
             [](OnlineOwner& self) {
-                nb::gil_scoped_release release;
+                const WithoutGil unlocked;
                 std::lock_guard lock(self.online->mutex);
                 const Certificate found = self.online->certify();
                 return std::make_tuple(found.loss, found.cost);

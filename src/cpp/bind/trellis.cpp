@@ -16,6 +16,7 @@
 #include <stdexcept>
 
 #include "bind/bind.hpp"
+#include "bind/gil.hpp"
 #include "core/automaton.hpp"
 #include "core/dense.hpp"
 #include "core/dispatch.hpp"
@@ -97,7 +98,7 @@ template <class R>
 Measured measure_all(const R* x, int64_t n, int64_t threads) {
     constexpr int64_t small = 1 << 14, chunk = 1 << 18;
     if (n <= small) return measure(x, 0, n);  // sooner done than others have taken the GIL
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     std::vector<Measured> parts((n + chunk - 1) / chunk);
     parallel_for(parts.size(), threads, [&](int64_t c, int64_t) {
         parts[c] = measure(x, c * chunk, std::min(n, (c + 1) * chunk));
@@ -168,7 +169,7 @@ void dense_viterbi(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
     batch.largest_emit = largest_emit;
     require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N,
             "wrong output shape");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     viterbi(batch, path.data(), score.data());
 }
 
@@ -201,7 +202,7 @@ void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
                                 data_or_null(transitions), data_or_null(start_counts),
                                 data_or_null(stop_counts)};
     const double* weights = data_or_null(weight);
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     sum(batch, weights, expected, log_z.data(), ok.data());
 }
 
@@ -277,7 +278,7 @@ void automaton_scores(const Automaton& a, Array<const In, 2> emit, Maybe<const I
     const int64_t S = a.states();
     require(out.shape(0) == emit.shape(0) && int64_t(out.shape(1)) == S, "wrong output shape");
     const Fold fold = sum ? Fold::log_sum : Fold::max;
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
         double* to = out.data() + batch.first(i) * S;
         if (forwards)
@@ -293,7 +294,7 @@ void automaton_log_partition(const Automaton& a, Array<const In, 2> emit, Maybe<
                              Array<double, 1> log_z) {
     const Ragged<In> batch(a, emit, edge, offsets);
     require(int64_t(log_z.shape(0)) == batch.N, "wrong output shape");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     std::fill_n(log_z.data(), batch.N, 0.0);
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
         log_z.data()[i] = log_partition(a, x);
@@ -319,7 +320,7 @@ void automaton_sum(const Automaton& a, Array<const In, 2> emit, Maybe<const In, 
     require(!moves || int64_t(moves->shape(0)) == M, "moves must be [M]");
     require(!start_counts || int64_t(start_counts->shape(0)) == S, "start_counts must be [S]");
     require(!stop_counts || int64_t(stop_counts->shape(0)) == S, "stop_counts must be [S]");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     std::fill_n(log_z.data(), N, 0.0);
     // A fixed number of shards, each with sums of its own: the same bits for any number of threads.
     const bool counting = moves || start_counts || stop_counts;
@@ -357,7 +358,7 @@ void automaton_distant_pairs(const Automaton& a, Array<const In, 2> emit, Maybe<
     require(pairs.shape(0) == emit.shape(0) && int64_t(pairs.shape(1)) == a.Y &&
                 int64_t(pairs.shape(2)) == a.Y && distance > 0,
             "pairs must be [tokens, Y, Y]");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
         distant_pairs(a, x, distance, pairs.data() + batch.first(i) * a.Y * a.Y);
     });
@@ -368,7 +369,7 @@ void automaton_viterbi(const Automaton& a, Array<const In, 2> emit, Maybe<const 
                        Array<const int64_t, 1> offsets, int64_t threads, Array<int32_t, 1> path) {
     const Ragged<In> batch(a, emit, edge, offsets);
     require(path.shape(0) == emit.shape(0), "wrong output shape");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
         viterbi(a, x, path.data() + batch.first(i));
     });
@@ -387,7 +388,7 @@ PathsAndScores automaton_nbest(const Automaton& a, Array<const In, 2> emit, Mayb
     std::vector<std::vector<double>> scores(batch.N,
                                             std::vector<double>(1, 0.0));  // the empty path
     {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
             scores[i].resize(nbest(a, x, n, paths[i]));
             for (size_t k = 0; k < scores[i].size(); ++k)
@@ -412,7 +413,7 @@ void automaton_sample(const Automaton& a, Array<const In, 2> emit, Maybe<const I
     require(int64_t(uniform.shape(1)) == tokens && int64_t(paths.shape(0)) == n &&
                 int64_t(paths.shape(1)) == tokens,
             "uniform and paths must be [n, tokens]");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     batch.each(threads, [&](int64_t i, const Sequence<In>& x, int64_t) {
         sample(a, x, n, uniform.data() + batch.first(i), tokens, paths.data() + batch.first(i));
     });
@@ -423,7 +424,7 @@ void automaton_entropy(const Automaton& a, Array<const In, 2> emit, Maybe<const 
                        Array<const int64_t, 1> offsets, int64_t threads, Array<double, 1> out) {
     const Ragged<In> batch(a, emit, edge, offsets);
     require(int64_t(out.shape(0)) == batch.N, "wrong output shape");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     std::fill_n(out.data(), batch.N, 0.0);
     batch.each(threads,
                [&](int64_t i, const Sequence<In>& x, int64_t) { out.data()[i] = entropy(a, x); });
@@ -437,7 +438,7 @@ int64_t automaton_first_dead_position(const Automaton& a, Array<const In, 2> emi
     require(!edge || (int64_t(edge->shape(0)) == T && int64_t(edge->shape(1)) == a.Y &&
                       int64_t(edge->shape(2)) == a.Y),
             "edge must be [T, Y, Y]");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     return first_dead_position(a, Sequence<In>{emit.data(), data_or_null(edge), T});
 }
 
@@ -447,7 +448,7 @@ void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<con
                           Array<double, 1> score) {
     const Ragged<In> batch(a, emit, edge, offsets);
     require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N, "wrong shape");
-    nb::gil_scoped_release release;
+    const WithoutGil unlocked;
     for (int64_t i = 0; i < batch.N; ++i)
         score.data()[i] = path_score(a, batch[i], path.data() + batch.first(i));
 }

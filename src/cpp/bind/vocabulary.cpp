@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/gil.hpp"
 #include "bind/index.hpp"
 #include "core/counts.hpp"
 
@@ -122,7 +123,7 @@ nb::tuple Vocabulary::make_chains(In<double, 2> counts, In<bool, 1> is_rare, In<
                              by_python(capitalise, words.arena));
     Chains chains;
     {
-        nb::gil_scoped_release release;
+        const WithoutGil unlocked;
         column.tokens.resize(words.all.size());
         std::iota(column.tokens.begin(), column.tokens.end(), 0);
         featurise(compiled_.program, batch);

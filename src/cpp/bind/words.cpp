@@ -309,7 +309,8 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
         }
         const auto positions = static_cast<std::size_t>(T + 2 * program.pad * N);
         column.tokens.resize(positions);
-        // Borrowed: until they are read, nothing that we call gives up the GIL or drops a reference.
+        // Borrowed: until they are read, nothing that we call gives up the GIL or drops a
+        // reference.
         thread_local Scratch<PyObject*> scratch;
         const auto taken = scratch.take(positions);
         PyObject** texts = taken.data;  // null outside of sentences

@@ -145,8 +145,8 @@ class Scaled {
         is_ok_ = prepare();
     }
 
-    // False where it cannot answer. log_z is -inf where there is no path. Only backward() needs what
-    // is kept of every position.
+    // False where it cannot answer. log_z is -inf where there is no path. Only backward() needs
+    // what is kept of every position.
     bool forward(bool keep, double& log_z) {
         if (!is_ok_) return false;
         alpha_.resize((keep ? x_.T : 2) * S_);
@@ -274,7 +274,8 @@ class Scaled {
         return true;
     }
 
-    // The probabilities of the moves into t, less exp(step_top_); moves_ tells how far apart they are.
+    // The probabilities of the moves into t, less exp(step_top_); moves_ tells how far apart they
+    // are.
     const double* step(int64_t t) {
         if (!x_.edge) return prob_.data();
         for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);

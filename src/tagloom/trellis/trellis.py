@@ -779,9 +779,8 @@ class Trellis:
             subset, positions = self._subset(rest)
             sub_log_z = np.empty(len(rest))
             sub_marginals = None if marginals is None else np.empty_like(subset.emit)
-            sub_pairs = (
-                None if pairs is None else np.empty((len(subset.emit), *pairs.shape[1:]), pairs.dtype)
-            )
+            shape = (*subset.emit.shape, self.n_labels)
+            sub_pairs = None if pairs is None else np.empty(shape, pairs.dtype)
             sub_weight = None if weight is None else weight[rest]
             subset._automaton_sum(sub_log_z, sub_marginals, sub_pairs, counts, sub_weight)
             log_z[rest] = sub_log_z
