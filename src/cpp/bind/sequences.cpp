@@ -30,7 +30,9 @@ class StringPool {
         const std::uint64_t hash = hash64(s);
         std::size_t i = hash & (entries_.size() - 1);
         for (; entries_[i].value; i = (i + 1) & (entries_.size() - 1))
-            if (entries_[i].hash == hash && entries_[i].text == s) return entries_[i].value;
+            if (entries_[i].hash == hash && entries_[i].text.size() == s.size() &&
+                is_same(entries_[i].text, s, hash))
+                return entries_[i].value;
         PyObject* made = PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), nullptr);
         if (!made) throw nb::python_error();
         nb::object value = nb::steal(made);
@@ -157,16 +159,20 @@ class ColumnScanner {
     // All fields of one sentence, column by column.
     nb::list columns(const nb::bytes& data) {
         const std::string_view text = view(data);
-        const Scan scan = run(text, true);
-        std::vector<nb::list> columns(static_cast<std::size_t>(rules_.n_columns));
-        std::vector<Range> fields;
-        for (const Row& row : scan.rows) {
-            split_row(text, row.bytes, rules_.sep, fields);
-            for (std::size_t i = 0; i < columns.size(); ++i)
-                columns[i].append(pool_.get(slice(text, fields[i])));
+        // One sentence is done sooner than the lock is given and taken again.
+        const Scan scan = scan_columns(text, rules_, true, unknown_ && unknown_->empty());
+        const auto n_columns = static_cast<std::size_t>(rules_.n_columns);
+        std::vector<Range> fields, row;  // [rows, n_columns], [n_columns]
+        fields.reserve(scan.rows.size() * n_columns);
+        for (const Row& one : scan.rows) {
+            split_row(text, one.bytes, rules_.sep, row);
+            fields.insert(fields.end(), row.begin(), row.begin() + n_columns);
         }
         nb::list result;
-        for (const nb::list& column : columns) result.append(column);
+        for (std::size_t c = 0; c < n_columns; ++c)
+            result.append(make_list(scan.rows.size(), [&](std::size_t r) {
+                return pool_.get(slice(text, fields[r * n_columns + c]));
+            }));
         return result;
     }
 
@@ -192,15 +198,20 @@ class ColumnScanner {
     }
 
   private:
+    // A list of item(0), ..., item(n - 1).
+    template <class Item>
+    static nb::object make_list(std::size_t n, const Item& item) {
+        nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
+        if (!made) throw nb::python_error();
+        for (std::size_t i = 0; i < n; ++i)
+            PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), item(i).release().ptr());
+        return made;
+    }
     // A list of what field(row) gives for the rows of a sentence.
     template <class Field>
     static nb::object list_of(const Scan& scan, const Block& block, const Field& field) {
-        nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(block.last - block.first)));
-        if (!made) throw nb::python_error();
-        for (std::size_t r = block.first; r < block.last; ++r)
-            PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(r - block.first),
-                            field(scan.rows[r]).release().ptr());
-        return made;
+        return make_list(block.last - block.first,
+                         [&](std::size_t r) { return field(scan.rows[block.first + r]); });
     }
     nb::object tokens_of(std::string_view text, const Scan& scan, const Block& block) {
         return list_of(scan, block,
