@@ -120,6 +120,69 @@ def test_labels_of_a_path_must_exist(tagger, method):
         getattr(tagger, method)([0, 1, -1, 0])
 
 
+@pytest.mark.parametrize(
+    ("path", "error", "parts"),
+    [
+        ([["D", "N"], ["D", "N", "X"]], LabelError, ["sequence 1, position 2", "'X'", "'V'"]),
+        (["D", "N", "D", "N", "X"], LabelError, ["sequence 1, position 2", "'X'"]),
+        (np.array(["D", "X", "D", "N", "V"]), LabelError, ["sequence 0, position 1", "'X'"]),
+        ([[0, 1], [0, 1, 7]], LabelError, ["sequence 1, position 2", "7", "0 to 2"]),
+        (np.array([0, 1, 2, -1, 0]), LabelError, ["sequence 1, position 1", "-1", "0 to 2"]),
+        ([[0, "N"], ["D", 3, "V"]], LabelError, ["sequence 1, position 1", "3", "0 to 2"]),
+        ([[0, 1], [0, [1], 0]], LabelError, ["sequence 1, position 1", "[1]"]),
+        ([[0, 1], [0, None, 0]], LabelError, ["sequence 1, position 1", "None"]),
+        ([[0, 1], None], ShapeError, ["sequence 1", "3 labels", "got None"]),
+        ([[0, 1], "DNV"], ShapeError, ["sequence 1", "3 labels", "got 'DNV'"]),
+        ([[0, 1], {0, 1, 2}], ShapeError, ["sequence 1", "3 labels", "got {0, 1, 2}"]),
+        (None, ShapeError, ["sequence of labels", "got None"]),
+        (3, ShapeError, ["sequence of labels", "got 3"]),
+        ("DNDNV", ShapeError, ["sequence of labels", "got 'DNDNV'"]),
+        (np.zeros((2, 3), int), ShapeError, ["sequence 0", "2 labels", "got 3"]),
+    ],
+)
+def test_a_wrong_label_of_a_batch_is_named_by_sequence_and_position(batch, path, error, parts):
+    with pytest.raises(error, match=says(*parts)):
+        batch.path_score(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "parts"),
+    [
+        ([0, "N", "X", 1], LabelError, ["path, position 2", "'X'"]),
+        ([0, 1, 2, 2**70], LabelError, ["path, position 3", str(2**70)]),
+        ([0, 1, True, 2], LabelError, ["path, position 2", "True"]),
+        ([[0, 1], [0], [1], [2]], LabelError, ["path, position 0", "[0, 1]"]),
+        ([np.array([0, 1]), "N", "N", "N"], LabelError, ["path, position 0", "array([0, 1])"]),
+        ([[0, 1], [0]], ShapeError, ["4 positions", "got 2"]),
+        (np.zeros((4, 2), int), ShapeError, ["4 positions", "(4, 2)"]),
+        ({0, 1}, ShapeError, ["sequence of labels", "{0, 1}"]),
+        (None, ShapeError, ["sequence of labels", "got None"]),
+    ],
+)
+def test_a_wrong_label_of_one_path_is_named_by_position(tagger, path, error, parts):
+    with pytest.raises(error, match=says(*parts)):
+        tagger.path_score(path)
+
+
+def test_an_empty_sequence_does_not_shift_the_place_of_a_wrong_label():
+    batch = tl.Trellis(np.zeros((3, 2)), offsets=[0, 0, 1, 1, 3])
+    with pytest.raises(LabelError, match=says("sequence 3, position 1", "5")):
+        batch.path_score([[], [0], [], [0, 5]])
+    with pytest.raises(LabelError, match=says("sequence 1, position 0", "5")):
+        batch.path_score([5, 0, 0])
+
+
+def test_ids_and_names_may_be_mixed():
+    emit = np.arange(15.0).reshape(5, 3)
+    batch = tl.Trellis(emit, offsets=[0, 2, 5], labels=["D", "N", "V"])
+    expected = [1 + 5, 6 + 10 + 14]
+    assert batch.path_score([[1, "V"], ["D", np.int64(1), "V"]]).tolist() == expected
+    assert batch.path_score([1, "V", "D", 1, "V"]).tolist() == expected
+    assert batch.path_score([np.array([1, 2]), np.array(["D", "N", "V"])]).tolist() == expected
+    assert batch[0].path_score([1, "V"]) == expected[0]
+    assert batch[:1].path_score(np.array([[1, 2]])).tolist() == expected[:1]
+
+
 def test_names_need_label_names():
     with pytest.raises(LabelError, match=says("'N'")):
         tl.Trellis(EMIT).path_score(["N", "N", "N", "N"])

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -872,6 +872,23 @@ _COMPARED = ("n_labels", "labels", *_INTEGER_FIELDS, "initial", "final", "weight
 
 
 # ---- checks ---------------------------------------------------------------------------------
+
+
+def as_list(values: Any, *, ordered: bool = False) -> list[Any] | None:
+    """Return the values as a list; None for what is no list of values, such as a str or a dict.
+
+    A set is one, unless their order matters.
+    """
+    if isinstance(values, list):
+        return values
+    if isinstance(values, (str, bytes, Mapping)) or (ordered and isinstance(values, Set)):
+        return None
+    if isinstance(values, np.ndarray) and values.ndim:
+        return list(values.tolist())  # numbers and strings of Python
+    try:
+        return list(iter(values))
+    except TypeError:
+        return None
 
 
 def _count(Y: int) -> str:

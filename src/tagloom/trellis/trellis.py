@@ -25,7 +25,7 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ScoreError, ShapeError
 from tagloom.trellis.machine import ALL_THREADS
-from tagloom.trellis.states import Label, StateSpace, row_sums
+from tagloom.trellis.states import Label, StateSpace, as_list, row_sums
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -1052,7 +1052,7 @@ class Trellis:
         Parameters
         ----------
         path : sequence of int or str, length T
-            Label ids or names. For a batch: a flat array, or one path per sequence.
+            Label ids, names, or some of both. For a batch: a flat array, or one path a sequence.
 
         Returns
         -------
@@ -1061,7 +1061,7 @@ class Trellis:
         Raises
         ------
         LabelError
-            If a label does not exist.
+            If a label does not exist; the message names its sequence and position.
         ShapeError
             If the length is wrong.
 
@@ -1152,34 +1152,63 @@ class Trellis:
 
     def _path_ids(self, path: Any) -> Int32:
         """Return label ids, flat, from ids or names, flat or one path per sequence."""
-        if isinstance(path, str):
-            raise ShapeError(f"A path is a sequence of labels; got the string {path!r}.")
-        if self.is_batch and not isinstance(path, np.ndarray):
-            path = list(path)
-            if path and not isinstance(path[0], (int, np.integer, str)):
-                if len(path) != len(self):
-                    raise ShapeError(f"Expected {len(self)} paths, one each; got {len(path)}.")
-                for i, (one, T) in enumerate(zip(path, self.lengths.tolist(), strict=True)):
-                    if len(one) != T:
-                        raise ShapeError(
-                            f"The path of sequence {i} must have {T} labels; got {len(one)}."
-                        )
-                path = [label for one in path for label in one]
-        array = np.asarray(path)
-        if array.ndim != 1 or len(array) != len(self.emit):
+        flat = self._flat_path(path)
+        if len(flat) != len(self.emit):
             raise ShapeError(
-                f"path must have one label for each of {len(self.emit)} positions; "
-                f"got shape {array.shape}."
+                f"path must have one label for each of {len(self.emit)} positions; got {len(flat)}."
             )
-        if array.dtype.kind not in "iu":
+        if isinstance(flat, list) and not _are_ints(flat):
+            ids = {name: y for y, name in enumerate(self.labels or ())}
             return np.array(
-                [self._label_id(y, f"path[{t}]") for t, y in enumerate(array.tolist())],
+                [
+                    ids[y]
+                    if isinstance(y, str) and y in ids
+                    else self._label_id(y, f"path, {self._place(t)}")
+                    for t, y in enumerate(flat)
+                ],
                 dtype=np.int32,
             )
+        array = np.asarray(flat)
         wrong = np.flatnonzero((array < 0) | (array >= self.n_labels))
         if len(wrong):
-            self._label_id(int(array[wrong[0]]), f"path[{wrong[0]}]")
+            t = int(wrong[0])
+            self._label_id(flat[t], f"path, {self._place(t)}")
         return array.astype(np.int32)
+
+    def _flat_path(self, path: Any) -> npt.NDArray[np.integer[Any]] | list[Any]:
+        """Return the labels of a path, or of the paths of a batch in a row, still as given."""
+        if hasattr(path, "__array__"):
+            array: npt.NDArray[Any] = np.asarray(path)
+            if array.ndim == 1 and array.dtype.kind in "iu":
+                return array
+            if array.ndim != 1 and not (self.is_batch and array.ndim == 2):
+                raise ShapeError(
+                    f"path must have one label for each of {len(self.emit)} positions; "
+                    f"got shape {array.shape}."
+                )
+            path = array
+        labels = as_list(path, ordered=True)
+        if labels is None:
+            raise ShapeError(f"A path is a sequence of labels; got {path!r:.60}.")
+        if not self.is_batch or not labels or isinstance(labels[0], (int, np.integer, str)):
+            return labels
+        if len(labels) != len(self):
+            raise ShapeError(f"Expected {len(self)} paths, one each; got {len(labels)}.")
+        flat: list[Any] = []
+        for i, (one, T) in enumerate(zip(labels, self.lengths.tolist(), strict=True)):
+            row = as_list(one, ordered=True)
+            if row is None or len(row) != T:
+                found = f"{one!r:.60}" if row is None else len(row)
+                raise ShapeError(f"The path of sequence {i} must have {T} labels; got {found}.")
+            flat += row
+        return flat
+
+    def _place(self, t: int) -> str:
+        """Say where a flat position is, as the user counts."""
+        if not self.is_batch:
+            return f"position {t}"
+        i = int(np.searchsorted(self.offsets, t, side="right")) - 1
+        return f"sequence {i}, position {t - self.offsets[i]}"
 
     def _label_id(self, label: Any, where: str) -> int:
         if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
@@ -1188,11 +1217,13 @@ class Trellis:
             raise LabelError(f"{where}: label {label} is not in 0 to {self.n_labels - 1}.")
         if self.labels is None:
             raise LabelError(
-                f"{where}: {label!r} is not a label id, and this trellis has no label names. "
+                f"{where}: {label!r:.60} is not a label id, and this trellis has no label names. "
                 "Pass labels= to Trellis."
             )
-        if label not in self.labels:
-            raise LabelError(f"{where}: unknown label {label!r}; labels are {list(self.labels)}.")
+        if not isinstance(label, str) or label not in self.labels:
+            raise LabelError(
+                f"{where}: unknown label {label!r:.60}; labels are {list(self.labels)}."
+            )
         return self.labels.index(label)
 
     # ---- randomness ------------------------------------------------------------------------
@@ -1675,6 +1706,12 @@ def _names(labels: Sequence[str], Y: int) -> tuple[str, ...]:
         twice = next(name for name in names if names.count(name) > 1)
         raise LabelError(f"labels must differ; {twice!r} occurs twice.")
     return names
+
+
+def _are_ints(labels: list[Any]) -> bool:
+    """Whether all are ids; NumPy would turn the ids among names into text, and True into 1."""
+    kinds = set(map(type, labels))
+    return all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds)
 
 
 def _one_sequence(tokens: int) -> npt.NDArray[np.int64]:
