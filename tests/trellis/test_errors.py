@@ -63,6 +63,8 @@ def test_arrays_that_do_not_fit(arrays, parts):
         ([0, 5], ["offsets", "5", "4"]),
         ([0, 3, 2, 4], ["offsets", "3", "2"]),
         ([0.0, 4.5], ["offsets"]),
+        ([[0], [0, 4]], ["offsets", "rows of one length", "[[0], [0, 4]]"]),
+        ([0, 2**70], ["offsets", "integers", "object"]),
     ],
 )
 def test_offsets_that_do_not_fit(offsets, parts):
@@ -208,6 +210,12 @@ def test_masks_must_have_the_shape_of_emit(tagger, batch, method):
         getattr(batch, method)(np.ones((2, 3), bool))
 
 
+@pytest.mark.parametrize("method", ["log_prob_of", "constrain"])
+def test_masks_must_not_be_ragged(tagger, method):
+    with pytest.raises(ShapeError, match=says("allowed", "rows of one length", "[[True], [False,")):
+        getattr(tagger, method)([[True], [False, True]])
+
+
 def test_masks_must_be_boolean(tagger):
     with pytest.raises(ShapeError, match=says("allowed", "bool", "float64")):
         tagger.log_prob_of(np.ones((4, 3)))
@@ -230,6 +238,36 @@ def test_constraints_that_name_nothing(tagger, batch):
         batch.constrain(forced={(2, 0): "N"})
     with pytest.raises(ShapeError, match=says("forbidden_moves", "(3, 3)", "(2, 2)")):
         tagger.constrain(forbidden_moves=np.zeros((2, 2), bool))
+
+
+@pytest.mark.parametrize(
+    ("constraints", "error", "parts"),
+    [
+        ({"forbidden_moves": 3}, ShapeError, ["forbidden_moves", "pairs", "(3, 3)", "got 3"]),
+        ({"forbidden_moves": "DN"}, ShapeError, ["forbidden_moves", "pairs", "got 'DN'"]),
+        ({"forbidden_moves": {0: None}}, ShapeError, ["forbidden_moves", "got {0: None}"]),
+        ({"forbidden_moves": [1, 2]}, ShapeError, ["forbidden_moves: 1 is not a pair"]),
+        ({"forbidden_moves": [("D", None)]}, LabelError, ["forbidden_moves", "None"]),
+        ({"forbidden_moves": [[True], [True, False]]}, ShapeError, ["rows of one length"]),
+        ({"allowed": {(0, 1): None}}, LabelError, ["allowed[(0, 1)]", "None", "'D'"]),
+        ({"forbidden": {(0, 1): None}}, LabelError, ["forbidden[(0, 1)]", "None", "'D'"]),
+        ({"forced": {(0, 1, 2): "N"}}, ShapeError, ["forced", "(sequence, position)", "(0, 1, 2)"]),
+        ({"forced": {1: "N"}}, ShapeError, ["forced", "(sequence, position)", "got 1"]),
+        ({"forced": {"ab": "N"}}, ShapeError, ["forced", "(sequence, position)", "got 'ab'"]),
+        ({"forced": {("a", 1): "N"}}, ShapeError, ["forced: sequence 'a' is not in 0 to 1"]),
+        ({"forced": {(0.5, 1): "N"}}, ShapeError, ["forced: sequence 0.5 is not in 0 to 1"]),
+        ({"forced": {(1, 0.5): "N"}}, ShapeError, ["forced: position 0.5 is not in 0 to 2"]),
+    ],
+)
+def test_constraints_of_another_kind_are_refused(batch, constraints, error, parts):
+    with pytest.raises(error, match=says(*parts)):
+        batch.constrain(**constraints)
+
+
+def test_constraints_may_be_sets(tagger):
+    assert tagger.constrain({0: {"N", 2}}).count_paths() == 2 * 3**3
+    assert tagger.constrain(forbidden={0: ("N",), 1: np.array([0, 1])}).count_paths() == 2 * 9
+    assert tagger.constrain(forbidden_moves={("N", "V")}).count_paths() == 55
 
 
 def infeasible():
@@ -397,12 +435,40 @@ def test_every_error_is_also_a_built_in():
         (lambda t: Trellis(t.emit, labels="NV"), LabelError, ("list of names", "'NV'")),
         (lambda t: Trellis(t.emit, n_threads=1.5), ParameterError, ("n_threads", "1.5")),
         (lambda t: Trellis(t.emit).names([0, 1]), LabelError, ("no label names", "labels=")),
+        (lambda t: t.names([[0], [0, 1]]), ShapeError, ("path", "rows of one length")),
+        (lambda t: t.nbest(2**70), ParameterError, ("n must be less than 2**63", "71 bits")),
+        (lambda t: t.nbest(10**5000), ParameterError, ("n must be less than 2**63",)),
+        (lambda t: t.sample(2**70), ParameterError, ("n must be less than 2**63",)),
+        (lambda t: t.pair_marginals(2**70), ParameterError, ("distance must be less than 2**63",)),
+        (
+            lambda t: Trellis(t.emit, n_threads=2**70),
+            ParameterError,
+            ("n_threads must be less than 2**63", "71 bits"),
+        ),
+        (
+            lambda t: Trellis(t.emit, states="bio"),
+            ParameterError,
+            ("states must be a StateSpace", "StateSpace.bio(labels)", "got 'bio'"),
+        ),
+        (lambda t: t.reduce(3), ParameterError, ("semiring", "'max-plus'", "3 lacks zero, one")),
+        (
+            lambda t: t.reduce(type("Half", (), {"zero": 0, "one": 1, "plus": max})()),
+            ParameterError,
+            ("object with zero, one, plus, times and lift", "lacks times, lift"),
+        ),
+        (lambda t: Trellis.stack([[[0], [0, 1]]]), ShapeError, ("emits[0]", "rows of one length")),
     ],
 )
 def test_parameters_out_of_range_are_named(ask, error, parts):
     trellis = Trellis(np.zeros((2, 2)), labels=["N", "V"])
     with pytest.raises(error, match=says(*parts)):
         ask(trellis)
+
+
+def test_the_largest_number_is_not_too_large():
+    trellis = Trellis(np.zeros((2, 2)), n_threads=2**63 - 1)
+    assert len(trellis.nbest(2**63 - 1).paths) == 4
+    assert not trellis.pair_marginals(2**63 - 1).any()
 
 
 def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():

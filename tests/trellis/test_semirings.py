@@ -297,7 +297,9 @@ def test_semirings_can_be_pickled_and_name_themselves():
 
 
 def test_mistakes_are_named():
-    with pytest.raises(ParameterError, match="k of at least 1; got 0"):
+    with pytest.raises(ParameterError, match="k of KBest must be at least 1; got 0"):
         KBest(0)
+    with pytest.raises(ParameterError, match="k of KBest must be an int; got 'two'"):
+        KBest("two")
     with pytest.raises(ParameterError, match=r'a function of .* or "score"; got 3'):
         Expectation(3)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tagloom.errors import LabelError, ShapeError
+from tagloom.errors import LabelError, ParameterError, ShapeError
 from tagloom.trellis.states import StateSpace
 
 
@@ -531,6 +531,19 @@ def test_large_orders_have_the_right_size():
             LabelError,
             r"seen\[0\].*the string 'aa'",
         ),
+        (
+            lambda: StateSpace.order(2, 2, seen=[0, 1]),
+            LabelError,
+            r"seen\[0\] must be a list.*got 0",
+        ),
+        (lambda: StateSpace.order(2, 2, seen=[[0], {1}]), LabelError, r"seen\[1\].*got {1}"),
+        (lambda: StateSpace.order(2, 2, seen=3), LabelError, "seen must be lists of labels.*got 3"),
+        (lambda: StateSpace.order(2, 2**70), ShapeError, r"order k must be less than 2\*\*63"),
+        (
+            lambda: StateSpace.from_moves(2, [[True], [True, False]]),
+            ShapeError,
+            r"allowed must be an array with rows of one length; got \[\[True\], ",
+        ),
         (lambda: StateSpace.bio(["B-X", "PER"]), LabelError, "'PER' is not a BIO label"),
         (lambda: StateSpace.bio(["B-X", "S-X"]), LabelError, "'S-X' is not a BIO label"),
         (lambda: StateSpace.bio(["B-", "O"]), LabelError, "'B-' is not a BIO label"),
@@ -569,6 +582,12 @@ def test_large_orders_have_the_right_size():
             r"edges\[1\] is \[0, 5\], but states are 0 to 1",
         ),
         (lambda: StateSpace.from_edges(2, [0, 1], [(0, 1, 1)], [0]), ShapeError, "pairs"),
+        (lambda: StateSpace.from_edges(2, [0, 1], 3, [0]), ShapeError, r"edges must be .* pairs"),
+        (
+            lambda: StateSpace.from_edges(2, [0, 1], [(0, 1), (1,)], [0]),
+            ShapeError,
+            "edges must be an array with rows of one length",
+        ),
         (lambda: StateSpace.from_edges(2, [0, 1], [(0.5, 1)], [0]), ShapeError, "must be integers"),
         (lambda: StateSpace.from_edges(2, [0, 1], [], [2]), ShapeError, r"initial\[0\] is 2"),
         (
@@ -637,6 +656,8 @@ def test_mistakes_are_named(build, error, message):
 
 
 def test_intersect_wants_a_state_space():
+    with pytest.raises(ParameterError, match=r"other must be a StateSpace, .*; got 3"):
+        StateSpace.first_order(2).intersect(3)
     with pytest.raises(TypeError):
         StateSpace.first_order(2) & [[True]]
 

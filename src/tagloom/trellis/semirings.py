@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ParameterError, ScoreError
-from tagloom.trellis.states import StateSpace, row_sums
+from tagloom.trellis.states import StateSpace, check_count, row_sums
 
 V = TypeVar("V")
 Array = npt.NDArray[Any]
@@ -43,6 +43,7 @@ __all__ = [
     "KBest",
     "Semiring",
     "SemiringLike",
+    "as_semiring",
     "by_name",
     "reduce_moves",
 ]
@@ -163,6 +164,30 @@ def by_name(name: str) -> Semiring[Any]:
     return _BY_NAME[name]
 
 
+def as_semiring(given: Any) -> Any:
+    """Return a semiring that is given by itself or by its name.
+
+    Raises
+    ------
+    ParameterError
+        If no built-in semiring has that name, or the object lacks what a semiring has.
+
+    Examples
+    --------
+    >>> as_semiring("counting") is COUNTING
+    True
+    """
+    if isinstance(given, str):
+        return by_name(given)
+    lacks = [name for name in ("zero", "one", "plus", "times", "lift") if not hasattr(given, name)]
+    if lacks:
+        raise ParameterError(
+            f"A semiring is one of {list(_BY_NAME)}, or an object with zero, one, plus, times and "
+            f"lift; {given!r:.60} lacks {', '.join(lacks)}."
+        )
+    return given
+
+
 ScoredPath = tuple[float, tuple[int, ...]]
 
 
@@ -192,8 +217,7 @@ class KBest:
     one = ((0.0, ()),)
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise ParameterError(f"KBest needs k of at least 1; got {self.k}.")
+        check_count(self.k, "k of KBest", error=ParameterError)
 
     @staticmethod
     def _rank(path: ScoredPath) -> tuple[float, tuple[int, ...]]:

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import LabelError, ShapeError
+from tagloom.errors import LabelError, ParameterError, ShapeError, TagloomError
 from tagloom.trellis import automata
 
 Int32 = npt.NDArray[np.int32]
@@ -126,7 +126,7 @@ class StateSpace:
         if len(src) != len(dst):
             raise ShapeError(f"src and dst must be of one length; got {len(src)} and {len(dst)}.")
         groups = {
-            str(name): tuple(_check_count(n, f"A side of group {name!r}", least=0) for n in shape)
+            str(name): tuple(check_count(n, f"A side of group {name!r}", least=0) for n in shape)
             for name, shape in self.weight_groups.items()
         }
         n_weights = sum(math.prod(shape) for shape in groups.values())
@@ -379,7 +379,7 @@ class StateSpace:
         >>> space.pack({"run": [[1, 2], [3, 4]]})
         array([1., 2., 3., 4.])
         """
-        arrays = {name: np.asarray(values) for name, values in groups.items()}
+        arrays = {name: as_array(values, f"Group {name!r}") for name, values in groups.items()}
         for name, array in arrays.items():
             if name not in self.weight_groups:
                 raise ShapeError(
@@ -412,7 +412,7 @@ class StateSpace:
         {'run': array([[1, 2],
                [3, 4]])}
         """
-        flat = np.asarray(weights)
+        flat = as_array(weights, "weights")
         if flat.shape != (self.n_weights,):
             raise ShapeError(f"weights must have shape ({self.n_weights},); got {flat.shape}.")
         return {
@@ -487,7 +487,7 @@ class StateSpace:
         True
         """
         Y, names = _check_labels(labels)
-        k = _check_count(k, "The order k")
+        k = check_count(k, "The order k")
         origin = f"order({_count(Y)}, k={k}{'' if seen is None else ', pruned'})"
         if k == 1:
             return replace(cls.first_order(labels), origin=origin)
@@ -539,7 +539,7 @@ class StateSpace:
             ("allowed", allowed, (Y, Y)),
             *((name, value, (Y,)) for name, value in flags.items() if value is not None),
         ]:
-            array = np.asarray(value)
+            array = as_array(value, name)
             if array.dtype != np.bool_ or array.shape != shape:
                 raise ShapeError(
                     f"{name} must be an array of bool with shape {shape}; got {array.dtype}, "
@@ -623,7 +623,7 @@ class StateSpace:
         {'run': (4, 2)}
         """
         Y, names = _check_labels(labels)
-        x, n = _label_id(label, Y, names), _check_count(n, "The cap n")
+        x, n = _label_id(label, Y, names), check_count(n, "The cap n")
         fields = automata.counting(Y, names, x, n, "run", resets=True)
         return cls(**fields, origin=f"run_length({_count(Y)}, {label!r}, n={n})")
 
@@ -649,7 +649,7 @@ class StateSpace:
         ('I#1', 'I#2', 'O#0', 'O#1', 'O#2')
         """
         Y, names = _check_labels(labels)
-        x, n = _label_id(label, Y, names), _check_count(n, "The cap n")
+        x, n = _label_id(label, Y, names), check_count(n, "The cap n")
         fields = automata.counting(Y, names, x, n, "count", resets=False)
         return cls(**fields, origin=f"total_count({_count(Y)}, {label!r}, n={n})")
 
@@ -713,7 +713,7 @@ class StateSpace:
             _label_id(y, Y, names, f"state_labels[{s}]: ") for s, y in enumerate(state_labels)
         ]
         S = len(emitted)
-        pairs = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
+        pairs = as_array(edges if isinstance(edges, np.ndarray) else as_list(edges), "edges")
         if pairs.size == 0:
             pairs = np.zeros((0, 2), dtype=np.int64)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -721,7 +721,7 @@ class StateSpace:
                 f"edges must be (from state, to state) pairs; got an array of shape {pairs.shape}."
             )
         _check_ids(pairs, "edges", S, "states", n_dims=2)
-        n_weights = _check_count(n_weights, "n_weights", least=0)
+        n_weights = check_count(n_weights, "n_weights", least=0)
         if isinstance(start_ties, Mapping):
             _check_ids(list(start_ties), "list(start_ties)", S, "states")
             start_ties = [start_ties.get(s, ()) for s in range(S)]
@@ -757,6 +757,8 @@ class StateSpace:
         ------
         LabelError
             If the two are over different labels.
+        ParameterError
+            If ``other`` is no state space.
 
         Examples
         --------
@@ -764,7 +766,7 @@ class StateSpace:
         >>> StateSpace.order(labels, 2) & StateSpace.bio(labels)
         StateSpace.order(3 labels, k=2) & bio(3 labels): 10 states, 26 moves
         """
-        names = _common_labels(self, other)
+        names = _common_labels(self, check_space(other, "other"))
         for one, two in ((self, other), (other, self)):
             if two.kind == "labels" and two.is_complete:  # refuses nothing, adds nothing
                 return _with_labels(one, names)
@@ -891,6 +893,40 @@ def as_list(values: Any, *, ordered: bool = False) -> list[Any] | None:
         return None
 
 
+def as_array(values: Any, name: str) -> npt.NDArray[Any]:
+    """Return the values as an array; rows of different lengths are an error."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ShapeError(
+            f"{name} must be an array with rows of one length; got {values!r:.60}."
+        ) from None
+
+
+def check_space(value: Any, name: str) -> StateSpace:
+    """Return the value if it is a state space."""
+    if not isinstance(value, StateSpace):
+        raise ParameterError(
+            f"{name} must be a StateSpace, such as StateSpace.bio(labels); got {value!r:.60}."
+        )
+    return value
+
+
+def check_count(
+    value: Any, what: str, least: int = 1, error: type[TagloomError] = ShapeError
+) -> int:
+    """Return the value as an int, if it is one that the native core can count to."""
+    try:
+        n = operator.index(value)
+    except TypeError:
+        raise error(f"{what} must be an int; got {value!r:.60}.") from None
+    if n < least:
+        raise error(f"{what} must be at least {least}; got {n}.")
+    if n >= 1 << 63:
+        raise error(f"{what} must be less than 2**63; got a number of {n.bit_length()} bits.")
+    return n
+
+
 def _count(Y: int) -> str:
     return f"{Y} label" if Y == 1 else f"{Y} labels"
 
@@ -900,7 +936,7 @@ def _check_labels(labels: Labels) -> tuple[int, tuple[str, ...] | None]:
     if isinstance(labels, str):
         raise LabelError(f"labels must be a list of names or a number; got the string {labels!r}.")
     if not isinstance(labels, Iterable):
-        return _check_count(labels, "The number of labels"), None
+        return check_count(labels, "The number of labels"), None
     names = tuple(labels)
     if not names:
         raise LabelError("A state space needs at least one label; the list of labels is empty.")
@@ -953,10 +989,13 @@ def _flatten_paths(
     ids |= {name: y for y, name in enumerate(names or ())}
     flat: list[int] = []
     starts: list[int] = [0]
+    if not isinstance(paths, Iterable):
+        raise LabelError(f"seen must be lists of labels, one a sequence; got {paths!r:.60}.")
     for i, path in enumerate(paths):
-        if isinstance(path, str):
-            raise LabelError(f"seen[{i}] must be a list of labels; got the string {path!r}.")
-        labels = path.tolist() if isinstance(path, np.ndarray) else list(path)
+        labels = as_list(path, ordered=True)
+        if labels is None:
+            what = "the string " if isinstance(path, str) else ""
+            raise LabelError(f"seen[{i}] must be a list of labels; got {what}{path!r:.60}.")
         try:
             flat.extend([ids[label] for label in labels])
         except (KeyError, TypeError):
@@ -969,19 +1008,9 @@ def _flatten_paths(
     )
 
 
-def _check_count(value: Any, what: str, least: int = 1) -> int:
-    try:
-        n = operator.index(value)
-    except TypeError:
-        raise ShapeError(f"{what} must be an int; got {value!r}.") from None
-    if n < least:
-        raise ShapeError(f"{what} must be at least {least}; got {n}.")
-    return n
-
-
 def _check_ids(values: npt.ArrayLike, name: str, n: int, what: str, n_dims: int = 1) -> Int32:
     """Return the values as int32 after checking that each is in 0 .. n-1."""
-    ids = np.asarray(values)
+    ids = as_array(values, name)
     if ids.ndim != n_dims:
         raise ShapeError(f"{name} must be a list of numbers; got an array of shape {ids.shape}.")
     if ids.size == 0:
@@ -1014,7 +1043,7 @@ def _check_rows(
 
 def _to_flags(values: Any, name: str, S: int) -> Bool:
     """Return one bool per state, from bools or from state numbers."""
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.dtype == np.bool_:
         return array
     flags = np.zeros(S, dtype=np.bool_)

@@ -25,7 +25,15 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ScoreError, ShapeError
 from tagloom.trellis.machine import ALL_THREADS
-from tagloom.trellis.states import Label, StateSpace, as_list, row_sums
+from tagloom.trellis.states import (
+    Label,
+    StateSpace,
+    as_array,
+    as_list,
+    check_count,
+    check_space,
+    row_sums,
+)
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
@@ -131,6 +139,8 @@ class Trellis:
         If the arrays do not fit each other.
     ScoreError
         If a score is NaN or +inf.
+    ParameterError
+        If ``states`` is no state space, or ``n_threads`` no number of threads.
 
     Notes
     -----
@@ -178,7 +188,9 @@ class Trellis:
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
-        self.n_threads = None if n_threads is None else _at_least(1, n_threads, "n_threads")
+        self.n_threads = (
+            None if n_threads is None else check_count(n_threads, "n_threads", 1, ParameterError)
+        )
         self.emit, self._largest_emit = measure_scores(emit, "emit", None, self._threads)
         if self.emit.ndim != 2 or self.emit.shape[1] == 0:
             raise ShapeError(
@@ -192,7 +204,7 @@ class Trellis:
         self.edge = self._checked(edge, "edge", "(T, Y, Y)", (tokens, Y, Y), dtype)
         self.is_batch = offsets is not None
         self.offsets = _one_sequence(tokens) if offsets is None else _offsets(offsets, tokens)
-        if states is not None and states.n_labels != Y:
+        if states is not None and check_space(states, "states").n_labels != Y:
             raise ShapeError(
                 f"states has {states.n_labels} labels, but emit {self.emit.shape} has {Y}."
             )
@@ -250,7 +262,7 @@ class Trellis:
         >>> len(batch), batch.lengths
         (2, array([2, 4]))
         """
-        arrays = [np.asarray(emit) for emit in emits]
+        arrays = [as_array(emit, f"emits[{i}]") for i, emit in enumerate(emits)]
         for i, array in enumerate(arrays):
             if array.ndim != 2 or array.shape[1:] != arrays[0].shape[1:]:
                 raise ShapeError(
@@ -265,7 +277,7 @@ class Trellis:
         offsets = np.cumsum([0] + [len(array) for array in arrays])
         flat_edge = None
         if edge is not None:
-            edges = [np.asarray(one) for one in edge]
+            edges = [as_array(one, f"edge[{i}]") for i, one in enumerate(edge)]
             if len(edges) != len(arrays):
                 raise ShapeError(
                     f"edge must have an array for each of {len(arrays)} sequences; "
@@ -684,7 +696,7 @@ class Trellis:
         array([[1, 1],
                [0, 1]], dtype=int32)
         """
-        n = _at_least(1, n, "n")
+        n = check_count(n, "n", 1, ParameterError)
         log_z = self._log_partition()
         self._check_feasible(log_z, on_infeasible)
         found = self._automaton.nbest(self.emit, self.edge, self.offsets, n, self._threads)
@@ -1004,7 +1016,7 @@ class Trellis:
         array([[0.032, 0.237],
                [0.087, 0.644]])
         """
-        distance = _at_least(1, distance, "distance")
+        distance = check_count(distance, "distance", 1, ParameterError)
         Y = self.n_labels
         pairs = np.zeros((len(self.emit), Y, Y), dtype=self.dtype)
         if distance == 1:
@@ -1138,7 +1150,7 @@ class Trellis:
         """
         if self.labels is None:
             raise LabelError("This trellis has no label names. Pass labels= to Trellis.")
-        ids = np.asarray(path)
+        ids = as_array(path, "path")
         if ids.shape != (len(self.emit),):
             raise ShapeError(f"path must have shape ({len(self.emit)},); got {ids.shape}.")
         whole = ids.dtype.kind in "iu" or len(ids) == 0
@@ -1258,7 +1270,7 @@ class Trellis:
                [0, 0],
                [1, 1]], dtype=int32)
         """
-        n = _at_least(0, n, "n")
+        n = check_count(n, "n", 0, ParameterError)
         self._check_feasible(self._log_partition(), on_infeasible)
         size = (n, len(self.emit))
         if isinstance(random_state, np.random.RandomState):
@@ -1333,6 +1345,11 @@ class Trellis:
         -------
         value, or a list of values for a batch
 
+        Raises
+        ------
+        ParameterError
+            If it is no semiring.
+
         Examples
         --------
         >>> import tagloom as tl
@@ -1341,8 +1358,7 @@ class Trellis:
         """
         from tagloom.trellis import semirings
 
-        if isinstance(semiring, str):
-            semiring = semirings.by_name(semiring)
+        semiring = semirings.as_semiring(semiring)
         if semiring is semirings.LOG_PLUS:
             values = self._log_partition().tolist()
         elif semiring is semirings.BOOLEAN:
@@ -1442,7 +1458,12 @@ class Trellis:
         if forbidden_moves is not None:
             Y = self.n_labels
             moves: Any = forbidden_moves
-            moves = moves if isinstance(moves, np.ndarray) else list(moves)
+            moves = moves if isinstance(moves, np.ndarray) else as_list(moves)
+            if moves is None:
+                raise ShapeError(
+                    "forbidden_moves must be pairs (from, to), or an array of bool with shape "
+                    f"{(Y, Y)}; got {forbidden_moves!r:.60}."
+                )
             banned = np.zeros((Y, Y), dtype=np.bool_)
             rows_of_bools = (
                 isinstance(moves, list)
@@ -1455,10 +1476,10 @@ class Trellis:
                 banned |= _mask(moves, "forbidden_moves", (Y, Y))
             else:
                 for move in moves:
-                    if isinstance(move, str) or len(move) != 2:
-                        raise ShapeError(f"forbidden_moves: {move!r} is not a pair (from, to).")
-                    y_prev, y = move
-                    a, b = (self._label_id(label, "forbidden_moves") for label in (y_prev, y))
+                    pair = as_list(move, ordered=True)
+                    if pair is None or len(pair) != 2:
+                        raise ShapeError(f"forbidden_moves: {move!r:.60} is not a pair (from, to).")
+                    a, b = (self._label_id(label, "forbidden_moves") for label in pair)
                     banned[a, b] = True
             trans = np.zeros((Y, Y), dtype=self.dtype) if self.trans is None else self.trans
             changes["trans"] = np.where(banned, self.dtype.type(-np.inf), trans)
@@ -1466,26 +1487,22 @@ class Trellis:
 
     def _position(self, position: Any, name: str) -> int:
         """Return the flat position that a user's position, or (sequence, position), means."""
-        if not self.is_batch:
-            i, t = 0, position
-        else:
-            try:
-                i, t = position
-            except TypeError:
-                raise ShapeError(
-                    f"{name}: in a batch a position is (sequence, position); got {position!r}."
-                ) from None
-        if not 0 <= i < len(self.offsets) - 1:
-            raise ShapeError(f"{name}: sequence {i} of a batch of {len(self.offsets) - 1}.")
+        pair = as_list(position, ordered=True) if self.is_batch else [0, position]
+        if pair is None or len(pair) != 2:
+            raise ShapeError(
+                f"{name}: in a batch a position is (sequence, position); got {position!r:.60}."
+            )
+        i, t = pair
+        if not isinstance(i, (int, np.integer)) or not 0 <= i < len(self.offsets) - 1:
+            raise ShapeError(f"{name}: sequence {i!r:.60} is not in 0 to {len(self.offsets) - 2}.")
         T = int(self.offsets[i + 1] - self.offsets[i])
         if not isinstance(t, (int, np.integer)) or not 0 <= t < T:
-            raise ShapeError(f"{name}: position {t!r} is not in 0 to {T - 1}.")
+            raise ShapeError(f"{name}: position {t!r:.60} is not in 0 to {T - 1}.")
         return int(self.offsets[i] + t)
 
     def _label_ids(self, labels: Any, where: str) -> list[int]:
-        if isinstance(labels, (int, np.integer, str)):
-            labels = [labels]
-        return [self._label_id(y, where) for y in labels]
+        several = as_list(labels)
+        return [self._label_id(y, where) for y in ([labels] if several is None else several)]
 
     # ---- pictures --------------------------------------------------------------------------
 
@@ -1681,16 +1698,6 @@ def _cast(given: npt.NDArray[Any], dtype: Any, name: str) -> npt.NDArray[Any]:
     return scores
 
 
-def _at_least(least: int, value: Any, name: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ParameterError(f"{name} must be an int; got {value!r}.") from None
-    if number < least:
-        raise ParameterError(f"{name} must be at least {least}; got {number}.")
-    return number
-
-
 def _names(labels: Sequence[str], Y: int) -> tuple[str, ...]:
     if isinstance(labels, str):
         raise LabelError(f"labels must be a list of names; got the string {labels!r}.")
@@ -1721,7 +1728,7 @@ def _one_sequence(tokens: int) -> npt.NDArray[np.int64]:
 
 
 def _offsets(offsets: npt.ArrayLike, tokens: int) -> npt.NDArray[np.int64]:
-    array = np.asarray(offsets)
+    array = as_array(offsets, "offsets")
     if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
         raise ShapeError(
             f"offsets must be a list of N + 1 integers; got shape {array.shape}, {array.dtype}."
@@ -1741,7 +1748,7 @@ def _offsets(offsets: npt.ArrayLike, tokens: int) -> npt.NDArray[np.int64]:
 
 
 def _mask(mask: npt.ArrayLike, name: str, shape: tuple[int, ...]) -> Bool:
-    array = np.asarray(mask)
+    array = as_array(mask, name)
     if array.dtype != np.bool_ or array.shape != shape:
         raise ShapeError(
             f"{name} must be an array of bool with shape {shape}; got {array.dtype}, {array.shape}."
