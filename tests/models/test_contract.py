@@ -188,6 +188,14 @@ def test_a_number_of_threads_that_is_none(tagger, test, n_threads):
             method([["they"]], n_threads=n_threads)
 
 
+def test_a_number_of_threads_that_is_too_large(make, tagger, test):
+    for method in (tagger.predict, tagger.predict_marginals, tagger.trellis):
+        with pytest.raises(ParameterError, match=r"n_threads must be less than 2\*\*63"):
+            method(test[:1], n_threads=2**70)
+    with pytest.raises(ParameterError, match=r"n_threads must be less than 2\*\*63"):
+        make(n_threads=2**70).fit([["they", "fish"]], [["N", "V"]])
+
+
 def test_many_threads_share_a_tagger(tagger, test):
     expected = tagger.predict(test)
     results = [None] * 8

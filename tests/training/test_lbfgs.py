@@ -238,6 +238,7 @@ def test_period_and_delta_stop_a_run_that_crawls():
         ("memory", -1, "memory is -1; expected an integer from 0"),
         ("memory", 2.5, "memory is 2.5"),
         ("n_threads", 0, "n_threads is 0; expected an integer from 1"),
+        ("n_threads", 2**70, r"n_threads must be less than 2\*\*63; got a number of 71 bits"),
         ("epsilon", np.inf, "epsilon is inf"),
         ("theta", np.full(3, np.nan), "theta must have shape"),
     ],

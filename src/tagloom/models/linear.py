@@ -43,6 +43,7 @@ from tagloom.scores.parts import Parts
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
+from tagloom.trellis.states import check_count
 
 if TYPE_CHECKING:
     from tagloom.models.compaction import Compaction
@@ -954,6 +955,8 @@ def check_at_least(name: str, value: Any, least: float, *, whole: bool = False) 
     if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
         what = "a whole number" if whole else "a number"
         raise ParameterError(f"{name} must be {what} of at least {least}; got {value!r}.")
+    if whole:
+        check_count(value, name, 0, ParameterError)
 
 
 def check_above_0(name: str, value: Any) -> None:

@@ -23,6 +23,7 @@ from tagloom.models.data import as_sentences, as_weights, gold_labels, token_nam
 from tagloom.models.estimators import Estimator
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.trellis import Trellis
+from tagloom.trellis.states import check_count
 
 if TYPE_CHECKING:
     from tagloom.models.explanations import Explanation
@@ -739,6 +740,8 @@ def _check_threads(n_threads: Any) -> None:
         raise ParameterError(
             f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
         )
+    if n_threads is not None:
+        check_count(n_threads, "n_threads", 1, ParameterError)
 
 
 def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = False) -> Tagger:

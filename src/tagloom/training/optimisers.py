@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import ParameterError, ScoreError, ShapeError
+from tagloom.trellis.states import check_count
 
 Problem = _native.Problem
 State = dict[str, npt.NDArray[Any]]
@@ -622,7 +623,7 @@ def _costs(cost: npt.ArrayLike | None, problem: Problem) -> npt.NDArray[np.float
 def _count(value: int, name: str, least: int) -> int:
     if not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(f"{name} is {value!r}; expected an integer from {least}.")
-    return int(value)
+    return check_count(value, name, least, ParameterError)
 
 
 def _threads(n_threads: int | None) -> int:
