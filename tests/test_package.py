@@ -14,12 +14,13 @@ import tagloom as tl
 
 SOURCE = Path(tl.__file__).parent
 FOLDERS = sorted(p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__")
+FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
 LAYERS = ["exports", "errors", "storage", "text", "sequences", "features", "trellis", "scores"]
 LAYERS += ["labels", "evaluation", "training", "models", "datasets"]
-ANYTHING = {"cli"}  # may know everything; nothing knows it
+ANYTHING = {"cli", "__init__"}  # may know everything; nothing knows them
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
     "storage": {"errors"},  # arrays and JSON: models say what they mean
@@ -29,28 +30,35 @@ CONFINED = {
 
 
 def imports_of(path: Path) -> set[str]:
-    """Folders of tagloom that a file imports, at any depth of the file."""
+    """Folders and files of tagloom that a file imports, at any depth of the file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}:{node.lineno}: import from tagloom, not from dots"
+            assert node.module is not None
             names = [node.module]
             if node.module == "tagloom":
                 names = [f"tagloom.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            # The package itself has everything behind its dots.
+            whole = [alias.name for alias in node.names]
+            names = ["tagloom.__init__" if name == "tagloom" else name for name in whole]
         found |= {name.split(".")[1] for name in names if name.startswith("tagloom.")}
     return found - {"_native"}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_imports_follow_the_flow_of_data(folder):
-    if folder in ANYTHING:
+@pytest.mark.parametrize("layer", [*FOLDERS, *FILES])
+def test_imports_follow_the_flow_of_data(layer):
+    paths = [*(SOURCE / layer).rglob("*.py")] if layer in FOLDERS else [SOURCE / f"{layer}.py"]
+    assert paths
+    found = {path: imports_of(path) for path in paths}
+    if layer in ANYTHING:
         return
-    assert folder in LAYERS, f"{folder} has no place in the line of layers; see CONTRIBUTING.md"
-    allowed = CONFINED.get(folder, set(LAYERS[: LAYERS.index(folder)])) | {folder}
-    for path in (SOURCE / folder).rglob("*.py"):
-        assert imports_of(path) <= allowed, path
+    assert layer in LAYERS, f"{layer} has no place in the line of layers; see CONTRIBUTING.md"
+    allowed = CONFINED.get(layer, set(LAYERS[: LAYERS.index(layer)])) | {layer}
+    for path, imported in found.items():
+        assert imported <= allowed, path
 
 
 def test_imports_inside_functions_are_seen(tmp_path):
@@ -60,6 +68,16 @@ def test_imports_inside_functions_are_seen(tmp_path):
         "def f():\n    from tagloom.models.crf import CRF\n    import tagloom.cli.tag\n"
     )
     assert imports_of(path) == {"labels", "models", "cli"}
+    path.write_text("def f():\n    import tagloom as tl\n")
+    assert imports_of(path) == {"__init__"}
+
+
+@pytest.mark.parametrize("line", ["from ..models import crf", "from .. import models"])
+def test_relative_imports_are_refused(tmp_path, line):
+    path = tmp_path / "near.py"
+    path.write_text(f"import tagloom.labels\ndef f():\n    {line}\n")
+    with pytest.raises(AssertionError, match=r"near\.py:3: import from tagloom, not from dots"):
+        imports_of(path)
 
 
 @pytest.mark.parametrize("folder", ["", *(f".{folder}" for folder in FOLDERS if folder != "cli")])
