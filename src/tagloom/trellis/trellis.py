@@ -677,6 +677,9 @@ class Trellis:
     def nbest(self, n: int, *, on_infeasible: OnInfeasible = "none") -> Any:
         """Find the n best paths, all different, the best first.
 
+        They are in the order of the recursion's sums; where scores tie up to rounding, those
+        reported may differ from that order in their last digits.
+
         Parameters
         ----------
         n : int
