@@ -39,7 +39,7 @@ class Bench:
         self.point = point
         self.measures: dict[str, dict[str, Any]] = {}
         self.values: dict[str, Any] = {}
-        self.has_commands = False
+        self.peak_of_commands = 0
 
     # ---- the corpus ------------------------------------------------------------------------
 
@@ -97,17 +97,27 @@ class Bench:
         times: int = 1,
         **options: Any,
     ) -> None:
-        """Time a program from its start to its end; the best of so many times counts."""
-        self.has_commands = True
+        """Time a program from its start to its end; the best of so many times counts.
+
+        The peak of a contestant with commands is that of the largest of them.
+        """
         best = (float("inf"), float("inf"))
         for _ in range(times):
-            before, wall = used_by_children(), time.perf_counter()
-            subprocess.run(command, check=True, **options)
+            wall = time.perf_counter()
+            process = subprocess.Popen(command, **options)
+            _, status, used = os.wait4(process.pid, 0)  # of this process alone, not of all so far
             wall = time.perf_counter() - wall
-            best = (min(best[0], used_by_children() - before), min(best[1], wall))
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                raise subprocess.CalledProcessError(process.returncode, command)
+            best = (min(best[0], used.ru_utime + used.ru_stime), min(best[1], wall))
+            self.peak_of_commands = max(self.peak_of_commands, largest(used))
         self.record(name, *best, units, unit)
 
-    def record(self, name: str, cpu: float, wall: float, units: float = 1, unit: str = "") -> None:
+    def record(
+        self, name: str, cpu: float, wall: float | None, units: float = 1, unit: str = ""
+    ) -> None:
+        """Keep times that were measured elsewhere; without a wall where only CPU time is known."""
         self.measures[name] = {"cpu": cpu, "wall": wall, "units": units, "unit": unit}
 
     def value(self, name: str, value: Any) -> None:
@@ -130,11 +140,6 @@ class Bench:
         return path
 
 
-def used_by_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def peak_memory() -> int:
     """Return the most bytes that this process had in memory.
 
@@ -146,13 +151,28 @@ def peak_memory() -> int:
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    return largest(resource.RUSAGE_SELF)
+    return largest(resource.getrusage(resource.RUSAGE_SELF))
 
 
-def largest(who: int) -> int:
-    """Return ru_maxrss of this process or of the largest of its children, in bytes."""
-    peak = resource.getrusage(who).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def largest(used: resource.struct_rusage) -> int:
+    """Return ru_maxrss in bytes."""
+    return used.ru_maxrss if sys.platform == "darwin" else used.ru_maxrss * 1024
+
+
+def peak(bench: Bench) -> int:
+    """Return the peak of the commands, if there were any, otherwise of this process.
+
+    A command's ru_maxrss is not less than what this process had when it started it: a contestant
+    with commands must stay smaller than they are.
+    """
+    if not bench.peak_of_commands:
+        return peak_memory()
+    if bench.peak_of_commands <= peak_memory():
+        raise RuntimeError(
+            f"the commands took no more memory than the process that started them, "
+            f"{peak_memory():,} bytes: their own peak is not known."
+        )
+    return bench.peak_of_commands
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -168,10 +188,9 @@ def main(arguments: Sequence[str]) -> int:
     bench = Bench(Path(asked["folder"]), asked["quick"], asked["point"])
     try:
         contestant.run(bench)
+        found = {"measures": bench.measures, "values": bench.values, "peak": peak(bench)}
     except Exception:
         traceback.print_exc()
         return FAILED
-    peak = largest(resource.RUSAGE_CHILDREN) if bench.has_commands else peak_memory()
-    found = {"measures": bench.measures, "values": bench.values, "peak": peak}
     Path(asked["out"]).write_text(json.dumps(found), encoding="utf-8")
     return 0
