@@ -41,7 +41,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--only", nargs="+", metavar="JOB", help="names of files in benchmarks/jobs"
     )
     parser.add_argument("--list", action="store_true", help="name the jobs")
-    parser.add_argument("--data", type=Path, help="folder of corpora; by default TAGLOOM_DATA")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder of corpora; by default the environment variable TAGLOOM_DATA, or else "
+        "../shared/data beside the repository; if neither is there, a synthetic corpus is drawn",
+    )
     parser.add_argument("--out", type=Path, help="folder for the results")
     parser.add_argument("--rounds", type=int, default=3, help="at least 3; default 3")
     parser.add_argument(
@@ -70,7 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{name:20} {jobs.load(name, options.jobs).job.title}" for name in known))
         return 0
     if options.docs:
-        write_texts(results.read(RESULTS / "suite.json"), RESULTS)
+        report = results.read(RESULTS / "suite.json")
+        write_texts(report, RESULTS)
+        PAGE.write_text(reports.write_page(report), encoding="utf-8")
         return 0
     chosen = jobs.in_order([jobs.load(name, options.jobs) for name in options.only or known])
     data = None if options.tiny else corpora.find(options.data)
@@ -88,21 +95,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed |= any("failed" in found for found in result["contestants"].values())
             # Written after every job: what was measured stays when a run is broken off.
             path = options.out / "suite.json"
-            text = write_texts(results.merge(path, {loaded.name: result}, known=known), options.out)
+            report = results.merge(path, {loaded.name: result}, known=known)
+            text = write_texts(report, options.out)
+            if options.out == RESULTS:
+                update_page(report)
     print("\n" + text)
     print(f"{len(chosen)} jobs in {time.perf_counter() - begun:.0f} s: {options.out}")
     return int(failed)
 
 
 def write_texts(report: dict[str, Any], out: Path) -> str:
-    """Write all that follows from the results: suite.md, plots, and the page if it is theirs."""
+    """Write suite.md and the plots of the results."""
     text = reports.write_markdown(report)
     (out / "suite.md").write_text(text, encoding="utf-8")
     for name, svg in plots.draw(report).items():
         (out / name).write_text(svg, encoding="utf-8")
-    if out == RESULTS:
-        PAGE.write_text(reports.write_page(report), encoding="utf-8")
     return text
+
+
+def update_page(report: dict[str, Any]) -> None:
+    """Write the page, unless figures of a synthetic corpus would replace those of a real one."""
+    of_real_text = PAGE.exists() and reports.NOT_REAL not in PAGE.read_text(encoding="utf-8")
+    if not (of_real_text and reports.warning(report)):
+        PAGE.write_text(reports.write_page(report), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
     children   the process of one contestant: it gets a Bench, and reports times and values
     models     the CRFs that several jobs use; tagging, training: what pairs of jobs share
     runner     starts the processes in turn, pinned, and gathers what they report
-    results    the JSON of many jobs: merging, best and spread, goals
+    results    the JSON of many jobs: merging, best and spread, goals, who is compared with whom
     reports    results -> table, Markdown, docs/benchmarks.md
     plots      results -> SVG
 

@@ -28,6 +28,8 @@ class Contestant:
     run: Callable[[Bench], None]
     needs: str | None = None  # package of a peer, which has its own environment; None: tagloom
     cores: int = 1  # that its process is pinned to
+    beside: str | None = "tagloom"  # of a peer: which of ours it is compared with; None: nobody
+    stands_on: Sequence[str] = ()  # packages below it whose versions are told, too
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Goal:
 class Job:
     """What is measured.
 
-    With `points` every contestant is run for each of them, and finds the one in `bench.point`.
+    With `points` every contestant is run for each of them, and finds the one in `bench.point`; a
+    round goes through all of them, so that points take turns, too.
     """
 
     title: str

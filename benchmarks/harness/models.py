@@ -21,13 +21,14 @@ def iterations(bench: Bench) -> int:
     return 10 if bench.quick else ITERATIONS
 
 
-def make_crf(n_iterations: int, n_threads: int = 1) -> Any:
+def make_crf(n_iterations: int, n_threads: int = 1, *, l1: float = 0.0, l2: float = L2) -> Any:
     import tagloom as tl
 
     return tl.CRF(
         TEMPLATES,
         algorithm="lbfgs",
-        l2=L2,
+        l1=l1,
+        l2=l2,
         boundaries=False,
         constraints=None,
         max_iterations=n_iterations,
@@ -56,8 +57,10 @@ def make_trainer(train: Part, column: str, algorithm: str, **parameters: float) 
     return trainer
 
 
-def train_crfsuite(train: Part, column: str, n_iterations: int, path: Path) -> Any:
-    parameters = {"c1": 0.0, "c2": L2, "max_iterations": n_iterations, "epsilon": 1e-9}
+def train_crfsuite(
+    train: Part, column: str, n_iterations: int, path: Path, *, l1: float = 0.0, l2: float = L2
+) -> Any:
+    parameters = {"c1": l1, "c2": l2, "max_iterations": n_iterations, "epsilon": 1e-9}
     parameters |= {"delta": 1e-9}  # it may not stop early
     trainer = make_trainer(train, column, "lbfgs", **parameters)
     trainer.train(str(path))

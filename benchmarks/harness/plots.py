@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from harness.results import common_origin, compare, dates, origin
+
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 170, 40, 50
 COLOURS = ("#0b6e99", "#d1495b", "#3a7d44", "#8d5fd3", "#b8860b", "#555555")
@@ -16,7 +18,8 @@ Series = dict[str, list[tuple[float, float]]]
 
 def draw(report: dict[str, Any]) -> dict[str, str]:
     """Return the plots of a report by file name."""
-    found = {"ratios.svg": draw_ratios(ratios(report))}
+    note = f"{common_origin(report)}; {dates(report)}"
+    found = {"ratios.svg": draw_ratios(ratios(report), note)}
     for name, job in report["jobs"].items():
         for clock, file in zip(("time", "memory"), plot_names(name, job), strict=False):
             found[file] = draw_job(job, clock)
@@ -47,7 +50,7 @@ def draw_job(job: dict[str, Any], kind: str) -> str:
                 seconds = (float(point), measure[clock]["best"])
                 series.setdefault(f"{prefix}{what}", []).append(seconds)
     unit = "peak memory, MB" if kind == "memory" else "seconds"
-    return lines(job["title"], job["point"], unit, series)
+    return lines(job["title"], job["point"], unit, series, f"{origin(job)}; {job['date']}")
 
 
 def short(number: float) -> str:
@@ -74,7 +77,7 @@ def power(value: float) -> str:
     return f"10^{round(math.log10(value))}" if value < 1 else f"{value / 1e6:g}M"
 
 
-def lines(title: str, x_label: str, y_label: str, series: Series) -> str:
+def lines(title: str, x_label: str, y_label: str, series: Series, note: str) -> str:
     """Draw lines on logarithmic axes; a point tells its numbers when pointed at."""
     points = [point for line in series.values() for point in line]
     xs, ys = ticks([x for x, _ in points]), powers([y for _, y in points])
@@ -108,7 +111,7 @@ def lines(title: str, x_label: str, y_label: str, series: Series) -> str:
         parts.append(text(WIDTH - RIGHT + 12, TOP + 14 + 18 * i, name, "start", colour))
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_label, "middle"))
     parts.append(text(LEFT, TOP - 14, f"{title}: {y_label}", "start"))
-    return svg(WIDTH, HEIGHT, parts)
+    return svg(WIDTH, HEIGHT, parts, note)
 
 
 # ---- bars of ratios --------------------------------------------------------------------
@@ -116,21 +119,14 @@ def lines(title: str, x_label: str, y_label: str, series: Series) -> str:
 
 def ratios(report: dict[str, Any]) -> list[tuple[str, float]]:
     """Return, for every time that a peer has too, how many times as fast tagloom is."""
-    found = []
-    for job in report["jobs"].values():
-        ours = job["contestants"].get("tagloom", {}).get("measures", {})
-        for name, contestant in job["contestants"].items():
-            if name.startswith("tagloom"):
-                continue
-            for what, theirs in contestant.get("measures", {}).items():
-                if what in ours:
-                    mine = ours[what]["cpu"]["best"] / ours[what]["units"]
-                    ratio = theirs["cpu"]["best"] / theirs["units"] / mine
-                    found.append((f"{job['title']}: {what}, {name}", ratio))
-    return found
+    return [
+        (f"{found.job}: {found.what}, {found.peer}", found.ratio)
+        for job in report["jobs"].values()
+        for found in compare(job)
+    ]
 
 
-def draw_ratios(found: Sequence[tuple[str, float]]) -> str:
+def draw_ratios(found: Sequence[tuple[str, float]], note: str) -> str:
     """Draw a bar for each ratio, on a logarithmic axis; left of 1 the peer is faster."""
     left, row, width = 430, 20, 760
     height = TOP + row * len(found) + 30
@@ -154,7 +150,7 @@ def draw_ratios(found: Sequence[tuple[str, float]]) -> str:
             f'fill="{colour}"><title>{escape(name)}: {short(ratio)}×</title></rect>'
         )
         parts.append(text(end + 5, y + 12, f"{short(ratio)}×", "start"))
-    return svg(width, height, parts)
+    return svg(width, height, parts, note)
 
 
 # ---- SVG -------------------------------------------------------------------------------
@@ -171,8 +167,11 @@ def text(x: float, y: float, content: str, anchor: str, colour: str = "#222") ->
     )
 
 
-def svg(width: int, height: int, parts: Sequence[str]) -> str:
-    body = "\n".join(parts)
+def svg(width: int, height: int, parts: Sequence[str], note: str) -> str:
+    """Join the parts, with a small line below them: where and when it was measured."""
+    small = f'<g font-size="9">{text(10, height + 8, note, "start", "#777")}</g>'
+    body = "\n".join([*parts, small])
+    height += 16
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">\n'

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.corpora import SYNTHETIC
 from harness.jobs import SECTIONS
 from harness.plots import plot_names, short
+from harness.results import common_origin, compare, dates, is_ours, origin, per_unit
 
 Report = dict[str, Any]
 PAGE = Path(__file__).parents[1] / "page.md"
+NOT_REAL = "**Measured on a synthetic corpus, not on real text"
 
 
 # ---- numbers ---------------------------------------------------------------------------
@@ -97,41 +100,55 @@ def goals_table(report: Report) -> str:
     return table(["target", "found", "wanted", "holds"], rows())
 
 
-def is_ours(contestant: str) -> bool:
-    return contestant.startswith("tagloom")
+def warning(report: Report) -> list[str]:
+    """Say it before any figure if some are not of real text."""
+    of = [j["title"] for j in report["jobs"].values() if j["corpus"].startswith(SYNTHETIC)]
+    which = "all jobs" if len(of) == len(report["jobs"]) else ", ".join(of)
+    return [f"{NOT_REAL}: {which}.**", ""] if of else []
 
 
-def our_measure(job: Report, what: str) -> Report | None:
-    """Return what tagloom itself measured under this name."""
-    return job["contestants"].get("tagloom", {}).get("measures", {}).get(what)
+def ratios_table(report: Report) -> str:
+    """List every time that a peer has too: per token, per call, or of the whole."""
+    header = ["", "beside", "CPU", "its CPU", "ratio", "peak memory", "its peak"]
 
+    def rows() -> Iterator[list[str]]:
+        for job in report["jobs"].values():
+            for found in compare(job):
+                of = f" per {found.unit.removesuffix('s')}" if found.unit else ""
+                yield [
+                    f"{found.job}, {found.ours}: {found.what}",
+                    found.peer,
+                    duration_or_nano(found.mine) + of,
+                    duration_or_nano(found.theirs) + of,
+                    f"{short(found.ratio)}×",
+                    *map(size, found.peaks),
+                ]
 
-def per_unit(measure: Report, clock: str = "cpu") -> float:
-    return measure[clock]["best"] / measure["units"]
+    found = list(rows())
+    return table(header, found) if found else "No peer was measured."
 
 
 def job_table(job: Report) -> str:
     """List every time of a job, each contestant below the other."""
     header = ["", "CPU", "±", "wall", "±", "rate", "tagloom is"]
+    ratios = {(found.peer, found.what): found.ratio for found in compare(job)}
+
+    def times(found: Report | None) -> list[str]:
+        return [duration(found["best"]), percent(found["spread"])] if found else ["—", "—"]
 
     def rows() -> Iterator[list[str]]:
         for name, found in job["contestants"].items():
             for what, measure in found.get("measures", {}).items():
-                ours = our_measure(job, what)
-                ratio = ""
-                if ours is not None and not is_ours(name):
-                    ratio = f"{short(per_unit(measure) / per_unit(ours))}×"
+                ratio = ratios.get((name, what))
                 rate = ""
                 if measure["unit"]:
                     rate = f"{count(1 / per_unit(measure))} {measure['unit']}/s"
                 yield [
                     f"{name}: {what}",
-                    duration(measure["cpu"]["best"]),
-                    percent(measure["cpu"]["spread"]),
-                    duration(measure["wall"]["best"]),
-                    percent(measure["wall"]["spread"]),
+                    *times(measure["cpu"]),
+                    *times(measure["wall"]),
                     rate,
-                    ratio,
+                    "" if ratio is None else f"{short(ratio)}×",
                 ]
 
     return table(header, rows())
@@ -210,39 +227,17 @@ def duration_or_nano(seconds: float) -> str:
     return duration(seconds) if seconds >= 1e-6 else f"{short(seconds * 1e9)} ns"
 
 
-# ---- where, when, what -----------------------------------------------------------------
-
-
-def origin(job: Report) -> str:
-    """Say where a job was measured."""
-    machine = job["machine"]
-    quick = ", quick" if job["quick"] else ""
-    return (
-        f"commit {job['commit']}, {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
-        f"Python {job['python']}, {job['corpus']}{quick}"
-    )
-
-
-def common_origin(report: Report) -> str:
-    """Return the origin that most jobs have."""
-    origins = [origin(job) for job in report["jobs"].values()]
-    return max(sorted(set(origins)), key=origins.count) if origins else "nothing was measured"
+# ---- the whole -------------------------------------------------------------------------
 
 
 def versions(report: Report) -> str:
     found: dict[str, str] = {}
     for job in report["jobs"].values():
         for name, contestant in job["contestants"].items():
-            if contestant.get("version"):
-                found[name.split(",")[0]] = contestant["version"]
+            mine = {name.split(",")[0]: contestant.get("version")}
+            mine |= contestant.get("stands_on", {})
+            found |= {package: version for package, version in mine.items() if version}
     return ", ".join(f"{name} {found[name]}" for name in sorted(found))
-
-
-def dates(report: Report) -> str:
-    found = sorted(job["date"] for job in report["jobs"].values())
-    if not found:
-        return ""
-    return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
 
 
 def loads(report: Report) -> str:
@@ -251,31 +246,44 @@ def loads(report: Report) -> str:
 
 
 def where_peers_are_better(report: Report) -> list[str]:
-    """List every figure in which a peer beats tagloom, found in the results themselves."""
+    """List every figure in which a peer beats one of ours, found in the results themselves.
+
+    Times are compared with the one beside it; sizes and accuracies with all of ours, and those
+    that are beaten are named with their figures.
+    """
     found = []
     for job in report["jobs"].values():
-        ours = job["contestants"].get("tagloom", {})
+        times = list(compare(job))
+        ours = {n: c for n, c in job["contestants"].items() if is_ours(n) and "values" in c}
         for name, theirs in job["contestants"].items():
-            if is_ours(name) or "measures" not in theirs or "measures" not in ours:
+            if is_ours(name) or "values" not in theirs or theirs.get("beside", "tagloom") is None:
                 continue
-            for what, measure in theirs["measures"].items():
-                mine = our_measure(job, what)
-                if mine and per_unit(measure) < per_unit(mine):
-                    ratio = per_unit(mine) / per_unit(measure)
-                    found.append(f"- {job['title']}: {what}: {name} is {short(ratio)}× as fast.")
-            if job["compares_memory"] and theirs["peak"] < ours["peak"]:
-                memory = f"{size(theirs['peak'])}, tagloom {size(ours['peak'])}"
-                found.append(f"- {job['title']}: peak memory: {name} takes {memory}.")
-            for what, value in theirs["values"].items():
-                mine = ours["values"].get(what)
-                if mine is None or isinstance(value, (list, dict, bool, str)):
-                    continue
-                better = value > mine if what.startswith("accuracy") else False
-                better |= value < mine if what.endswith("bytes") else False
-                if better:
-                    shown = f"{show_value(what, value)}, tagloom {show_value(what, mine)}"
-                    found.append(f"- {job['title']}: {what}: {name} {shown}.")
+            for one in times:
+                if one.peer == name and one.ratio < 1:
+                    than = "" if one.ours == "tagloom" else f" as {one.ours}"
+                    faster = f"{name} is {short(1 / one.ratio)}× as fast{than}"
+                    found.append(f"- {one.job}: {one.what}: {faster}.")
+            for what, value in comparable(job, theirs).items():
+                beaten = [
+                    f"{n} {show_value(what, mine[what])}"
+                    for n, c in ours.items()
+                    if what in (mine := comparable(job, c))
+                    and (value > mine[what] if what.startswith("accuracy") else value < mine[what])
+                ]
+                if beaten:
+                    than = "; ".join([f"{name} {show_value(what, value)}", *beaten])
+                    found.append(f"- {job['title']}: {what.removesuffix(', bytes')}: {than}.")
     return found
+
+
+def comparable(job: Report, contestant: Report) -> Report:
+    """Return accuracies and sizes; not what was there before anything was done."""
+    found = {"peak memory, bytes": contestant["peak"]} if job["compares_memory"] else {}
+    return found | {
+        what: value
+        for what, value in contestant["values"].items()
+        if what.startswith("accuracy") or what.endswith("file bytes")
+    }
 
 
 def sections(report: Report, level: str) -> Iterator[str]:
@@ -309,7 +317,12 @@ def write_markdown(report: Report) -> str:
         f"- {common_origin(report)}",
         f"- {versions(report)}",
         "",
+        *warning(report),
         goals_table(report),
+        "",
+        "## All ratios",
+        "",
+        ratios_table(report),
         "",
         *sections(report, "##"),
     ]
@@ -333,7 +346,8 @@ def write_page(report: Report) -> str:
         "loads": loads(report),
         "origin": common_origin(report),
         "versions": versions(report),
-        "targets": goals_table(report),
+        "targets": "\n".join([*warning(report), goals_table(report)]),
+        "ratios": ratios_table(report),
         "better": "\n".join(better),
         "missed": "\n".join(missed),
         "sections": "\n".join(sections(report, "##")),

@@ -6,8 +6,9 @@
         "title", "about", "section", "point", "compares_memory", "quick", "corpus", "commit",
         "date", "machine", "python", "load", "seconds",
         "contestants": {name: {
-            "version", "cores", "skipped" or "failed": why, or:
-            "measures": {what: {"cpu": {"best", "spread", "rounds"}, "wall": ..., "units", "unit"}},
+            "version", "cores", "beside", "stands_on", "skipped" or "failed": why, or:
+            "measures": {what: {"cpu": {"best", "spread", "rounds"}, "wall": the same or None,
+                                "units", "unit"}},
             "values": {what: value}, "peak": bytes,
             or "points": {point: {"measures", "values", "peak"}}}},
         "goals": [{"what", "value", "target", "is_at_least", "unit", "met", "note"}]}}}
@@ -18,9 +19,10 @@ Every job says where it was measured, so that jobs of different runs can stand i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from harness.jobs import Goal
 
@@ -53,10 +55,6 @@ class Found:
         found = self.measure(contestant, what, point)
         return found["cpu"]["best"] / found["units"]
 
-    def wall(self, contestant: str, what: str, point: float | None = None) -> float:
-        found = self.measure(contestant, what, point)
-        return found["wall"]["best"] / found["units"]
-
     def peak(self, contestant: str, point: float | None = None) -> float:
         return self._get(contestant, point)["peak"]
 
@@ -73,6 +71,20 @@ class Found:
         """Return how many times as fast as the peer we are, by CPU time per unit."""
         return self.cpu(peer, what) / self.cpu(ours, what)
 
+    def ratio_of_turns(
+        self, what: str, one: tuple[str, float | None], other: tuple[str, float | None]
+    ) -> float:
+        """Return the median over rounds of a time by the clock over another: contestant and point.
+
+        Turns of one round meet the same load of the machine; the best of either may not.
+        """
+        turns = [
+            self.measure(contestant, what, point)["wall"]["rounds"]
+            for contestant, point in (one, other)
+        ]
+        # One of them may have fewer rounds, because it takes long; the first ones are neighbours.
+        return median(a / b for a, b in zip(*turns, strict=False))
+
     def points(self, contestant: str) -> list[float]:
         return [float(point) for point in self._get(contestant, None)["points"]]
 
@@ -88,7 +100,10 @@ def gather(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     for what, of_first in first["measures"].items():
         turns = [one["measures"][what] for one in rounds]
         measures[what] = {
-            **{clock: summarise([turn[clock] for turn in turns]) for clock in ("cpu", "wall")},
+            "cpu": summarise([turn["cpu"] for turn in turns]),
+            "wall": summarise([turn["wall"] for turn in turns])
+            if of_first["wall"] is not None
+            else None,
             "units": of_first["units"],
             "unit": of_first["unit"],
         }
@@ -131,6 +146,79 @@ def judge(goals: Sequence[Goal], contestants: dict[str, Any]) -> list[dict[str, 
             }
         )
     return judged
+
+
+# ---- side by side ----------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """A time that a peer and the one of ours beside it have both measured."""
+
+    job: str  # its title
+    what: str
+    ours: str
+    peer: str
+    mine: float  # CPU seconds per unit
+    theirs: float
+    unit: str
+    peaks: tuple[int, int]  # ours, the peer's
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast ours is."""
+        return self.theirs / self.mine
+
+
+def is_ours(contestant: str) -> bool:
+    return contestant.startswith("tagloom")
+
+
+def per_unit(measure: dict[str, Any], clock: str = "cpu") -> float:
+    return measure[clock]["best"] / measure["units"]
+
+
+def compare(job: dict[str, Any]) -> Iterator[Comparison]:
+    """Yield every time of a job that can be compared."""
+    for name, peer in job["contestants"].items():
+        ours = peer.get("beside", "tagloom")
+        mine = job["contestants"].get(ours, {})
+        if is_ours(name) or "measures" not in mine:
+            continue
+        for what, measure in peer.get("measures", {}).items():
+            if what in mine["measures"]:
+                times = per_unit(mine["measures"][what]), per_unit(measure)
+                peaks = mine["peak"], peer["peak"]
+                unit = measure["unit"]
+                yield Comparison(job["title"], what, ours, name, *times, unit, peaks)
+
+
+# ---- where and when --------------------------------------------------------------------
+
+
+def origin(job: dict[str, Any]) -> str:
+    """Say where a job was measured."""
+    machine = job["machine"]
+    quick = ", quick" if job["quick"] else ""
+    return (
+        f"commit {job['commit']}, {machine['cpu']}, {machine['cores']} cores, {machine['system']}, "
+        f"Python {job['python']}, {job['corpus']}{quick}"
+    )
+
+
+def common_origin(report: dict[str, Any]) -> str:
+    """Return the origin that most jobs have."""
+    origins = [origin(job) for job in report["jobs"].values()]
+    return max(sorted(set(origins)), key=origins.count) if origins else "nothing was measured"
+
+
+def dates(report: dict[str, Any]) -> str:
+    found = sorted(job["date"] for job in report["jobs"].values())
+    if not found:
+        return ""
+    return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
+
+
+# ---- the file --------------------------------------------------------------------------
 
 
 def read(path: Path) -> dict[str, Any]:

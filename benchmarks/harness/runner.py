@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 COMMAND = Path(__file__).parents[1] / "run.py"
 # A contestant at one point takes three rounds; if one takes this many seconds, one must do.
 LONG = 45.0
+# What the figures depend on, from the root of the repository.
+MEASURED = ("src", "CMakeLists.txt", "pyproject.toml", "benchmarks/jobs", "benchmarks/harness")
 # Nobody may use a second core unasked: these are read when a library is loaded.
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")
@@ -55,16 +57,19 @@ def run_job(loaded: Loaded, settings: Settings) -> dict[str, Any]:
     job = loaded.job
     points = job.quick_points if settings.quick and job.points else job.points
     contestants: dict[str, Any] = {}
-    for point in points or (None,):
-        for name, found in run_point(loaded, settings, point).items():
-            if point is None or "skipped" in found or "failed" in found:
-                contestants[name] = found
-            elif "failed" not in contestants.setdefault(name, {"points": {}}):
-                contestants[name]["points"][results.format_point(point)] = found
+    for (name, point), found in run_turns(loaded, settings, points or (None,)).items():
+        if point is None or "skipped" in found or "failed" in found:
+            contestants[name] = found
+        elif "failed" not in contestants.setdefault(name, {"points": {}}):
+            contestants[name]["points"][results.format_point(point)] = found
     for contestant in job.contestants:
-        python = settings.peers if contestant.needs else sys.executable
-        contestants[contestant.name]["version"] = find_version(contestant, python)
-        contestants[contestant.name]["cores"] = contestant.cores
+        python = settings.peers if contestant.needs else None
+        contestants[contestant.name] |= {
+            "version": find_version(contestant.name.split(",")[0], python),
+            "stands_on": {name: find_version(name, python) for name in contestant.stands_on},
+            "cores": contestant.cores,
+            "beside": contestant.beside,
+        }
     return {
         "title": job.title,
         "about": loaded.about,
@@ -84,23 +89,27 @@ def run_job(loaded: Loaded, settings: Settings) -> dict[str, Any]:
     }
 
 
-def run_point(loaded: Loaded, settings: Settings, point: float | None) -> dict[str, Any]:
-    """Let the contestants take turns, round after round."""
-    reports: dict[str, list[dict[str, Any]]] = {c.name: [] for c in loaded.job.contestants}
-    out: dict[str, dict[str, Any]] = {}
-    n_rounds = 1 if point and settings.quick else loaded.job.rounds or settings.rounds
+def run_turns(
+    loaded: Loaded, settings: Settings, points: Sequence[float | None]
+) -> dict[tuple[str, float | None], dict[str, Any]]:
+    """Let the contestants take turns at all points, round after round."""
+    turns = [(contestant, point) for point in points for contestant in loaded.job.contestants]
+    reports: dict[tuple[str, float | None], list[dict[str, Any]]]
+    reports = {(contestant.name, point): [] for contestant, point in turns}
+    out: dict[tuple[str, float | None], dict[str, Any]] = {}
+    n_rounds = 1 if loaded.job.points and settings.quick else loaded.job.rounds or settings.rounds
     for _ in range(n_rounds):
-        for contestant in loaded.job.contestants:
-            name = contestant.name
-            if name in out or (reports[name] and point and reports[name][0]["seconds"] > LONG):
+        for contestant, point in turns:
+            key = contestant.name, point
+            if key in out or (reports[key] and point and reports[key][0]["seconds"] > LONG):
                 continue
             try:
-                reports[name].append(run_child(loaded.name, contestant, settings, point))
+                reports[key].append(run_child(loaded.name, contestant, settings, point))
             except Missing as reason:
-                out[name] = {"skipped": str(reason)}
+                out[key] = {"skipped": str(reason)}
             except Failed as reason:
-                out[name] = {"failed": str(reason)}
-    return {name: out.get(name) or results.gather(reports[name]) for name in reports}
+                out[key] = {"failed": str(reason)}
+    return {key: out.get(key) or results.gather(reports[key]) for key in reports}
 
 
 def run_child(
@@ -159,10 +168,9 @@ def choose_cores(n: int) -> list[int]:
 # ---- where and when --------------------------------------------------------------------
 
 
-def find_version(contestant: Contestant, python: str) -> str | None:
-    """Return the version of a peer, as its environment says it, or of one beside tagloom."""
-    package = contestant.name.split(",")[0]
-    if contestant.needs is None:
+def find_version(package: str, python: str | None) -> str | None:
+    """Return the version of a package, as the environment of the peers says it, or this one."""
+    if python is None:
         return importlib.metadata.version(package)
     if not Path(python).exists():
         return None
@@ -192,7 +200,7 @@ def describe_commit() -> str:
             [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
         )
         changed = subprocess.run(
-            [*git, "status", "--porcelain", "-uno", "--", "src", "benchmarks/jobs"],
+            [*git, "status", "--porcelain", "-uno", "--", *MEASURED],
             capture_output=True,
             text=True,
             check=False,

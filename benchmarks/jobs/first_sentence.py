@@ -43,8 +43,9 @@ JOB = Job(
     [
         Contestant("tagloom", tagloom),
         Contestant("python-crfsuite", crfsuite, needs="pycrfsuite"),
-        Contestant("numpy", numpy),
+        Contestant("numpy", numpy, beside=None),
     ],
     [Goal("time over that of python-crfsuite, NumPy's import aside", times_as_slow, at_most=1.5)],
     after=["train_upos"],
+    compares_memory=True,
 )

@@ -18,7 +18,20 @@ BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 pytest.importorskip("resource", reason="the suite needs POSIX: processes are forked and pinned")
 
-from harness import Contestant, Goal, corpora, features, jobs, plots, reports, results, runner  # noqa: E402
+import run as command  # noqa: E402
+from harness import (  # noqa: E402
+    Bench,
+    Contestant,
+    Goal,
+    children,
+    corpora,
+    features,
+    jobs,
+    plots,
+    reports,
+    results,
+    runner,
+)
 
 FAST = '''
 """Add numbers."""
@@ -62,6 +75,19 @@ def ours(bench):
 
 JOB = Job("grow", [Contestant("tagloom", ours)], points=[10, 1000, 1e6], quick_points=[10, 1000],
           point="numbers", section=GROWTH)
+'''
+COMMANDS = '''
+"""Start programs."""
+import sys
+from harness import Bench, Contestant, Job
+
+def ours(bench):
+    bench.artefact("made", lambda path: path.write_text(str(len(b"x" * 400_000_000))))  # in a fork
+    large = [sys.executable, "-c", "n = 200_000_000; b'x' * n"]
+    bench.command("large", large, 200_000_000, "bytes", times=2)
+    bench.command("small", [sys.executable, "-c", "pass"])
+
+JOB = Job("start", [Contestant("tagloom", ours)])
 '''
 
 
@@ -164,7 +190,20 @@ def test_growth_has_a_line_for_each_point_and_two_plots(folder, tmp_path):
     assert re.search(r"\| 1,000 +\| +[\d.]+ [nµ]s per numbers \| +[\d.]+ MB \|", text)
     for plot in ("grow-time.svg", "grow-memory.svg", "ratios.svg"):
         assert ET.parse(tmp_path / plot).getroot().tag.endswith("svg")
+        svg = (tmp_path / plot).read_text(encoding="utf-8")
+        assert all(x in svg for x in (job["machine"]["cpu"], job["commit"], job["date"]))
         assert plot == "ratios.svg" or f"]({plot})" in text
+
+
+def test_points_take_turns_within_a_round(folder, tmp_path):
+    log = tmp_path / "log"
+    noted = GROWING.replace(
+        'bench.artefact("made"',
+        f'open({str(log)!r}, "a").write(f"{{bench.point}} "), bench.artefact("made"',
+    )
+    (folder / "grow.py").write_text(noted, encoding="utf-8")
+    run(folder, tmp_path, "--only", "grow")
+    assert log.read_text().split() == 3 * ["10", "1000", "1000000.0"]
 
 
 def test_a_job_that_is_run_again_leaves_the_others(folder, tmp_path):
@@ -213,6 +252,37 @@ def test_an_unknown_job_and_too_few_rounds_are_refused(folder, tmp_path):
     assert "--rounds must be at least 3" in done.stderr
 
 
+# ---- commands ------------------------------------------------------------------------------
+
+
+def test_the_peak_of_commands_is_that_of_the_largest_of_them(folder, tmp_path):
+    (folder / "commands.py").write_text(COMMANDS, encoding="utf-8")
+    done = run(folder, tmp_path, "--only", "commands")
+    assert done.returncode == 0, done.stderr
+    (job,) = read(tmp_path).values()
+    found = job["contestants"]["tagloom"]
+    assert 200e6 < found["peak"] < 250e6
+    assert list(found["measures"]) == ["large", "small"]
+    assert found["measures"]["large"]["unit"] == "bytes"
+    assert 0 < found["measures"]["small"]["cpu"]["best"] < 10
+
+
+def test_a_command_that_fails_is_an_error(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError, match="exit status 7"):
+        Bench(tmp_path, True, None).command("fail", [sys.executable, "-c", "raise SystemExit(7)"])
+
+
+def test_a_peak_of_commands_that_may_be_that_of_their_parent_is_refused(tmp_path, monkeypatch):
+    bench = Bench(tmp_path, quick=True, point=None)
+    assert children.peak(bench) == pytest.approx(children.peak_memory(), rel=0.1)
+    bench.peak_of_commands = 50_000_000
+    monkeypatch.setattr(children, "peak_memory", lambda: 40_000_000)
+    assert children.peak(bench) == 50_000_000
+    monkeypatch.setattr(children, "peak_memory", lambda: 50_000_000)
+    with pytest.raises(RuntimeError, match="their own peak is not known"):
+        children.peak(bench)
+
+
 # ---- what is published -------------------------------------------------------------------
 
 
@@ -224,6 +294,35 @@ def test_the_page_is_what_the_results_generate():
     assert text == reports.write_markdown(report)
     for name, svg in plots.draw(report).items():
         assert (BENCHMARKS / "results" / name).read_text(encoding="utf-8") == svg
+
+
+def test_a_synthetic_corpus_is_said_and_does_not_replace_the_page(tmp_path, monkeypatch):
+    def report(*corpora):
+        real = results.read(BENCHMARKS / "results" / "suite.json")["jobs"]
+        found = {name: dict(job) for name, job in list(real.items())[: len(corpora)]}
+        for job, corpus in zip(found.values(), corpora, strict=True):
+            job["corpus"] = corpus
+        return {"jobs": found}
+
+    real, mixed = report("English EWT", "English EWT"), report("English EWT", "synthetic, 9 tokens")
+    line = "**Measured on a synthetic corpus, not on real text: "
+    for write in (reports.write_markdown, reports.write_page):
+        assert line not in write(real)
+        title = list(mixed["jobs"].values())[1]["title"]
+        assert f"{line}{title}.**\n\n| target" in write(mixed)
+        assert f"{line}all jobs.**\n\n| target" in write(report("synthetic, 9 tokens"))
+
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(command, "PAGE", page)
+    command.update_page(real)
+    before = page.read_text(encoding="utf-8")
+    command.update_page(mixed)
+    assert page.read_text(encoding="utf-8") == before
+    page.write_text(reports.write_page(mixed), encoding="utf-8")  # as --docs does, when asked to
+    command.update_page(report("synthetic, 9 tokens"))
+    assert "all jobs" in page.read_text(encoding="utf-8")
+    command.update_page(real)
+    assert page.read_text(encoding="utf-8") == before
 
 
 def test_the_job_on_the_page_works(tmp_path):
@@ -243,6 +342,8 @@ def test_every_job_says_what_it_measures(name):
     assert loaded.job.section in jobs.SECTIONS
     assert bool(loaded.job.points) == bool(loaded.job.quick_points) == bool(loaded.job.point)
     assert set(loaded.job.after) <= set(jobs.names())
+    names = {contestant.name for contestant in loaded.job.contestants}
+    assert {c.beside for c in loaded.job.contestants} <= {*names, None}
     for goal in loaded.job.goals:
         assert goal.target > 0
 
@@ -272,6 +373,23 @@ def test_conllu_is_read_without_ranges_and_empty_nodes(tmp_path):
     assert corpora.read_conllu(path) == part
 
 
+def test_a_quick_run_has_a_quarter_of_the_sentences_and_of_the_file(tmp_path):
+    source, folder = tmp_path / "data" / corpora.EWT, tmp_path / "run"
+    source.mkdir(parents=True)
+    folder.mkdir()
+    text = "".join(f"# n = {i}\n1\tw{i}\tw\tX\tY\tA=b\t0\troot\t_\t_\n\n" for i in range(9))
+    for part in corpora.PARTS:
+        (source / f"{part}.conllu").write_text(text, encoding="utf-8")
+    assert corpora.prepare(source.parent, folder, "quick").endswith(
+        "a quarter of its training part"
+    )
+    for part, n in [("train", 2), ("dev", 9), ("test", 9)]:
+        found = (folder / f"{part}.conllu").read_text(encoding="utf-8")
+        assert found == "".join(text.split("\n\n")[i] + "\n\n" for i in range(n))
+        assert corpora.load(folder, part).tokens == [[f"w{i}"] for i in range(n)]
+    assert (source / "train.conllu").read_text(encoding="utf-8") == text
+
+
 def test_a_folder_without_the_corpus_is_refused(tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match=r"there is no ud-english-ewt/train\.conllu"):
         corpora.find(tmp_path)
@@ -293,33 +411,126 @@ def test_the_best_round_counts():
     assert results.Found({"tagloom": found}).cpu("tagloom", "m") == 0.4
 
 
+def test_a_time_without_a_clock_is_left_out_of_the_table():
+    one = {"measures": {"m": {"cpu": 2.0, "wall": None, "units": 1, "unit": ""}}}
+    found = results.gather([one | {"values": {}, "peak": 1}])
+    assert found["measures"]["m"]["wall"] is None
+    row = reports.job_table({"title": "job", "contestants": {"tagloom": found}}).splitlines()[-1]
+    assert [cell.strip() for cell in row.split("|")[2:6]] == ["2 s", "0%", "—", "—"]
+
+
+def test_threads_are_compared_by_the_median_of_neighbouring_turns():
+    def turns(*rounds):
+        return {"measures": {"m": {"wall": {"best": min(rounds), "rounds": list(rounds)}}}}
+
+    one, two = turns(10.0, 30.0, 10.0), turns(5.0, 20.0, 4.0)
+    found = results.Found({"one": one, "two": two, "at": {"points": {"1": one, "2": two}}})
+    assert found.ratio_of_turns("m", ("one", None), ("two", None)) == 2.0  # of 2, 1.5 and 2.5
+    assert found.ratio_of_turns("m", ("at", 1), ("at", 2)) == 2.0
+    found = results.Found({"one": one, "long": turns(5.0)})
+    assert found.ratio_of_turns("m", ("one", None), ("long", None)) == 2.0
+    with pytest.raises(results.NotMeasured):
+        found.ratio_of_turns("m", ("one", None), ("nobody", None))
+
+
+def test_the_commit_is_marked_where_what_is_measured_differs(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    files = [tmp_path / name for name in ("README.md", "pyproject.toml", "benchmarks/harness/a.py")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "a"], check=True)
+    marked = []
+    for file in files:
+        file.write_text("changed", encoding="utf-8")
+        marked.append(runner.describe_commit().endswith("-dirty"))
+        file.write_text("", encoding="utf-8")
+    assert marked == [False, True, True]
+
+
+def test_versions_below_a_peer_are_told():
+    peer = {"version": "0.7", "stands_on": {"torch": "2.1", "gone": None}}
+    report = {"jobs": {"job": {"contestants": {"peer, fast": peer, "tagloom": {"version": "1"}}}}}
+    assert reports.versions(report) == "peer 0.7, tagloom 1, torch 2.1"
+
+
 def test_a_goal_is_met_at_its_target():
     assert [Goal("", float, at_least=2).is_met(x) for x in (1.9, 2.0)] == [False, True]
     assert [Goal("", float, at_most=2).is_met(x) for x in (2.0, 2.1)] == [True, False]
 
 
-def test_where_a_peer_is_better_is_found_in_the_results():
-    def contestant(cpu, accuracy, peak):
-        times = {"best": cpu, "spread": 0.0, "rounds": [cpu]}
-        return {
-            "measures": {"tag": {"cpu": times, "wall": times, "units": 1, "unit": ""}},
-            "values": {"accuracy": accuracy, "model file bytes": int(1e6 * peak)},
-            "peak": 1e6 * peak,
-        }
+def contestant(cpu=1, accuracy=0.5, peak=1, **more):
+    times = {"best": cpu, "spread": 0.0, "rounds": [cpu]}
+    return {
+        "measures": {"tag": {"cpu": times, "wall": times, "units": 2, "unit": "tokens"}},
+        "values": {"accuracy": accuracy, "model file bytes": int(1e6 * peak), "before, bytes": 1},
+        "peak": 1e6 * peak,
+        **more,
+    }
 
+
+def make_report(contestants, *, compares_memory=False):
+    job = {"title": "job", "compares_memory": compares_memory, "contestants": contestants}
+    return {"jobs": {"job": job}}
+
+
+def test_where_a_peer_is_better_is_found_in_the_results():
     def better(compares_memory, ours, theirs):
-        job = {"title": "job", "compares_memory": compares_memory}
-        job["contestants"] = {"tagloom": contestant(*ours), "peer": contestant(*theirs)}
-        return reports.where_peers_are_better({"jobs": {"job": job}})
+        contestants = {"tagloom": contestant(*ours), "peer": contestant(*theirs)}
+        report = make_report(contestants, compares_memory=compares_memory)
+        return reports.where_peers_are_better(report)
 
     assert better(True, (1, 0.9, 10), (2, 0.8, 20)) == []
     assert better(True, (2, 0.8, 20), (1, 0.9, 10)) == [
         "- job: tag: peer is 2× as fast.",
-        "- job: peak memory: peer takes 10 MB, tagloom 20 MB.",
-        "- job: accuracy: peer 90.00%, tagloom 80.00%.",
-        "- job: model file bytes: peer 10 MB, tagloom 20 MB.",
+        "- job: peak memory: peer 10 MB; tagloom 20 MB.",
+        "- job: accuracy: peer 90.00%; tagloom 80.00%.",
+        "- job: model file bytes: peer 10 MB; tagloom 20 MB.",
     ]
     assert len(better(False, (2, 0.8, 20), (1, 0.9, 10))) == 3
+
+
+def test_a_peer_that_beats_some_of_ours_is_listed_with_those():
+    contestants = {
+        "tagloom": contestant(2, 0.8, 20),
+        "tagloom, small": contestant(2, 0.95, 5),
+        "tagloom, middle": contestant(9, 0.7, 15),
+        "peer": contestant(3, 0.9, 10, beside="tagloom, middle"),
+        "alone": contestant(0.1, 0.99, 1, beside=None),
+    }
+    assert reports.where_peers_are_better(make_report(contestants)) == [
+        "- job: tag: peer is 3× as fast as tagloom, middle.",
+        "- job: accuracy: peer 90.00%; tagloom 80.00%; tagloom, middle 70.00%.",
+        "- job: model file bytes: peer 10 MB; tagloom 20 MB; tagloom, middle 15 MB.",
+    ]
+
+
+def test_a_peer_is_compared_with_the_one_beside_it():
+    contestants = {
+        "tagloom": contestant(2, peak=3),
+        "tagloom, order 2": contestant(4, peak=5),
+        "peer": contestant(8, peak=7),
+        "other": contestant(8, beside="tagloom, order 2"),
+        "alone": contestant(8, beside=None),
+    }
+    report = make_report(contestants)
+    assert plots.ratios(report) == [("job: tag, peer", 4.0), ("job: tag, other", 2.0)]
+
+    def last(table, n):
+        """Return the last cells of each row."""
+        lines = table.splitlines()[2:]
+        return [[cell.strip() for cell in line.split("|")[-n - 1 : -1]] for line in lines]
+
+    assert last(reports.ratios_table(report), 6) == [
+        ["peer", "1 s per token", "4 s per token", "4×", "3 MB", "7 MB"],
+        ["other", "2 s per token", "4 s per token", "2×", "5 MB", "1 MB"],
+    ]
+    ratios = [ratio for (ratio,) in last(reports.job_table(report["jobs"]["job"]), 1)]
+    assert ratios == ["", "", "4×", "2×", ""]
+    assert reports.ratios_table({"jobs": {}}) == "No peer was measured."
 
 
 def test_jobs_that_take_over_models_come_later():
