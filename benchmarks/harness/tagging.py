@@ -8,6 +8,7 @@ from harness.jobs import Contestant
 from harness.models import accuracy, crfsuite_model, open_crfsuite, our_model
 
 TAG, READY = "lists of tokens to lists of labels", "features ready"
+FIRST = f"{TAG}, first call"
 LEAST = 0.5  # seconds that a turn lasts at least
 
 
@@ -17,14 +18,13 @@ def contestants(column: str) -> list[Contestant]:
         import tagloom as tl
 
         tagger, test = tl.load(path), bench.test
+
+        def tag() -> list[list[str]]:
+            return tagger.predict(test.tokens, n_threads=1)
+
+        bench.time(FIRST, tag, test.n_tokens, "tokens")  # before anything else is tagged
+        predicted = bench.time(TAG, tag, test.n_tokens, "tokens", least=LEAST)
         bench.value("attributes per token", check_same(test.tokens[:50]))
-        predicted = bench.time(
-            TAG,
-            lambda: tagger.predict(test.tokens, n_threads=1),
-            test.n_tokens,
-            "tokens",
-            least=LEAST,
-        )
         bench.value("accuracy", accuracy(test.labels(column), predicted))
         tokens = [*bench.train.tokens, *bench.dev.tokens, *test.tokens]
         n = sum(map(len, tokens))
@@ -45,6 +45,7 @@ def contestants(column: str) -> list[Contestant]:
         def tag() -> list[list[str]]:
             return [tagger.tag(sent2features(tokens)) for tokens in test.tokens]
 
+        bench.time(FIRST, tag, test.n_tokens, "tokens")
         predicted = bench.time(TAG, tag, test.n_tokens, "tokens", least=LEAST)
         bench.value("accuracy", accuracy(test.labels(column), predicted))
         ready = [pycrfsuite.ItemSequence(sent2features(tokens)) for tokens in test.tokens]

@@ -1,10 +1,15 @@
-"""Compute the probability of every UPOS label at every token of the test set."""
+"""Compute the probability of every UPOS label at every token of the test set; the first call is
+that of a new process.
+"""
+
+from typing import Any
 
 from harness import Bench, Contestant, Goal, Job
 from harness.features import sent2features
 from harness.models import crfsuite_model, open_crfsuite, our_model
 
 MARGINALS, READY = "lists of tokens to marginals", "features ready"
+FIRST = f"{MARGINALS}, first call"
 
 
 def tagloom(bench: Bench) -> None:
@@ -12,13 +17,12 @@ def tagloom(bench: Bench) -> None:
     import tagloom as tl
 
     tagger, test = tl.load(path), bench.test
-    found = bench.time(
-        MARGINALS,
-        lambda: tagger.predict_marginals(test.tokens, n_threads=1),
-        test.n_tokens,
-        "tokens",
-        least=0.5,
-    )
+
+    def compute_all() -> Any:
+        return tagger.predict_marginals(test.tokens, n_threads=1)
+
+    bench.time(FIRST, compute_all, test.n_tokens, "tokens")
+    found = bench.time(MARGINALS, compute_all, test.n_tokens, "tokens", least=0.5)
     bench.value("sum of all", round(float(sum(rows.sum() for rows in found)), 1))
 
 
@@ -36,6 +40,7 @@ def crfsuite(bench: Bench) -> None:
     def compute_all() -> list[list[list[float]]]:
         return [compute(sent2features(tokens), len(tokens)) for tokens in test.tokens]
 
+    bench.time(FIRST, compute_all, test.n_tokens, "tokens")
     found = bench.time(MARGINALS, compute_all, test.n_tokens, "tokens", least=0.5)
     bench.value("sum of all", round(sum(sum(map(sum, rows)) for rows in found), 1))
     ready = [(pycrfsuite.ItemSequence(sent2features(x)), len(x)) for x in test.tokens]
