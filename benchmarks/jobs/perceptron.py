@@ -1,7 +1,7 @@
 """Train an averaged perceptron with UPOS labels for 10 epochs; the same features. CRFsuite's is
-called `ap`, and sklearn-crfsuite wraps it. Then the time until the accuracy that `ap` has on the
-development set is reached, by our perceptron and by our CRF, which learns by AdaGrad: either time
-includes scoring that set after each epoch.
+called `ap`, and sklearn-crfsuite wraps it; all of them write a model file. Then the time until the
+accuracy that `ap` has on the development set is reached, by our perceptron and by our CRF, which
+learns by AdaGrad: either time includes scoring that set after each epoch, and writing the file.
 """
 
 import time
@@ -13,8 +13,8 @@ from harness import Bench, Contestant, Found, Goal, Job
 from harness.features import TEMPLATES, check_same, sent2features
 from harness.models import accuracy, make_trainer, open_crfsuite
 
-TRAIN = "lists of tokens to a tagger"
-EYED = "lists of tokens to a tagger, dev scored after each epoch"
+TRAIN = "lists of tokens to a model file"
+EYED = "lists of tokens to a model file, dev scored after each epoch"
 TURNS = "CPU seconds and accuracy by epoch"
 PEER, WATCHED, ADAGRAD = "python-crfsuite", "tagloom, with dev", "tagloom, AdaGrad"
 
@@ -42,7 +42,8 @@ def tagloom(bench: Bench) -> None:
     train, dev, n = bench.train, bench.dev, epochs(bench)
     check_same(train.tokens[:50])
     tagger = make_perceptron(n, margin=0, boundaries=False)  # CRFsuite has neither
-    bench.time(TRAIN, lambda: tagger.fit(train.tokens, train.upos))
+    path = bench.folder / "perceptron.model"
+    bench.time(TRAIN, lambda: tagger.fit(train.tokens, train.upos).save(path))
     if len(tagger.history_) != n:
         raise AssertionError(f"{len(tagger.history_)} epochs, expected {n}")
     bench.value("accuracy on dev", accuracy(dev.upos, tagger.predict(dev.tokens)))
@@ -60,10 +61,10 @@ def watched(bench: Bench, make: Callable[[int], Any]) -> None:
             train.upos,
             dev=(dev.tokens, dev.upos),
             callback=lambda record: turns.append((time.process_time(), record.dev)),
-        )
+        ).save(bench.folder / "watched.model")
 
     bench.time(EYED, fit)
-    end = time.process_time() - turns[-1][0]  # what is left to do after the last epoch
+    end = time.process_time() - turns[-1][0]  # what is left after the last epoch: to write the file
     (begun, _), *turns = turns
     bench.value(TURNS, [(cpu - begun + end, score) for cpu, score in turns])
     bench.value("accuracy on dev", max(score for _, score in turns))
