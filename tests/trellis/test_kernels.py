@@ -404,3 +404,15 @@ def test_an_instruction_set_is_forced_only_inside_the_with_block(name):
 def test_an_unknown_instruction_set_is_refused():
     with pytest.raises(ValueError, match="abacus"), use_instruction_set("abacus"):
         pass
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", instruction_sets())
+def test_exponentials_are_right_to_a_few_units_in_the_last_place(name, dtype):
+    """Of one position and two labels, the odds are the exponential of the difference."""
+    x = np.linspace(-80, 0, 200_001).astype(dtype)
+    emit = np.stack([np.zeros_like(x), x], axis=1)
+    with use_instruction_set(name):
+        gamma = tl.Trellis(emit, offsets=np.arange(len(x) + 1)).marginals().astype(np.float64)
+    exact = np.exp(x.astype(np.float64))
+    assert_allclose(gamma[:, 1] / gamma[:, 0], exact, rtol=4 * np.finfo(dtype).eps)

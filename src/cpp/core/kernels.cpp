@@ -444,7 +444,7 @@ bool viterbi_lanes(const LaneViterbi<In>& task) {
         for (int64_t s = 0; s < S; ++s)  // sequences that end here
             for (int v = 0; v < NV; ++v) {
                 const R* p = alpha + s * L<R> + v * W<R>;
-                store(candidates + s * L<R> + v * W<R>, load(p) + moves.stop[s % Y]);
+                store(candidates + s * L<R> + v * W<R>, load(p) + moves.stop[label(s)]);
             }
         bool end_sure[L<R>] = {};
         for (int64_t l = going; l < active; ++l) end_sure[l] = task.sure[l];
@@ -529,6 +529,8 @@ void sum_lanes(const LaneSum<In, R>& task) {
     const Moves<R>& moves = *task.moves;
     const int64_t Y = moves.Y, S = moves.states(), T = task.length[0];
     const int64_t n = task.n;
+    // Of a state; first order has no use for slow divisions.
+    auto stop = [&](int64_t s) { return moves.stop[moves.G == 1 ? s : s % Y]; };
     double offset[L<R>] = {};   // sum of row maxima
     Bits<R> exponent[NV] = {};  // sum of the exponents scaled away
     Bits<R> bad[NV] = {};
@@ -601,7 +603,7 @@ void sum_lanes(const LaneSum<In, R>& task) {
         if (guard) watch(alpha);
         for (int64_t l = active - 1; l >= 0 && task.length[l] == t + 1; --l) {
             double z = 0;
-            for (int64_t s = 0; s < S; ++s) z += double(alpha[s * L<R> + l]) * moves.stop[s % Y];
+            for (int64_t s = 0; s < S; ++s) z += double(alpha[s * L<R> + l]) * stop(s);
             double log_z =
                 offset[l] + ln2 * exponent[l / W<R>][l % W<R>] + task.offsets.stop + log(z);
             for (int64_t u = 1; u <= t; ++u) {
@@ -629,13 +631,14 @@ void sum_lanes(const LaneSum<In, R>& task) {
     for (int64_t t = T - 1; t >= 0; --t) {
         const R* alpha = task.alpha + t * S * L<R>;
         const int64_t going = active;  // lanes whose sequence reaches t + 1
-        for (; active < n && task.length[active] == t + 1; ++active)
+        for (; active < n && task.length[active] == t + 1; ++active) {
+            R largest = 0;
             for (int64_t s = 0; s < S; ++s) {
-                beta[s * L<R> + active] = moves.stop[s % Y];
-                R largest = peak[active / W<R>][active % W<R>];
-                if (moves.stop[s % Y] > largest)
-                    peak[active / W<R>][active % W<R>] = moves.stop[s % Y];
+                beta[s * L<R> + active] = stop(s);
+                largest = stop(s) > largest ? stop(s) : largest;
             }
+            peak[active / W<R>][active % W<R>] = largest;
+        }
 
         // gamma[y] = sum over the states of label y of alpha beta; divided by their total, these
         // are marginals that sum to one. b[t] = row[t] * beta[t], rescaled.
