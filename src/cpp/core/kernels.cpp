@@ -1023,10 +1023,10 @@ R largest_of(const R* x, int64_t n) {
         good &= y == y;
         top = max<V>(y, top);  // a NaN is not larger
     };
-    constexpr int64_t ahead = 16384 / sizeof(R), line = 64 / sizeof(R);
+    constexpr int64_t ahead = 2048 / sizeof(R), line = 64 / sizeof(R);
     int64_t i = 0;
     for (; i + line <= n; i += line) {
-        __builtin_prefetch(x + i + ahead);  // far beyond the page that the hardware asks for
+        __builtin_prefetch(x + i + ahead);  // sooner than the hardware would ask
         for (int64_t j = 0; j < line; j += W<R>) add(load(x + i + j));
     }
     for (; i + W<R> <= n; i += W<R>) add(load(x + i));
