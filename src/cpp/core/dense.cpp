@@ -258,7 +258,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         }
         const Group group(batch, plan, item);
         const int64_t alpha = group.length[0] * S * lanes;
-        Pieces<int32_t> scratch(alpha + S * lanes);
+        Pieces<int32_t> scratch(alpha + Y * lanes);
         Pieces<float> row_scratch(Y * lanes);
         bool sure[kMostLanes];
         LaneViterbi<In> task{};
@@ -272,7 +272,7 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
         task.length = group.length;
         task.n = group.n;
         task.alpha = scratch.take(alpha);
-        task.candidates = scratch.take(S * lanes);
+        task.candidates = scratch.take(Y * lanes);
         task.row = row_scratch.take(Y * lanes);
         task.path = path;
         task.sure = sure;
@@ -424,7 +424,7 @@ void sum_group(const SumCall<In>& call, const Moves<R>& moves, Group group,
     bool ok[kMostLanes];
     const int64_t alpha = (call.backward ? T + 1 : 2) * S * lanes;
     const int64_t rows = (call.backward ? T + 1 : 1) * Y * lanes;
-    const int64_t b = call.backward ? T * S * lanes : 0;
+    const int64_t b = call.backward ? (expected.transitions ? T : 1) * S * lanes : 0;
     Pieces<R> scratch(alpha + rows + b);
     Trial<In> trial(batch, expected, call.guard);
     LaneSum<In, R> task{};

@@ -295,54 +295,32 @@ inline int64_t by_last_label(int64_t i, int64_t Y, int64_t S) {
     return s;
 }
 
-// In each lane, the first of the largest, `top`, of x[0 .. n, lane]; `sure` turns false where
+// In each lane, the first of the largest of n values, value(i, vector); `sure` turns false where
 // another is within `slack` of it. A lane where none is reachable gets n.
-inline void lane_first(const int32_t* x, int64_t n, const Vector<int32_t>* top,
-                       const int32_t* slack, int64_t* arg, bool* sure, int64_t lanes) {
+template <class Value>
+inline void lane_first(int64_t n, const Value& value, const int32_t* slack, int64_t* arg,
+                       bool* sure, int64_t lanes) {
     using R = int32_t;
     using V = Vector<R>;
-    V first[NV], close[NV];
+    V first[NV], top[NV], second[NV];
     for (int v = 0; v < NV; ++v) {
         first[v] = broadcast<R>(static_cast<R>(n));
-        close[v] = V{};
+        top[v] = second[v] = broadcast<R>(minus_inf<R>);
     }
     for (int64_t i = n - 1; i >= 0; --i)
         for (int v = 0; v < NV; ++v) {
-            const V value = load(x + i * L<R> + v * W<R>);
-            first[v] = value == top[v] ? broadcast<R>(static_cast<R>(i)) : first[v];
-            close[v] -= value >= top[v] - load(slack + v * W<R>);  // true is -1
+            const V x = value(i, v);
+            first[v] = top[v] > x ? first[v] : broadcast<R>(static_cast<R>(i));
+            const V less = top[v] > x ? x : top[v];
+            second[v] = max<V>(second[v], less);
+            top[v] = max<V>(top[v], x);
         }
     for (int64_t l = 0; l < lanes; ++l) {
-        const bool reached = top[l / W<R>][l % W<R>] > Fixed::reachable;
+        const R best = top[l / W<R>][l % W<R>];
+        const bool reached = best > Fixed::reachable;
         arg[l] = reached ? first[l / W<R>][l % W<R>] : n;
-        if (reached && close[l / W<R>][l % W<R>] > 1) sure[l] = false;
+        if (reached && second[l / W<R>][l % W<R>] >= best - slack[l]) sure[l] = false;
     }
-}
-
-// candidates[a, lane] += alpha of the state from which label a, given up, leads to the lane's
-// state; the largest go to top.
-inline void add_predecessors(const Moves<int32_t>& moves, const int32_t* alpha,
-                             const int64_t* state, int64_t active, int32_t* candidates,
-                             Vector<int32_t>* top) {
-    using R = int32_t;
-    using V = Vector<R>;
-    const int64_t Y = moves.Y, G = moves.G;
-    if (G > 1) {
-        for (int64_t l = 0; l < active; ++l) {
-            const R* from = alpha + state[l] / Y * L<R> + l;
-            for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] += from[a * G * L<R>];
-        }
-        lane_max(candidates, Y, top);
-        return;
-    }
-    for (int v = 0; v < NV; ++v) top[v] = broadcast<R>(minus_inf<R>);
-    for (int64_t a = 0; a < Y; ++a)
-        for (int v = 0; v < NV; ++v) {
-            const int64_t at = a * L<R> + v * W<R>;
-            const V sum = load(candidates + at) + load(alpha + at);
-            top[v] = max<V>(top[v], sum);
-            store(candidates + at, sum);
-        }
 }
 
 // alpha[t, s] = score of the best path that ends in s, less the best of all at t - 1, so that
@@ -430,9 +408,16 @@ bool viterbi_lanes(const LaneViterbi<In>& task) {
         const R* into = task.transposed + (moves.matrix(t + 1) - moves.matrices);
         if (t > 0) prefetch(alpha - S * L<R>, S * L<R>);
         rows_to_lanes([&](int64_t l) { return into + state[l] * Y; }, Y, active, candidates);
-        V top[NV];
-        add_predecessors(moves, alpha, state, active, candidates, top);
-        if (active > 0) lane_first(candidates, Y, top, slack, arg, task.sure, active);
+        // Label a, given up, leads there from the state a*G + suffix(state[l]).
+        for (int64_t l = 0; G > 1 && l < active; ++l) {
+            const R* from = alpha + suffix(state[l]) * L<R> + l;
+            for (int64_t a = 0; a < Y; ++a) candidates[a * L<R> + l] += from[a * G * L<R>];
+        }
+        auto candidate = [&](int64_t a, int v) {
+            const int64_t at = a * L<R> + v * W<R>;
+            return G > 1 ? load(candidates + at) : load(candidates + at) + load(alpha + at);
+        };
+        if (active > 0) lane_first(Y, candidate, slack, arg, task.sure, active);
         for (int64_t l = 0; l < active; ++l) {
             // A sequence without a path stays in state 0; it is told below, and written over there.
             state[l] = arg[l] < Y ? arg[l] * G + suffix(state[l]) : 0;
@@ -441,15 +426,12 @@ bool viterbi_lanes(const LaneViterbi<In>& task) {
         const int64_t going = active;
         while (active < task.n && task.length[active] == t + 1) ++active;
         if (active == going) continue;
-        for (int64_t s = 0; s < S; ++s)  // sequences that end here
-            for (int v = 0; v < NV; ++v) {
-                const R* p = alpha + s * L<R> + v * W<R>;
-                store(candidates + s * L<R> + v * W<R>, load(p) + moves.stop[label(s)]);
-            }
-        bool end_sure[L<R>] = {};
+        bool end_sure[L<R>] = {};  // of sequences that end here
         for (int64_t l = going; l < active; ++l) end_sure[l] = task.sure[l];
-        lane_max(candidates, S, top);
-        lane_first(candidates, S, top, slack, arg, end_sure, active);
+        auto ending = [&](int64_t s, int v) {
+            return load(alpha + s * L<R> + v * W<R>) + moves.stop[label(s)];
+        };
+        lane_first(S, ending, slack, arg, end_sure, active);
         for (int64_t l = going; l < active; ++l) {
             task.sure[l] = end_sure[l];
             dead[l] = arg[l] == S;
@@ -645,7 +627,7 @@ void sum_lanes(const LaneSum<In, R>& task) {
         rescale(false);
         if (guard && t > 0) watch(beta);
         const R* row = task.rows + t * Y * L<R>;
-        R* b = task.b + t * S * L<R>;
+        R* b = task.b + (task.expected.transitions ? t : 0) * S * L<R>;  // one row stays near
         V total[NV] = {}, inverse[NV];
         const int64_t block_size = Y * L<R>, last = (moves.G - 1) * block_size;
         for (int64_t block = 0; block <= last; block += block_size)

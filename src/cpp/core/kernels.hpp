@@ -82,7 +82,7 @@ struct LaneViterbi {
     const int64_t* length;      // [n] positive, descending
     int64_t n;                  // lanes in use
     int32_t* alpha;             // [length[0], S, lanes] scratch
-    int32_t* candidates;        // [S, lanes] scratch
+    int32_t* candidates;        // [Y, lanes] scratch
     float* row;                 // [Y, lanes] scratch
     bool forbids;               // whether anything may be forbidden, by a move or an emission
     int32_t* path;              // [tokens], whole batch; -1 throughout a sequence without a path
@@ -102,7 +102,7 @@ struct LaneSum {
     bool backward;         // whether `expected` is wanted at all
     R* alpha;       // [T + 1, S, lanes] scratch, T = length[0]; [2, S, lanes] if not backward
     R* rows;        // [T + 1, Y, lanes] scratch; [1, Y, lanes] if not backward
-    R* b;           // [T, S, lanes] scratch, backward only
+    R* b;           // [T, S, lanes] scratch, backward only; one row unless there are transitions
     double* log_z;  // [n]
     bool* ok;       // [n] false where underflow may have cost precision
     Expected<In> expected;
