@@ -214,33 +214,50 @@ inline void store_quad(To* p, Quad<From> q) {
 }
 
 // Writes the n numbers at row_of(lane) to to[i, lane], for the lanes below `active`; others get 0.
+// Where `top` [lanes] is given, the largest of each lane goes there.
 template <class R, class RowOf>
-inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to) {
+inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to, R* top = nullptr) {
     int64_t l = 0;
     for (; l + 4 <= active; l += 4) {  // four lanes by four numbers at a time
         const decltype(row_of(l)) from[4] = {row_of(l), row_of(l + 1), row_of(l + 2),
                                              row_of(l + 3)};
+        Quad<R> largest = minus_inf<R> - Quad<R>{};
         int64_t i = 0;
         for (; i + 4 <= n; i += 4) {
             Quad<R> m[4];
             for (int j = 0; j < 4; ++j) m[j] = load_quad<R>(from[j] + i);
             transpose(m);
             for (int j = 0; j < 4; ++j) store_quad<R, R>(to + (i + j) * L<R> + l, m[j]);
+            if (top)
+                for (int j = 0; j < 4; ++j) largest = max<Quad<R>>(m[j], largest);
         }
-        for (; i < n; ++i)
-            for (int j = 0; j < 4; ++j) to[i * L<R> + l + j] = static_cast<R>(from[j][i]);
+        for (; i < n; ++i) {
+            Quad<R> m;
+            for (int j = 0; j < 4; ++j) m[j] = static_cast<R>(from[j][i]);
+            store_quad<R, R>(to + i * L<R> + l, m);
+            if (top) largest = max<Quad<R>>(m, largest);
+        }
+        if (top) store_quad<R, R>(top + l, largest);
     }
-    for (; l < active; ++l)
-        for (int64_t i = 0; i < n; ++i) to[i * L<R> + l] = static_cast<R>(row_of(l)[i]);
-    for (; l < L<R>; ++l)
+    for (; l < active; ++l) {
+        R largest = minus_inf<R>;
+        for (int64_t i = 0; i < n; ++i) {
+            const R x = to[i * L<R> + l] = static_cast<R>(row_of(l)[i]);
+            largest = x > largest ? x : largest;
+        }
+        if (top) top[l] = largest;
+    }
+    for (; l < L<R>; ++l) {
         for (int64_t i = 0; i < n; ++i) to[i * L<R> + l] = 0;
+        if (top) top[l] = 0;
+    }
 }
 
-// Reads position t of every sequence that is long enough into row[y, lane].
+// Reads position t of every sequence that is long enough into row[y, lane], and their maxima.
 template <class In, class R>
 inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, int64_t active,
-                   R* row) {
-    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row);
+                   R* row, R* top = nullptr) {
+    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row, top);
 }
 
 // The way back: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.
@@ -539,15 +556,18 @@ void sum_lanes(const LaneSum<In, R>& task) {
         while (task.length[active - 1] <= t) --active;
         R* row = task.rows + (task.backward ? t : 0) * Y * L<R>;
         R* alpha = task.alpha + (task.backward ? t : t % 2) * S * L<R>;
-        gather<In, R>(task.emit, Y, t, task.first, active, row);
-        if (t == 0)
+        R top[L<R>];
+        V m[NV];
+        gather<In, R>(task.emit, Y, t, task.first, active, row, top);
+        for (int v = 0; v < NV; ++v) m[v] = load(top + v * W<R>);
+        if (t == 0) {
             for (int64_t y = 0; y < Y; ++y)
                 for (int v = 0; v < NV; ++v) {
                     R* p = row + y * L<R> + v * W<R>;
                     store(p, load(p) + moves.start[y]);
                 }
-        V m[NV];
-        lane_max(row, Y, m);
+            lane_max(row, Y, m);
+        }
         for (int v = 0; v < NV; ++v) {
             m[v] = m[v] == minus_inf<R> ? V{} : m[v];
             peak[v] = V{};

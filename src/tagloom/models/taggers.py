@@ -732,16 +732,17 @@ class Tagger(Estimator, ABC):
                 first, tokens = i + 1, 0
 
 
-_INTEGERS = (int, np.integer)
+_INTEGERS, _MOST_THREADS = (int, np.integer), 1 << 63
 
 
 def _check_threads(n_threads: Any) -> None:
-    if n_threads is not None and not (isinstance(n_threads, _INTEGERS) and n_threads > 0):
-        raise ParameterError(
-            f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
-        )
-    if n_threads is not None:
+    if n_threads is None or (isinstance(n_threads, _INTEGERS) and 0 < n_threads < _MOST_THREADS):
+        return
+    if isinstance(n_threads, _INTEGERS) and n_threads > 0:
         check_count(n_threads, "n_threads", 1, ParameterError)
+    raise ParameterError(
+        f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
+    )
 
 
 def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = False) -> Tagger:
