@@ -18,14 +18,14 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["exports", "errors", "storage", "text", "sequences", "features", "trellis", "scores"]
+LAYERS = ["exports", "errors", "checks", "storage", "sequences", "features", "trellis", "scores"]
 LAYERS += ["labels", "evaluation", "training", "models", "datasets"]
 ANYTHING = {"cli", "__init__"}  # may know everything; nothing knows them
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
-    "storage": {"errors"},  # arrays and JSON: models say what they mean
-    "trellis": {"exports", "errors"},  # arrays only: no words
-    "evaluation": {"exports", "errors", "sequences", "labels"},  # never models
+    "storage": {"errors", "checks"},  # arrays and JSON: models say what they mean
+    "trellis": {"exports", "errors", "checks"},  # arrays only: no words
+    "evaluation": {"exports", "errors", "checks", "sequences", "labels"},  # never models
 }
 
 

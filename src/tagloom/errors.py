@@ -3,34 +3,150 @@
 ::
 
     TagloomError
-    ├── ShapeError          (ValueError)    arrays that do not fit each other
+    ├── ShapeError          (ValueError)    array shapes, types or offsets do not fit
     ├── ScoreError          (ValueError)    NaN or +inf where a score is expected
-    ├── LabelError          (ValueError)    a label that the label set does not have
-    │   └── SchemeError                     labels that a scheme does not allow, or no such scheme
-    ├── ParameterError      (ValueError)    an argument outside its range
+    ├── LabelError          (ValueError)    a label is missing or not in the label set
+    │   └── SchemeError                     labels violate their scheme, or the scheme is unknown
+    ├── ParameterError      (ValueError)    an argument is outside its range
     ├── InfeasibleError     (ValueError)    the constraints leave no path
     ├── SentenceError       (TypeError)     not a sentence, such as a str where a list is expected
-    ├── FormatError         (ValueError)    a file, or a choice about one, that does not fit
-    ├── TemplateError       (ValueError)    a feature template that cannot be read or does not fit
-    ├── TrainingError       (ArithmeticError) training that went astray, such as a loss of NaN
-    ├── FeatureError        (ValueError)    a feature whose value is no finite number
-    ├── NotFittedError      (ValueError, AttributeError)  a tagger that has learnt nothing yet
-    ├── ModelFileError      (ValueError)    a model file that is damaged, foreign or too new
-    ├── DatasetError        (ValueError)    no such data set, or one that cannot be made so
+    ├── FormatError         (ValueError)    a file does not fit its format
+    ├── TemplateError       (ValueError)    a feature template is malformed or does not fit the data
+    ├── TrainingError       (ArithmeticError)  training diverged: the loss is NaN or infinite
+    ├── FeatureError        (ValueError)    a feature value is not a finite number
+    ├── NotFittedError      (ValueError, AttributeError)  the model is not fitted
+    ├── ModelFileError      (ValueError)    a model file is damaged, foreign or too new
+    ├── DatasetError        (ValueError)    the data set does not exist or cannot be generated
     └── MissingExtraError   (ImportError)   an optional package is not installed
+
+An error is a set of fields; its text is rendered from them. Python shows parameters by name, the
+command line by option, and a server can send the fields as they are.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+#: Renders a parameter in a message: its name and, unless it is ``...``, a value to try.
+NameOption = Callable[[str, Any], str]
+
+
+def python_option(name: str, value: Any = ...) -> str:
+    """Write a parameter as a keyword argument, ``sep=";"``, or its name alone."""
+    return name if value is ... else f"{name}={json.dumps(value, ensure_ascii=False)}"
+
 
 class TagloomError(Exception):
-    """Base of all errors that tagloom raises on purpose."""
+    """Base of all errors that tagloom raises on purpose.
+
+    The text is ``where: message hint``. Without a message it is made from the fields:
+    ``parameter must be expected; got found.`` or ``expected ..., found ...``.
+
+    Parameters
+    ----------
+    message : str, optional
+        What is wrong, where the fields alone do not say it well.
+    where : str, optional
+        The place: ``"sentence 3, token 2"``, ``"train.conll:14"``, ``"template 3"``.
+    found : str, optional
+        The value as shown to the user; see `tagloom.checks.show`.
+    expected : str, optional
+        The condition that the value violates: ``"a number of at least 0"``.
+    hint : str, optional
+        What to do next, as a sentence. ``{name}`` stands for a parameter listed in ``options``.
+    parameter : str, optional
+        Name of the parameter that holds the value.
+    options : mapping, optional
+        Parameters named in ``hint``, each with a value to try, or ``...`` to show the name alone.
+
+    Examples
+    --------
+    >>> from tagloom.errors import FormatError, ParameterError
+    >>> str(ParameterError(parameter="l2", expected="a number of at least 0", found="-1"))
+    'l2 must be a number of at least 0; got -1.'
+    >>> error = FormatError(
+    ...     path="train.conll", line=14, expected="3 columns", found="2",
+    ...     hint="Wrong separator? Try {sep}.", options={"sep": ";"},
+    ... )
+    >>> str(error)
+    'train.conll:14: expected 3 columns, found 2. Wrong separator? Try sep=";".'
+    >>> error.render(lambda name, value: f"--{name} {value!r}")
+    "train.conll:14: expected 3 columns, found 2. Wrong separator? Try --sep ';'."
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        where: str | None = None,
+        found: str | None = None,
+        expected: str | None = None,
+        hint: str | None = None,
+        parameter: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.found = found
+        self.expected = expected
+        self.hint = hint
+        self.parameter = parameter
+        self.options = dict(options or {})
+
+    def render(self, option: NameOption = python_option) -> str:
+        """Write the error as one line.
+
+        Parameters
+        ----------
+        option : callable
+            Renders a parameter, given its name and a value to try (or ``...``).
+        """
+        text = self.message
+        if text is None and self.parameter is not None:
+            text = f"{option(self.parameter, ...)} must be {self.expected}; got {self.found}."
+        elif text is None:
+            found = "" if self.found is None else f", found {self.found}"
+            text = f"expected {self.expected}{found}."
+        if self.where is not None:
+            text = f"{self.where}: {text}"
+        if self.hint is not None:
+            names = {name: option(name, value) for name, value in self.options.items()}
+            text = f"{text} {self.hint.format_map(names) if names else self.hint}"
+        return text
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that are set, and the class and text, as plain data."""
+        names = ("where", "parameter", "found", "expected", "hint")
+        fields = {name: getattr(self, name) for name in names}
+        if self.hint is not None and self.options:
+            names_only = {name: python_option(name, value) for name, value in self.options.items()}
+            fields["hint"] = self.hint.format_map(names_only)
+        fields = {name: value for name, value in fields.items() if value is not None}
+        return {"error": type(self).__name__, "message": str(self), **fields}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+def _rebuild(
+    kind: type[TagloomError], arguments: tuple[Any, ...], fields: dict[str, Any]
+) -> TagloomError:
+    """Make a pickled error again; constructors of subclasses take other arguments."""
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(fields)
+    return error
 
 
 def about_file(error: OSError, path: str) -> OSError:
-    """Return an error of the system, of the same class, about the file that the user named.
+    """Return the same operating system error, naming the file that the user gave.
 
-    What is written goes to a hidden file first, and a disk that is full names no file at all.
+    Files are written under a hidden name first, and a full disk reports no name at all.
     """
     return OSError(error.errno, error.strerror, path)
 
@@ -44,19 +160,19 @@ class ScoreError(TagloomError, ValueError):
 
 
 class LabelError(TagloomError, ValueError):
-    """A label that is not in the label set."""
+    """A label is missing or not in the label set."""
 
 
 class SchemeError(LabelError):
-    """Labels that do not fit a scheme (BIO, BIOES, ...), or a scheme that nobody knows."""
+    """Labels violate their scheme (BIO, BIOES, ...), or the scheme is unknown."""
 
 
 class ParameterError(TagloomError, ValueError):
-    """An argument that is outside its range."""
+    """An argument is outside its range."""
 
 
 class InfeasibleError(TagloomError, ValueError):
-    """The scores and constraints leave no path; says which sequence and position.
+    """The scores and constraints leave no path; names the sequence and position.
 
     Attributes
     ----------
@@ -67,21 +183,14 @@ class InfeasibleError(TagloomError, ValueError):
         every position is reachable but no path may stop.
     """
 
-    def __init__(self, message: str, sequence: int, position: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, sequence: int, position: int, **fields: Any) -> None:
+        super().__init__(message, **fields)
         self.sequence = sequence
         self.position = position
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (str(self), self.sequence, self.position))
-
-
-class SentenceError(TagloomError, TypeError):
-    """Something that is not a sentence where one is expected, such as a str."""
-
 
 class FormatError(TagloomError, ValueError):
-    """A file that its format cannot read or hold; says where.
+    """A file does not fit its format; names the place.
 
     Attributes
     ----------
@@ -91,45 +200,46 @@ class FormatError(TagloomError, ValueError):
         The line, counted from 1.
     """
 
-    def __init__(self, message: str, path: str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        path: str | None = None,
+        line: int | None = None,
+        **fields: Any,
+    ) -> None:
         place = ":".join(str(part) for part in (path, line) if part is not None)
-        super().__init__(f"{place}: {message}" if place else message)
+        super().__init__(message, **{"where": place or None, **fields})
         self.path = path
         self.line = line
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_format_error, (str(self), self.path, self.line))
 
-
-def _rebuild_format_error(message: str, path: str | None, line: int | None) -> FormatError:
-    error = FormatError(message)
-    error.path, error.line = path, line
-    return error
+class SentenceError(TagloomError, TypeError):
+    """Something that is not a sentence where one is expected, such as a str."""
 
 
 class TemplateError(TagloomError, ValueError):
-    """A feature template that cannot be read, or that the data does not fit."""
+    """A feature template is malformed or does not fit the data."""
 
 
 class TrainingError(TagloomError, ArithmeticError):
-    """Training that went astray: the loss is infinite or not a number."""
+    """Training diverged: the loss is NaN or infinite."""
 
 
 class FeatureError(TagloomError, ValueError):
-    """A feature that no model can use, such as one whose value is NaN."""
+    """A feature value is not a finite number."""
 
 
 class NotFittedError(TagloomError, ValueError, AttributeError):
-    """A tagger that has learnt nothing yet is asked to predict."""
+    """The model is not fitted."""
 
 
 class ModelFileError(TagloomError, ValueError):
-    """A file that is not a model, is damaged, or was written by a newer version."""
+    """A model file is damaged, foreign, or written by a newer version."""
 
 
 class DatasetError(TagloomError, ValueError):
-    """A data set, or a part of one, that does not exist or cannot be made as asked."""
+    """A data set does not exist or cannot be generated as requested."""
 
 
 class MissingExtraError(TagloomError, ImportError):
-    """An optional package is needed; the message gives the install line."""
+    """An optional package is not installed; the hint gives the install line."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tagloom import _native
+from tagloom.checks import ALL_THREADS
 from tagloom.errors import ParameterError
 
-#: The cores that this process may use.
-ALL_THREADS = (
-    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-)
+__all__ = ["ALL_THREADS", "instruction_set", "instruction_sets", "use_instruction_set"]
 
 
 def instruction_sets() -> list[str]:

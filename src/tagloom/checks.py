@@ -1,0 +1,343 @@
+"""The one place that checks what users pass: sentences, labels, numbers, choices, threads.
+
+A check returns the value in the form that the caller needs, or raises an error whose fields say
+where the value is, what was found and what was expected. Nothing here knows a model or a file: a
+sentence with columns is an object with ``tokens``, a corpus a sequence of those with a ``path``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any, TypeVar
+
+from tagloom import _native
+from tagloom.errors import LabelError, ParameterError, SentenceError, TagloomError
+
+T = TypeVar("T")
+
+#: The cores that this process may use.
+ALL_THREADS = (
+    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+)
+
+_MOST = 1 << 63  # the native core counts in 64 bits
+
+# ---- values ----------------------------------------------------------------------------------
+
+
+def show(value: object, width: int = 60) -> str:
+    """Return a value as an error shows it: its repr on one line, shortened.
+
+    Examples
+    --------
+    >>> show("They can fish")
+    "'They can fish'"
+    >>> show("x" * 100, width=5)
+    "'xxxxx'…"
+    """
+    if isinstance(value, str | bytes):
+        return repr(value[:width]) + ("…" if len(value) > width else "")
+    if isinstance(value, int) and abs(value) >= _MOST:
+        return f"an integer of {value.bit_length()} bits"
+    text = " ".join(repr(value).split())  # arrays have several lines
+    return text if len(text) <= width + 3 else text[:width] + "…"
+
+
+def show_type(value: object) -> str:
+    """Return a value and its type: ``3, of type int``; a str as ``the str 'They can fish'``."""
+    kind = type(value).__name__
+    return (
+        f"the {kind} {show(value)}"
+        if isinstance(value, str | bytes)
+        else ("None" if value is None else f"{show(value)}, of type {kind}")
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun: ``1 token``, ``2,000 tokens``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+# ---- numbers, choices, flags -------------------------------------------------------------------
+
+
+def count(
+    value: Any, parameter: str, *, least: int = 0, error: type[TagloomError] = ParameterError
+) -> int:
+    """Return an integer of at least ``least`` that the native core can count to.
+
+    Raises
+    ------
+    ParameterError, or ``error``
+        If the value is not an int, a bool, too small, or 2**63 or more.
+
+    Examples
+    --------
+    >>> count(3, "n")
+    3
+    >>> count(0, "order", least=1)
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ParameterError: order must be an integer of at least 1; got 0.
+    """
+    expected = f"an integer of at least {least}"
+    if isinstance(value, bool):
+        raise error(parameter=parameter, expected=expected, found=show(value))
+    try:
+        n = operator.index(value)
+    except TypeError:
+        raise error(parameter=parameter, expected=expected, found=show(value)) from None
+    if n < least:
+        raise error(parameter=parameter, expected=expected, found=show(n))
+    if n >= _MOST:
+        raise error(parameter=parameter, expected="an integer below 2**63", found=show(n))
+    return n
+
+
+def number(
+    value: Any,
+    parameter: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+) -> float:
+    """Return a finite number within bounds.
+
+    Parameters
+    ----------
+    value : object
+    parameter : str
+    least, above, most : float, optional
+        Bounds: value ≥ least, value > above, value ≤ most.
+
+    Raises
+    ------
+    ParameterError
+        If the value is not a finite real number, or out of bounds.
+
+    Examples
+    --------
+    >>> number(1, "l2", least=0)
+    1.0
+    >>> number(float("nan"), "eta", above=0)
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ParameterError: eta must be a finite number above 0; got nan.
+    """
+    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    fits = fits and (least is None or value >= least) and (above is None or value > above)
+    if fits and (most is None or value <= most):
+        return float(value)
+    bounds = [
+        f"{word} {bound:g}"
+        for word, bound in (("of at least", least), ("above", above), ("of at most", most))
+        if bound is not None
+    ]
+    expected = f"a finite number {' and '.join(bounds)}".rstrip()
+    raise ParameterError(parameter=parameter, expected=expected, found=show(value))
+
+
+def choice(value: T, parameter: str, choices: Iterable[Any]) -> T:
+    """Return the value if it is one of the choices, compared by type and value.
+
+    Examples
+    --------
+    >>> choice("seen", "states", ("auto", "seen", "all"))
+    'seen'
+    >>> choice("sen", "states", ("auto", "seen"))
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ParameterError: states must be one of 'auto', 'seen'; got 'sen'.
+    """
+    listed = tuple(choices)
+    if not any(type(value) is type(each) and value == each for each in listed):
+        expected = f"one of {', '.join(map(repr, listed))}"
+        raise ParameterError(parameter=parameter, expected=expected, found=show(value))
+    return value
+
+
+def flag(value: Any, parameter: str) -> bool:
+    """Return the value if it is True or False; NumPy's bool is one too."""
+    if type(value) is bool or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise ParameterError(parameter=parameter, expected="True or False", found=show(value))
+
+
+def threads(n_threads: Any) -> int:
+    """Return a number of threads; None means all cores that this process may use.
+
+    Raises
+    ------
+    ParameterError
+        If it is neither None nor an integer of at least 1.
+    """
+    if n_threads is None:
+        return ALL_THREADS
+    if type(n_threads) is int and 0 < n_threads < _MOST:
+        return n_threads
+    try:
+        return count(n_threads, "n_threads", least=1)
+    except ParameterError as error:
+        error.hint = "Pass None for all cores."
+        raise
+
+
+def path(value: Any, parameter: str) -> str:
+    """Return a file name given as a str or a path object."""
+    if isinstance(value, str | os.PathLike):
+        name = os.fspath(value)
+        if isinstance(name, str):
+            return name
+    raise ParameterError(parameter=parameter, expected="a file name", found=show_type(value))
+
+
+# ---- sentences -----------------------------------------------------------------------------------
+
+
+def place(sentence: int, token: int | None = None, path: str | None = None) -> str:
+    """Return where something is: ``train.conll: sentence 214, token 6``, as far as known."""
+    where = f"sentence {sentence}" if token is None else f"sentence {sentence}, token {token}"
+    return where if path is None else f"{path}: {where}"
+
+
+def is_corpus(X: Any) -> bool:
+    """Whether X is a sequence of sentences that knows its file, such as `tagloom.Corpus`."""
+    return isinstance(X, Sequence) and hasattr(X, "path") and hasattr(X, "tokens")
+
+
+def sentences(X: Any) -> Sequence[Any]:
+    """Return X as a sequence of sentences; what a sentence may contain is up to the features.
+
+    Raises
+    ------
+    SentenceError
+        If X or one of its members is a str, a single sentence, or not iterable.
+
+    Examples
+    --------
+    >>> sentences([["They", "can", "fish"]])
+    [['They', 'can', 'fish']]
+    >>> sentences(["They can fish"])
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.SentenceError: sentence 0: expected a list of tokens, found the str \
+'They can fish'. Split it first, for instance with text.split(); a single sentence is [tokens].
+    """
+    if is_corpus(X):
+        return X  # type: ignore[no-any-return]
+    if isinstance(X, str | bytes):
+        raise SentenceError(
+            expected="a list of sentences",
+            found=show_type(X),
+            hint="Split it into tokens first: [text.split()]; or read a file: tagloom.read(path).",
+        )
+    if hasattr(X, "tokens") and not isinstance(X, Sequence):
+        raise SentenceError(
+            expected="a list of sentences", found=f"one {type(X).__name__}", hint="Pass [sentence]."
+        )
+    if not isinstance(X, Iterable):
+        raise SentenceError(
+            expected="a list of sentences",
+            found=show_type(X),
+            hint="Pass lists of tokens, or the result of tagloom.read(path).",
+        )
+    members = X if isinstance(X, list | tuple) else list(X)
+    if _native.are_rows(members):  # lists, the common case
+        return members
+    kinds = set(map(type, members))
+    if len(kinds) == 1 and hasattr(next(iter(kinds)), "tokens"):  # all of them a Sentence
+        return members
+    for i, sentence in enumerate(members):
+        tokens_of(sentence, i)
+    return members
+
+
+def tokens_of(sentence: Any, i: int) -> Any:
+    """Return the tokens of sentence ``i``: those of a `Sentence`, or the sequence itself.
+
+    Raises
+    ------
+    SentenceError
+        If the sentence is a str or has no length.
+    """
+    if isinstance(sentence, str | bytes):
+        raise SentenceError(
+            where=place(i),
+            expected="a list of tokens",
+            found=show_type(sentence),
+            hint="Split it first, for instance with text.split(); a single sentence is [tokens].",
+        )
+    if not hasattr(sentence, "__len__"):
+        raise SentenceError(where=place(i), expected="a list of tokens", found=show_type(sentence))
+    return getattr(sentence, "tokens", sentence)
+
+
+# ---- labels ------------------------------------------------------------------------------------
+
+
+def is_open(label: Any) -> bool:
+    """Whether a label is None, unknown, or a set, one of several."""
+    return label is None or isinstance(label, set | frozenset)
+
+
+def label_list(labels: Any, where: str) -> list[Any]:
+    """Return the labels of one sentence as a list; NumPy's strings become str.
+
+    Raises
+    ------
+    LabelError
+        If they are a str or not iterable.
+    """
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise LabelError(where=where, expected="a list of labels", found=show_type(labels))
+    if type(labels) is list:
+        return labels
+    return [str(y) if isinstance(y, str) else y for y in labels]
+
+
+def label(value: Any, where: str, *, may_be_open: bool = False) -> Any:
+    """Return a label: a str or, where that is allowed, None (unknown) or a set (one of these).
+
+    Raises
+    ------
+    LabelError
+        If the value is not a label, or is open where the label must be known.
+    """
+    if isinstance(value, str):
+        return str(value)
+    if not is_open(value):
+        raise LabelError(where=where, expected="a label, which is a str", found=show_type(value))
+    if not may_be_open:
+        found = "None (unknown)" if value is None else f"one of {show(sorted(map(str, value)))}"
+        raise LabelError(
+            where=where,
+            expected="a known label",
+            found=found,
+            hint="Complete the labels of this sentence, or leave it out.",
+        )
+    if value is None or (value and all(isinstance(y, str) for y in value)):
+        return value
+    raise LabelError(where=where, expected="a set of str with members", found=show(value))
+
+
+def label_names(labels: Any, parameter: str = "labels") -> list[str]:
+    """Return a list of distinct label names.
+
+    Raises
+    ------
+    LabelError
+        If it is not a list of distinct str.
+    """
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
+    names = list(labels) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise LabelError(parameter=parameter, expected="a list of str", found=show(labels, 200))
+    if len(set(names)) < len(names):
+        twice = next(name for y, name in enumerate(names) if name in names[:y])
+        raise LabelError(parameter=parameter, expected="distinct labels", found=f"{twice!r} twice")
+    return [str(name) for name in names]
