@@ -11,6 +11,7 @@ extensions = [
     "myst_parser",  # pages in Markdown
     "sphinx.ext.autodoc",  # the reference, from docstrings
     "numpydoc",  # which are in numpydoc's form
+    "sphinx_design",  # the cards of the landing page
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
