@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom.cli.train import MODELS, make_command, read_features
+from tagloom.cli.templates import read_features
+from tagloom.cli.train import MODELS, make_command
 from tagloom.models.linear import LinearTagger
 
 NER = "Ann B-PER\nLee I-PER\nsaw O\nOslo B-LOC\n\nBo B-PER\nslept O\n\n"

@@ -20,17 +20,17 @@ from typing import Any
 
 import click
 
-from tagloom import cli, features, models, storage
+from tagloom import cli, features, models
 from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
-from tagloom.cli.wording import size, some
-from tagloom.errors import LabelError, ParameterError
+from tagloom.cli.summaries import show_summary, summarise
+from tagloom.cli.templates import Resources, read_features, read_resources, split_templates
+from tagloom.cli.wording import some
+from tagloom.errors import LabelError
 from tagloom.labels.rows import plural
 from tagloom.models.constraints import look_like_spans
 from tagloom.models.linear import LinearTagger
 from tagloom.sequences import Corpus
-from tagloom.sequences.files import read_lines
-from tagloom.storage.files import HEADER_LIMIT
 
 # command -> class. A new model is one line here.
 MODELS: dict[str, type[models.Tagger]] = {
@@ -42,7 +42,6 @@ MODELS: dict[str, type[models.Tagger]] = {
     "hmm": models.HMM,
     "baseline": models.MostFrequentTag,
 }
-_TEMPLATES = {"lexicons": "lexicon", "clusters": "cluster"}  # what looks into which resource
 # Arguments that make no sense for a command, or have options of their own below.
 _LEFT_OUT = {"self", "features", "warm_start", "cost"}
 
@@ -264,70 +263,93 @@ def train(
     calibrate: bool,
     as_json: bool,
     quiet: bool,
-    spec: str = "auto",
-    lexicon: tuple[str, ...] = (),
-    clusters: tuple[str, ...] = (),
-    dictionary: int | None = None,
     checkpoint: str | None = None,
     **options: Any,
 ) -> None:
-    """Read the files, learn, save, and say what was learnt."""
+    """Read the files, train, save, and print what was learnt."""
     if calibrate and dev is None:
         raise click.UsageError("--calibrate needs --dev, other sentences than those learnt from.")
     reading = Reading.of(options)
-    if options.get("labels") is not None:
-        options["labels"] = options["labels"].split(",")
-    if options.get("emissions") is not None:
-        options["emissions"] = [part.strip() for part in _split_templates(options["emissions"])]
-    options = {name: None if value == "none" else value for name, value in options.items()}
-    resources = {"lexicons": _resources(lexicon), "clusters": _resources(clusters)}
-    if issubclass(cls, LinearTagger):
-        options["features"] = read_features(spec, resources)
-        if dictionary is not None:
-            wanted = [options["constraints"]] if options["constraints"] is not None else []
-            options["constraints"] = [*wanted, models.TagDictionary(dictionary)]
-    tagger: Any = cls(**options)
-    check_writable(output)
-    if checkpoint is not None:
-        check_writable(checkpoint)
+    spec, resources = _take_features(options)
+    tagger: Any = cls(**_arguments(cls, options, spec, resources))
+    for path in (output, checkpoint):
+        if path is not None:
+            check_writable(path)
     corpus = reading.read(train_file)
-    if spec == "auto" and (lexicon or clusters):
-        preset = (
-            "ner"
-            if look_like_spans([y for y in corpus.label_counts() if isinstance(y, str)])
-            else "pos"
-        )
-        tagger.set_params(features=read_features(preset, resources))
+    if spec == "auto" and any(resources.values()):
+        tagger.set_params(features=read_features(_preset(corpus), resources))
     dev_corpus = None if dev is None else reading.read(dev)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always")
         warnings.showwarning = _warn  # at once: training may take long
-        if dev_corpus is not None:
-            check_dev(dev_corpus, {*corpus.label_counts(), *(tagger.labels or ())})
-        if isinstance(tagger, LinearTagger):
-            tagger.fit(
-                corpus,
-                dev=dev_corpus,
-                progress=False if quiet else None,
-                checkpoint=checkpoint,
-            )
-        else:
-            tagger.fit(corpus)
-            if dev_corpus is not None:
-                tagger.training_["dev"] = tagger.score(dev_corpus)
+        _fit(tagger, corpus, dev_corpus, checkpoint, quiet)
     tagger.training_ |= reading.describe(corpus)
     if calibrate:
         tagger = tagger.calibrate(dev_corpus)
     tagger.save(output)
-    interrupted = tagger.training_.get("stopped") == "interrupted"
-    # What was guessed comes last, so that a mistake, which ends the command earlier, is one line.
+    # Guesses come last, so that a mistake, which ends the command earlier, is one line.
     for file in (corpus, dev_corpus):
         if file is not None and file.notice and not quiet:
             click.echo(file.notice, err=True)
+    _report(tagger, output, as_json, quiet)
+
+
+def _take_features(options: dict[str, Any]) -> tuple[str, Resources]:
+    """Take the options about features out of all options of a command."""
+    spec = options.pop("spec", "auto")
+    lexicons, clusters = (read_resources(options.pop(x, ())) for x in ("lexicon", "clusters"))
+    return spec, {"lexicons": lexicons, "clusters": clusters}
+
+
+def _arguments(
+    cls: type[models.Tagger], options: dict[str, Any], spec: str, resources: Resources
+) -> dict[str, Any]:
+    """Turn the options of a model into the arguments of its class."""
+    arguments: dict[str, Any] = {
+        name: None if value == "none" else value for name, value in options.items()
+    }
+    dictionary = arguments.pop("dictionary", None)
+    if arguments.get("labels") is not None:
+        arguments["labels"] = arguments["labels"].split(",")
+    if arguments.get("emissions") is not None:
+        arguments["emissions"] = split_templates(arguments["emissions"])
+    if issubclass(cls, LinearTagger):
+        arguments["features"] = read_features(spec, resources)
+    if dictionary is not None:
+        scheme = arguments["constraints"]
+        rest = [] if scheme is None else [scheme]
+        arguments["constraints"] = [*rest, models.TagDictionary(dictionary)]
+    return arguments
+
+
+def _preset(corpus: Corpus) -> str:
+    """The preset that ``--features auto`` stands for."""
+    labels = [label for label in corpus.label_counts() if isinstance(label, str)]
+    return "ner" if look_like_spans(labels) else "pos"
+
+
+def _fit(
+    tagger: Any, corpus: Corpus, dev: Corpus | None, checkpoint: str | None, quiet: bool
+) -> None:
+    """Train a tagger; one that does not learn iteratively is scored on ``dev`` afterwards."""
+    if dev is not None:
+        check_dev(dev, {*corpus.label_counts(), *(tagger.labels or ())})
+    if isinstance(tagger, LinearTagger):
+        progress = False if quiet else None
+        tagger.fit(corpus, dev=dev, progress=progress, checkpoint=checkpoint)
+        return
+    tagger.fit(corpus)
+    if dev is not None:
+        tagger.training_["dev"] = tagger.score(dev)
+
+
+def _report(tagger: Any, path: str, as_json: bool, quiet: bool) -> None:
+    """Print what was learnt; exit with 130 if training was interrupted."""
+    interrupted = tagger.training_.get("stopped") == "interrupted"
     if interrupted:
         kept = tagger.training_["best_iteration"]
-        click.echo(f"tagloom: interrupted; iteration {kept} is saved in {output}.", err=True)
-    summary = summarise(tagger, output)
+        click.echo(f"tagloom: interrupted; iteration {kept} is saved in {path}.", err=True)
+    summary = summarise(tagger, path)
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
@@ -365,78 +387,6 @@ def check_dev(dev: Corpus, known: Set[Any]) -> None:
         )
 
 
-def read_features(spec: str, resources: dict[str, dict[str, str]]) -> Any:
-    """Read ``--features``: a preset, a file of templates, or templates."""
-    resources = {name: found for name, found in resources.items() if found}
-    if spec == "auto" or (spec in features.PRESETS and not resources):
-        return spec
-    templates = [part for part in (x.strip() for x in _split_templates(spec)) if part]
-    if spec in features.PRESETS:
-        named = [
-            f"{_TEMPLATES[kind]}({name})" for kind, names in resources.items() for name in names
-        ]
-        templates = [*features.PRESETS[spec], *named]
-    elif os.path.isfile(spec) or re.fullmatch(r"[^\s(;&[]*[/\\.][^\s(;&[]*", spec):
-        lines = [line.strip() for line in read_lines(spec)]
-        templates = [line for line in lines if line and not line.startswith("#")]
-        # CRF++ and Wapiti name columns by %x[...]; without one, or a lone B, these are our own.
-        if any(re.search(r"%[xXtTmM]", line) or line in ("B", "b", "*") for line in templates):
-            return features.make(spec, **resources)
-    for kind, names in resources.items():
-        for name in names:
-            template = f"{_TEMPLATES[kind]}({name}"
-            if not any(template in "".join(text.split()) for text in templates):
-                raise ParameterError(
-                    f"no template looks into the {kind} {name!r}. Add {template}) to --features."
-                )
-    extractor = features.make(templates, **resources)
-    check_storable(extractor)
-    return extractor
-
-
-def check_storable(extractor: Any) -> None:
-    """Find out before training whether lexicons and clusters fit into the model file.
-
-    Raises
-    ------
-    ParameterError
-        If they do not.
-    """
-    try:
-        storage.to_bytes(extractor.to_dict(), {})
-    except ParameterError as error:
-        raise ParameterError(
-            "the lexicons and clusters are too large for a model file, which holds "
-            f"{HEADER_LIMIT / 1e6:.0f} MB of them. Leave out what is rare."
-        ) from error
-
-
-def _split_templates(text: str) -> Iterator[str]:
-    """Split at line ends and semicolons, but not within parentheses or quotes."""
-    depth, quote, part = 0, "", ""
-    for c in text:
-        if c in "'\"" and quote in ("", c):
-            quote = "" if quote else c
-        elif not quote:
-            depth += (c == "(") - (c == ")")
-            if c in ";\n" and depth <= 0:
-                yield part
-                part = ""
-                continue
-        part += c
-    yield part
-
-
-def _resources(pairs: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for pair in pairs:
-        name, sep, path = pair.partition("=")
-        if not sep or not name or not path:
-            raise ParameterError(f"expected NAME=FILE, such as cities=cities.txt; got {pair!r}.")
-        found[name] = path
-    return found
-
-
 def check_writable(path: str) -> None:
     """Find out before training whether its result can be saved.
 
@@ -455,65 +405,3 @@ def check_writable(path: str) -> None:
         raise type(error)(
             error.errno, f"{error.strerror}; cannot save a model there", path
         ) from None
-
-
-def summarise(tagger: Any, path: str) -> dict[str, Any]:
-    """Say what was learnt, for machines."""
-    record = tagger.training_
-    return {
-        "model": type(tagger).__name__,
-        "path": path,
-        "bytes": os.path.getsize(path),
-        "labels": len(tagger.labels_),
-        **(_sizes(tagger) if isinstance(tagger, LinearTagger) else {"words": len(tagger.words_)}),
-        **{
-            name: record.get(name)
-            for name in ("sentences", "tokens", "iterations", "best_iteration", "stopped")
-        },
-        **{name: record.get(name) for name in ("loss", "dev", "seconds")},
-        "temperature": tagger.temperature_,
-    }
-
-
-def _sizes(tagger: LinearTagger) -> dict[str, Any]:
-    return {
-        "attributes": tagger.scores_.rows.n_attributes,
-        "weights": tagger.scores_.n_weights,
-        "scheme": tagger.scheme_,
-    }
-
-
-def show_summary(summary: dict[str, Any]) -> str:
-    """Lay out for people what was learnt."""
-    why = {
-        "converged": "converged",
-        "max_iterations": "as many as allowed",
-        "early": "stopped early",
-        "interrupted": "interrupted",
-    }
-    scheme, loss, dev = (summary.get(name) for name in ("scheme", "loss", "dev"))
-    rows = [
-        (
-            "learnt from",
-            f"{plural(summary['sentences'], 'sentence')}, {plural(summary['tokens'], 'token')}",
-        ),
-        ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
-    ]
-    if "words" in summary:
-        rows.append(("words", f"{summary['words']:,}"))
-    else:
-        sizes = f"{summary['attributes']:,} attributes, {summary['weights']:,} weights"
-        rows += [
-            ("features", sizes),
-            ("iterations", f"{summary['iterations']}, {why.get(summary['stopped'], '')}"),
-            ("loss", f"{loss:,.6g}" if loss is not None else ""),
-        ]
-    if dev is not None:
-        measure = "span F1" if scheme else "accuracy"
-        best = summary["best_iteration"]
-        rows.append(("dev", f"{measure} {dev:.4f}" + (f" in iteration {best}" if best else "")))
-    if summary["temperature"] != 1:
-        rows.append(("temperature", f"{summary['temperature']:.4g}"))
-    saved = f"{summary['path']}, {size(summary['bytes'])}"
-    rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", saved)]
-    return "\n".join(f"{name:12}{value}" for name, value in rows if value)

@@ -284,45 +284,61 @@ class Protocol:
 def choose(
     aligned: Aligned, strict: bool, scheme: str | Scheme | None, spans: bool | None
 ) -> Protocol:
-    """Decide whether and how spans are read, and say so in words."""
-    occurs = np.bincount(aligned.ids[0], minlength=len(aligned.labels)).tolist()  # [Y]
-    gold_labels = [label for label, n in zip(aligned.labels, occurs, strict=True) if n]
-    bare = [label for label in gold_labels if not is_span_label(label)]
+    """Decide whether and how spans are read, and describe the choice in a note."""
+    bare = [label for label in _gold_labels(aligned) if not is_span_label(label)]
+    is_explicit = strict or scheme is not None
     if spans is None:
-        spans = strict or scheme is not None or not bare
+        spans = is_explicit or not bare
     if not spans:
-        if strict or scheme is not None:
+        if is_explicit:
             raise SchemeError(
                 "strict= and scheme= are about spans; with spans=False leave them out."
             )
-        note = "Labels are scored as classes of tokens; no spans are counted."
-        prefixed = [label for label in gold_labels if "-" in label and is_span_label(label)]
-        if bare and prefixed:
-            note += f" ({prefixed[0]!r} looks like a span label, but {bare[0]!r} does not.)"
-        return Protocol(None, None, None, note, False)
-    if scheme is not None:
-        chosen: Scheme | None = get_scheme(scheme)
-        origin = f"Scheme: {chosen}, as asked for."
-    else:
-        detection = detect_moves(count_moves(aligned, 0))
-        chosen = get_scheme(detection.fits[0]) if len(detection.fits) == 1 else None
-        if strict and chosen is None:
-            raise SchemeError(
-                f"strict=True needs to know the scheme of the gold labels. {detection}. Say which "
-                'one is meant, for example scheme="bio".'
-            )
-        origin = f"Scheme: {chosen}, the only one that the gold labels fit."
-        if chosen is None:
-            origin = f"Scheme: not known. {detection}."
+        return _token_protocol(aligned, bare)
+    chosen, origin = _span_scheme(aligned, strict, scheme)
     try:
-        table = tabulate(aligned, chosen if strict or scheme is not None else None)
+        table = tabulate(aligned, chosen if is_explicit else None)
     except SchemeError as error:
-        if strict or scheme is not None:
+        if is_explicit:
             raise
         raise SchemeError(f"{error} To score tokens only, pass spans=False.") from None
     reading = chosen if strict and chosen is not None else CONLLEVAL
     how = f"strictly as {chosen}" if strict else "as conlleval reads them"
     return Protocol(table, reading, chosen, f"Spans are read {how}. {origin}", strict)
+
+
+def _gold_labels(aligned: Aligned) -> list[str]:
+    """The labels that occur among the gold ones."""
+    counts = np.bincount(aligned.ids[0], minlength=len(aligned.labels)).tolist()  # [Y]
+    return [label for label, n in zip(aligned.labels, counts, strict=True) if n]
+
+
+def _token_protocol(aligned: Aligned, bare: list[str]) -> Protocol:
+    """Score labels as classes of tokens; ``bare`` are those that no scheme can read."""
+    note = "Labels are scored as classes of tokens; no spans are counted."
+    prefixed = [y for y in _gold_labels(aligned) if "-" in y and is_span_label(y)]
+    if bare and prefixed:
+        note += f" ({prefixed[0]!r} looks like a span label, but {bare[0]!r} does not.)"
+    return Protocol(None, None, None, note, False)
+
+
+def _span_scheme(
+    aligned: Aligned, strict: bool, scheme: str | Scheme | None
+) -> tuple[Scheme | None, str]:
+    """The scheme of the gold labels, None if several fit or none, and where it comes from."""
+    if scheme is not None:
+        given = get_scheme(scheme)
+        return given, f"Scheme: {given}, as asked for."
+    detection = detect_moves(count_moves(aligned, 0))
+    if len(detection.fits) == 1:
+        only = get_scheme(detection.fits[0])
+        return only, f"Scheme: {only}, the only one that the gold labels fit."
+    if strict:
+        raise SchemeError(
+            f"strict=True needs to know the scheme of the gold labels. {detection}. Say which "
+            'one is meant, for example scheme="bio".'
+        )
+    return None, f"Scheme: not known. {detection}."
 
 
 def evaluate_hand(

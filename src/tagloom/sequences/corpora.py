@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import count, islice
+from itertools import islice
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 from tagloom.errors import FormatError
-from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout, columns_layout, find_column
+from tagloom.sequences.column_guesses import conllu_layout, plain_layout
+from tagloom.sequences.columns import ColumnLayout
 from tagloom.sequences.files import (
     BOM,
     SAMPLE,
@@ -23,15 +23,14 @@ from tagloom.sequences.files import (
 from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
-from tagloom.sequences.slashes import SlashLayout, slash_layout
-
-_Layout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
+from tagloom.sequences.slashes import slash_layout
+from tagloom.sequences.targets import AnyLayout, same_columns, target
 
 # format -> (what makes its layout, the options it takes)
 _COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown", "labelled"}
-_READERS: dict[str, tuple[Callable[..., tuple[_Layout, str]], set[str]]] = {
-    "conll": (columns_layout, _COLUMN_OPTIONS),
-    "conllu": (columns_layout, {"label", "token", "columns", "sep", "unknown", "labelled"}),
+_READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
+    "conll": (plain_layout, _COLUMN_OPTIONS),
+    "conllu": (conllu_layout, {"label", "token", "columns", "sep", "unknown", "labelled"}),
     "slash": (slash_layout, {"sep", "unknown", "labelled"}),
     "text": (slash_layout, {"labelled"}),
     "jsonl": (object_layout, {"label", "token", "labelled"}),
@@ -64,7 +63,7 @@ class Stream(Iterator[Sentence]):
     def __init__(
         self,
         file: Input,
-        layout: _Layout,
+        layout: AnyLayout,
         notice: str | None,
         batches: Iterator[Iterable[Sentence]] | None = None,
     ) -> None:
@@ -431,17 +430,17 @@ def write(
     format = _choose_format(path, format, sentences)
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
     # By the layout that a sentence was read with, and whether it has labels.
-    layouts: dict[tuple[int, bool], _Layout] = {}
+    layouts: dict[tuple[int, bool], AnyLayout] = {}
     end, n = b"", 0
     with open_output(path, encoding) as out:
-        first: _Layout | None = None
+        first: AnyLayout | None = None
         for batch in _batches(sentences):
             parts = []
             for i, sentence in enumerate(batch, n):
                 key = (id(sentence._layout), sentence.labels is None)
                 layout = layouts.get(key)
                 if layout is None:
-                    layout = layouts[key] = _target(sentence, format, options)
+                    layout = layouts[key] = target(sentence, format, options)
                 raw = layout.render(sentence, f"sentence {i}")
                 if first is None:
                     first = layout
@@ -492,19 +491,19 @@ def relabel(
         return False
     added = _added(append)
     try:
-        target = _own_columns(own, Sentence([], []), {"append": added} if added else {})
+        layout = same_columns(own, Sentence([], []), {"append": added} if added else {})
     except FormatError:
         return False  # to be said of a sentence, if there is one
     n = len(own.names)
-    if len(target.names) > n + (target.label == n) or target.label_tail >= 0:
+    if len(layout.names) > n + (layout.label == n) or layout.label_tail >= 0:
         return False
-    if not all(map(target.can_hold, values)):
+    if not all(map(layout.can_hold, values)):
         return False
     with sentences, open_output(path, encoding) as out:
         is_empty = True
-        for data in own.relabel(sentences._file, function, target.label):
+        for data in own.relabel(sentences._file, function, layout.label):
             if data and is_empty:
-                out.write(target.head or (BOM if data.startswith(BOM) else b""))
+                out.write(layout.head or (BOM if data.startswith(BOM) else b""))
                 is_empty = False
             out.write(data)
             out.flush()
@@ -566,89 +565,6 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
         f"cannot tell the format to write from the name {name!r}. "
         f"Pass format=, one of {', '.join(map(repr, FORMATS))}."
     )
-
-
-def _target(sentence: Sentence, format: str, options: dict[str, Any]) -> _Layout:
-    """The layout to write a sentence with: that of its own file, where it fits."""
-    own = sentence._layout
-    unknown = options.get("unknown")
-    added = [name for name in options.get("append", ()) if name != "label"]
-    if format in ("conll", "conllu"):
-        mine = own if isinstance(own, ColumnLayout) and own.format == format else None
-        if mine and "columns" not in options:
-            return _own_columns(mine, sentence, options)
-        if format == "conllu":
-            label = find_column(options.get("label", "upos"), CONLLU, None)
-            return ColumnLayout(
-                "conllu",
-                "\t",
-                list(CONLLU),
-                1,
-                label,
-                id=0,
-                comment="#",
-                unknown=unknown or UNKNOWN,
-            )
-        names = list(options.get("columns") or ())
-        names = names or ["token", "label"][: 1 if sentence.labels is None else 2]
-        names += added
-        token = names.index("token") if "token" in names else -1
-        label = names.index("label") if "label" in names else -1
-        return ColumnLayout("conll", options.get("sep", "\t"), names, token, label, unknown=unknown)
-    if format in ("slash", "text"):
-        slash = own if isinstance(own, SlashLayout) else SlashLayout()
-        return replace(
-            slash,
-            sep=options.get("sep", slash.sep),
-            unknown=unknown if unknown is not None else slash.unknown,
-            format=format,
-            extra=added,
-        )
-    extra = list(options.get("columns") or ()) + added
-    if isinstance(own, ObjectLayout) and own.format == format:
-        return replace(own, extra=extra, label_key=options.get("label", own.label_key))
-    has_spans = format == "jsonl-spans"
-    key = options.get("label", "spans" if has_spans else "labels")
-    return ObjectLayout(format, "text" if has_spans else "tokens", key, extra=extra)
-
-
-def _own_columns(mine: ColumnLayout, sentence: Sentence, options: dict[str, Any]) -> ColumnLayout:
-    """The columns of the file that a sentence was read from, with the options of `write`."""
-    sep = options.get("sep", mine.sep)
-    unknown = options.get("unknown", mine.unknown)
-    layout = replace(mine, sep=sep, unknown=unknown)
-    added = list(options.get("append", ()))
-    if mine.format == "conllu":
-        if added not in ([], ["label"]):
-            raise FormatError(f"CoNLL-U has ten columns; it cannot take {', '.join(added)} too.")
-        if "label" in options:
-            layout.label, layout.label_tail = find_column(options["label"], mine.names, None), -1
-        elif mine.label < 0 and sentence.labels is not None:
-            raise FormatError(
-                f"the labels have no column. Choose label=, one of {', '.join(mine.names)}."
-            )
-        layout.base = mine if sep == mine.sep else None
-        return layout
-    if not added and mine.label < 0 and sentence.labels is not None:
-        added = ["label"]
-    for name in added:
-        if name == "label":
-            layout.label, layout.label_tail = len(layout.names), -1
-            name = next(x for x in _free_names("label") if x not in mine.names)
-        elif name in mine.names:
-            raise FormatError(f"the file has a column {name!r} already. Choose another name.")
-        layout.names = [*layout.names, name]
-    if added and mine.has_header:
-        shown = mine.sep.join(["", *layout.names[len(mine.names) :]]).encode("utf-8")
-        row = mine.head.rstrip(b"\r\n")
-        layout.head = row + shown + mine.head[len(row) :]
-    layout.base = mine if sep == mine.sep else None
-    return layout
-
-
-def _free_names(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}{i}" for i in count(2))
 
 
 def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:

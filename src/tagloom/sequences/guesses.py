@@ -7,6 +7,10 @@ pass.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 from tagloom.errors import FormatError
 from tagloom.sequences.files import split_suffix
@@ -56,32 +60,95 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
     FormatError
         If more than one format fits, or none.
     """
-    suffix = split_suffix(path)[0]
-    named = SUFFIXES.get(suffix)
-    rows = [line.strip(" \t\r") for line in lines if line.strip() and not line.startswith("# ")]
-    if named == "conllu" or (not rows and named):
-        return named, f"by the name {suffix}"
-    if not rows:
-        return "conll", "the file is empty"
-    is_text = not any("\0" in line for line in lines)
-    if not is_text and is_model(path):
-        raise FormatError("this is a model, not a corpus. Read it with tagloom.load(path).", path)
-    if rows[0].startswith("{"):
-        return _guess_object(path, rows[0])
-    if named == "jsonl":
+    sample = _Sample(path, lines)
+    for rule in _RULES:
+        guess = rule(sample)
+        if guess is not None:
+            return guess
+    raise _unknown_format(sample)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What a guess is made from: the name of a file and its first lines.
+
+    ``rows`` are the lines that are neither blank nor comments, ``named`` is the format that the
+    file's suffix stands for, if any.
+    """
+
+    path: str
+    lines: list[str]
+
+    @cached_property
+    def suffix(self) -> str:
+        return split_suffix(self.path)[0]
+
+    @cached_property
+    def named(self) -> str | None:
+        return SUFFIXES.get(self.suffix)
+
+    @cached_property
+    def rows(self) -> list[str]:
+        kept = (line for line in self.lines if line.strip() and not line.startswith("# "))
+        return [line.strip(" \t\r") for line in kept]
+
+    @cached_property
+    def is_text(self) -> bool:
+        return not any("\0" in line for line in self.lines)
+
+
+_Guess: TypeAlias = tuple[str, str] | None  # the format and why; None if a rule cannot tell
+
+
+def _by_conllu_name_or_nothing(sample: _Sample) -> _Guess:
+    """The name decides for CoNLL-U, and for a file without rows."""
+    if sample.named == "conllu" or (not sample.rows and sample.named):
+        return sample.named, f"by the name {sample.suffix}"
+    return None if sample.rows else ("conll", "the file is empty")
+
+
+def _not_a_model(sample: _Sample) -> _Guess:
+    if not sample.is_text and is_model(sample.path):
         raise FormatError(
-            f"the name says JSONL, but the file starts with {rows[0][:40]!r}. {_pass()}", path, 1
+            "this is a model, not a corpus. Read it with tagloom.load(path).", sample.path
         )
-    if any(line.startswith("# global.columns") for line in lines[:1]):
+    return None
+
+
+def _by_object(sample: _Sample) -> _Guess:
+    """The keys of the first JSON object."""
+    first = sample.rows[0]
+    if first.startswith("{"):
+        return _guess_object(sample.path, first)
+    if sample.named == "jsonl":
+        raise FormatError(
+            f"the name says JSONL, but the file starts with {first[:40]!r}. {_pass()}",
+            sample.path,
+            1,
+        )
+    return None
+
+
+def _by_conllu_rows(sample: _Sample) -> _Guess:
+    if sample.lines[0].startswith("# global.columns"):
         return "conllu", "by its # global.columns"
-    fields = rows[0].split("\t")
+    fields = sample.rows[0].split("\t")
     if len(fields) == 10 and fields[0].split("-")[0].split(".")[0].isdigit():
         return "conllu", "by its ten columns that start with an ID"
-    if named:
-        return named, f"by the name {suffix}"
-    if len(fields) > 1:
-        return "conll", "by its tabs"
-    items = [row.split() for row in rows[:100]]
+    return None
+
+
+def _by_name(sample: _Sample) -> _Guess:
+    return (sample.named, f"by the name {sample.suffix}") if sample.named else None
+
+
+def _by_tabs(sample: _Sample) -> _Guess:
+    return ("conll", "by its tabs") if "\t" in sample.rows[0] else None
+
+
+def _by_blanks(sample: _Sample) -> _Guess:
+    """Rows of as many columns each, or items with a slash each; not if both fit."""
+    items = [row.split() for row in sample.rows[:100]]
     is_slash = all("/" in item[1:-1] for row in items for item in row)
     widths = {len(row) for row in items}
     is_columns = len(widths) == 1 and len(items[0]) > 1
@@ -89,19 +156,19 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
         return "slash", "every item has a slash"
     if is_columns and not is_slash and len(items) > 1:
         return "conll", f"every row has {len(items[0])} columns"
-    if not is_text:
-        raise FormatError(
-            "there are NUL bytes in it: this is not a text file, or it is UTF-16. "
-            'Then pass encoding="utf-16".',
-            path,
-        )
-    if suffix == ".csv":
-        raise FormatError(
-            'columns kept apart by commas are read with format="conll" and sep=","; expected no '
-            "quoted fields, and a blank line after each sentence.",
-            path,
-        )
-    raise FormatError(f"cannot tell the format: the first row is {rows[0][:60]!r}. {_pass()}", path)
+    return None
+
+
+# From the surest sign to the weakest; the first that answers decides.
+_RULES: tuple[Callable[[_Sample], _Guess], ...] = (
+    _by_conllu_name_or_nothing,
+    _not_a_model,
+    _by_object,
+    _by_conllu_rows,
+    _by_name,
+    _by_tabs,
+    _by_blanks,
+)
 
 
 def _guess_object(path: str, row: str) -> tuple[str, str]:
@@ -120,6 +187,25 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
     if has_text and not has_tokens:
         return "jsonl-spans", "its objects have text, and no tokens"
     return "jsonl", "its objects have tokens" if has_tokens else "by its first brace"
+
+
+def _unknown_format(sample: _Sample) -> FormatError:
+    """Explain why no rule answered, by what the file looks like."""
+    if not sample.is_text:
+        return FormatError(
+            "there are NUL bytes in it: this is not a text file, or it is UTF-16. "
+            'Then pass encoding="utf-16".',
+            sample.path,
+        )
+    if sample.suffix == ".csv":
+        return FormatError(
+            'columns kept apart by commas are read with format="conll" and sep=","; expected no '
+            "quoted fields, and a blank line after each sentence.",
+            sample.path,
+        )
+    return FormatError(
+        f"cannot tell the format: the first row is {sample.rows[0][:60]!r}. {_pass()}", sample.path
+    )
 
 
 def _pass() -> str:

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tagloom.errors import FormatError
 from tagloom.sequences.files import BOM, Input, sample_lines
@@ -18,9 +18,18 @@ from tagloom.sequences.sentences import Label, Sentence
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
 
-TOKEN_KEYS = ("tokens", "words")
-LABEL_KEYS = ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
-SPAN_KEYS = ("spans", "entities", "label", "labels")
+
+class _Keys(NamedTuple):
+    """Keys to look for, the one that is used where none is there first."""
+
+    text: tuple[str, ...]
+    label: tuple[str, ...]
+
+
+_TOKEN_KEYS = _Keys(
+    ("tokens", "words"), ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
+)
+_SPAN_KEYS = _Keys(("text",), ("spans", "entities", "label", "labels"))
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -394,28 +403,14 @@ def object_layout(
     """Find the keys of a JSONL file from its first object."""
     if isinstance(label, int) or isinstance(token, int):
         raise FormatError("label and token are keys in a JSONL file, not numbers.", file.name)
-    has_spans = format == "jsonl-spans"
-    first: dict[str, Any] = {}
-    for line, text in enumerate(sample_lines(file)):
-        if text.strip():
-            try:
-                first = _load(text.encode("utf-8"))
-            except FormatError as error:
-                raise FormatError(str(error), file.name, line + 1) from None
-            break
-    text_key = token or next(
-        (key for key in (("text",) if has_spans else TOKEN_KEYS) if key in first),
-        "text" if has_spans else "tokens",
-    )
-    notes = [] if token else [f"{'text' if has_spans else 'tokens'} under {text_key!r}"]
+    keys = _SPAN_KEYS if format == "jsonl-spans" else _TOKEN_KEYS
+    first = _first_object(file)
+    notes = []
+    if not token:
+        token = next((key for key in keys.text if key in first), keys.text[0])
+        notes.append(f"{keys.text[0]} under {token!r}")
     if label is None:
-        found = [key for key in (SPAN_KEYS if has_spans else LABEL_KEYS) if key in first]
-        if len(found) > 1 and labelled:
-            raise FormatError(
-                f'labels may be under {" or ".join(map(repr, found))}. Choose: label="{found[0]}".',
-                file.name,
-            )
-        label = found[0] if found else "spans" if has_spans else "labels"
+        label = _guess_label_key(first, keys, labelled, file.name)
         notes += [f"labels under {label!r}"] if labelled else []
     elif first and label not in first and labelled:
         raise FormatError(
@@ -423,10 +418,31 @@ def object_layout(
         )
     layout = ObjectLayout(
         format,
-        text_key,
+        token,
         label,
         tokenize or word_offsets,
         labelled=labelled,
         head=BOM if file.has_bom else b"",
     )
     return layout, "; ".join(notes)
+
+
+def _first_object(file: Input) -> dict[str, Any]:
+    """The first object of a file; an empty one if the file has none."""
+    for line, text in enumerate(sample_lines(file), 1):
+        if text.strip():
+            try:
+                return _load(text.encode("utf-8"))
+            except FormatError as error:
+                raise FormatError(str(error), file.name, line) from None
+    return {}
+
+
+def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str) -> str:
+    present = [key for key in keys.label if key in first]
+    if len(present) > 1 and labelled:
+        raise FormatError(
+            f'labels may be under {" or ".join(map(repr, present))}. Choose: label="{present[0]}".',
+            path,
+        )
+    return present[0] if present else keys.label[0]

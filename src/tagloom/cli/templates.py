@@ -1,0 +1,104 @@
+"""The templates and resources that ``--features``, ``--lexicon`` and ``--clusters`` stand for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from tagloom import features, storage
+from tagloom.errors import ParameterError
+from tagloom.sequences.files import read_lines
+from tagloom.storage.files import HEADER_LIMIT
+
+Resources: TypeAlias = Mapping[str, Mapping[str, str]]  # "lexicons" or "clusters": name -> path
+
+_FUNCTIONS = {"lexicons": "lexicon", "clusters": "cluster"}  # the template function for each kind
+_FILE_NAME = re.compile(r"[^\s(;&[]*[/\\.][^\s(;&[]*")
+_FOREIGN = re.compile(r"%[xXtTmM]|^[Bb*]$")  # a line of a CRF++ or Wapiti file
+
+
+def read_features(spec: str, resources: Resources) -> Any:
+    """Read ``--features``: a preset, a file of templates, or templates."""
+    resources = {kind: names for kind, names in resources.items() if names}
+    if spec == "auto" or (spec in features.PRESETS and not resources):
+        return spec
+    if spec in features.PRESETS:
+        templates = [*features.PRESETS[spec], *_lookups(resources)]
+    elif os.path.isfile(spec) or _FILE_NAME.fullmatch(spec):
+        templates = _read_templates(spec)
+        if any(_FOREIGN.search(line) for line in templates):
+            return features.make(spec, **resources)
+    else:
+        templates = split_templates(spec)
+    _check_used(templates, resources)
+    extractor = features.make(templates, **resources)
+    check_storable(extractor)
+    return extractor
+
+
+def _lookups(resources: Resources) -> Iterator[str]:
+    """A template for each lexicon and each set of clusters."""
+    for kind, names in resources.items():
+        yield from (f"{_FUNCTIONS[kind]}({name})" for name in names)
+
+
+def _read_templates(path: str) -> list[str]:
+    lines = [line.strip() for line in read_lines(path)]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _check_used(templates: Sequence[str], resources: Resources) -> None:
+    """Raise if no template uses a resource."""
+    joined = ["".join(template.split()) for template in templates]
+    for kind, names in resources.items():
+        for name in names:
+            lookup = f"{_FUNCTIONS[kind]}({name}"
+            if not any(lookup in template for template in joined):
+                raise ParameterError(
+                    f"no template looks into the {kind} {name!r}. Add {lookup}) to --features."
+                )
+
+
+def check_storable(extractor: Any) -> None:
+    """Find out before training whether lexicons and clusters fit into the model file.
+
+    Raises
+    ------
+    ParameterError
+        If they do not.
+    """
+    try:
+        storage.to_bytes(extractor.to_dict(), {})
+    except ParameterError as error:
+        raise ParameterError(
+            "the lexicons and clusters are too large for a model file, which holds "
+            f"{HEADER_LIMIT / 1e6:.0f} MB of them. Leave out what is rare."
+        ) from error
+
+
+def split_templates(text: str) -> list[str]:
+    """Split at line ends and semicolons, but not within parentheses or quotes."""
+    parts, depth, quote = [""], 0, ""
+    for c in text:
+        if c in "'\"" and quote in ("", c):
+            quote = "" if quote else c
+        elif not quote:
+            depth += (c == "(") - (c == ")")
+            if c in ";\n" and depth <= 0:
+                parts.append("")
+                continue
+        parts[-1] += c
+    return [part.strip() for part in parts if part.strip()]
+
+
+def read_resources(pairs: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME=FILE`` pairs of an option."""
+    resources = {}
+    for pair in pairs:
+        name, sep, path = pair.partition("=")
+        if not sep or not name or not path:
+            raise ParameterError(f"expected NAME=FILE, such as cities=cities.txt; got {pair!r}.")
+        resources[name] = path
+    return resources

@@ -1,0 +1,254 @@
+"""Write sentences as rows of columns.
+
+A sentence that was read from a file with such columns is written from its own bytes, in which only
+the fields that the user changed are replaced. Any other sentence is laid out anew. ``where`` names
+the sentence in messages.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+from tagloom.errors import FormatError
+from tagloom.sequences.sentences import Label, Sentence, show_label
+
+if TYPE_CHECKING:
+    from tagloom.sequences.columns import ColumnLayout
+
+
+def render(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
+    """Write one sentence: from its own bytes if it was read with such columns."""
+    if not sentence.tokens:
+        raise FormatError(
+            f"{where} has no tokens, and {layout.format} cannot hold that. "
+            "Leave it out, or write jsonl."
+        )
+    source = layout.source_of(sentence)
+    if source is not None:
+        raw = _relabel(layout, sentence, source)
+        if raw is not None:
+            return raw
+    _check_lengths(layout, sentence, where)
+    if source is not None:
+        raw = _edit(layout, sentence, source, where)
+        if raw is not None:
+            return raw
+    return _lay_out(layout, sentence, where)
+
+
+def _check_lengths(layout: ColumnLayout, sentence: Sentence, where: str) -> None:
+    n = len(sentence)
+    if sentence.labels is not None and len(sentence.labels) != n:
+        raise FormatError(
+            f"{where}: {n} tokens but {len(sentence.labels)} labels; they must agree."
+        )
+    for name, column in (sentence._columns or {}).items():
+        if len(column) != n and name in layout.names:
+            raise FormatError(
+                f"{where}: {n} tokens but {len(column)} values in column {name!r}; they must agree."
+            )
+
+
+# ---- from the bytes of a sentence --------------------------------------------------------------
+
+
+def _relabel(layout: ColumnLayout, sentence: Sentence, source: ColumnLayout) -> bytes | None:
+    """Write a sentence in which at most the labels have changed; None if more has."""
+    n = len(source.names)
+    if len(layout.names) > n + (layout.label == n) or layout.label_tail >= 0:
+        return None
+    if sentence._comments is not None and sentence._comments != source.comments(sentence._raw):
+        return None
+    columns, labels = sentence._columns, sentence.labels
+    if labels is None and layout.label >= 0 and source.labelled:
+        labels = [None] * len(sentence)
+    return source.scanner.put(
+        sentence._raw,
+        sentence.tokens,
+        None if columns is None else [columns.get(name, []) for name in source.names],
+        labels,
+        layout.label,
+        layout.unknown,
+    )
+
+
+def _edit(
+    layout: ColumnLayout, sentence: Sentence, source: ColumnLayout, where: str
+) -> bytes | None:
+    """Change in the sentence's bytes what the user changed; None if it has other rows now."""
+    raw, n = sentence._raw, len(source.names)
+    ((_, tokens, labels, _),) = source.scanner.scan(raw, True)[0]
+    if len(tokens) != len(sentence):
+        return None
+    if sentence._comments is not None and sentence._comments != source.comments(raw):
+        raw = _with_comments(source, raw, sentence._comments)
+    before = source.scanner.columns(raw)  # [n][T]
+    after = _edited_columns(layout, sentence, source, before, where)
+    for t, token in enumerate(sentence.tokens):
+        if token != tokens[t]:
+            after[layout.token][t] = token
+    _edit_labels(layout, sentence, source, labels, after, where)
+    changed = [i for i, column in enumerate(after) if i >= n or column != before[i]]
+    return _put_columns(layout, source, raw, tokens, {i: after[i] for i in changed}, where)
+
+
+def _edited_columns(
+    layout: ColumnLayout,
+    sentence: Sentence,
+    source: ColumnLayout,
+    before: list[list[str]],
+    where: str,
+) -> list[list[str]]:
+    """The columns as the user gives them, else as in the file; those to be added come last."""
+    given = sentence._columns or {}
+    columns = [[*(given.get(name) or before[i])] for i, name in enumerate(source.names)]
+    for i, name in enumerate(layout.names[len(columns) :], len(columns)):
+        is_label = i == layout.label
+        columns.append([""] * len(sentence) if is_label else _column(given, name, where))
+    return columns
+
+
+def _edit_labels(
+    layout: ColumnLayout,
+    sentence: Sentence,
+    source: ColumnLayout,
+    before: list[Label] | None,
+    columns: list[list[str]],
+    where: str,
+) -> None:
+    """Put the labels that differ from those in the file into their columns."""
+    if layout.label < 0 or (sentence.labels is None and not source.labelled):
+        return
+    moved = (layout.label, layout.label_tail) != (source.label, source.label_tail)
+    for t, label in enumerate(sentence.labels or [None] * len(sentence)):
+        if moved or before is None or label != before[t]:
+            for i, value in _label_fields(layout, label, f"{where}, token {t}"):
+                columns[i][t] = value
+
+
+def _put_columns(
+    layout: ColumnLayout,
+    source: ColumnLayout,
+    raw: bytes,
+    tokens: list[str],
+    columns: dict[int, list[str]],
+    where: str,
+) -> bytes:
+    """Write columns into the bytes of a sentence, one after another, new ones last."""
+    n = len(source.names)
+    for i, column in columns.items():
+        for t, value in enumerate(column):
+            _check_field(layout, value, f"{where}, token {t}")
+        scanner = layout.scanner_of(i) if i > n else source.scanner
+        edited = scanner.put(raw, tokens, None, [*column], i, layout.unknown)
+        if edited is None:
+            raise FormatError(
+                f"{where}: with its new words a row would be read as a comment. Write jsonl."
+            )
+        raw = edited
+        if i == layout.token:
+            tokens = column
+    return raw
+
+
+def _with_comments(source: ColumnLayout, raw: bytes, comments: list[str]) -> bytes:
+    """Put other comment lines before the rows of a sentence."""
+    rows = {line for line, _, _ in source.scanner.rows(raw)}
+    lines = raw.decode("utf-8").split("\n")
+    end = "\r" if lines[0].endswith("\r") else ""
+    kept = [
+        text
+        for line, text in enumerate(lines)
+        if line in rows or not text.startswith(source.comment_starts)
+    ]
+    return "\n".join([comment + end for comment in comments] + kept).encode("utf-8")
+
+
+# ---- laid out anew -----------------------------------------------------------------------------
+
+
+def _lay_out(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
+    """Write comments and rows of a sentence that has no bytes with such columns."""
+    fields = _fields(layout, sentence, where)
+    rows = list(zip(*fields, strict=True))
+    for t, row in enumerate(rows):
+        for value in row:
+            _check_field(layout, value, f"{where}, token {t}")
+    lines = [layout.sep.join(row) for row in rows]
+    for t, line in enumerate(lines):
+        _check_line(line, len(fields), f"{where}, token {t}")
+    # Plain columns have no comments that all programs know: those of other formats stay out.
+    source = sentence._layout
+    keep = layout.format == "conllu" or source is None or source.format == layout.format
+    comments = [c for c in sentence.comments if keep and c.startswith(layout.comment_starts)]
+    return "".join(f"{line}\n" for line in [*comments, *lines, ""]).encode("utf-8")
+
+
+def _fields(layout: ColumnLayout, sentence: Sentence, where: str) -> list[list[str]]:
+    """The values of every column of the layout, for a sentence that came from elsewhere."""
+    n = len(sentence)
+    fields: dict[int, list[str]] = {layout.token: sentence.tokens}
+    if layout.id >= 0:
+        fields[layout.id] = [str(t + 1) for t in range(n)]
+    if layout.label >= 0:
+        for t, label in enumerate(sentence.labels or [None] * n):
+            for i, value in _label_fields(layout, label, f"{where}, token {t}"):
+                fields.setdefault(i, []).append(value)
+    # Columns of a file whose rows are no longer the sentence's tokens are not its columns. The
+    # copy parses them, so that writing does not make the sentence keep them.
+    columns = {name: column for name, column in copy(sentence).columns.items() if len(column) == n}
+    for i, name in enumerate(layout.names):
+        if i not in fields:
+            is_blank = layout.format == "conllu" and name not in columns
+            fields[i] = ["_"] * n if is_blank else _column(columns, name, where)
+    return [fields[i] for i in range(len(layout.names))]
+
+
+def _check_line(line: str, n_fields: int, where: str) -> None:
+    if line.startswith("-DOCSTART-"):
+        raise FormatError(
+            f"{where}: a row that starts with '-DOCSTART-' would be read as the "
+            "mark of a new document. Write jsonl."
+        )
+    if n_fields == 1 and len(line.split()) > 1:
+        raise FormatError(
+            f"{where}: {line!r} alone in its row would be read as several "
+            "columns. Give labels, or write jsonl."
+        )
+
+
+# ---- single fields -----------------------------------------------------------------------------
+
+
+def _column(columns: dict[str, list[str]], name: str, where: str) -> list[str]:
+    if name not in columns:
+        known = ", ".join(["token", "label", *columns])
+        raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+    return columns[name]
+
+
+def _label_fields(layout: ColumnLayout, label: Label, where: str) -> list[tuple[int, str]]:
+    """The column and value of each field that holds a label: one, or two for UPOS+FEATS."""
+    if isinstance(label, frozenset):
+        raise FormatError(
+            f"{where}: the label is one of {show_label(label)}, and {layout.format} holds one. "
+            "Write jsonl, or choose."
+        )
+    if label is None and layout.unknown is None:
+        raise FormatError(
+            f"{where}: the label is unknown, and {layout.format} has no sign for that. "
+            'Choose one, such as unknown="_", or write jsonl.'
+        )
+    if layout.label_tail < 0:
+        return [(layout.label, layout.unknown or "" if label is None else label)]
+    head, _, tail = ("_", "", "_") if label is None else label.partition("|")
+    return [(layout.label, head), (layout.label_tail, tail or "_")]
+
+
+def _check_field(layout: ColumnLayout, value: str, where: str) -> None:
+    if not layout.can_hold(value) and (value or value != layout.unknown):
+        hint = r'Try sep="\t".' if layout.sep == " " and " " in value else "Write jsonl."
+        raise FormatError(
+            f"{where}: {value!r} cannot stand in a column that {layout.sep!r} ends. {hint}"
+        )

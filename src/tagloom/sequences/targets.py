@@ -1,0 +1,139 @@
+"""The layout to write a sentence with: that of its own file, where the format is the same.
+
+`write` makes one for each layout among its sentences; the options are those of `write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any, TypeAlias
+
+from tagloom.errors import FormatError
+from tagloom.sequences.column_guesses import find_column
+from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
+from tagloom.sequences.objects import ObjectLayout
+from tagloom.sequences.sentences import Sentence
+from tagloom.sequences.slashes import SlashLayout
+
+AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
+
+
+def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
+    """Choose the layout for a sentence, and others that come from the same file."""
+    if format in ("conll", "conllu"):
+        source = sentence._layout
+        is_new = "columns" in options
+        if isinstance(source, ColumnLayout) and source.format == format and not is_new:
+            return same_columns(source, sentence, options)
+        return _new_conllu(options) if format == "conllu" else _new_columns(sentence, options)
+    if format in ("slash", "text"):
+        return _slashes(sentence, format, options)
+    return _objects(sentence, format, options)
+
+
+def same_columns(
+    source: ColumnLayout, sentence: Sentence, options: Mapping[str, Any]
+) -> ColumnLayout:
+    """The columns of the file that a sentence was read from, and those to be added."""
+    layout = replace(
+        source,
+        sep=options.get("sep", source.sep),
+        unknown=options.get("unknown", source.unknown),
+    )
+    added = list(options.get("append", ()))
+    needs_label = source.label < 0 and sentence.labels is not None
+    if source.format == "conllu":
+        _choose_conllu_label(layout, added, needs_label, options)
+    else:
+        _add_columns(layout, added or ["label"] * needs_label, source.sep)
+    layout.base = source if layout.sep == source.sep else None
+    return layout
+
+
+def _choose_conllu_label(
+    layout: ColumnLayout, added: list[str], needs_label: bool, options: Mapping[str, Any]
+) -> None:
+    """Find the column of the labels in CoNLL-U, which cannot have more than its ten."""
+    if added not in ([], ["label"]):
+        raise FormatError(f"CoNLL-U has ten columns; it cannot take {', '.join(added)} too.")
+    if "label" in options:
+        layout.label, layout.label_tail = find_column(options["label"], layout.names, None), -1
+    elif needs_label:
+        raise FormatError(
+            f"the labels have no column. Choose label=, one of {', '.join(layout.names)}."
+        )
+
+
+def _add_columns(layout: ColumnLayout, added: list[str], header_sep: str) -> None:
+    """Add columns after the last, in the header too if the file has one."""
+    before = layout.names
+    for name in added:
+        if name == "label":
+            layout.label, layout.label_tail = len(layout.names), -1
+            name = next(x for x in _free_names("label") if x not in before)
+        elif name in before:
+            raise FormatError(f"the file has a column {name!r} already. Choose another name.")
+        layout.names = [*layout.names, name]
+    if added and layout.has_header:
+        row = layout.head.rstrip(b"\r\n")
+        cells = header_sep.join(["", *layout.names[len(before) :]]).encode("utf-8")
+        layout.head = row + cells + layout.head[len(row) :]
+
+
+def _free_names(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}{i}" for i in count(2))
+
+
+def _new_conllu(options: Mapping[str, Any]) -> ColumnLayout:
+    return ColumnLayout(
+        "conllu",
+        "\t",
+        list(CONLLU),
+        token=CONLLU.index("form"),
+        label=find_column(options.get("label", "upos"), CONLLU, None),
+        id=CONLLU.index("id"),
+        comment="#",
+        unknown=options.get("unknown") or UNKNOWN,
+    )
+
+
+def _new_columns(sentence: Sentence, options: Mapping[str, Any]) -> ColumnLayout:
+    names = list(options.get("columns") or ())
+    names = names or ["token", "label"][: 1 if sentence.labels is None else 2]
+    names += _further_columns(options)
+    return ColumnLayout(
+        "conll",
+        options.get("sep", "\t"),
+        names,
+        token=names.index("token") if "token" in names else -1,
+        label=names.index("label") if "label" in names else -1,
+        unknown=options.get("unknown"),
+    )
+
+
+def _slashes(sentence: Sentence, format: str, options: Mapping[str, Any]) -> SlashLayout:
+    source = sentence._layout if isinstance(sentence._layout, SlashLayout) else SlashLayout()
+    return replace(
+        source,
+        sep=options.get("sep", source.sep),
+        unknown=options.get("unknown", source.unknown),
+        format=format,
+        extra=_further_columns(options),
+    )
+
+
+def _objects(sentence: Sentence, format: str, options: Mapping[str, Any]) -> ObjectLayout:
+    extra = [*(options.get("columns") or ()), *_further_columns(options)]
+    source = sentence._layout
+    if isinstance(source, ObjectLayout) and source.format == format:
+        return replace(source, extra=extra, label_key=options.get("label", source.label_key))
+    text_key, label_key = ("text", "spans") if format == "jsonl-spans" else ("tokens", "labels")
+    return ObjectLayout(format, text_key, options.get("label", label_key), extra=extra)
+
+
+def _further_columns(options: Mapping[str, Any]) -> list[str]:
+    """The columns to add that do not hold the labels."""
+    return [name for name in options.get("append", ()) if name != "label"]
