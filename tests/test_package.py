@@ -135,6 +135,7 @@ def test_tagging_loads_only_what_tags(tmp_path):
         "tagloom.models.crf",
         "tagloom.models.data",
         "tagloom.models.estimators",
+        "tagloom.models.files",
         "tagloom.models.linear",
         "tagloom.models.taggers",
         "tagloom.scores.linear",

@@ -327,7 +327,7 @@ def test_wrong_constraints(options, error, message):
 def test_a_damaged_state_space_is_refused(tmp_path):
     X, y = copied_data(5)
     tagger = tl.CRF(features="words", order=2, max_iterations=1).fit(X, y)
-    header, arrays = tagger._contents()
+    header, arrays = tl.storage.read_bytes(tagger.to_bytes())
     header = json.loads(json.dumps(header))
     for damage in (
         {"states": {"n_labels": 3, "labels": list(LABELS), "order": 12}},

@@ -631,7 +631,7 @@ def test_words_may_be_of_a_subclass_of_str():
 def test_damaged_files_are_refused(model, tmp_path):
     from tagloom import storage
 
-    header, arrays = model.fit(X, Y)._contents()
+    header, arrays = storage.read_bytes(model.fit(X, Y).to_bytes())
     storage.write(tmp_path / "good", header, arrays)
     assert tl.load(tmp_path / "good").words_ == model.words_
 

@@ -31,11 +31,11 @@ def load_model(path: str, *, verify: bool = False, source: str = "-") -> Tagger:
     click.UsageError
         If the two were exchanged.
     """
-    from tagloom.models import load
+    from tagloom.models import Tagger
 
     if is_model(source) and not is_model(path):
         command = click.get_current_context().command_path
         raise click.UsageError(f"The model comes first: {command} {source} {path}.")
     if path == "-":
         raise ModelFileError("a model cannot be read from stdin, as it is mapped. Give its name.")
-    return load(path, verify=verify)
+    return Tagger.load(path, verify=verify)

@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from tagloom.models.constraints import Constraints, TagDictionary
     from tagloom.models.crf import CRF
     from tagloom.models.explanations import Decision, Explanation, Reason
+    from tagloom.models.files import Model, load
     from tagloom.models.hmm import HMM
     from tagloom.models.linear import FeatureWeight
     from tagloom.models.memm import MEMM
     from tagloom.models.perceptrons import StructuredPerceptron
     from tagloom.models.svm import StructuredSVM
-    from tagloom.models.taggers import Labelling, PredictedSpan, Tagger, load
+    from tagloom.models.taggers import Labelling, PredictedSpan, Tagger
     from tagloom.models.tokens import TokenClassifier
 else:
     __getattr__, __dir__ = lazily(
@@ -24,12 +25,13 @@ else:
             "constraints": ["Constraints", "TagDictionary"],
             "crf": ["CRF"],
             "explanations": ["Decision", "Explanation", "Reason"],
+            "files": ["Model", "load"],
             "hmm": ["HMM"],
             "linear": ["FeatureWeight"],
             "memm": ["MEMM"],
             "perceptrons": ["StructuredPerceptron"],
             "svm": ["StructuredSVM"],
-            "taggers": ["Labelling", "PredictedSpan", "Tagger", "load"],
+            "taggers": ["Labelling", "PredictedSpan", "Tagger"],
             "tokens": ["TokenClassifier"],
         },
     )
@@ -43,6 +45,7 @@ __all__ = [
     "Explanation",
     "FeatureWeight",
     "Labelling",
+    "Model",
     "MostFrequentTag",
     "PredictedSpan",
     "Reason",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tagloom.models.counts import count_words, read_labelled
 from tagloom.models.linear import check_at_least
 from tagloom.models.tables import TableTagger
 from tagloom.scores.tables import WordTable
+from tagloom.storage import File
 from tagloom.trellis import Trellis
 
 # How much the labels of all words like it weigh against those of the word itself: they break ties.
@@ -130,7 +130,8 @@ class MostFrequentTag(TableTagger):
         if self.n_threads is not None:
             check_at_least("n_threads", self.n_threads, 1, whole=True)
 
-    def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+    def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        """Score sentences; see `Tagger.score_sentences`."""
         offsets, emit = self.table_.score(sentences)
         return Trellis(
             emit, offsets=offsets, labels=self._label_list, n_threads=n_threads or self.n_threads
@@ -138,18 +139,18 @@ class MostFrequentTag(TableTagger):
 
     # ---- files -----------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        header, arrays = self.table_.to_file()
+    def to_file(self) -> File:
+        """Return what was learnt, as a header of plain data and arrays."""
         params = self.get_params()
         if params["labels"] is not None:
             params["labels"] = list(params["labels"])
-        return {**header, "params": params, "training": self.training_}, arrays
+        return self.table_.to_file() | File({"params": params, "training": self.training_})
 
     @classmethod
-    def _from_file(
-        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features: Any
-    ) -> MostFrequentTag:
-        table = WordTable.from_file(header, arrays)
+    def from_file(cls, file: File, *, features: Any = None) -> Self:
+        """Make a tagger from what `to_file` returned, checking everything."""
+        table = WordTable.from_file(file)
+        header = file.header
         model = cls(**header["params"])
         model._check_parameters()
         model.table_ = table

@@ -111,7 +111,8 @@ def compact(
 
 
 def _size(scores: LinearScores) -> int:
-    return len(storage.to_bytes(*scores.to_file()))
+    file = scores.to_file()
+    return len(storage.to_bytes(file.header, file.arrays))
 
 
 def _bisect(n: int, holds: Callable[[int], bool]) -> int:

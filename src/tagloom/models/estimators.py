@@ -26,13 +26,15 @@ class Estimator:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is something to predict with."""
-        return hasattr(self, "labels_")
+        """Whether anything was learnt: names of what is learnt end in ``_``."""
+        return any(name[-1] == "_" and name[0] != "_" for name in self.__dict__)
 
     # ---- parameters ------------------------------------------------------------------------
 
     @classmethod
     def _parameters(cls) -> list[str]:
+        if cls.__init__ is object.__init__:  # whose signature is (self, *args, **kwargs)
+            return []
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 The rival of token t is the best path whose label at t is another one. A path's score is a sum over
 its moves, so what decided between the two paths is the difference of two sums; the terms that both
 have cancel, and every other term has a name. What depends on the sentence is named by the model
-(`Tagger._score_parts`); transitions, start, stop and weights of longer label n-grams are read off
+(`Tagger.score_parts`); transitions, start, stop and weights of longer label n-grams are read off
 the trellis, in any state space.
 """
 

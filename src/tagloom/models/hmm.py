@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from tagloom.scores.linear import log_scores
 from tagloom.scores.parts import Part, Parts
 from tagloom.scores.tables import PairTable, WordTable, chain
 from tagloom.sequences import Sentence
+from tagloom.storage import File
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
@@ -548,7 +549,8 @@ class HMM(TableTagger):
 
     # ---- predicting ------------------------------------------------------------------------
 
-    def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+    def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        """Score sentences; see `Tagger.score_sentences`."""
         batch = self._scored_with(self._moves.bound, sentences, n_threads)
         return self.constraints_.restrict(batch, sentences)
 
@@ -574,8 +576,9 @@ class HMM(TableTagger):
         """The scheme that constrains predictions."""
         return self.constraints_.scheme
 
-    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
-        words, table, Y = super()._score_parts(sentence, trellis), self.table_, len(self.labels_)
+    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        """Name the terms of the scores, for `explain`."""
+        words, table, Y = super().score_parts(sentence, trellis), self.table_, len(self.labels_)
         others = None if self.features_ is None else self.features_.parts(sentence)
         _, places = table.locate([sentence])
         after = None if self.pairs_ is None else self.pairs_.scores[self.pairs_.rows_of(places)]
@@ -996,21 +999,23 @@ class HMM(TableTagger):
 
     # ---- files -----------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        header, arrays = self.table_.to_file()
-        arrays |= {"start": self.log_start_}
-        arrays |= {f"moves{j}_weights": level for j, level in enumerate(self.log_moves_, start=1)}
+    def to_file(self) -> File:
+        """Return what was learnt, as a header of plain data and arrays."""
+        header: dict[str, Any] = {}
+        moves = {f"moves{j}_weights": level for j, level in enumerate(self.log_moves_, start=1)}
+        file = self.table_.to_file() | File({}, moves, frozenset(moves))
+        file |= File({}, {"start": self.log_start_})
         if self.log_stop_ is not None:
-            arrays["stop"] = self.log_stop_
+            file |= File({}, {"stop": self.log_stop_})
         if self.pairs_ is not None:
-            arrays |= self.pairs_.to_file()
+            file |= self.pairs_.to_file()
             header["lexical"] = True
         if self.emissions is not None:
             header["emissions"] = {"words": self.emits_words_}
         if self.features_ is not None:
-            more, tables = self.features_.to_file()
-            header["emissions"] |= more
-            arrays |= {f"features_{name}": array for name, array in tables.items()}
+            features = self.features_.to_file()
+            header["emissions"] |= features.header
+            file |= File({}, features.arrays, features.unverified).prefixed("features_")
         params = self.get_params()
         header["constraints"] = self.constraints_.to_dict()
         if not (params["constraints"] is None or isinstance(params["constraints"], str)):
@@ -1019,13 +1024,13 @@ class HMM(TableTagger):
             if params[name] is not None and not isinstance(params[name], str):
                 params[name] = list(params[name])
         header |= {"order": len(self.log_moves_), "stop": self.log_stop_ is not None}
-        return {**header, "params": params, "training": self.training_}, arrays
+        return file | File({**header, "params": params, "training": self.training_})
 
     @classmethod
-    def _from_file(
-        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features: Any
-    ) -> HMM:
-        table = WordTable.from_file(header, arrays)
+    def from_file(cls, file: File, *, features: Any = None) -> Self:
+        """Make a model from what `to_file` returned, checking everything."""
+        table = WordTable.from_file(file)
+        header, arrays = file.header, file.arrays
         found = Constraints.from_dict(table.labels, header["constraints"])
         model = cls(**{"constraints": found.spec} | header["params"])
         model._check_parameters()
@@ -1045,10 +1050,7 @@ class HMM(TableTagger):
         if emissions is not None:
             model.emits_words_ = bool(emissions["words"])
             if "features" in emissions:
-                own = {
-                    k.removeprefix("features_"): v for k, v in arrays.items() if "features_" in k
-                }
-                model.features_ = LinearScores.from_file(emissions, own, None)
+                model.features_ = LinearScores.from_file(file.part("features_", emissions), None)
                 if model.features_.labels != table.labels:
                     raise ModelFileError("the features are over other labels")
         if header.get("lexical"):

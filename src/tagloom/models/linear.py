@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from tagloom.models.data import (
 from tagloom.models.taggers import Tagger
 from tagloom.scores import Decoder, LinearScores, Names, Rows, Scored
 from tagloom.scores.parts import Parts
+from tagloom.storage import File
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
@@ -566,7 +567,8 @@ class LinearTagger(Tagger):
 
     # ---- predicting ------------------------------------------------------------------------
 
-    def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+    def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        """Score sentences; see `Tagger.score_sentences`."""
         threads = n_threads or self.n_threads
         scored = self.scores_.score(sentences, threads or ALL_THREADS)
         scored = self._normalised(self.scores_, scored)
@@ -621,7 +623,8 @@ class LinearTagger(Tagger):
             return None
         return self.scores_.decoder(moves.moves)
 
-    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        """Name the terms of the scores, for `explain`."""
         return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
@@ -754,26 +757,45 @@ class LinearTagger(Tagger):
 
     # ---- files -----------------------------------------------------------------------------
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def describe(self) -> dict[str, Any]:
+        """Return what the tagger is as plain data, ready for JSON.
+
+        Returns
+        -------
+        dict
+            As `Tagger.describe`, with ``features``, the templates if there are any, and the
+            numbers of ``attributes`` and ``weights``.
+        """
+        return super().describe() | {
+            "features": self.scores_.extractor.to_dict().get("templates"),
+            "attributes": self.scores_.rows.n_attributes,
+            "weights": self.scores_.n_weights,
+        }
+
+    def _feature_function(self) -> Any:
+        extractor = self.scores_.extractor
+        return extractor if isinstance(extractor, features.Function) else None
+
+    def to_file(self) -> File:
+        """Return what was learnt, as a header of plain data and arrays."""
         params = self.get_params()
         # The templates, constraints and states themselves are stored below.
         for name in ("features", "constraints", "states"):
             if name in params and not _is_plain(params[name]):
                 params.pop(name)
-        header, arrays = self.scores_.to_file(self.n_threads or ALL_THREADS)
-        header |= {
+        header = {
             "params": params,
             "constraints": self.constraints_.to_dict(),
             "training": self.training_,
             "history": [list(record) for record in self.history_],
         }
-        return header, arrays
+        return self.scores_.to_file(self.n_threads or ALL_THREADS) | File(header)
 
     @classmethod
-    def _from_file(
-        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features_: Any
-    ) -> LinearTagger:
-        scores = LinearScores.from_file(header, arrays, features_)
+    def from_file(cls, file: File, *, features: Any = None) -> Self:
+        """Make a tagger from what `to_file` returned, checking everything."""
+        scores = LinearScores.from_file(file, features)
+        header = file.header
         params = dict(header["params"])
         found = Constraints.from_dict(scores.labels, header["constraints"])
         params.setdefault("features", scores.extractor)

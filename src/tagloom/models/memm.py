@@ -271,7 +271,7 @@ class MEMM(LocalTagger):
         emit[first] -= _log_sum_exp(begin)[:, None]
         return scored._replace(emit=emit.astype(np.float32))
 
-    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         """Name the parts of scores, and what makes them probabilities."""
         scored = self.scores_.score([sentence], 1)
         taken = self._normalised(self.scores_, scored).emit - scored.emit.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from tagloom.models.linear import (
     check_at_least,
     check_choice,
 )
+from tagloom.storage import File
 
 Float64 = npt.NDArray[np.float64]
 
@@ -219,18 +220,17 @@ class StructuredSVM(LinearTagger):
     def _identity(self, data: TrainingData) -> dict[str, Any]:
         return super()._identity(data) | {"cost": self.cost_.tolist()}
 
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        header, arrays = super()._to_file()
+    def to_file(self) -> File:
+        """Return what was learnt, as a header of plain data and arrays."""
+        file = super().to_file()
         if not isinstance(self.cost, str):
-            header["params"]["cost"] = self.cost_.tolist()
-        return header, arrays
+            file.header["params"]["cost"] = self.cost_.tolist()
+        return file
 
     @classmethod
-    def _from_file(
-        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features_: Any
-    ) -> LinearTagger:
-        tagger = super()._from_file(header, arrays, features_)
-        assert isinstance(tagger, StructuredSVM)
+    def from_file(cls, file: File, *, features: Any = None) -> Self:
+        """Make a tagger from what `to_file` returned, checking everything."""
+        tagger = super().from_file(file, features=features)
         tagger.cost_ = cost_matrix(tagger.cost, tagger.labels_.tolist())
         return tagger
 

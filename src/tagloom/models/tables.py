@@ -24,7 +24,8 @@ class TableTagger(Tagger):
         self._check_fitted("words_")
         return self.table_.known_words()
 
-    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        """Name the terms of the scores, for `explain`."""
         return self.table_.parts(sentence)
 
     def feature_weights(

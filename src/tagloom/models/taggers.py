@@ -7,21 +7,20 @@ so best labels, probabilities, n-best lists, samples and entropies are written o
 from __future__ import annotations
 
 import copy
-import inspect
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, evaluation, labels, storage
-from tagloom.errors import LabelError, NotFittedError, ParameterError
+from tagloom import _native, evaluation, labels
+from tagloom.errors import LabelError, ParameterError
 from tagloom.models.constraints import known_labels, known_rows
 from tagloom.models.data import as_sentences, as_weights, gold_labels, token_names
-from tagloom.models.estimators import Estimator
+from tagloom.models.files import Model
 from tagloom.scores.parts import Part, Parts, tempered
+from tagloom.storage import File
 from tagloom.trellis import Trellis
 from tagloom.trellis.states import check_count
 
@@ -79,7 +78,7 @@ class Labellings(list[list[str]]):
         return array
 
 
-class Tagger(Estimator, ABC):
+class Tagger(Model):
     """Base of all taggers.
 
     Constructors only store their arguments; what is learnt ends in ``_``.
@@ -97,16 +96,10 @@ class Tagger(Estimator, ABC):
     array([0, 1], dtype=int32)
     """
 
-    #: Names of the models in files, filled as the classes are made.
-    kinds: ClassVar[dict[str, type[Tagger]]] = {}
+    family = "tagger"
 
     labels_: npt.NDArray[Any]
     _temperature: tuple[npt.NDArray[Any], float]  # the labels_ that it was fitted with, and it
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if not inspect.isabstract(cls):
-            Tagger.kinds[cls.__name__] = cls
 
     # ---- what a model implements -----------------------------------------------------------
 
@@ -115,21 +108,18 @@ class Tagger(Estimator, ABC):
         """Learn from labelled sentences."""
 
     @abstractmethod
-    def _trellis(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
-        """Score sentences that are known to be a sequence."""
+    def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
+        """Score sentences: a trellis with one sequence for each, at temperature 1.
 
-    @abstractmethod
-    def _to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Describe what was learnt, as a JSON-able header and arrays."""
+        Parameters
+        ----------
+        sentences : sequence of sentences
+            Of at least one list; what a token may be is up to the features.
+        n_threads : int or None
+            None: all cores.
+        """
 
-    @classmethod
-    @abstractmethod
-    def _from_file(
-        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features: Any
-    ) -> Tagger:
-        """Make a tagger from what `_to_file` returned, checking everything."""
-
-    def _score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         """Name the terms of ``emit[t, y] + edge[t, y_prev, y]``, for `explain`.
 
         Without a better idea each of the two is one term. Transitions, start, stop and n-gram
@@ -222,7 +212,7 @@ class Tagger(Estimator, ABC):
 
     def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
         """Find the best labels; a model that knows a shorter way to the same may take it."""
-        return self._read_off(self._trellis(sentences, n_threads))
+        return self._read_off(self.score_sentences(sentences, n_threads))
 
     def _read_off(self, trellis: Trellis) -> list[list[str]]:
         return _native.label_lists(trellis.viterbi().path, trellis.offsets, self._label_list)
@@ -489,7 +479,7 @@ class Tagger(Estimator, ABC):
         sentences = as_sentences([sentence])
         trellis = self._scored(sentences, None if known is None else [known], None)[0]
         path = trellis.viterbi().path
-        parts = tempered(self._score_parts(sentences[0], trellis), self.temperature_)
+        parts = tempered(self.score_parts(sentences[0], trellis), self.temperature_)
         tokens, trellis = token_names(sentences[0]), self._tempered(trellis)
         return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
@@ -624,7 +614,7 @@ class Tagger(Estimator, ABC):
                 "sentences other than those that it has learnt from."
             )
         batches = [
-            self._trellis(piece, None).astype(np.float64)
+            self.score_sentences(piece, None).astype(np.float64)
             for piece, _ in self._pieces(sentences, None, None)
         ]
 
@@ -639,48 +629,40 @@ class Tagger(Estimator, ABC):
 
     # ---- files -----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tagger to one file, which `tagloom.load` reads.
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something to predict with."""
+        return hasattr(self, "labels_")
 
-        The file is written under another name and then renamed: a crash leaves the old one.
+    def describe(self) -> dict[str, Any]:
+        """Return what the tagger is as plain data, ready for JSON.
 
-        Parameters
-        ----------
-        path : str or path
+        Returns
+        -------
+        dict
+            As `Model.describe`, with ``labels``, ``scheme`` and ``temperature``.
         """
-        self._check_fitted("save")
-        header, arrays = self._contents()
-        # The weights are most of the file, and whatever they are, they are only numbers: their
-        # checksum waits until someone asks.
-        checked = [name for name in arrays if not name.endswith("weights")]
-        storage.write(path, header, arrays, checked=checked)
+        return super().describe() | {
+            "labels": self._label_list,
+            "scheme": getattr(self, "scheme_", None),
+            "temperature": self.temperature_,
+        }
 
-    def _contents(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        header, arrays = self._to_file()
-        if self.temperature_ != 1:
-            header = {**header, "temperature": self.temperature_}
-        return {"kind": "tagger", "model": type(self).__name__, **header}, arrays
+    def _whole_file(self) -> File:
+        file = super()._whole_file()
+        if self.temperature_ == 1:
+            return file
+        return file | File({"temperature": self.temperature_})
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle and joblib go through the model file's format; requests of metadata go along."""
-        state = {"_requests": self._requests} if self._requests else None
-        if not self.is_fitted:
-            return (_unfitted, (type(self).__name__, self.get_params()), state)
-        return (_from_bytes, (storage.to_bytes(*self._contents()),), state)
-
-    def __copy__(self) -> Tagger:
-        new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        return new
+    @classmethod
+    def _from_whole_file(cls, file: File, features: Any) -> Self:
+        tagger = super()._from_whole_file(file, features)
+        if "temperature" in file.header:
+            temperature = _check_temperature(file.header["temperature"])
+            tagger._temperature = (tagger.labels_, temperature)
+        return tagger
 
     # ---- helpers ---------------------------------------------------------------------------
-
-    def _check_fitted(self, method: str) -> None:
-        if not self.is_fitted:
-            raise NotFittedError(
-                f"This {type(self).__name__} has no weights yet. Call fit(), or read a saved one "
-                f"with tagloom.load(path), before {method}()."
-            )
 
     @property
     def _label_list(self) -> list[str]:
@@ -693,7 +675,7 @@ class Tagger(Estimator, ABC):
 
     def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
         """Score sentences of whose labels something may be known."""
-        trellis = self._trellis(sentences, n_threads)
+        trellis = self.score_sentences(sentences, n_threads)
         if known is None:
             return trellis
         return trellis.constrain(known_labels(known, sentences, self._label_list))
@@ -745,84 +727,6 @@ def _check_threads(n_threads: Any) -> None:
     )
 
 
-def load(path: str | os.PathLike[str], *, features: Any = None, verify: bool = False) -> Tagger:
-    """Read a tagger that `Tagger.save` wrote.
-
-    The file is mapped into memory, not copied; nothing in it is executed.
-
-    Parameters
-    ----------
-    path : str or path
-    features : callable, optional
-        The function that made the features, where the tagger was trained with one: a file keeps
-        its name only.
-    verify : bool
-        Whether to check the weights against their checksum too, which reads the whole file.
-
-    Returns
-    -------
-    Tagger
-
-    Raises
-    ------
-    ModelFileError
-        If the file is no tagger, is damaged, or was written by a newer version.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import tagloom as tl
-    >>> tagger = tl.CRF(features="words").fit([["they", "fish"]], [["N", "V"]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "small.tagloom")
-    ...     tagger.save(path)
-    ...     tl.load(path).predict([["they", "fish"]])
-    [['N', 'V']]
-    """
-    from tagloom.errors import ModelFileError
-
-    if not isinstance(path, str | os.PathLike):
-        raise ModelFileError(f"expected the path of a model file, found {path!r:.60}.")
-    header, arrays = storage.read(path, verify=verify)
-    return _restore(header, arrays, features, str(path))
-
-
-def _restore(
-    header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], features: Any, where: str
-) -> Tagger:
-    from tagloom.errors import ModelFileError
-
-    if header.get("kind") != "tagger":
-        raise ModelFileError(
-            f"{where}: holds a {header.get('kind')!r}, expected a tagger that save() wrote."
-        )
-    kind = _find_kind(str(header.get("model")))
-    if kind is None:
-        raise ModelFileError(
-            f"{where}: was written by {header.get('model')!r}, which this version does not have. "
-            f"It has: {', '.join(sorted(Tagger.kinds))}."
-        )
-    try:
-        tagger = kind._from_file(header, arrays, features)
-        if "temperature" in header:
-            tagger._temperature = (tagger.labels_, _check_temperature(header["temperature"]))
-        return tagger
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        if isinstance(error, NotFittedError):
-            raise
-        raise ModelFileError(f"{where}: what is in it does not fit together: {error}") from error
-
-
-def _find_kind(name: str) -> type[Tagger] | None:
-    """Return the class of a model by its name; ours are known once their modules are imported."""
-    from tagloom import models
-
-    if name not in Tagger.kinds:
-        for exported in [name] if name in models.__all__ else models.__all__:
-            getattr(models, exported)
-    return Tagger.kinds.get(name)
-
-
 def _check_temperature(value: Any) -> float:
     from tagloom.evaluation.calibration import MAX_TEMPERATURE, MIN_TEMPERATURE
 
@@ -832,13 +736,3 @@ def _check_temperature(value: Any) -> float:
             f"found {value!r}"
         )
     return value
-
-
-def _from_bytes(data: bytes) -> Tagger:
-    return _restore(*storage.read_bytes(data), None, "a pickled tagger")
-
-
-def _unfitted(kind: str, params: dict[str, Any]) -> Tagger:
-    cls = _find_kind(kind)
-    assert cls is not None
-    return cls(**params)

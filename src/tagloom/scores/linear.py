@@ -23,6 +23,7 @@ from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
 from tagloom.scores.parts import Part, Parts
+from tagloom.storage import File
 from tagloom.trellis import StateSpace
 
 Float32 = npt.NDArray[np.float32]
@@ -394,7 +395,7 @@ class LinearScores:
 
     # ---- files -----------------------------------------------------------------------------
 
-    def to_file(self, n_threads: int = 1) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def to_file(self, n_threads: int = 1) -> File:
         """Describe everything as a JSON-able header and arrays; see docs/format.md.
 
         Parameters
@@ -413,20 +414,16 @@ class LinearScores:
         if self.states is not None:
             header["states"] = self.states.to_dict()
             arrays["tied"] = self.tied
-        arrays |= _part_to_file("", self.index, self.rows, self.names, n_threads)
+        dtype = np.float16 if self.is_narrow else np.float32
+        nodes = _part_to_file(self.index, self.rows, self.names, dtype, n_threads)
+        file = File(header, arrays) | nodes
         if self.edge_rows is not None and self.edge_index is not None and self.edge_names:
             edges = self.edge_index, self.edge_rows, self.edge_names
-            arrays |= _part_to_file("edge_", *edges, n_threads)
-        if self.is_narrow:
-            for name in ("weights", "edge_weights"):
-                if name in arrays:
-                    arrays[name] = arrays[name].astype(np.float16)
-        return header, arrays
+            file |= _part_to_file(*edges, dtype, n_threads).prefixed("edge_")
+        return file
 
     @classmethod
-    def from_file(
-        cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], function: Any
-    ) -> LinearScores:
+    def from_file(cls, file: File, function: Any) -> LinearScores:
         """Make scores from what `to_file` returned, trusting nothing.
 
         Raises
@@ -434,6 +431,7 @@ class LinearScores:
         ModelFileError, ValueError, KeyError
             If it does not fit together.
         """
+        header, arrays = file.header, file.arrays
         labels = header["labels"]
         if not isinstance(labels, list) or not all(isinstance(y, str) for y in labels):
             raise ModelFileError("the labels are not a list of strings")
@@ -441,10 +439,10 @@ class LinearScores:
             raise ModelFileError(f"the labels are empty or repeat: {labels[:10]}")
         Y = len(labels)
         extractor = features.from_dict(header["features"], function=function)
-        index, rows, names = _part_from_file("", arrays, Y)
+        index, rows, names = _part_from_file(file, "", Y)
         edge_index, edge_rows, edge_names = None, None, None
         if "edge_lengths" in arrays:
-            edge_index, edge_rows, edge_names = _part_from_file("edge_", arrays, Y * Y)
+            edge_index, edge_rows, edge_names = _part_from_file(file, "edge_", Y * Y)
         states, tied = None, np.empty(0)
         if header.get("states") is not None:
             states, tied = _states_from_file(header["states"], arrays, tuple(labels))
@@ -505,24 +503,25 @@ def _weighed(
 
 
 def _part_to_file(
-    prefix: str, index: _native.Index, rows: Rows, names: Names, n_threads: int
-) -> dict[str, npt.NDArray[Any]]:
+    index: _native.Index, rows: Rows, names: Names, dtype: npt.DTypeLike, n_threads: int
+) -> File:
     """Store node or edge weights; what is small is stored small."""
     narrow = np.uint8 if rows.cols.max(initial=0) < 256 else rows.cols.dtype
-    return {
-        f"{prefix}keys": index.keys(),
-        f"{prefix}lengths": np.diff(rows.ptr).astype(np.uint32),
-        f"{prefix}cols": rows.cols.astype(narrow),
-        f"{prefix}weights": rows.weights,
-        f"{prefix}names": names.packed
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "keys": index.keys(),
+        "lengths": np.diff(rows.ptr).astype(np.uint32),
+        "cols": rows.cols.astype(narrow),
+        "weights": rows.weights.astype(dtype, copy=False),
+        "names": names.packed
         if isinstance(names, PackedNames)
         else storage.pack_bytes(names.blob, names.offsets, n_threads=n_threads),
     }
+    # The weights are most of a file, and any value of theirs is harmless.
+    return File({}, arrays, frozenset({"weights"}))
 
 
-def _part_from_file(
-    prefix: str, arrays: dict[str, npt.NDArray[Any]], K: int
-) -> tuple[_native.Index, Rows, Names]:
+def _part_from_file(file: File, prefix: str, K: int) -> tuple[_native.Index, Rows, Names]:
+    arrays = file.arrays
     lengths = arrays[f"{prefix}lengths"]
     if lengths.ndim != 1 or lengths.dtype.kind != "u":
         raise ModelFileError(f"{prefix}lengths must be a list of sizes; found {lengths.dtype}")

@@ -25,6 +25,7 @@ from tagloom.features import FeatureExtractor, Templates
 from tagloom.features.batches import read_tokens
 from tagloom.scores.linear import Names, PackedNames, log_scores
 from tagloom.scores.parts import Part, Parts
+from tagloom.storage import File
 
 Floats = npt.NDArray[np.floating[Any]]
 Int32 = npt.NDArray[np.int32]
@@ -202,10 +203,11 @@ class WordTable:
 
     # ---- files -----------------------------------------------------------------------------
 
-    def to_file(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def to_file(self) -> File:
         """Describe everything as a JSON-able header and arrays."""
         names = self.names
-        return {"labels": list(self.labels), "features": self.extractor.to_dict()}, {
+        header = {"labels": list(self.labels), "features": self.extractor.to_dict()}
+        arrays: dict[str, npt.NDArray[Any]] = {
             "keys": self.index.keys(),
             "names": names.packed
             if isinstance(names, PackedNames)
@@ -214,9 +216,10 @@ class WordTable:
             "parent": self.parent,
             "emission_weights": self.rows,
         }
+        return File(header, arrays, frozenset({"emission_weights"}))
 
     @classmethod
-    def from_file(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> WordTable:
+    def from_file(cls, file: File) -> WordTable:
         """Make a table from what `to_file` returned, trusting nothing.
 
         Raises
@@ -224,6 +227,7 @@ class WordTable:
         ModelFileError, ValueError, KeyError
             If it does not fit together.
         """
+        header, arrays = file.header, file.arrays
         labels = header["labels"]
         if not isinstance(labels, list) or not all(isinstance(y, str) for y in labels):
             raise ModelFileError("the labels are not a list of strings")
@@ -292,13 +296,14 @@ class PairTable:
     def _after(self) -> Floats:
         return np.ascontiguousarray(self.scores[:, :-1])
 
-    def to_file(self) -> dict[str, npt.NDArray[Any]]:
+    def to_file(self) -> File:
         """Describe everything as arrays."""
-        return {
+        arrays = {
             "pair_words": self.words,
             "pair_rows": self.rows.ravel(),
             "pair_weights": self.scores,
         }
+        return File({}, arrays, frozenset({"pair_weights"}))
 
     @classmethod
     def from_file(cls, arrays: dict[str, npt.NDArray[Any]], A: int, Y: int) -> PairTable:

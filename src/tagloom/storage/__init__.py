@@ -4,10 +4,12 @@ This layer knows arrays and JSON. What they mean is said by those who call it; h
 file is specified in docs/format.md.
 """
 
+from tagloom.storage.contents import File
 from tagloom.storage.files import is_model, read, read_bytes, to_bytes, write
 from tagloom.storage.strings import pack_bytes, pack_strings, unpack_bytes, unpack_strings
 
 __all__ = [
+    "File",
     "is_model",
     "pack_bytes",
     "pack_strings",

@@ -1,0 +1,375 @@
+"""Models as files: save, load, pickle, describe and digest for everything that is fitted.
+
+A model turns itself into a `tagloom.storage.File` and is made from one; the rest follows here. The
+file names the kind of model, and a registry maps kinds to classes: our own, those defined in this
+process, and those of other packages, announced by entry points in the group ``tagloom.models``::
+
+    [project.entry-points."tagloom.models"]
+    "mylab.Tagger" = "mylab.taggers:MyTagger"
+
+A file chooses among classes that are installed. It cannot name code to import.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+from tagloom import checks, storage
+from tagloom.errors import ModelFileError, NotFittedError
+from tagloom.models.estimators import Estimator
+from tagloom.storage import File
+
+#: The group of entry points in which packages announce their kinds of models.
+ENTRY_POINTS = "tagloom.models"
+
+# Where our own kinds are; a module is imported when a file names its model.
+_OURS = {
+    "CRF": "tagloom.models.crf",
+    "HMM": "tagloom.models.hmm",
+    "MEMM": "tagloom.models.memm",
+    "MostFrequentTag": "tagloom.models.baselines",
+    "StructuredPerceptron": "tagloom.models.perceptrons",
+    "StructuredSVM": "tagloom.models.svm",
+    "TokenClassifier": "tagloom.models.tokens",
+}
+
+# The classes defined in this process, by kind.
+_KINDS: dict[str, type[Model]] = {}
+
+# Header entries that record where a model comes from; predictions do not depend on them.
+_PROVENANCE = ("params", "training", "history")
+
+
+class Model(Estimator, ABC):
+    """Base of everything that is fitted and saved: taggers, language models, filters.
+
+    A subclass implements `to_file` and `from_file`. Its name in files, the *kind*, is the name of
+    the class, or the class argument ``kind=``; choose one with a prefix of your own, such as
+    ``class Mine(Model, kind="mylab.Mine")``. A class defined later replaces an earlier one of the
+    same kind, so that a notebook cell can run again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tagloom as tl
+    >>> from tagloom.models import Model
+    >>> from tagloom.storage import File
+    >>> class Mean(Model, kind="examples.Mean"):
+    ...     def fit(self, X):
+    ...         self.mean_ = np.mean(X, axis=0)
+    ...         return self
+    ...     def to_file(self):
+    ...         return File({}, {"mean": self.mean_})
+    ...     @classmethod
+    ...     def from_file(cls, file, *, features=None):
+    ...         model = cls()
+    ...         model.mean_ = file.arrays["mean"]
+    ...         return model
+    >>> model = Mean().fit([[1.0, 2.0], [3.0, 6.0]])
+    >>> tl.load(model.to_bytes()).mean_
+    array([2., 4.])
+    >>> model.describe()["model"]
+    'examples.Mean'
+    """
+
+    #: Name of this class in files.
+    kind: ClassVar[str]
+    #: What models of this base have in common: the entry ``kind`` of the header.
+    family: ClassVar[str] = "model"
+
+    def __init_subclass__(cls, *, kind: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.kind = cls.__name__ if kind is None else kind
+        if not inspect.isabstract(cls):
+            _KINDS[cls.kind] = cls
+
+    # ---- what a model implements -----------------------------------------------------------
+
+    @abstractmethod
+    def to_file(self) -> File:
+        """Return what was learnt, as a header of plain data and arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_file(cls, file: File, *, features: Any = None) -> Self:
+        """Make a model from what `to_file` returned.
+
+        A file is not trusted: check every shape and number before use. A KeyError, TypeError,
+        ValueError, IndexError or the like is reported as a `ModelFileError`.
+
+        Parameters
+        ----------
+        file : File
+        features : callable, optional
+            The feature function of the user, where the model was trained with one.
+        """
+
+    # ---- what follows from it --------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the model to one file, which `tagloom.load` reads.
+
+        The file is written under another name and then renamed: a crash leaves the old one.
+
+        Parameters
+        ----------
+        path : str, path, or file object opened for writing bytes
+        """
+        self._check_fitted("save")
+        file = self._whole_file()
+        if hasattr(path, "write"):
+            path.write(_to_bytes(file))
+        else:
+            storage.write(path, file.header, file.arrays, checked=file.verified)
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes that `save` writes; `tagloom.load` takes them, too."""
+        self._check_fitted("to_bytes")
+        return _to_bytes(self._whole_file())
+
+    @classmethod
+    def load(cls, path: Any, *, features: Any = None, verify: bool = False) -> Self:
+        """Read a model of this class or of a subclass; see `tagloom.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If the file holds another kind of model, is damaged, or is newer.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> data = tl.HMM().fit([["they", "fish"]], [["N", "V"]]).to_bytes()
+        >>> tl.Tagger.load(data)
+        HMM()
+        >>> tl.CRF.load(data)
+        Traceback (most recent call last):
+        ...
+        tagloom.errors.ModelFileError: <bytes>: expected a CRF, found a HMM.
+        """
+        model = load(path, features=features, verify=verify)
+        if not isinstance(model, cls):
+            raise ModelFileError(
+                where=_name_of(path), expected=f"a {cls.__name__}", found=f"a {model.kind}"
+            )
+        return model
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the model is as plain data, ready for JSON.
+
+        Returns
+        -------
+        dict
+            ``model``, the kind; ``parameters``, those of the constructor that are plain data;
+            ``training``, the training record; and what the class adds, such as ``labels``.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tagger = tl.MostFrequentTag().fit([["they", "fish"]], [["N", "V"]])
+        >>> about = tagger.describe()
+        >>> about["model"], about["labels"], about["training"]["tokens"]
+        ('MostFrequentTag', ['N', 'V'], 2)
+        """
+        self._check_fitted("describe")
+        return {
+            "model": self.kind,
+            "parameters": {k: v for k, v in self.get_params().items() if _is_plain(v)},
+            "training": dict(getattr(self, "training_", {})),
+        }
+
+    def digest(self) -> str:
+        """Return a fingerprint of everything that predictions depend on, 16 hexadecimal digits.
+
+        Parameters of the constructor and the training record do not count: a model that was
+        trained on one thread has the digest of the same model trained on two.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> X, y = [["they", "fish"]], [["N", "V"]]
+        >>> tl.HMM(n_threads=1).fit(X, y).digest() == tl.HMM(n_threads=2).fit(X, y).digest()
+        True
+        """
+        from hashlib import blake2b  # here, for a quick start
+
+        self._check_fitted("digest")
+        file = self._whole_file()
+        header = {k: v for k, v in file.header.items() if k not in _PROVENANCE}
+        return blake2b(_to_bytes(File(header, file.arrays)), digest_size=8).hexdigest()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle through the model file's format; a feature function goes along by reference."""
+        if not self.is_fitted:
+            return super().__reduce_ex__(protocol)
+        state = {"_requests": self._requests} if self._requests else None
+        data = _to_bytes(self._whole_file())
+        return (_unpickle, (type(self), data, self._feature_function()), state)
+
+    def __copy__(self) -> Self:
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+
+    # ---- hooks for bases -------------------------------------------------------------------
+
+    def _feature_function(self) -> Any:
+        """Return the function of the user that makes the features, which no file holds."""
+        return None
+
+    def _whole_file(self) -> File:
+        """Return what `to_file` returns, and what every model has."""
+        file = self.to_file()
+        about = {"kind": self.family, "model": self.kind}
+        return File(about | file.header, file.arrays, file.unverified)
+
+    @classmethod
+    def _from_whole_file(cls, file: File, features: Any) -> Self:
+        return cls.from_file(file, features=features)
+
+    def _check_fitted(self, method: str) -> None:
+        if not self.is_fitted:
+            raise NotFittedError(
+                f"This {type(self).__name__} has no weights yet. Call fit(), or read a saved one "
+                f"with tagloom.load(path), before {method}()."
+            )
+
+
+def load(path: Any, *, features: Any = None, verify: bool = False) -> Any:
+    """Read a model that `Model.save` wrote.
+
+    A file is mapped into memory, not copied; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : str, path, bytes or file object
+        The name of the file, or its contents: bytes, or an object with ``read()`` that returns
+        bytes.
+    features : callable, optional
+        The function that made the features, where the model was trained with one: a file keeps
+        its name only.
+    verify : bool
+        Whether to verify the checksum of every array, which reads the whole file.
+
+    Returns
+    -------
+    Model
+        A `Tagger` for a file of a tagger. For a static type, call ``load`` of a class:
+        ``tl.CRF.load(path)``.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import tagloom as tl
+    >>> tagger = tl.CRF(features="words").fit([["they", "fish"]], [["N", "V"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.tagloom")
+    ...     tagger.save(path)
+    ...     tl.load(path).predict([["they", "fish"]])
+    [['N', 'V']]
+    """
+    where = _name_of(path)
+    if isinstance(path, str | os.PathLike):
+        header, arrays = storage.read(path, verify=verify)
+    elif isinstance(path, bytes | bytearray | memoryview):
+        header, arrays = storage.read_bytes(path, verify=verify, name=where)
+    elif hasattr(path, "read"):
+        data = path.read()
+        if not isinstance(data, bytes):
+            raise ModelFileError(
+                where=where, expected="a file opened in binary mode", found=checks.show_type(data)
+            )
+        header, arrays = storage.read_bytes(data, verify=verify, name=where)
+    else:
+        raise ModelFileError(
+            expected="the path of a model file, its bytes, or a file object",
+            found=checks.show_type(path),
+        )
+    return _restore(File(header, arrays), features, where)
+
+
+def find_kind(name: str) -> type[Model] | None:
+    """Return the class of a kind of model, or None if no package has it.
+
+    Parameters
+    ----------
+    name : str
+        As in the header of a file, ``"CRF"``.
+    """
+    if name not in _KINDS and name in _OURS:
+        import_module(_OURS[name])
+    if name not in _KINDS:
+        for entry in _entry_points():
+            if entry.name == name:
+                _KINDS[name] = entry.load()
+    return _KINDS.get(name)
+
+
+def known_kinds() -> list[str]:
+    """Return the names of all kinds of models: ours, this process's, other packages'.
+
+    Examples
+    --------
+    >>> from tagloom.models.files import known_kinds
+    >>> "CRF" in known_kinds()
+    True
+    """
+    return sorted({*_OURS, *_KINDS, *(entry.name for entry in _entry_points())})
+
+
+def _entry_points() -> Any:
+    from importlib.metadata import entry_points  # here, for a quick start
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+def _restore(file: File, features: Any, where: str, cls: type[Model] | None = None) -> Any:
+    """Make the model of a file, by the class that its header names, or by a given one."""
+    family, name = file.header.get("kind"), file.header.get("model")
+    cls = cls or (find_kind(name) if isinstance(name, str) else None)
+    if cls is None or family != cls.family:
+        if family in ("tagger", "model"):
+            raise ModelFileError(
+                where=where,
+                expected=f"one of {', '.join(known_kinds())}",
+                found=f"a model of the kind {checks.show(name)}",
+                hint="Install the package that has this kind, or a newer tagloom.",
+            )
+        raise ModelFileError(
+            where=where, expected="a model that save() wrote", found=f"a {checks.show(family)}"
+        )
+    try:
+        return cls._from_whole_file(file, features)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        if isinstance(error, NotFittedError):
+            raise
+        raise ModelFileError(f"its contents do not fit together: {error}", where=where) from error
+
+
+def _to_bytes(file: File) -> bytes:
+    return storage.to_bytes(file.header, file.arrays, checked=file.verified)
+
+
+def _unpickle(cls: type[Model], data: bytes, function: Any) -> Model:
+    model: Model = _restore(File(*storage.read_bytes(data)), function, "a pickled model", cls)
+    return model
+
+
+def _name_of(path: Any) -> str:
+    """Return what errors call a file."""
+    if isinstance(path, str | os.PathLike):
+        return str(os.fspath(path))
+    return str(getattr(path, "name", "<bytes>"))
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | list)

@@ -1,0 +1,100 @@
+"""What a model file holds, as one value: a header, arrays, and which of them are verified.
+
+Models and their parts (weights, tables, emissions) return a `File` and are made from one. A part
+that lies within a larger model gets a prefix, so that its array names stay unique.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tagloom.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class File:
+    """The contents of a model file.
+
+    Attributes
+    ----------
+    header : dict
+        Plain data: dict with str keys, list, str, int, finite float, bool, None.
+    arrays : dict of str to ndarray
+    unverified : frozenset of str
+        Names of arrays whose checksum is verified on request only, so that a load need not read
+        them: large arrays, every value of which is harmless. Their shape and type are always
+        checked. All other arrays are verified by every load.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tagloom.storage import File
+    >>> weights = File({}, {"weights": np.zeros(3)}, frozenset({"weights"}))
+    >>> file = File({"order": 1}, {"start": np.zeros(2)}) | weights.prefixed("edge_")
+    >>> sorted(file.arrays), file.verified
+    (['edge_weights', 'start'], ['start'])
+    >>> file.part("edge_").arrays
+    {'weights': array([0., 0., 0.])}
+    """
+
+    header: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    unverified: frozenset[str] = frozenset()
+
+    @property
+    def verified(self) -> list[str]:
+        """Names of the arrays whose checksum every load verifies."""
+        return [name for name in self.arrays if name not in self.unverified]
+
+    @property
+    def n_bytes(self) -> int:
+        """Total size of the arrays in bytes."""
+        return sum(np.asarray(array).nbytes for array in self.arrays.values())
+
+    def __or__(self, other: File) -> File:
+        """Join two files; of header entries that both have, those of ``other`` stay.
+
+        Raises
+        ------
+        ParameterError
+            If both have an array of the same name.
+        """
+        if both := self.arrays.keys() & other.arrays.keys():
+            raise ParameterError(
+                parameter="arrays",
+                expected="arrays of different names",
+                found=f"{', '.join(sorted(both))} twice",
+            )
+        return File(
+            self.header | other.header,
+            self.arrays | other.arrays,
+            self.unverified | other.unverified,
+        )
+
+    def prefixed(self, prefix: str) -> File:
+        """Put a prefix before every array name; the header stays."""
+        return File(
+            self.header,
+            {prefix + name: array for name, array in self.arrays.items()},
+            frozenset(prefix + name for name in self.unverified),
+        )
+
+    def part(self, prefix: str, header: dict[str, Any] | None = None) -> File:
+        """Return the arrays that have a prefix, without it: the inverse of `prefixed`.
+
+        Parameters
+        ----------
+        prefix : str
+        header : dict, optional
+            The header of the part; by default that of the whole.
+        """
+        n = len(prefix)
+        return File(
+            self.header if header is None else header,
+            {name[n:]: array for name, array in self.arrays.items() if name.startswith(prefix)},
+            frozenset(name[n:] for name in self.unverified if name.startswith(prefix)),
+        )
