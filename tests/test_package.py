@@ -144,8 +144,14 @@ def test_tagging_loads_only_what_tags(tmp_path):
         "tagloom.training.progress",
         "tagloom.training.records",
         "tagloom.trellis.automata",
+        "tagloom.trellis.batches",
+        "tagloom.trellis.engine",
+        "tagloom.trellis.inputs",
         "tagloom.trellis.machine",
+        "tagloom.trellis.masks",
+        "tagloom.trellis.paths",
         "tagloom.trellis.states",
+        "tagloom.trellis.structures",
         "tagloom.trellis.trellis",
     }
     assert not ours & {"tagloom.features.crfpp", "tagloom.features.wapiti"}

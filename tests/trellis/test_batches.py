@@ -1,6 +1,5 @@
 """A batch is its sequences, whatever their lengths, order and number of threads."""
 
-import inspect
 import math
 from concurrent.futures import ThreadPoolExecutor
 
@@ -295,9 +294,3 @@ def test_a_batch_of_many_windows_is_a_loop_too():
     assert_array_equal(best.path, np.concatenate([one.viterbi().path for one in batch]))
     assert_allclose(best.score, [one.viterbi().score for one in batch], rtol=1e-12)
     assert_allclose(marginals, np.concatenate([one.marginals() for one in batch]), atol=1e-12)
-
-
-def test_what_is_worked_out_once_is_a_property_of_the_class():
-    assert "Scores of moves" in inspect.getdoc(tl.Trellis.moves)
-    trellis = tl.Trellis(np.zeros((2, 3)))
-    assert trellis.moves is trellis.moves

@@ -43,8 +43,8 @@ from tagloom.scores.parts import Parts
 from tagloom.storage import File
 from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis.inputs import check_count
 from tagloom.trellis.machine import ALL_THREADS
-from tagloom.trellis.states import check_count
 
 if TYPE_CHECKING:
     from tagloom.models.compaction import Compaction

@@ -22,7 +22,7 @@ from tagloom.models.files import Model
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
 from tagloom.trellis import Trellis
-from tagloom.trellis.states import check_count
+from tagloom.trellis.inputs import check_count
 
 if TYPE_CHECKING:
     from tagloom.models.explanations import Explanation

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import ParameterError, ScoreError, ShapeError
-from tagloom.trellis.states import check_count
+from tagloom.trellis.inputs import check_count
 
 Problem = _native.Problem
 State = dict[str, npt.NDArray[Any]]

@@ -5,19 +5,21 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
+    from tagloom.trellis.engine import Counts
     from tagloom.trellis.gradients import log_partition_grad
     from tagloom.trellis.machine import instruction_set, instruction_sets, use_instruction_set
     from tagloom.trellis.states import StateSpace
-    from tagloom.trellis.trellis import Best, Counts, NBest, Posterior, Trellis
+    from tagloom.trellis.trellis import Best, NBest, Posterior, Trellis
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "engine": ["Counts"],
             "gradients": ["log_partition_grad"],
             "machine": ["instruction_set", "instruction_sets", "use_instruction_set"],
             "semirings": [],
             "states": ["StateSpace"],
-            "trellis": ["Best", "Counts", "NBest", "Posterior", "Trellis"],
+            "trellis": ["Best", "NBest", "Posterior", "Trellis"],
         },
     )
 

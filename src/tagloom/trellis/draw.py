@@ -1,8 +1,8 @@
 """The trellis as a picture: columns for positions, rows for states, the best path made bold.
 
-This module knows no trellis, only a `TrellisView`: names, numbers and a path, all computed
-elsewhere. `draw_text` makes a picture for a terminal, `draw_svg` one for a page; both cut what
-is too large and say so.
+`view_of` computes a `TrellisView`: names, numbers and a path. `draw_text` turns it into a picture
+for a terminal, `draw_svg` into one for a page; both cut large trellises and note that in the
+picture.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape  # light; xml.sax would pull in urllib
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ParameterError, ShapeError
+
+if TYPE_CHECKING:
+    from tagloom.trellis.trellis import Trellis
+
+Float64 = npt.NDArray[np.float64]
 
 # What is larger is cut: a picture of 60 columns or 40 rows is already hard to read.
 MAX_POSITIONS, MAX_STATES = 60, 40
@@ -77,6 +82,80 @@ class TrellisView:
             raise ShapeError(f"path must have {T} states, one per token; got {len(self.path)}.")
         if self.show not in ("scores", "marginals"):
             raise ParameterError(f"show must be 'scores' or 'marginals'; got {self.show!r}.")
+
+
+def draw_trellis(
+    trellis: Trellis, show: str, tokens: Sequence[str] | None, format: str, color: bool, least: Any
+) -> str:
+    """Draw a single trellis; see `Trellis.draw`."""
+    if format not in ("text", "svg"):
+        raise ParameterError(f'format must be "text" or "svg"; got {format!r}.')
+    if show not in ("scores", "marginals"):
+        raise ParameterError(f'show must be "scores" or "marginals"; got {show!r}.')
+    if not 0 <= least <= 1:
+        raise ParameterError(f"min_prob must be a probability, 0 to 1; got {least!r}.")
+    if trellis.is_batch:
+        raise ShapeError(f"Only a single trellis can be drawn; this is a batch of {len(trellis)}.")
+    T = len(trellis.emit)
+    tokens = [str(t) for t in range(T)] if tokens is None else list(tokens)
+    if len(tokens) != T:
+        raise ShapeError(f"tokens must name the {T} positions; got {len(tokens)} names.")
+    view = view_of(trellis, show, tokens, with_edges=format == "svg" and T <= 2000, least=least)
+    return draw_svg(view) if format == "svg" else draw_text(view, color=color)
+
+
+def view_of(
+    trellis: Trellis, show: Any, tokens: Sequence[str], *, with_edges: bool, least: float
+) -> TrellisView:
+    """Compute what a picture of a single trellis shows."""
+    space = trellis.states
+    names = trellis.labels if trellis.labels and space.kind == "labels" else space.state_names
+    best = trellis.viterbi(on_infeasible="none")
+    feasible = best.score > -np.inf
+    alpha, beta = trellis.forward(), trellis.backward()  # [T, S]
+    log_z = trellis.log_partition()
+    with np.errstate(invalid="ignore"):
+        gamma = np.exp(alpha + beta - (log_z if feasible else 0.0))  # [T, S]
+    path = space.state_path(best.path.tolist()) if feasible else None
+    is_kept = gamma.max(axis=0, initial=0.0) >= least  # [S]
+    if path is not None:
+        is_kept[path] = True
+    kept = np.flatnonzero(is_kept)
+    edges = None
+    if with_edges:
+        edges = _move_numbers(trellis, show, alpha, beta, log_z, least)[:, kept][:, :, kept]
+    nodes = gamma if show == "marginals" else trellis.forward("max-plus")
+    return TrellisView(
+        states=[names[s] for s in kept],
+        tokens=tokens,
+        nodes=nodes[:, kept],
+        path=None if path is None else np.searchsorted(kept, path).tolist(),
+        score=best.score,
+        show=show,
+        marginals=gamma[:, kept],
+        edges=edges,
+        n_hidden=space.n_states - len(kept),
+    )
+
+
+def _move_numbers(
+    trellis: Trellis, show: str, alpha: Float64, beta: Float64, log_z: float, least: float
+) -> Float64:
+    """Return the score or the probability of every move between states [T, S, S].
+
+    Row 0 is not used. A missing move has score −inf and probability 0, as has an improbable one.
+    """
+    T, space = len(trellis.emit), trellis.states
+    label = space.state_labels
+    edges = np.full((T, space.n_states, space.n_states), -np.inf)
+    edges[:, space.src, space.dst] = trellis._transitions.move_scores
+    if trellis.edge is not None:
+        edges[:, space.src, space.dst] += trellis.edge[:, label[space.src], label[space.dst]]
+    if show == "marginals" and log_z > -np.inf:
+        onward = (trellis.emit[1:, label] + beta[1:])[:, None, :]
+        edges[1:] += alpha[:-1, :, None] + onward - log_z
+        edges = np.exp(edges)
+    return np.where(edges < least, 0.0, edges) if show == "marginals" else edges
 
 
 # ---- what to show, and how numbers read -----------------------------------------------------

@@ -8,15 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ScoreError, ShapeError
+from tagloom.trellis.inputs import check_buffer, check_scores
 from tagloom.trellis.states import StateSpace
-from tagloom.trellis.trellis import (
-    Float64,
-    Floats,
-    Trellis,
-    check_buffer,
-    check_scores,
-    core_may_write,
-)
+from tagloom.trellis.trellis import Float64, Floats, Trellis
 
 
 def log_partition_grad(
@@ -104,12 +98,8 @@ def log_partition_grad(
     counting = any(buffer is not None for buffer in of_moves)
     marginals = _writable(grad_emit, trellis)
     pairs = _writable(grad_edge, trellis)
-    log_z, counts = trellis._sum(
-        marginals=marginals,
-        pairs=pairs,
-        counts=trellis._no_counts() if counting else None,
-        weight=times,
-    )
+    counts = trellis._transitions.no_counts() if counting else None
+    log_z = trellis._sums(marginals=marginals, pairs=pairs, counts=counts, weight=times)
     if times is not None:
         by_token = np.repeat(times, trellis.lengths).astype(trellis.dtype)  # [T]
         if marginals is not None:
@@ -132,7 +122,7 @@ def _writable(buffer: Floats | None, trellis: Trellis) -> Floats | None:
     """Return the buffer itself, zeroed, where the core can write into it; otherwise another."""
     if buffer is None:
         return None
-    if core_may_write(buffer, trellis):
+    if trellis._may_write(buffer):
         buffer[...] = 0
         return buffer
     return np.zeros(buffer.shape, dtype=trellis.dtype)

@@ -20,13 +20,17 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import ParameterError, ScoreError
-from tagloom.trellis.states import StateSpace, check_count, row_sums
+from tagloom.trellis.inputs import check_count
+from tagloom.trellis.states import StateSpace, row_sums
+
+if TYPE_CHECKING:
+    from tagloom.trellis.trellis import Trellis
 
 V = TypeVar("V")
 Array = npt.NDArray[Any]
@@ -382,3 +386,56 @@ def reduce_moves(
 def _allowed(scores: Array) -> Iterator[tuple[int, float]]:
     """Yield (index, score) of the scores that are not −inf."""
     return ((i, score) for i, score in enumerate(scores.tolist()) if score > -math.inf)
+
+
+def reduce_trellis(semiring: Any, trellis: Trellis) -> list[Any]:
+    """Return the sum over paths of each sequence, by native kernels where they exist."""
+    semiring = as_semiring(semiring)
+    if semiring is LOG_PLUS:
+        return _values(trellis.log_partition())
+    if semiring is BOOLEAN:
+        return _values(trellis.is_feasible())
+    if semiring is MAX_PLUS:
+        return _values(trellis.viterbi(on_infeasible="none").score)
+    if semiring is SUM_TIMES:
+        return [_exp_score(z) for z in reduce_trellis(LOG_PLUS, trellis)]
+    if semiring is MAX_TIMES:
+        return [_exp_score(score) for score in reduce_trellis(MAX_PLUS, trellis)]
+    if isinstance(semiring, KBest):
+        results = trellis.nbest(semiring.k)
+        return [
+            tuple(zip(best.scores.tolist(), map(tuple, best.paths.tolist()), strict=True))
+            for best in (results if trellis.is_batch else [results])
+        ]
+    return [_reduce_one(semiring, one) for one in (trellis if trellis.is_batch else [trellis])]
+
+
+def _reduce_one(semiring: Any, trellis: Trellis) -> Any:
+    Y, space = trellis.n_labels, trellis.states
+
+    def array(scores: Array | None, *shape: int) -> Array:
+        return np.zeros(shape) if scores is None else scores.astype(np.float64)
+
+    return reduce_moves(
+        semiring,
+        space,
+        trellis.emit.astype(np.float64),
+        array(trellis.trans, Y, Y),
+        array(trellis.start, Y),
+        array(trellis.stop, Y),
+        None if trellis.edge is None else trellis.edge.astype(np.float64),
+        array(trellis.weights, space.n_weights),
+    )
+
+
+def _values(per_sequence: Any) -> list[Any]:
+    return list(np.atleast_1d(per_sequence).tolist())
+
+
+def _exp_score(score: float) -> float:
+    try:
+        return math.exp(score)
+    except OverflowError:
+        raise ScoreError(
+            f"exp({score}) is too large for a float. Use LOG_PLUS or MAX_PLUS instead."
+        ) from None

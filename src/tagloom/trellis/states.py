@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -32,8 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import LabelError, ParameterError, ShapeError, TagloomError
+from tagloom.errors import LabelError, ParameterError, ShapeError
 from tagloom.trellis import automata
+from tagloom.trellis.inputs import as_array, as_list, check_count
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -876,33 +877,6 @@ _COMPARED = ("n_labels", "labels", *_INTEGER_FIELDS, "initial", "final", "weight
 # ---- checks ---------------------------------------------------------------------------------
 
 
-def as_list(values: Any, *, ordered: bool = False) -> list[Any] | None:
-    """Return the values as a list; None for what is no list of values, such as a str or a dict.
-
-    A set is one, unless their order matters.
-    """
-    if isinstance(values, list):
-        return values
-    if isinstance(values, (str, bytes, Mapping)) or (ordered and isinstance(values, Set)):
-        return None
-    if isinstance(values, np.ndarray) and values.ndim:
-        return list(values.tolist())  # numbers and strings of Python
-    try:
-        return list(iter(values))
-    except TypeError:
-        return None
-
-
-def as_array(values: Any, name: str) -> npt.NDArray[Any]:
-    """Return the values as an array; rows of different lengths are an error."""
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise ShapeError(
-            f"{name} must be an array with rows of one length; got {values!r:.60}."
-        ) from None
-
-
 def check_space(value: Any, name: str) -> StateSpace:
     """Return the value if it is a state space."""
     if not isinstance(value, StateSpace):
@@ -910,21 +884,6 @@ def check_space(value: Any, name: str) -> StateSpace:
             f"{name} must be a StateSpace, such as StateSpace.bio(labels); got {value!r:.60}."
         )
     return value
-
-
-def check_count(
-    value: Any, what: str, least: int = 1, error: type[TagloomError] = ShapeError
-) -> int:
-    """Return the value as an int, if it is one that the native core can count to."""
-    try:
-        n = operator.index(value)
-    except TypeError:
-        raise error(f"{what} must be an int; got {value!r:.60}.") from None
-    if n < least:
-        raise error(f"{what} must be at least {least}; got {n}.")
-    if n >= 1 << 63:
-        raise error(f"{what} must be less than 2**63; got a number of {n.bit_length()} bits.")
-    return n
 
 
 def _count(Y: int) -> str:

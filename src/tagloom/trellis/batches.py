@@ -1,0 +1,126 @@
+"""The scores of a ragged batch: the positions of all sequences in a row, and where each begins.
+
+A single sequence is a batch of one. What all sequences share, the scores of transitions, is in
+`engine.Transitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.errors import ShapeError
+from tagloom.trellis.inputs import as_array, check_offsets, check_scores, measure_scores
+
+Floats = npt.NDArray[np.floating[Any]]
+Int64 = npt.NDArray[np.int64]
+Positions = slice | Int64
+
+
+class Batch(NamedTuple):
+    """Checked scores of N sequences with T positions in all."""
+
+    emit: Floats  #: [T, Y]
+    edge: Floats | None  #: [T, Y, Y]; the row of a sequence's first position is not used
+    offsets: Int64  #: [N + 1]
+    largest_emit: float  #: no finite score in emit has a larger absolute value
+
+    def one(self, i: int) -> Batch:
+        """Return sequence i as a batch of one, not copied."""
+        lo, hi = int(self.offsets[i]), int(self.offsets[i + 1])
+        edge = None if self.edge is None else self.edge[lo:hi]
+        return Batch(self.emit[lo:hi], edge, np.array([0, hi - lo]), self.largest_emit)
+
+    def take(self, sequences: Int64) -> tuple[Batch, Positions]:
+        """Return some sequences, and their positions in this batch. Neighbours are not copied."""
+        lengths = np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        positions: Positions
+        if len(sequences) == 0:
+            positions = slice(0, 0)
+        elif (np.diff(sequences) == 1).all():
+            first, last = sequences[0], sequences[-1]
+            positions = slice(int(self.offsets[first]), int(self.offsets[last + 1]))
+        else:
+            within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+            positions = np.repeat(self.offsets[sequences], lengths) + within
+        edge = None if self.edge is None else self.edge[positions]
+        return Batch(self.emit[positions], edge, offsets, self.largest_emit), positions
+
+    def map_scores(self, function: Callable[[Floats], Floats]) -> Batch:
+        """Return a batch with a function applied to all scores."""
+        largest = function(np.array([self.largest_emit], dtype=self.emit.dtype))
+        edge = None if self.edge is None else function(self.edge)
+        return Batch(function(self.emit), edge, self.offsets, float(largest[0]))
+
+
+def read_batch(
+    emit: npt.ArrayLike,
+    edge: npt.ArrayLike | None,
+    offsets: npt.ArrayLike | None,
+    n_threads: int,
+    like: Floats | None = None,
+) -> Batch:
+    """Check scores; ``like`` is an emit whose type and number of labels they must have."""
+    dtype = None if like is None else like.dtype
+    scores, largest = measure_scores(emit, "emit", dtype, n_threads)
+    Y = None if like is None else like.shape[1]
+    if scores.ndim != 2 or scores.shape[1] == 0 or Y not in (None, scores.shape[1]):
+        labels = "at least one label" if Y is None else f"Y = {Y}"
+        raise ShapeError(f"emit must have shape (T, Y) with {labels}; got {scores.shape}.")
+    T = len(scores)
+    starts = np.array([0, T]) if offsets is None else check_offsets(offsets, T)
+    if edge is not None:
+        edge = check_shape(edge, "edge", "(T, Y, Y)", (*scores.shape, scores.shape[1]), scores)
+    return Batch(scores, edge, starts, largest)
+
+
+def check_shape(
+    array: npt.ArrayLike, name: str, form: str, shape: tuple[int, ...], emit: Floats
+) -> Floats:
+    """Return scores of the type of emit that have a shape, such as form "(Y, Y)"."""
+    scores = check_scores(array, name, emit.dtype)
+    if scores.shape != shape:
+        raise ShapeError(
+            f"{name} must have shape {form} = {shape} to match emit {emit.shape}; "
+            f"got {scores.shape}."
+        )
+    return scores
+
+
+def stack_scores(emits: Any, edges: Any = None) -> tuple[Floats, Floats | None, Int64]:
+    """Concatenate the scores of sequences: emit [T, Y], edge [T, Y, Y] and offsets [N + 1]."""
+    arrays = [as_array(emit, f"emits[{i}]") for i, emit in enumerate(emits)]
+    for i, array in enumerate(arrays):
+        if array.ndim != 2 or array.shape[1:] != arrays[0].shape[1:]:
+            raise ShapeError(
+                f"emits[{i}] must have shape (T, Y) with the Y of emits[0] "
+                f"{arrays[0].shape}; got {array.shape}."
+            )
+    if not arrays:
+        raise ShapeError(
+            "stack needs at least one sequence to know the labels. For an empty batch: "
+            "Trellis(np.empty((0, Y)), ..., offsets=[0])."
+        )
+    edge = None if edges is None else np.concatenate(_stacked_edges(edges, arrays))
+    offsets = np.cumsum([0] + [len(array) for array in arrays])
+    return np.concatenate(arrays), edge, offsets
+
+
+def _stacked_edges(edges: Any, emits: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    arrays = [as_array(edge, f"edge[{i}]") for i, edge in enumerate(edges)]
+    if len(arrays) != len(emits):
+        raise ShapeError(
+            f"edge must have an array for each of {len(emits)} sequences; got {len(arrays)}."
+        )
+    for i, (edge, emit) in enumerate(zip(arrays, emits, strict=True)):
+        shape = (*emit.shape, emit.shape[1])
+        if edge.shape != shape:
+            raise ShapeError(
+                f"edge[{i}] must have shape (T, Y, Y) = {shape} to match emits[{i}] "
+                f"{emit.shape}; got {edge.shape}."
+            )
+    return arrays

@@ -1,0 +1,359 @@
+"""Which native layout answers: `Transitions` has the layouts, the functions choose between them.
+
+Two layouts exist:
+
+    dense      states are labels, or label histories of order k: kernels on scaled probabilities
+    automaton  any state space: log space
+
+The dense kernels mark each sequence for which scaled probabilities could lose precision, and the
+automaton answers for those: results are exact whatever the scores. The functions take checked
+arrays, return arrays, and leave errors about infeasible sequences to the trellis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.errors import ShapeError
+from tagloom.trellis.batches import Batch
+from tagloom.trellis.states import StateSpace, row_sums
+
+Floats = npt.NDArray[np.floating[Any]]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+
+
+class Counts(NamedTuple):
+    """Expected numbers of events, summed over the sequences of a batch."""
+
+    labels: Float64  #: [Y] positions with label y
+    transitions: Float64  #: [Y, Y] neighbours y_prev, y
+    start: Float64  #: [Y] sequences that begin with y
+    stop: Float64  #: [Y] sequences that end with y
+    weights: Float64  #: [K] uses of each weight that the state space ties to its moves
+
+
+class Dense(NamedTuple):
+    """The scores of transitions as the dense kernels read them; −inf where not allowed."""
+
+    moves: Float64  #: [k, Y^(k-1), Y, Y]: history length − 1, its other labels, y_prev, y
+    start: Float64  #: [Y]
+    stop: Float64  #: [Y]
+
+
+class Transitions:
+    """What all sequences of a model share: scores of transitions, starts and stops. Immutable.
+
+    Attributes
+    ----------
+    n_labels : int
+        Y.
+    trans : ndarray, shape (Y, Y), or None
+    start, stop : ndarray, shape (Y,), or None
+    weights : ndarray, shape (K,), or None
+    space : StateSpace or None
+        None for the first-order space, which is built only when it is needed.
+    labels : tuple of str, or None
+        Names of the labels.
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        labels: tuple[str, ...] | None,
+        trans: Floats | None,
+        start: Floats | None,
+        stop: Floats | None,
+        weights: Floats | None,
+        space: StateSpace | None,
+    ) -> None:
+        self.n_labels, self.labels = n_labels, labels
+        self.trans, self.start, self.stop, self.weights = trans, start, stop, weights
+        self.space = space
+
+    def __getstate__(self) -> dict[str, Any]:
+        derived = {"dense", "automaton"}  # native objects cannot be pickled
+        return {name: value for name, value in self.__dict__.items() if name not in derived}
+
+    def replaced(self, **changes: Any) -> Transitions:
+        """Return a copy with some of the arrays changed."""
+        names = ("n_labels", "labels", "trans", "start", "stop", "weights", "space")
+        return Transitions(**{name: getattr(self, name) for name in names} | changes)
+
+    def map_scores(self, function: Callable[[Floats], Floats]) -> Transitions:
+        """Return a copy with a function applied to all scores."""
+        arrays = {name: getattr(self, name) for name in ("trans", "start", "stop", "weights")}
+        return self.replaced(**{name: function(a) for name, a in arrays.items() if a is not None})
+
+    @cached_property
+    def states(self) -> StateSpace:
+        """The state space."""
+        return self.space or StateSpace.first_order(self.labels or self.n_labels)
+
+    @cached_property
+    def dense(self) -> Dense | None:
+        """The dense layout; None if the state space is neither labels nor full histories."""
+        Y, space = self.n_labels, self.space
+        trans = (
+            np.zeros((Y, Y)) if self.trans is None else self.trans.astype(np.float64, copy=False)
+        )
+        start = np.zeros(Y) if self.start is None else self.start.astype(np.float64, copy=False)
+        stop = np.zeros(Y) if self.stop is None else self.stop.astype(np.float64, copy=False)
+        if space is None:
+            return Dense(trans.reshape(1, 1, Y, Y), start, stop)
+        if space.kind == "labels":
+            trans = np.where(space.moves_allowed, trans, -np.inf)
+            start = np.where(space.initial, start, -np.inf)
+            stop = np.where(space.final, stop, -np.inf)
+            return Dense(trans.reshape(1, 1, Y, Y), start, stop)
+        if space.kind == "order" and space.history is not None:
+            return Dense(self._moves_by_history(trans, space, space.history), start, stop)
+        return None
+
+    def _moves_by_history(self, trans: Float64, space: StateSpace, k: int) -> Float64:
+        """Return the scores of transitions [k, Y^(k-1), Y, Y] of the space of order k."""
+        Y = self.n_labels
+        groups = {} if self.weights is None else space.unpack(self.weights)
+        level = np.broadcast_to(trans, (Y,) * (k + 1))  # [h_1 .. h_k, y]
+        levels = [level]
+        for n in range(3, k + 2):  # the transition into position n-2 has a history of n-1 labels
+            level = level + groups.get(f"ngram{n}", np.zeros(()))
+            levels.append(level)
+        by_suffix = np.moveaxis(np.stack(levels), 1, k)  # [k, h_2 .. h_k, h_1, y]
+        return np.ascontiguousarray(by_suffix).reshape(k, Y ** (k - 1), Y, Y)
+
+    @cached_property
+    def automaton(self) -> _native.Automaton:
+        """The automaton layout: the moves of the state space one by one, with their scores."""
+        space = self.states
+        start, stop = np.zeros(space.n_states), np.zeros(space.n_states)  # [S]
+        if self.start is not None:
+            start += self.start[space.state_labels]
+        if self.stop is not None:
+            stop += self.stop[space.state_labels]
+        if self.weights is not None:
+            start += row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
+        start[~space.initial] = -np.inf
+        stop[~space.final] = -np.inf
+        return _native.Automaton(
+            self.n_labels, space.state_labels, space.src, space.dst, self.move_scores, start, stop
+        )
+
+    @property
+    def move_scores(self) -> Float64:
+        """The score of each move of the state space [M], without emit and edge."""
+        space = self.states
+        score = np.zeros(space.n_moves)
+        if self.trans is not None:
+            score += self.trans[space.state_labels[space.src], space.state_labels[space.dst]]
+        if self.weights is not None:
+            score += row_sums(self.weights, space.tie_indptr, space.tie_ids)
+        return score
+
+    @property
+    def by_label(self) -> Dense:
+        """The dense layout with moves [Y, Y]; an error if states are more than labels."""
+        if self.dense is None or len(self.dense.moves) != 1:
+            raise ShapeError(f"{self.states!r} has more states than labels, so no such arrays.")
+        return self.dense._replace(moves=self.dense.moves[0, 0])
+
+    def no_counts(self) -> Counts:
+        """Return counts of zero, for `sums` to add to."""
+        Y, K = self.n_labels, 0 if self.space is None else self.space.n_weights
+        return Counts(np.zeros(Y), np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y), np.zeros(K))
+
+
+# ---- best paths, draws, entropy -----------------------------------------------------------------
+
+
+def viterbi(model: Transitions, batch: Batch, threads: int) -> tuple[Int32, Float64]:
+    """Return the best paths, flat [T], and their scores [N]; −1 and −inf where there is none."""
+    path = np.empty(len(batch.emit), dtype=np.int32)
+    score = np.empty(len(batch.offsets) - 1)
+    emit, edge, offsets, largest = batch
+    if model.dense is not None:
+        _native.dense_viterbi(emit, offsets, *model.dense, edge, threads, largest, path, score)
+    else:
+        model.automaton.viterbi(emit, edge, offsets, threads, path)
+        model.automaton.path_score(emit, edge, offsets, path, score)
+    return path, score
+
+
+def nbest(model: Transitions, batch: Batch, threads: int, n: int) -> list[tuple[Int32, Float64]]:
+    """Return for each sequence its k ≤ n best paths [k, T] and their scores [k]."""
+    return model.automaton.nbest(batch.emit, batch.edge, batch.offsets, n, threads)
+
+
+def sample(model: Transitions, batch: Batch, threads: int, uniform: Float64) -> Int32:
+    """Return paths drawn with uniform numbers [n, T]; −1 for a sequence without a path."""
+    paths = np.full(uniform.shape, -1, dtype=np.int32)
+    model.automaton.sample(batch.emit, batch.edge, batch.offsets, uniform, threads, paths)
+    return paths
+
+
+def entropy(model: Transitions, batch: Batch, threads: int) -> Float64:
+    """Return the entropy of the distribution over the paths of each sequence [N], in nats."""
+    out = np.empty(len(batch.offsets) - 1)
+    model.automaton.entropy(batch.emit, batch.edge, batch.offsets, threads, out)
+    return out
+
+
+# ---- sums over paths ----------------------------------------------------------------------------
+
+
+def sums(
+    model: Transitions,
+    batch: Batch,
+    threads: int,
+    *,
+    marginals: Floats | None = None,
+    pairs: Floats | None = None,
+    counts: Counts | None = None,
+    weight: Float64 | None = None,
+) -> Float64:
+    """Return log_z [N]; write the marginals and pairs, and add to the counts, that are given.
+
+    ``weight`` [N] multiplies the counts of each sequence.
+    """
+    log_z = np.empty(len(batch.offsets) - 1)
+    dense = model.dense
+    by_pair = batch.edge is not None or pairs is not None  # no such kernel for histories
+    if dense is None or (by_pair and len(dense.moves) > 1):
+        _automaton_sums(model, batch, threads, log_z, marginals, pairs, counts, weight)
+        return log_z
+    ok = np.empty(len(log_z), dtype=np.bool_)
+    wanted: dict[str, Any] = {"marginals": marginals, "pairs": pairs}
+    if counts is not None:
+        wanted |= {
+            "transitions": np.zeros_like(dense.moves),
+            "start_counts": counts.start,
+            "stop_counts": counts.stop,
+        }
+    emit, edge, offsets, _ = batch
+    _native.dense_sum(emit, offsets, *dense, edge, threads, weight, log_z, ok, **wanted)
+    if counts is not None:
+        _add_dense_counts(model, counts, wanted["transitions"])
+    if not ok.all():
+        _repeat_in_log_space(model, batch, threads, ~ok, log_z, marginals, pairs, counts, weight)
+    return log_z
+
+
+def _repeat_in_log_space(
+    model: Transitions,
+    batch: Batch,
+    threads: int,
+    which: npt.NDArray[np.bool_],
+    log_z: Float64,
+    marginals: Floats | None,
+    pairs: Floats | None,
+    counts: Counts | None,
+    weight: Float64 | None,
+) -> None:
+    """Let the automaton answer for the sequences that the dense kernels left out."""
+    rest = np.flatnonzero(which)
+    part, positions = batch.take(rest)
+    T, Y = part.emit.shape
+    part_log_z = np.empty(len(rest))
+    part_marginals = None if marginals is None else np.empty((T, Y), part.emit.dtype)
+    part_pairs = None if pairs is None else np.empty((T, Y, Y), pairs.dtype)
+    part_weight = None if weight is None else weight[rest]
+    _automaton_sums(
+        model, part, threads, part_log_z, part_marginals, part_pairs, counts, part_weight
+    )
+    log_z[rest] = part_log_z
+    if marginals is not None:
+        marginals[positions] = part_marginals
+    if pairs is not None:
+        pairs[positions] = part_pairs
+
+
+def _automaton_sums(
+    model: Transitions,
+    batch: Batch,
+    threads: int,
+    log_z: Float64,
+    marginals: Floats | None,
+    pairs: Floats | None,
+    counts: Counts | None,
+    weight: Float64 | None,
+) -> None:
+    emit, edge, offsets, _ = batch
+    if marginals is None and pairs is None and counts is None:
+        model.automaton.log_partition(emit, edge, offsets, threads, log_z)
+        return
+    space = model.states
+    wanted: dict[str, Any] = {"marginals": marginals, "pairs": pairs}
+    if counts is not None:
+        wanted |= {
+            "moves": np.zeros(space.n_moves),
+            "start_counts": np.zeros(space.n_states),
+            "stop_counts": np.zeros(space.n_states),
+        }
+    model.automaton.sum(emit, edge, offsets, threads, weight, log_z, **wanted)
+    if counts is not None:
+        moves, first, last = wanted["moves"], wanted["start_counts"], wanted["stop_counts"]
+        _add_automaton_counts(space, counts, moves, first, last)
+
+
+def _add_automaton_counts(
+    space: StateSpace, counts: Counts, moves: Float64, first: Float64, last: Float64
+) -> None:
+    """Add expected moves [M], first states [S] and last states [S] to the counts."""
+    label = space.state_labels
+    np.add.at(counts.transitions, (label[space.src], label[space.dst]), moves)
+    np.add.at(counts.start, label, first)
+    np.add.at(counts.stop, label, last)
+    np.add.at(counts.weights, space.tie_ids, np.repeat(moves, np.diff(space.tie_indptr)))
+    np.add.at(
+        counts.weights, space.start_tie_ids, np.repeat(first, np.diff(space.start_tie_indptr))
+    )
+
+
+def _add_dense_counts(model: Transitions, counts: Counts, moves: Float64) -> None:
+    """Add expected moves [k, Y^(k-1), Y, Y] to the transitions and n-gram weights they use."""
+    Y, k = model.n_labels, len(moves)
+    if k == 1:
+        counts.transitions[...] += moves[0, 0]
+        return
+    histories = moves.reshape((k,) + (Y,) * (k + 1))  # [k, h_2 .. h_k, h_1, y]
+    histories = np.moveaxis(histories, k, 1)  # [k, h_1 .. h_k, y]
+    counts.transitions[...] += histories.sum(axis=tuple(range(k)))
+    groups = model.states.unpack(counts.weights)
+    for n in range(3, k + 2):
+        used = histories[n - 2 :].sum(axis=0)  # where the history has at least n-1 labels
+        groups[f"ngram{n}"][...] += used.sum(axis=tuple(range(k + 1 - n)))
+
+
+def distant_pairs(
+    model: Transitions, batch: Batch, threads: int, distance: int, pairs: Floats
+) -> None:
+    """Write the probabilities of label pairs ``distance`` apart into pairs [T, Y, Y]."""
+    model.automaton.distant_pairs(batch.emit, batch.edge, batch.offsets, distance, threads, pairs)
+
+
+def state_scores(
+    model: Transitions, batch: Batch, threads: int, *, log_sum: bool, forwards: bool
+) -> Float64:
+    """Return forward or backward scores of states [T, S], in log space."""
+    out = np.empty((len(batch.emit), model.states.n_states))
+    model.automaton.scores(batch.emit, batch.edge, batch.offsets, log_sum, forwards, threads, out)
+    return out
+
+
+def path_scores(model: Transitions, batch: Batch, path: Int32) -> Float64:
+    """Return the score [N] of each sequence's path [T]; −inf if it is not allowed."""
+    score = np.empty(len(batch.offsets) - 1)
+    model.automaton.path_score(batch.emit, batch.edge, batch.offsets, path, score)
+    return score
+
+
+def first_dead_position(model: Transitions, batch: Batch, i: int) -> int:
+    """Return the first position that no path of sequence i reaches; T if none may stop."""
+    one = batch.one(i)
+    return model.automaton.first_dead_position(one.emit, one.edge)
