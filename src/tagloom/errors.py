@@ -26,6 +26,7 @@ command line by option, and a server can send the fields as they are.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -108,8 +109,8 @@ class TagloomError(Exception):
         if text is None and self.parameter is not None:
             text = f"{option(self.parameter, ...)} must be {self.expected}; got {self.found}."
         elif text is None:
-            found = "" if self.found is None else f", found {self.found}"
-            text = f"expected {self.expected}{found}."
+            parts = (("expected", self.expected), ("found", self.found))
+            text = ", ".join(f"{word} {part}" for word, part in parts if part is not None) + "."
         if self.where is not None:
             text = f"{self.where}: {text}"
         if self.hint is not None:
@@ -141,6 +142,22 @@ def _rebuild(
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(fields)
     return error
+
+
+def from_native(
+    kind: type[TagloomError], error: Exception, hint: str | None = None
+) -> TagloomError:
+    """Return an error of the native core as one of ours, with its place as a field.
+
+    Native code reports ``place: expected this, found that.`` or ``place: a sentence.``
+    """
+    where, colon, rest = str(error).partition(": ")
+    if not colon or " " not in where.strip() or not where[-1].isdigit():
+        return kind(str(error), hint=hint)
+    parts = re.fullmatch(r"expected (.*), found (.*)\.", rest, re.DOTALL)
+    if parts is None:
+        return kind(rest, where=where, hint=hint)
+    return kind(where=where, expected=parts[1], found=parts[2], hint=hint)
 
 
 def about_file(error: OSError, path: str) -> OSError:

@@ -125,7 +125,7 @@ COMMANDS = [
     ("train crf ner.conll --dev pos.conll -o m", r"pos.conll: the training .* none of its labels"),
     ("train hmm ner.conll --dev pos.conll -o m", r"such as 'B-NP', but 'B-LOC', 'B-PER', 'I-PER'"),
     ("compare ner.conll ner.tagloom pos.tagloom", r"pos.tagloom knows none of its labels"),
-    ("tag pos.tagloom words.conll", r"template 1, 'col\(1\)', reads column 1, .*columns are: 0\."),
+    ("tag pos.tagloom words.conll", r"expected column 1, which .*col\(1\).*reads, found"),
     # Mixed and misspelt schemes.
     ("train crf mixed.conll --constraints bio -o m", r"'E-PER', which is not a label of bio\."),
     ("convert mixed.conll out.jsonl --scheme-to bioes", r"No scheme fits: .*with --scheme-from\."),
@@ -147,7 +147,7 @@ COMMANDS = [
     ("train crf ner.conll --lexicon c=latin.conll -o m", r"latin.conll:1: .* as text in UTF-8\."),
     ("train crf ner.conll --clusters c=utf16.conll -o m", r"utf16.conll:1: byte 0xFF is not UTF-8"),
     ("train crf ner.conll --lexicon c=none.txt -o m", r"none.txt: No such file or directory\. Is"),
-    ("train crf ner.conll --lexicon c=empty.conll -o m", r"a lexicon needs at least one phrase"),
+    ("train crf ner.conll --lexicon c=empty.conll -o m", r"entries must be at least one phrase"),
     (
         "train crf ner.conll --features word --lexicon c=tiny.txt -o m",
         r"no template looks into the lexicons 'c'\. Add lexicon\(c\) to --features\.",
@@ -157,7 +157,7 @@ COMMANDS = [
     ("train crff ner.conll -o m", r"there is no model 'crff'\. Choose one of: crf, perceptron"),
     ("train ner.conll -o m", r"there is no model 'ner.conll'\. .* as in tagloom train crf TRAIN"),
     ("tagg ner.tagloom ner.conll", r"No such command 'tagg'"),
-    ("train crf ner.conll --features poss -o m", r"found 'poss'; expected a function\."),
+    ("train crf ner.conll --features poss -o m", r"expected a function, found 'poss'\."),
     ("train hmm ner.conll --features pos -o m", r"No such option '--features'"),
 ]
 if os.path.exists("/dev/full"):
@@ -239,7 +239,7 @@ CALLS = [
         r"token 0: expected a str, found int\. .*features=",
     ),
     (lambda t: t.explain([["a"]]), SentenceError, r"token 0: expected a str, found list\."),
-    (lambda t: t.predict([np.zeros((2, 3))]), SentenceError, r"of type ndarray; templates read"),
+    (lambda t: t.predict([np.zeros((2, 3))]), SentenceError, r"templates read, found .*ndarray"),
     (lambda t: t.fit("ner.conll"), SentenceError, r"'ner.conll'\. .*read a file: tagloom\.read"),
     (lambda t: t.fit([["a", "b"]], "XY"), LabelError, r"y must be a list of lists .*the str 'XY'"),
     (lambda t: t.fit([["a", "b"]], ["XY"]), LabelError, r"sentence 0: the labels are the str 'XY'"),
@@ -290,7 +290,7 @@ CALLS = [
     (
         lambda t: tl.load("pos.tagloom").predict([["They"]]),
         TemplateError,
-        r"'col\(1\)', reads column 1, but sentence 0 is a list of tokens .*columns=\{\.\.\.\}",
+        r"expected column 1, which .*'col\(1\)', reads, found a list .*columns=\{\.\.\.\}",
     ),
     (
         lambda t: t.fit(tl.read("empty.conll")),
@@ -307,7 +307,7 @@ CALLS = [
     (
         lambda t: tl.CRF(features="poss").fit(tl.read("ner.conll")),
         ParameterError,
-        r"features is 'poss', which is neither a preset .*Did you mean 'pos'\?",
+        r"features must be a preset .*; got 'poss'\. Did you mean 'pos'\?",
     ),
     (lambda t: t.set_params(c1=0.1), ParameterError, r"CRF has no parameter 'c1'\. It has: feat"),
     (lambda t: t.save("no/m.tagloom"), FileNotFoundError, r": 'no/m.tagloom'$"),

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import LabelError
 from tagloom.features import START, STOP, extract, global_vector
 
@@ -76,7 +77,9 @@ def test_real_values_are_summed():
 
 @pytest.mark.parametrize("labels", [["N"], "NVV", ["N", None, "V"], ["N", {"V"}, "V"]])
 def test_labels_that_do_not_fit_are_refused(labels):
-    with pytest.raises(LabelError, match=r"one per token|for every token"):
+    with raises(
+        LabelError, expected="per token" if len(labels) == 1 or labels == "NVV" else "for every"
+    ):
         global_vector(["they", "can", "fish"], labels)
 
 

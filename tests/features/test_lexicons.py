@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raising import raises
 from tagloom.errors import FormatError, ParameterError
 from tagloom.features import Clusters, Lexicon, Templates
 
@@ -62,18 +63,18 @@ def test_a_file_of_phrases_with_and_without_types(tmp_path):
 def test_a_file_with_too_many_columns(tmp_path):
     path = tmp_path / "places.tsv"
     path.write_text("New York\tUS\nUr\tIQ\t3\n")
-    with pytest.raises(FormatError, match=r"places\.tsv:2: expected a phrase.*found 3 columns"):
+    with raises(FormatError, where="places.tsv:2", expected="a phrase", found="3 columns"):
         Lexicon(path)
 
 
 @pytest.mark.parametrize("entries", [[], [" "], {}])
 def test_an_empty_lexicon(entries):
-    with pytest.raises(ParameterError, match="at least one phrase"):
+    with raises(ParameterError, expected="at least one phrase"):
         Lexicon(entries)
 
 
 def test_phrases_are_str():
-    with pytest.raises(ParameterError, match=r"phrases and types as str; found \(3, ''\)"):
+    with raises(ParameterError, parameter="entries", expected="str", found="(3, '')"):
         Lexicon(["a", 3])
 
 
@@ -130,14 +131,14 @@ def test_clusters_as_words_and_their_class(tmp_path):
 def test_a_clusters_file_with_one_column(tmp_path):
     path = tmp_path / "clusters.txt"
     path.write_text("cat 17\ndog\n")
-    with pytest.raises(FormatError, match=r"clusters\.txt:2: .*found one column"):
+    with raises(FormatError, where="clusters.txt:2", found="one column"):
         Clusters(path)
 
 
 def test_clusters_that_are_none():
-    with pytest.raises(ParameterError, match="at least one word"):
+    with raises(ParameterError, expected="at least one word"):
         Clusters({})
-    with pytest.raises(ParameterError, match=r"map a str to a str; found \('a', 3\)"):
+    with raises(ParameterError, expected="a dict from str to str", found="('a', 3)"):
         Clusters({"a": 3})
 
 

@@ -1,14 +1,14 @@
-"""What goes into an extractor and what comes out of it: sentences, and arrays of attribute ids."""
+"""The input and output of an extractor: sentences, and arrays of attribute ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tagloom import _native
+from tagloom import _native, checks
 from tagloom.errors import SentenceError
 from tagloom.sequences import Corpus, Sentence
 
@@ -31,56 +31,28 @@ class Encoded(NamedTuple):
     edge_values: NDArray[np.float32] | None = None
 
 
-def check_batch(X: Any) -> None:
-    """Refuse a str, or something that cannot be gone through, where sentences are expected."""
-    if isinstance(X, str | bytes):
-        raise SentenceError(
-            f"expected a list of sentences, found the {type(X).__name__} {_cut(X)}. "
-            "A sentence is a list of tokens: [['They', 'can', 'fish']]."
-        )
-    if not isinstance(X, Iterable):
-        raise SentenceError(f"expected a list of sentences, found {_cut(X)}.")
-
-
-def check_sentence(sentence: Any, i: int) -> None:
-    """Refuse a str where a sentence is expected."""
-    if isinstance(sentence, str | bytes):
-        raise SentenceError(
-            f"sentence {i} is the {type(sentence).__name__} {_cut(sentence)}; expected a list of "
-            "tokens. Split it first, for instance with text.split(); and put one sentence into a "
-            "list of its own: [tokens]."
-        )
-
-
 _TEXT = "UO"  # kinds of arrays that may hold str
 
 
 def read_tokens(X: Any) -> list[Sequence[str]]:
-    """Find the tokens of every sentence; whether they are str is left to the native reader."""
+    """Return the tokens of every sentence; the native reader checks that they are str."""
     if isinstance(X, Corpus):
         return list(X.tokens)
-    check_batch(X)
     if isinstance(X, list) and _native.are_rows(X):
         return X  # the common case: no need to look at each
-    found: list[Sequence[str]] = []
-    for i, sentence in enumerate(X):
-        if isinstance(sentence, Sentence):
-            found.append(sentence.tokens)
-        elif isinstance(sentence, list | tuple):
-            found.append(sentence)
-        elif isinstance(sentence, np.ndarray) and sentence.dtype.kind in _TEXT:
-            found.append(sentence.tolist())
-        else:
-            check_sentence(sentence, i)
-            raise SentenceError(
-                f"sentence {i} is {_cut(sentence)}, of type {type(sentence).__name__}; templates "
-                "read a list of str or a Sentence."
-            )
-    return found
+    return [_tokens(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
 
 
-def _cut(value: object, width: int = 60) -> str:
-    """Show a value in an error message, shortened."""
-    shown = repr(value[:width]) if isinstance(value, str | bytes) else repr(value)
-    shown = " ".join(shown.split("\n"))  # arrays have several lines
-    return shown if len(shown) <= width + 3 else shown[:width] + "…"
+def _tokens(sentence: Any, i: int) -> Sequence[str]:
+    if isinstance(sentence, Sentence):
+        return sentence.tokens
+    if isinstance(sentence, list | tuple):
+        return sentence
+    if isinstance(sentence, np.ndarray) and sentence.dtype.kind in _TEXT:
+        tokens: list[str] = sentence.tolist()
+        return tokens
+    raise SentenceError(
+        where=checks.place(i),
+        expected="a list of str or a Sentence, which templates read",
+        found=checks.show_type(sentence),
+    )

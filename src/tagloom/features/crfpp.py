@@ -57,8 +57,9 @@ class CRFppTemplates(Templates):
             where = f"{path}:{number}" if path else f"line {number}"
             if line[0] not in "UB":
                 raise TemplateError(
-                    f"{where}: found {line!r}; a line of a CRF++ template file starts with U "
-                    "(tied to the label), B (tied to two labels) or # (a comment)."
+                    where=where,
+                    expected="a line that starts with U (one label), B (two labels) or # (comment)",
+                    found=repr(line),
                 )
             record = _read_line(line, where)
             if record.edge and not record.factors:
@@ -93,9 +94,10 @@ def _read_line(line: str, where: str) -> Template:
         match = _MACRO.match(line, place)
         if match is None:
             raise TemplateError(
-                f"{where}, {line!r}, character {place + 1}: found {line[place : place + 8]!r}; "
-                "expected %x[row,column] with whole numbers, such as %x[-1,0]. "
-                "If the file is a Wapiti pattern, use read_wapiti()."
+                where=f"{where}, {line!r}, character {place + 1}",
+                expected="%x[row,column] with integers, such as %x[-1,0]",
+                found=repr(line[place : place + 8]),
+                hint="If the file is a Wapiti pattern, use read_wapiti().",
             )
         factors.append(Factor(Atom(int(match[2])), int(match[1])))
         literals.append("")

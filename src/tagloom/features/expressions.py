@@ -187,10 +187,11 @@ class _Parser:
 
     def fail(self, place: int, found: str, expected: str = "", advice: str = "") -> NoReturn:
         which = "template" if self.number is None else f"template {self.number}"
-        expected = f"; expected {expected}" if expected else ""
-        advice = f" {advice}" if advice else ""
         raise TemplateError(
-            f"{which}, {self.text!r}, character {place + 1}: found {found}{expected}.{advice}"
+            where=f"{which}, {self.text!r}, character {place + 1}",
+            expected=expected or None,
+            found=found,
+            hint=advice or None,
         )
 
     def unexpected(self, expected: str, advice: str = "") -> NoReturn:

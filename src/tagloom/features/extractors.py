@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from tagloom import checks
 from tagloom._native import Index
 from tagloom.errors import LabelError, ParameterError
 from tagloom.features.batches import Encoded
@@ -23,7 +24,6 @@ TRANSITION = "transition"
 class FeatureExtractor(Protocol):
     """What every kind of features offers; sentences in, attribute ids out."""
 
-    has_edges: bool
     transitions: bool
 
     def encode(
@@ -86,8 +86,9 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
         return Templates(features, **resources)
     if resources:
         raise ParameterError(
-            f"{', '.join(sorted(resources))}: only template expressions and presets use these; "
-            f"features is {features!r}."
+            parameter="features",
+            expected=f"templates or a preset, which alone use {', '.join(sorted(resources))}",
+            found=checks.show(features),
         )
     if features is None:
         return Items()
@@ -99,8 +100,10 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
     if callable(features):
         return Function(features)
     raise ParameterError(
-        f"features is {features!r}; expected a preset ({', '.join(PRESETS)}), a list of templates, "
-        "a function, or None if the tokens are features already."
+        parameter="features",
+        expected=f"a preset ({', '.join(PRESETS)}), a list of templates, a function, or None if "
+        "the tokens are features already",
+        found=checks.show(features),
     )
 
 
@@ -117,8 +120,10 @@ def _read_file(path: str | os.PathLike[str]) -> Templates:
         if close and not set("[(&") & set(str(path)):
             advice = f"Did you mean {close[0]!r}?"
         raise ParameterError(
-            f"features is {os.fspath(path)!r}, which is neither a preset ({', '.join(PRESETS)}) "
-            f"nor a file. {advice}"
+            parameter="features",
+            expected=f"a preset ({', '.join(PRESETS)}) or a file",
+            found=repr(os.fspath(path)),
+            hint=advice,
         )
     lines = [line for line in read_lines(path) if line.strip() and not line.startswith("#")]
     is_wapiti = any(line[0] in "ub*" for line in lines) or any(
@@ -156,14 +161,23 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
     if data["kind"] == "function":
         if function is None:
             raise ParameterError(
-                f"these features were made by the function {data['name']}, which is not saved with "
-                "them. Give it: features=that_function."
+                f"The features come from the function {data['name']}, which is not saved.",
+                parameter="features",
+                hint="Pass it: features=that_function.",
             )
         return function if isinstance(function, Function) else Function(function)
     if function is not None:
-        raise ParameterError("these features are not made by a function; leave features= out.")
+        raise ParameterError(
+            "The features do not come from a function.",
+            parameter="features",
+            hint="Leave features= out.",
+        )
     if data["kind"] not in _KINDS:
-        raise ParameterError(f"features of the kind {data['kind']!r} are not known.")
+        raise ParameterError(
+            parameter="features",
+            expected=f"one of the kinds {', '.join(_KINDS)}",
+            found=checks.show(data["kind"]),
+        )
     extractor: FeatureExtractor = getattr(features, _KINDS[data["kind"]]).from_dict(data)
     return extractor
 
@@ -251,10 +265,18 @@ def global_vector(
     nodes, edges = extractor.extract(sentence), extractor.extract(sentence, edges=True)
     path = list(labels) if not isinstance(labels, str) else []
     if len(path) != len(nodes):
-        raise LabelError(f"{len(nodes)} tokens but labels {labels!r}; expected one per token.")
+        raise LabelError(
+            parameter="labels",
+            expected=f"{len(nodes)} labels, one per token",
+            found=checks.show(labels),
+        )
     for t, label in enumerate(path):
         if not isinstance(label, str):
-            raise LabelError(f"label {t} is {label!r}; Φ(x, y) needs a label for every token.")
+            raise LabelError(
+                where=f"token {t}",
+                expected="a label for every token, which Φ(x, y) needs",
+                found=checks.show(label),
+            )
     found: Counter[tuple[str, ...]] = Counter()
     for t, label in enumerate(path):
         if extractor.transitions and (t or start):

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from tagloom import checks
 from tagloom._native import Index, encode_arrays, encode_items, item_names
-from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError
-from tagloom.features.batches import Encoded, check_batch, check_sentence
+from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError, from_native
+from tagloom.features.batches import Encoded
 from tagloom.sequences import Sentence
 
 
@@ -35,8 +36,6 @@ class Items:
 
     Attributes
     ----------
-    has_edges : bool
-        False: features of the user's making are tied to one label.
     transitions : bool
         True: pairs of labels have weights of their own.
 
@@ -47,7 +46,6 @@ class Items:
     [{'word:They': 1.0, 'is_title': 1.0, 'length': 4.0}, {'fish': 1.0, 'plural': 1.0}]
     """
 
-    has_edges = False
     transitions = True
 
     def encode(
@@ -120,19 +118,22 @@ class Items:
 
     def _read(self, X: Any) -> list[Any]:
         """Check that all sentences are of one kind; what is in them is checked as it is read."""
-        check_batch(X)
         sentences = []
-        for i, sentence in enumerate(X):
-            check_sentence(sentence, i)
+        for i, sentence in enumerate(checks.sentences(X)):
             if isinstance(sentence, Sentence):
                 raise SentenceError(
-                    f"sentence {i} is a Sentence, whose tokens are words; expected the features of "
-                    'each token. For words choose templates, such as features="pos".'
+                    where=checks.place(i),
+                    expected="the features of each token",
+                    found="a Sentence, whose tokens are words",
+                    hint="For words choose templates, such as {features}.",
+                    options={"features": "pos"},
                 )
             if isinstance(sentence, np.ndarray) and sentence.dtype.kind in "fiub":
                 if sentence.ndim != 2:
                     raise ShapeError(
-                        f"sentence {i} is an array of shape {sentence.shape}; expected (T, D)."
+                        where=checks.place(i),
+                        expected="an array of shape (T, D)",
+                        found=f"shape {sentence.shape}",
                     )
                 sentence = np.ascontiguousarray(sentence, dtype=np.float64)
             elif not isinstance(sentence, list | tuple):
@@ -203,12 +204,15 @@ class Function:
     [{'word:They': 1.0, 'first': 1.0}, {'word:fish': 1.0}]
     """
 
-    has_edges = False
     transitions = True
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not callable(function):
-            raise ParameterError(f"expected a function of a sentence, found {function!r}.")
+            raise ParameterError(
+                parameter="features",
+                expected="a function of a sentence",
+                found=checks.show(function),
+            )
         self.function = function
         self.name = _name_of(function)
         try:
@@ -222,8 +226,9 @@ class Function:
         ]
         if len(needed) > 2:
             raise ParameterError(
-                f"the function {self.name} needs {len(needed)} arguments; expected "
-                "function(sentence) or function(sentence, t)."
+                parameter="features",
+                expected="function(sentence) or function(sentence, t)",
+                found=f"{self.name}, which needs {len(needed)} arguments",
             )
         self._per_token = len(needed) == 2
         self._items = Items()
@@ -255,9 +260,8 @@ class Function:
         FeatureError
             If the value of a feature is NaN or infinite; says which.
         """
-        check_batch(X)
-        made = [self._call(sentence, i) for i, sentence in enumerate(X)]
-        return self._items.encode(made, index, edge_index, grow=grow)
+        items = [self._call(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
+        return self._items.encode(items, index, edge_index, grow=grow)
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Show the attributes of one sentence by name.
@@ -276,21 +280,23 @@ class Function:
         return self._items.extract(self._call(sentence, 0), edges=edges)
 
     def _call(self, sentence: Any, i: int) -> Any:
-        check_sentence(sentence, i)
+        checks.tokens_of(sentence, i)
         if self._per_token:
             return [self.function(sentence, t) for t in range(len(sentence))]
         items = self.function(sentence)
         if isinstance(items, str | bytes):
             raise SentenceError(
-                f"sentence {i}: the function {self.name} returned {items!r}; expected one dict or "
-                "list of features per token."
+                where=checks.place(i),
+                expected=f"one dict or list of features per token from the function {self.name}",
+                found=checks.show(items),
             )
         if not hasattr(items, "__len__"):
             items = list(items)
         if len(items) != len(sentence):
             raise SentenceError(
-                f"sentence {i}: the function {self.name} returned {len(items)} items for "
-                f"{len(sentence)} tokens; expected one per token."
+                where=checks.place(i),
+                expected=f"{len(sentence)} items, one per token, from the function {self.name}",
+                found=str(len(items)),
             )
         return items
 
@@ -317,20 +323,24 @@ def _as_list(sentence: Any, i: int) -> list[Any]:
         return list(sentence)
     except TypeError:
         raise SentenceError(
-            f"sentence {i} is {sentence!r}; expected a list with the features of each token."
+            where=checks.place(i),
+            expected="a list with the features of each token",
+            found=checks.show_type(sentence),
         ) from None
 
 
 def _check_alike(first: Any, sentence: Any, i: int) -> None:
     if isinstance(sentence, np.ndarray) != isinstance(first, np.ndarray):
         raise SentenceError(
-            f"sentence {i} is {_kind(sentence)}, but sentence 0 is {_kind(first)}; expected "
-            "one kind."
+            where=checks.place(i),
+            expected=f"{_kind(first)}, as in sentence 0",
+            found=_kind(sentence),
         )
     if isinstance(sentence, np.ndarray) and sentence.shape[1] != first.shape[1]:
         raise ShapeError(
-            f"sentence {i} has {sentence.shape[1]} numbers per token, but sentence 0 has "
-            f"{first.shape[1]}; expected the same."
+            where=checks.place(i),
+            expected=f"{first.shape[1]} numbers per token, as in sentence 0",
+            found=str(sentence.shape[1]),
         )
 
 
@@ -339,13 +349,14 @@ def _kind(sentence: Any) -> str:
 
 
 def _native(call: Any, *arguments: Any) -> Any:
-    """Call the native reader; what it says about a bad item becomes our error."""
+    """Call the native reader; a malformed item becomes a SentenceError or FeatureError."""
     try:
         return call(*arguments)
     except TypeError as error:
-        hint = ""
-        if "of type str" in str(error):
-            hint = " For words choose a preset or templates, such as features='pos'."
-        raise SentenceError(f"{error}{hint}") from None
+        is_word = "of type str" in str(error)
+        hint = (
+            "For words choose a preset or templates, such as features='pos'." if is_word else None
+        )
+        raise from_native(SentenceError, error, hint) from None
     except ValueError as error:
-        raise FeatureError(str(error)) from None
+        raise from_native(FeatureError, error) from None

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tagloom import checks
 from tagloom.errors import FormatError, ParameterError
 
 #: What a user may give for a lexicon or for clusters.
@@ -60,7 +61,9 @@ class Lexicon:
             pairs = list(entries.items())
         elif not isinstance(entries, Iterable):
             raise ParameterError(
-                f"a lexicon is made of a path, a dict or phrases; found {entries!r:.60}."
+                parameter="entries",
+                expected="a path, a dict or phrases",
+                found=checks.show_type(entries),
             )
         else:
             pairs = [(entry, "") for entry in entries]
@@ -68,13 +71,15 @@ class Lexicon:
         for phrase, kind in pairs:
             if not isinstance(phrase, str) or not isinstance(kind, str):
                 raise ParameterError(
-                    f"a lexicon holds phrases and types as str; found {(phrase, kind)!r}."
+                    parameter="entries",
+                    expected="phrases and types that are str",
+                    found=checks.show((phrase, kind)),
                 )
             words = tuple(self._fold(phrase).split())
             if words:
                 self._types.setdefault(words, set()).add(kind)
         if not self._types:
-            raise ParameterError("a lexicon needs at least one phrase; found none.")
+            raise ParameterError(parameter="entries", expected="at least one phrase", found="none")
         # Lengths of the phrases that begin with a word, longest first: most words begin none, and
         # cost one look-up.
         lengths: dict[str, set[int]] = {}
@@ -164,9 +169,10 @@ def _read_phrases(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     for line, fields in _rows(path):
         if len(fields) > 2:
             raise FormatError(
-                f"expected a phrase, or a phrase, a tab and its type; found {len(fields)} columns.",
-                str(path),
-                line,
+                path=str(path),
+                line=line,
+                expected="a phrase, or a phrase, a tab and its type",
+                found=f"{len(fields)} columns",
             )
         pairs.append((fields[0], fields[1].strip() if len(fields) > 1 else ""))
     return pairs
@@ -211,15 +217,20 @@ class Clusters:
             entries = _read_clusters(entries)
         if not isinstance(entries, Mapping):
             raise ParameterError(
-                "clusters are made of a path or a dict from word to cluster; "
-                f"found {entries!r:.60}."
+                parameter="entries",
+                expected="a path or a dict from word to cluster",
+                found=checks.show_type(entries),
             )
         self._table = dict(entries)
         for pair in self._table.items():
             if not all(isinstance(part, str) for part in pair):
-                raise ParameterError(f"clusters map a str to a str; found {pair!r}.")
+                raise ParameterError(
+                    parameter="entries",
+                    expected="a dict from str to str",
+                    found=checks.show(pair),
+                )
         if not self._table:
-            raise ParameterError("clusters need at least one word; found none.")
+            raise ParameterError(parameter="entries", expected="at least one word", found="none")
 
     def __len__(self) -> int:
         return len(self._table)
@@ -276,9 +287,10 @@ def _read_clusters(path: str | os.PathLike[str]) -> dict[str, str]:
             fields = fields[0].split()
         if len(fields) < 2:
             raise FormatError(
-                "expected bits, word and count, or a word and its cluster; found one column.",
-                str(path),
-                line,
+                path=str(path),
+                line=line,
+                expected="bits, word and count, or a word and its cluster",
+                found="one column",
             )
         rows.append(fields)
     if rows and all(set(row[0]) <= {"0", "1"} for row in rows):

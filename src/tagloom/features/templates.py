@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tagloom import checks
 from tagloom._native import Extractor, Index, Scorer, Vocabulary
-from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError
-from tagloom.features.batches import Encoded, check_batch, read_tokens
+from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError, from_native
+from tagloom.features.batches import Encoded, read_tokens
 from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
 from tagloom.features.functions import Function, Resources, function_of, native_kind
 from tagloom.features.lexicons import Clusters, Lexicon
@@ -43,8 +44,6 @@ class Templates:
     ----------
     templates : list of str
         The templates, ranges written out, as attributes are named after them.
-    has_edges : bool
-        Whether some template is tied to the previous label too.
     transitions : bool
         Whether pairs of labels have a weight of their own, whatever the words; False only for a
         CRF++ or Wapiti file that does not ask for it.
@@ -76,13 +75,17 @@ class Templates:
     ) -> None:
         if not isinstance(templates, Iterable):
             raise TemplateError(
-                "expected a list of templates such as ['word', 'suffix(3)']; "
-                f"found {templates!r:.60}."
+                expected="a list of templates such as ['word', 'suffix(3)']",
+                found=checks.show(templates),
             )
         texts = [templates] if isinstance(templates, str) else list(templates)
         for n, text in enumerate(texts):
             if not isinstance(text, str):
-                raise TemplateError(f"template {n} is {text!r}; expected a str such as 'word[-1]'.")
+                raise TemplateError(
+                    where=f"template {n}",
+                    expected="a str such as 'word[-1]'",
+                    found=checks.show(text),
+                )
         resources = Resources(
             {n: x if isinstance(x, Lexicon) else Lexicon(x) for n, x in (lexicons or {}).items()},
             {n: x if isinstance(x, Clusters) else Clusters(x) for n, x in (clusters or {}).items()},
@@ -146,7 +149,6 @@ class Templates:
             return Extractor(native, marked, shown, before, after)
 
         edges = [record for record in records if record.edge]
-        self.has_edges = bool(edges)
         self._node = extractor([record for record in records if not record.edge])
         self._edge = extractor(edges) if edges else None
 
@@ -155,10 +157,12 @@ class Templates:
             for kind, name in _named(record):
                 known = getattr(self._resources, kind)
                 if name not in known:
-                    given = f"given are {', '.join(sorted(known))}" if known else "none is given"
+                    given = ", ".join(sorted(known)) or "none"
                     raise TemplateError(
-                        f"template {number}, {record.text!r}: there is no {name!r} among the "
-                        f"{kind}; {given}. Pass {kind}={{{name!r}: ...}}."
+                        where=f"template {number}, {record.text!r}",
+                        expected=f"{name!r} among the {kind}",
+                        found=given,
+                        hint=f"Pass {kind}={{{name!r}: ...}}.",
                     )
 
     def _function(self, atom: Atom) -> Function:
@@ -228,7 +232,11 @@ class Templates:
         if self._edge is None:
             return Encoded(*node)
         if edge_index is None:
-            raise ParameterError("these templates have edge templates; pass edge_index=Index().")
+            raise ParameterError(
+                parameter="edge_index",
+                expected="an Index, since there are edge templates",
+                found="None",
+            )
         return Encoded(
             *node,
             *call_native(self._edge.encode, columns, numbers, edge_index, grow, n_threads)[1:],
@@ -290,8 +298,7 @@ class Templates:
         numbers : list of ndarray, shape (T,)
         """
         if len(self._columns) > 1 or self._numbers:
-            check_batch(X)
-            X = list(X)  # it is gone through more than once
+            X = checks.sentences(X)  # read more than once
         tokens = read_tokens(X)
         columns = [tokens if c is None else self._column(c, X, tokens) for c in self._columns]
         return columns, [self._number(c, X, tokens) for c in self._numbers]
@@ -365,9 +372,11 @@ class Templates:
             if column == 0:
                 return tokens
             raise TemplateError(
-                f"{self._user_of(column)} reads column {column}, but sentence {i} is a "
-                f"{type(sentence).__name__} of tokens without further columns. Give a "
-                "tagloom.Sentence with columns={...}, or read the file with tagloom.read()."
+                where=checks.place(i),
+                expected=f"column {column}, which {self._user_of(column)} reads",
+                found=f"a {type(sentence).__name__} of tokens without further columns",
+                hint="Pass a tagloom.Sentence with columns={...}, or read the file with "
+                "tagloom.read().",
             )
         found = sentence.columns
         if str(column) in found:
@@ -381,8 +390,9 @@ class Templates:
                 return numbered[column]
         names = ", ".join(found) or "none beside the tokens"
         raise TemplateError(
-            f"{self._user_of(column)} reads column {column}, which sentence {i} does not have. "
-            f"Its columns are: {names}."
+            where=checks.place(i),
+            expected=f"column {column}, which {self._user_of(column)} reads",
+            found=f"the columns {names}",
         )
 
     def _number(self, number: tuple[str | int, int], X: Any, tokens: _Text) -> NDArray[np.float64]:
@@ -398,8 +408,10 @@ class Templates:
                     value = np.nan
                 if not np.isfinite(value):
                     raise FeatureError(
-                        f"sentence {i}, token {t}: {text!r} in column {column} is not a finite "
-                        f"number, which {self._user_of(column)} needs."
+                        where=checks.place(i, t),
+                        expected=f"a finite number in column {column}, which "
+                        f"{self._user_of(column)} reads",
+                        found=repr(text),
                     )
                 if 0 <= t - offset < len(values):
                     values[t - offset] = value
@@ -492,19 +504,21 @@ def _reads(column: object, wanted: Column) -> bool:
 
 def _affixes(name: str, affixes: Iterable[str]) -> tuple[str, ...]:
     if isinstance(affixes, str | os.PathLike):
-        raise ParameterError(f"lists[{name!r}] is {affixes!r}; expected a list of affixes.")
+        raise ParameterError(
+            parameter=f"lists[{name!r}]", expected="a list of affixes", found=checks.show(affixes)
+        )
     found = tuple(affixes)
     if not found or not all(isinstance(affix, str) and affix for affix in found):
-        raise ParameterError(f"lists[{name!r}] is {found!r}; expected str that are not empty.")
+        raise ParameterError(
+            parameter=f"lists[{name!r}]", expected="non-empty str", found=checks.show(found)
+        )
     return found
 
 
 def call_native(call: Any, *arguments: Any) -> Any:
-    """Call the native reader; what it says about a token that is no str is our SentenceError."""
+    """Call the native reader; a token that is not a str becomes a SentenceError."""
     try:
         return call(*arguments)
     except TypeError as error:
-        raise SentenceError(
-            f"{error} A sentence is a list of str; where tokens are dicts or numbers, choose "
-            "features=None."
-        ) from None
+        hint = "A sentence is a list of str; if tokens are dicts or numbers, use features=None."
+        raise from_native(SentenceError, error, hint) from None

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+from tagloom import checks
 from tagloom.errors import SentenceError, TemplateError
 from tagloom.features.expressions import Atom, Factor, Template
 from tagloom.features.functions import Function
@@ -77,8 +78,9 @@ class WapitiTemplates(Templates):
             where = f"{path}:{number}" if path else f"line {number}"
             if line[0] not in "uUbB*":
                 raise TemplateError(
-                    f"{where}: found {line!r}; a Wapiti pattern starts with u (tied to the label), "
-                    "b (tied to two labels) or * (both)."
+                    where=where,
+                    expected="a pattern that starts with u (one label), b (two labels) or * (both)",
+                    found=repr(line),
                 )
             line = line[0].lower() + line[1:]
             literals, factors = _read_line(line, where, unicode)
@@ -178,8 +180,9 @@ def _whole_number(text: str, i: int, t: int) -> int:
     match = re.match(r"\s*[+-]?\d+", text)
     if match is None:
         raise SentenceError(
-            f"sentence {i}, token {t}: found {text!r} in a column that a Wapiti pattern reads "
-            "offsets from; expected a whole number."
+            where=checks.place(i, t),
+            expected="an integer, in a column that a Wapiti pattern reads offsets from",
+            found=repr(text),
         )
     return int(match[0])
 
@@ -189,8 +192,9 @@ def _read_line(line: str, where: str, unicode: bool) -> tuple[tuple[str, ...], t
 
     def fail(expected: str) -> TemplateError:
         return TemplateError(
-            f"{where}, {line!r}, character {place + 1}: found {line[place : place + 12]!r}; "
-            f"expected {expected}."
+            where=f"{where}, {line!r}, character {place + 1}",
+            expected=expected,
+            found=repr(line[place : place + 12]),
         )
 
     while place < len(line):
