@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import oracles
-from tagloom._native import Problem
+from tagloom._native import Attributes, Labels, Problem
 from tagloom.trellis import StateSpace
 
 
@@ -39,11 +39,12 @@ class Encoding:
         self.problem = self.make()
 
     def make(self, **changes):
-        names = set(self.__dataclass_fields__) - {"problem", "states"}
-        given = {name: getattr(self, name) for name in names}
+        given = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "problem"
+        }
         if self.states is not None:
             given["space"] = self.states.native
-        return Problem(**given | changes)
+        return make_problem(**given | changes)
 
     def scores(self, theta):
         """emit [T, Y], edge [T, Y, Y], trans, start, stop from theta."""
@@ -96,6 +97,34 @@ class Encoding:
         grad = np.full(self.problem.n_weights, 77.0)  # nonsense that must be overwritten
         loss = self.problem.evaluate(theta, grad, threads)
         return loss, grad
+
+
+def make_problem(
+    offsets,
+    indptr,
+    ids,
+    gold,
+    n_labels,
+    n_attributes,
+    values=None,
+    known=None,
+    edge_indptr=None,
+    edge_ids=None,
+    edge_values=None,
+    known_edges=None,
+    n_edge_attributes=0,
+    sets=None,
+    allowed=None,
+    states=None,
+    **options,
+):
+    """A problem from arrays by name."""
+    edges = None
+    if edge_ids is not None:
+        edges = Attributes(edge_indptr, edge_ids, n_edge_attributes, edge_values, known_edges)
+    nodes = Attributes(indptr, ids, n_attributes, values, known)
+    labels = Labels(gold, n_labels, sets, allowed)
+    return Problem(offsets, nodes, labels, edges=edges, **options)
 
 
 def add_rows(out, indptr, ids, values, ptr, cols, weights):

@@ -164,13 +164,44 @@ class Space:
 
     def __init__(self, n_labels: int, state_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], src: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], dst: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], initial: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], final: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], tie_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], tie_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], start_tie_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_tie_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_weights: int, levels: int = 0, dense: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
-class Problem:
-    """Encoded sentences and their gold labels, laid out for learning."""
+class Attributes:
+    """Attributes of tokens as sparse rows: ids[indptr[t]:indptr[t + 1]]."""
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_attributes: int, edge_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, edge_values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_edge_attributes: int, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, all_combinations: bool, boundaries: bool, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, float32: bool, known: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, known_edges: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None, space: Space | None = None, sets: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, allowed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, threads: int = 1) -> None: ...
+    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, known: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None) -> None:
+        """
+        n: number of attributes. values: 1 by default. known: (attributes, columns) that get a weight, seen or not.
+        """
+
+class Labels:
+    """The gold labels of all tokens, and what paths may take."""
+
+    def __init__(self, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, sets: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, allowed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        gold [T]: a label, or -1 - k for any of sets[k] [n, n_labels]; allowed [T] likewise.
+        """
+
+class Objective:
+    """A function of weights that an optimiser minimises."""
 
     @property
     def n_weights(self) -> int: ...
+
+    @property
+    def rounding(self) -> float:
+        """Relative differences of the loss below this are rounding errors."""
+
+    def mask(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
+        """Which weights are free; the others stay zero."""
+
+    def evaluate(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> float:
+        """The loss; its gradient is written into grad_out."""
+
+class Problem(Objective):
+    """
+    Encoded sentences and their gold labels, laid out for learning: the weighted negative log-likelihood as an objective.
+    """
+
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, threads: int = 1) -> None: ...
 
     @property
     def n_labels(self) -> int: ...
@@ -190,26 +221,39 @@ class Problem:
     def edge_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
         """The same of the edge attributes; cols are y_prev * Y + y."""
 
-    def mask(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None,))]:
-        """Which weights are free; the others stay zero."""
-
     def set_mask(self, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """Say which weights are free, before an optimiser looks at them."""
-
-    def evaluate(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> float:
-        """
-        Weighted negative log-likelihood; its gradient is written into grad_out.
-        """
 
 class Lbfgs:
     """L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS."""
 
-    def __init__(self, problem: Problem, l1: float, l2: float, memory: int) -> None: ...
+    def __init__(self, size: int, l1: float, l2: float, memory: int, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, rounding: float = 1e-14) -> None: ...
 
-    def step(self, threads: int) -> tuple[float, float, float, int, bool]:
+    def step(self, objective: Objective, threads: int) -> tuple[float, float, float, int, bool]:
+        """One iteration; see `iteration`."""
+
+    def ask(self, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
         """
-        One iteration: (loss, |gradient|, |theta|, evaluations, whether it moved).
+        The point [size] where loss and gradient are needed next; None: no step helps.
         """
+
+    def tell(self, loss: float, grad: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> bool:
+        """
+        Loss and gradient there, without penalties; whether the iteration is complete.
+        """
+
+    @property
+    def iteration(self) -> tuple[float, float, float, int, bool]:
+        """
+        The last one: (loss, |gradient|, |theta|, evaluations, whether it moved).
+        """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a point waits for its loss."""
 
     def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
@@ -222,7 +266,7 @@ class Lbfgs:
 class Online:
     """AdaGrad, SGD, the perceptron and the SVM; see tagloom.training."""
 
-    def __init__(self, problem: Problem, rule: str, l2: float, eta: float, decay: float, average: bool, average_from: int, first_square: float, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, margin: float = 0.0) -> None: ...
+    def __init__(self, problem: Problem, rule: str, *, l2: float = 0.0, eta: float = 0.0, decay: float = 0.0, average: bool = False, average_from: int = 0, first_square: float = 1.0, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, margin: float = 0.0) -> None: ...
 
     def certify(self) -> tuple[float, float]:
         """

@@ -2,6 +2,7 @@
 
 import _thread
 import itertools
+import re
 import signal
 import threading
 
@@ -342,7 +343,7 @@ def test_losses_fall_and_masked_weights_stay_zero(optimiser, parameters):
     online = optimiser(encoding.problem, **parameters)
     steps = [online.step() for _ in range(15)]
     assert steps[-1].loss < 0.8 * steps[0].loss
-    assert np.isnan(steps[0].grad_norm)
+    assert steps[0].grad_norm is None
     theta = online.theta()
     mask = encoding.problem.mask()
     assert not theta[~mask].any()
@@ -423,18 +424,20 @@ def test_an_interrupt_acts_between_epochs():
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "parameters", "message"),
+    ("optimiser", "parameters"),
     [
-        (AdaGrad, {"eta": -1.0}, "eta is -1.0; expected a finite number from 0"),
-        (AdaGrad, {"l2": np.inf}, "l2 is inf"),
-        (SGD, {"eta0": np.nan}, "eta0 is nan"),
-        (SGD, {"decay": -0.5}, "decay is -0.5"),
-        (AveragedPerceptron, {"random_state": -1}, "random_state is -1; expected an integer"),
+        (AdaGrad, {"eta": -1.0}),
+        (AdaGrad, {"l2": np.inf}),
+        (SGD, {"eta0": np.nan}),
+        (SGD, {"decay": -0.5}),
+        (AveragedPerceptron, {"random_state": -1}),
     ],
 )
-def test_arguments_out_of_range(optimiser, parameters, message):
-    with pytest.raises(ParameterError, match=message):
+def test_arguments_out_of_range(optimiser, parameters):
+    with pytest.raises(ParameterError) as caught:
         optimiser(small().problem, **parameters)
+    ((name, value),) = parameters.items()
+    assert (caught.value.parameter, caught.value.found) == (name, repr(value).removeprefix("np."))
 
 
 @pytest.mark.parametrize("rule", [SGD, AveragedPerceptron])
@@ -443,8 +446,9 @@ def test_values_that_make_the_scores_overflow_are_named(rule):
     huge = np.full(len(encoding.ids), 3e38, np.float32)
     problem = encoding.make(values=huge, float32=True)
     optimiser = rule(problem)
-    with pytest.raises(ScoreError, match=r"epoch \d: the .* no longer finite"):
+    with pytest.raises(ScoreError, match="no longer finite") as caught:
         [optimiser.step() for _ in range(5)]
+    assert re.fullmatch(r"epoch [1-5]", caught.value.where)
 
 
 def test_the_state_of_another_optimiser_is_refused():

@@ -217,9 +217,10 @@ def test_a_large_problem_has_the_layout_that_its_tokens_ask_for(threads):
     edge_ids = rng.integers(0, E, T).astype(np.int32)
     known = np.array([7, A - 1], np.int32), np.array([3, Y - 1], np.uint16)
     problem = _native.Problem(
-        *(offsets, indptr, ids, None, A, edge_indptr, edge_ids, None, E, gold, Y),
-        *(False, True, None, True),
-        known=known,
+        offsets,
+        _native.Attributes(indptr, ids, A, known=known),
+        _native.Labels(gold, Y),
+        edges=_native.Attributes(edge_indptr, edge_ids, E),
         threads=threads,
     )
     seen = {(a, y) for a, y in zip(ids, np.repeat(gold, 8), strict=True)}
@@ -329,7 +330,7 @@ def test_non_finite_weights_give_a_non_finite_loss_and_leave_no_trace():
         ({"gold": np.zeros(4, np.int32)}, "one entry more than gold"),
         ({"ids": np.array([0, 9, 0], np.int32)}, r"ids\[1\] is 9; attributes are numbered 0 to 1"),
         ({"ids": np.array([0, -2, 0], np.int32)}, r"ids\[1\] is -2"),
-        ({"ids": np.zeros(2, np.int32)}, "indptr must run from 0 to len"),
+        ({"ids": np.zeros(2, np.int32)}, r"indptr must run from 0 to len\(nodes.ids\)"),
         ({"indptr": np.array([0, 2, 1, 3])}, "must not decrease; it does at token 1"),
         ({"indptr": np.array([1, 1, 2, 3])}, "indptr must run from 0"),
         ({"offsets": np.array([0, 2])}, "offsets must run from 0"),
@@ -343,10 +344,9 @@ def test_non_finite_weights_give_a_non_finite_loss_and_leave_no_trace():
         ({"n_labels": 0}, "number of labels must be 1 to 65535; got 0"),
         ({"n_labels": 70_000}, "number of labels must be 1 to 65535"),
         ({"n_attributes": -1}, "must not be negative"),
-        ({"edge_indptr": np.zeros(4, np.int64)}, "come together"),
         (
             {"edge_indptr": np.arange(4), "edge_ids": np.zeros(3, np.int32)},
-            r"edge_ids\[0\] is 0; attributes are numbered 0 to -1",
+            r"edges.ids\[0\] is 0; attributes are numbered 0 to -1",
         ),
         (
             {

@@ -87,7 +87,7 @@ def test_loss_and_gradient(space, is_open, is_forbidden, edges, all_combinations
 def test_one_stochastic_step_follows_the_gradient_of_each_sentence(space, is_open):
     """With a tiny rate, one epoch of SGD moves by the gradient of the whole."""
     made = encoding(6, space, is_open=is_open, edges=True, weight=WEIGHT, all_combinations=True)
-    online = _native.Online(made.problem, "sgd", 0.0, 1e-7, 0.0, False, 0, 1.0)
+    online = _native.Online(made.problem, "sgd", eta=1e-7)
     loss, _ = online.epoch(np.arange(len(LENGTHS)))
     expected, grad = made.evaluate(np.zeros(made.problem.n_weights))
     assert_allclose(loss, expected, rtol=1e-5)
@@ -104,7 +104,7 @@ def test_perceptron_step_is_the_difference_of_two_paths(space, edges):
         if n == 0:
             continue
         theta = random_theta(made, seed=3)
-        online = _native.Online(made.problem, "perceptron", 0.0, 0.0, 0.0, False, 0, 1.0)
+        online = _native.Online(made.problem, "perceptron")
         state = online.state()
         state["theta"] = theta
         online.restore(state)
@@ -134,9 +134,7 @@ def test_open_labels_complete_themselves_under_the_present_weights():
     made.gold[:] = -1
     problem = made.make(gold=made.gold)
     for rule in ("perceptron", "subgradient"):
-        online = _native.Online(
-            problem, rule, 0.0, 0.0, 0.0, False, 0, 1.0, 1.0, 1 - np.eye(Y).ravel()
-        )
+        online = _native.Online(problem, rule, cost=1 - np.eye(Y).ravel())
         _, mistakes = online.epoch(np.arange(len(LENGTHS)))
         assert mistakes == 0
         assert not online.theta().any()

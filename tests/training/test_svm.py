@@ -214,13 +214,16 @@ def test_weights_to_start_from_count_as_an_epoch():
 @pytest.mark.parametrize("optimiser", [Subgradient, FrankWolfe])
 def test_what_does_not_fit(optimiser):
     problem = random_encoding(39).problem
-    with pytest.raises(ParameterError, match="C is 0; expected a finite number above 0"):
+    with pytest.raises(ParameterError) as caught:
         optimiser(problem, C=0)
-    with pytest.raises(ShapeError, match=r"cost must have shape \(Y, Y\) = \(3, 3\); got \(2, 2\)"):
+    assert (caught.value.parameter, caught.value.found) == ("C", "0")
+    with pytest.raises(ShapeError) as caught:
         optimiser(problem, cost=np.zeros((2, 2)))
+    assert (caught.value.parameter, caught.value.found) == ("cost", "(2, 2)")
     for wrong in (-COST, np.where(COST > 2, np.inf, COST), np.ones((3, 3))):
-        with pytest.raises(ParameterError, match="cost must be finite and not negative, and 0"):
+        with pytest.raises(ParameterError) as caught:
             optimiser(problem, cost=wrong)
+        assert caught.value.parameter == "cost"
 
 
 def test_states_that_do_not_fit_are_refused():

@@ -47,28 +47,59 @@ Fresh<T> copied(const From* values, size_t n) {
     return Fresh<T>(own, {n}, owner);
 }
 
-Attributes attributes(const Array<const int64_t>& indptr, const Array<const int32_t>& ids,
-                      const Maybe<const float>& values, int64_t n, int64_t T) {
-    require(int64_t(indptr.shape(0)) == T + 1,
-            "indptr and edge_indptr must have one entry more than gold");
-    require(!values || values->shape(0) == ids.shape(0),
-            "values must have one entry for each of ids");
-    return {indptr.data(), ids.data(), values ? values->data() : nullptr, int64_t(ids.shape(0)), n};
-}
-
-// Attributes and columns of weights that must be there.
+// What Python calls Attributes and Labels: arrays that belong together, held until a Problem has
+// copied them.
 using Known = std::optional<std::pair<Array<const int32_t>, Array<const uint16_t>>>;
 
-void add_known(Attributes& x, const Known& known) {
-    if (!known) return;
-    require(known->first.shape(0) == known->second.shape(0),
+struct AttributeArrays {
+    Array<const int64_t> indptr;
+    Array<const int32_t> ids;
+    int64_t n;
+    Maybe<const float> values;
+    Known known;
+
+    Attributes view(int64_t T, const char* what) const {
+        require(int64_t(indptr.shape(0)) == T + 1, what);
+        Attributes x{indptr.data(), ids.data(), values ? values->data() : nullptr,
+                     int64_t(ids.shape(0)), n};
+        if (known) {
+            x.known = known->first.data();
+            x.known_cols = known->second.data();
+            x.n_known = known->first.shape(0);
+        }
+        return x;
+    }
+};
+
+void make_attributes(AttributeArrays* self, Array<const int64_t> indptr, Array<const int32_t> ids,
+                     int64_t n, Maybe<const float> values, Known known) {
+    require(!values || values->shape(0) == ids.shape(0),
+            "values must have one entry for each of ids");
+    require(!known || known->first.shape(0) == known->second.shape(0),
             "known must be attributes and as many columns");
-    x.known = known->first.data();
-    x.known_cols = known->second.data();
-    x.n_known = known->first.shape(0);
+    new (self)
+        AttributeArrays{std::move(indptr), std::move(ids), n, std::move(values), std::move(known)};
 }
 
 using Table = nb::ndarray<const uint8_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+struct LabelArrays {
+    Array<const int32_t> gold;
+    int64_t n_labels;
+    std::optional<Table> sets;
+    Maybe<const int32_t> allowed;
+};
+
+void make_labels(LabelArrays* self, Array<const int32_t> gold, int64_t n_labels,
+                 std::optional<Table> sets, Maybe<const int32_t> allowed) {
+    if (sets) {
+        require(int64_t(sets->shape(1)) == n_labels, "sets must be [n, n_labels]");
+        for (size_t j = 0; j < sets->size(); ++j)
+            require(sets->data()[j] <= 1, "sets must be of 0 and 1");
+    }
+    require(!allowed || allowed->shape(0) == gold.shape(0), "allowed must be [tokens]");
+    new (self) LabelArrays{std::move(gold), n_labels, std::move(sets), std::move(allowed)};
+}
 
 template <class T>
 std::vector<T> vector_of(const Array<const T>& array) {
@@ -108,28 +139,19 @@ void make_space(Space* self, int64_t n_labels, Array<const int32_t> state_labels
     new (self) Space(std::move(space));
 }
 
-void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64_t> indptr,
-                  Array<const int32_t> ids, Maybe<const float> values, int64_t n_attributes,
-                  Maybe<const int64_t> edge_indptr, Maybe<const int32_t> edge_ids,
-                  Maybe<const float> edge_values, int64_t n_edge_attributes,
-                  Array<const int32_t> gold, int64_t n_labels, bool all_combinations,
-                  bool boundaries, Maybe<const double> weight, bool float32, Known known,
-                  Known known_edges, const Space* space, std::optional<Table> sets,
-                  Maybe<const int32_t> allowed, int64_t threads) {
+void make_problem(Problem* self, Array<const int64_t> offsets, const AttributeArrays& nodes,
+                  const LabelArrays& labels, const AttributeArrays* edges,
+                  Maybe<const double> weight, bool all_combinations, bool boundaries, bool float32,
+                  const Space* space, int64_t threads) {
     Examples x{};
     x.N = int64_t(offsets.shape(0)) - 1;
-    x.T = gold.shape(0);
-    x.Y = n_labels;
+    x.T = labels.gold.shape(0);
+    x.Y = labels.n_labels;
     require(x.N >= 0, "offsets must have at least one entry");
     x.offsets = offsets.data();
-    x.nodes = attributes(indptr, ids, values, n_attributes, x.T);
-    require(edge_indptr.has_value() == edge_ids.has_value() && (edge_ids || !edge_values),
-            "edge_indptr and edge_ids come together, edge_values only with them");
-    if (edge_indptr)
-        x.edges = attributes(*edge_indptr, *edge_ids, edge_values, n_edge_attributes, x.T);
-    add_known(x.nodes, known);
-    add_known(x.edges, known_edges);
-    x.gold = gold.data();
+    x.nodes = nodes.view(x.T, "indptr of nodes must have one entry more than gold");
+    if (edges) x.edges = edges->view(x.T, "indptr of edges must have one entry more than gold");
+    x.gold = labels.gold.data();
     require(!weight || int64_t(weight->shape(0)) == x.N,
             "weight must have one entry for each sentence");
     x.weight = weight ? weight->data() : nullptr;
@@ -137,26 +159,27 @@ void make_problem(Problem* self, Array<const int64_t> offsets, Array<const int64
     x.boundaries = boundaries;
     x.float32 = float32;
     x.space = space;
-    if (sets) {
-        require(int64_t(sets->shape(1)) == n_labels, "sets must be [n, n_labels]");
-        x.sets = sets->data();
-        x.n_sets = sets->shape(0);
-        for (size_t j = 0; j < sets->size(); ++j)
-            require(x.sets[j] <= 1, "sets must be of 0 and 1");
+    if (labels.sets) {
+        x.sets = labels.sets->data();
+        x.n_sets = labels.sets->shape(0);
     }
-    require(!allowed || int64_t(allowed->shape(0)) == x.T, "allowed must be [tokens]");
-    x.allowed = allowed ? allowed->data() : nullptr;
+    x.allowed = labels.allowed ? labels.allowed->data() : nullptr;
     const WithoutGil unlocked;
     new (self) Problem(x, threads);
 }
 
-double evaluate(const Problem& problem, Array<const double> theta, Array<double> grad_out,
+double evaluate(const Objective& objective, Array<const double> theta, Array<double> grad_out,
                 int64_t threads) {
-    require(int64_t(theta.shape(0)) == problem.n_weights() &&
-                int64_t(grad_out.shape(0)) == problem.n_weights(),
+    require(int64_t(theta.shape(0)) == objective.size() &&
+                int64_t(grad_out.shape(0)) == objective.size(),
             "theta and grad_out must be [n_weights]");
     const WithoutGil unlocked;
-    return problem.evaluate(theta.data(), grad_out.data(), threads);
+    return objective.evaluate(theta.data(), grad_out.data(), threads);
+}
+
+Fresh<bool> mask_of(const Objective& objective) {
+    const std::vector<uint8_t> all(objective.mask() ? 0 : objective.size(), 1);
+    return copied<bool>(objective.mask() ? objective.mask() : all.data(), objective.size());
 }
 
 using RowArrays = nb::typed<nb::tuple, Fresh<int64_t>, Fresh<uint16_t>, Fresh<bool>>;
@@ -238,29 +261,71 @@ void lbfgs_restore(Lbfgs& optimiser, const State& from) {
     state.loss = loss[0];
     state.evaluated = loss[1] != 0;
     std::lock_guard lock(optimiser.mutex);
-    optimiser.state = std::move(state);
+    optimiser.restore(std::move(state));
+}
+
+using IterationValues = std::tuple<double, double, double, int64_t, bool>;
+
+IterationValues values_of(const Iteration& i) {
+    return {i.loss, i.grad_norm, i.norm, i.evaluations, i.moved};
+}
+
+void make_lbfgs(Lbfgs* self, int64_t size, double l1, double l2, int64_t memory,
+                Maybe<const bool> free, double rounding) {
+    require(size >= 0 && l1 >= 0 && l2 >= 0 && memory >= 0 && rounding >= 0,
+            "size, penalties, memory and rounding start at 0");
+    require(!free || int64_t(free->shape(0)) == size, "free must be [size]");
+    std::vector<uint8_t> mask;
+    if (free) mask.assign(free->data(), free->data() + size);
+    new (self) Lbfgs(size, Penalty{l1, l2}, memory, free ? mask.data() : nullptr, rounding);
+}
+
+IterationValues lbfgs_step(Lbfgs& self, const Objective& objective, int64_t threads) {
+    require(objective.size() == int64_t(self.state.theta.size()),
+            "the objective has another number of weights");
+    const WithoutGil unlocked;
+    std::lock_guard lock(self.mutex);
+    return values_of(self.step(objective, threads));
+}
+
+std::optional<Fresh<double>> lbfgs_ask(Lbfgs& self, int64_t threads) {
+    std::optional<std::vector<double>> point;
+    {
+        const WithoutGil unlocked;
+        std::lock_guard lock(self.mutex);
+        if (const double* theta = self.ask(threads))
+            point.emplace(theta, theta + self.state.theta.size());
+    }
+    if (!point) return std::nullopt;
+    return copy_of(*point);
+}
+
+bool lbfgs_tell(Lbfgs& self, double loss, Array<const double> grad, int64_t threads) {
+    require(grad.size() == self.state.theta.size(), "grad must be [size]");
+    const WithoutGil unlocked;
+    std::lock_guard lock(self.mutex);
+    return self.tell(loss, grad.data(), threads);
 }
 
 void bind_lbfgs(nb::module_& m) {
     nb::class_<Lbfgs>(m, "Lbfgs", "L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS.")
-        .def(
-            "__init__",
-            [](Lbfgs* self, const Problem& problem, double l1, double l2, int64_t memory) {
-                require(l1 >= 0 && l2 >= 0 && memory >= 0, "penalties and memory start at 0");
-                new (self) Lbfgs(problem, Penalty{l1, l2}, memory);
-            },
-            nb::arg("problem"), nb::arg("l1"), nb::arg("l2"), nb::arg("memory"),
-            nb::keep_alive<1, 2>())
-        .def(
-            "step",
-            [](Lbfgs& self, int64_t threads) {
-                const WithoutGil unlocked;
+        .def("__init__", make_lbfgs, nb::arg("size"), nb::arg("l1"), nb::arg("l2"),
+             nb::arg("memory"), nb::arg("free").none() = nb::none(), nb::arg("rounding") = 1e-14)
+        .def("step", lbfgs_step, nb::arg("objective"), nb::arg("threads"),
+             "One iteration; see `iteration`.")
+        .def("ask", lbfgs_ask, nb::arg("threads"),
+             "The point [size] where loss and gradient are needed next; None: no step helps.")
+        .def("tell", lbfgs_tell, nb::arg("loss"), nb::arg("grad"), nb::arg("threads"),
+             "Loss and gradient there, without penalties; whether the iteration is complete.")
+        .def_prop_ro(
+            "iteration",
+            [](Lbfgs& self) {
                 std::lock_guard lock(self.mutex);
-                const Iteration i = self.step(threads);
-                return std::make_tuple(i.loss, i.grad_norm, i.norm, i.evaluations, i.moved);
+                return values_of(self.iteration);
             },
-            nb::arg("threads"),
-            "One iteration: (loss, |gradient|, |theta|, evaluations, whether it moved).")
+            "The last one: (loss, |gradient|, |theta|, evaluations, whether it moved).")
+        .def_prop_ro("size", [](const Lbfgs& self) { return self.state.theta.size(); })
+        .def_prop_ro("is_asked", &Lbfgs::is_asked, "Whether a point waits for its loss.")
         .def("theta",
              [](Lbfgs& self) {
                  std::lock_guard lock(self.mutex);
@@ -269,10 +334,9 @@ void bind_lbfgs(nb::module_& m) {
         .def(
             "start_from",
             [](Lbfgs& self, Array<const double> theta) {
-                require(theta.size() == self.state.theta.size(), "theta must be [n_weights]");
+                require(theta.size() == self.state.theta.size(), "theta must be [size]");
                 std::lock_guard lock(self.mutex);
-                std::copy_n(theta.data(), theta.size(), self.state.theta.begin());
-                self.state.evaluated = false;
+                self.start_from(theta.data());
             },
             nb::arg("theta"))
         .def("state", lbfgs_state)
@@ -362,10 +426,10 @@ void bind_online(nb::module_& m) {
                 }
                 new (self) OnlineOwner{Online::make(problem, options), problem.N};
             },
-            nb::arg("problem"), nb::arg("rule"), nb::arg("l2"), nb::arg("eta"), nb::arg("decay"),
-            nb::arg("average"), nb::arg("average_from"), nb::arg("first_square"),
-            nb::arg("C") = 1.0, nb::arg("cost").none() = nb::none(), nb::arg("margin") = 0.0,
-            nb::keep_alive<1, 2>())
+            nb::arg("problem"), nb::arg("rule"), nb::kw_only(), nb::arg("l2") = 0.0,
+            nb::arg("eta") = 0.0, nb::arg("decay") = 0.0, nb::arg("average") = false,
+            nb::arg("average_from") = 0, nb::arg("first_square") = 1.0, nb::arg("C") = 1.0,
+            nb::arg("cost").none() = nb::none(), nb::arg("margin") = 0.0, nb::keep_alive<1, 2>())
         .def(
             "certify",
             [](OnlineOwner& self) {
@@ -394,18 +458,33 @@ void bind_training(nb::module_& m) {
              nb::arg("dst"), nb::arg("initial"), nb::arg("final"), nb::arg("tie_indptr"),
              nb::arg("tie_ids"), nb::arg("start_tie_indptr"), nb::arg("start_tie_ids"),
              nb::arg("n_weights"), nb::arg("levels") = 0, nb::arg("dense").none() = nb::none());
-    nb::class_<Problem>(m, "Problem",
-                        "Encoded sentences and their gold labels, laid out for learning.")
-        .def("__init__", make_problem, nb::arg("offsets"), nb::arg("indptr"), nb::arg("ids"),
-             nb::arg("values").none(), nb::arg("n_attributes"), nb::arg("edge_indptr").none(),
-             nb::arg("edge_ids").none(), nb::arg("edge_values").none(),
-             nb::arg("n_edge_attributes"), nb::arg("gold"), nb::arg("n_labels"),
-             nb::arg("all_combinations"), nb::arg("boundaries"), nb::arg("weight").none(),
-             nb::arg("float32"), nb::arg("known").none() = nb::none(),
-             nb::arg("known_edges").none() = nb::none(), nb::arg("space").none() = nb::none(),
-             nb::arg("sets").none() = nb::none(), nb::arg("allowed").none() = nb::none(),
-             nb::arg("threads") = 1)
-        .def_prop_ro("n_weights", &Problem::n_weights)
+    nb::class_<AttributeArrays>(
+        m, "Attributes", "Attributes of tokens as sparse rows: ids[indptr[t]:indptr[t + 1]].")
+        .def("__init__", make_attributes, nb::arg("indptr"), nb::arg("ids"), nb::arg("n"),
+             nb::arg("values").none() = nb::none(), nb::arg("known").none() = nb::none(),
+             "n: number of attributes. values: 1 by default. known: (attributes, columns) that get "
+             "a weight, seen or not.");
+    nb::class_<LabelArrays>(m, "Labels", "The gold labels of all tokens, and what paths may take.")
+        .def(
+            "__init__", make_labels, nb::arg("gold"), nb::arg("n_labels"),
+            nb::arg("sets").none() = nb::none(), nb::arg("allowed").none() = nb::none(),
+            "gold [T]: a label, or -1 - k for any of sets[k] [n, n_labels]; allowed [T] likewise.");
+    nb::class_<Objective>(m, "Objective", "A function of weights that an optimiser minimises.")
+        .def_prop_ro("n_weights", &Objective::size)
+        .def_prop_ro("rounding", &Objective::rounding,
+                     "Relative differences of the loss below this are rounding errors.")
+        .def("mask", mask_of, "Which weights are free; the others stay zero.")
+        .def("evaluate", evaluate, nb::arg("theta"), nb::arg("grad_out").noconvert(),
+             nb::arg("threads"), "The loss; its gradient is written into grad_out.");
+    nb::class_<Problem, Objective>(
+        m, "Problem",
+        "Encoded sentences and their gold labels, laid out for learning: the weighted negative "
+        "log-likelihood as an objective.")
+        .def("__init__", make_problem, nb::arg("offsets"), nb::arg("nodes"), nb::arg("labels"),
+             nb::kw_only(), nb::arg("edges").none() = nb::none(),
+             nb::arg("weight").none() = nb::none(), nb::arg("all_combinations") = false,
+             nb::arg("boundaries") = true, nb::arg("float32") = true,
+             nb::arg("space").none() = nb::none(), nb::arg("threads") = 1)
         .def_prop_ro("n_labels", [](const Problem& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const Problem& p) { return p.N; })
         .def_prop_ro("n_tokens", [](const Problem& p) { return p.T; })
@@ -417,18 +496,12 @@ void bind_training(nb::module_& m) {
             "edge_rows", [](const Problem& p) { return rows_of(p.edges); },
             "The same of the edge attributes; cols are y_prev * Y + y.")
         .def(
-            "mask", [](const Problem& p) { return copied<bool>(p.mask.data(), p.mask.size()); },
-            "Which weights are free; the others stay zero.")
-        .def(
             "set_mask",
             [](Problem& p, Array<const bool> free) {
-                require(int64_t(free.shape(0)) == p.n_weights(), "free must be [n_weights]");
-                std::copy_n(free.data(), p.mask.size(), p.mask.begin());
+                require(int64_t(free.shape(0)) == p.size(), "free must be [n_weights]");
+                std::copy_n(free.data(), p.is_free.size(), p.is_free.begin());
             },
-            nb::arg("free"), "Say which weights are free, before an optimiser looks at them.")
-        .def("evaluate", evaluate, nb::arg("theta"), nb::arg("grad_out").noconvert(),
-             nb::arg("threads"),
-             "Weighted negative log-likelihood; its gradient is written into grad_out.");
+            nb::arg("free"), "Say which weights are free, before an optimiser looks at them.");
     bind_lbfgs(m);
     bind_online(m);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "core/dispatch.hpp"
@@ -49,10 +50,11 @@ double cubic_minimum(double a, double fa, double da, double b, double fb, double
 
 }  // namespace
 
-Lbfgs::Lbfgs(const Problem& problem_, Penalty penalty_, int64_t memory_)
-    : memory(memory_), problem(problem_), penalty(penalty_), n(problem_.n_weights()) {
+Lbfgs::Lbfgs(int64_t n_, Penalty penalty_, int64_t memory_, const uint8_t* mask_, double rounding_)
+    : memory(memory_), penalty(penalty_), n(n_), rounding(rounding_) {
     for (auto* vector : {&state.theta, &state.grad, &trial, &trial_grad, &direction})
         vector->assign(n, 0.0);
+    if (mask_) mask.assign(mask_, mask_ + n);
 }
 
 std::vector<double> Lbfgs::add_pieces(
@@ -68,11 +70,10 @@ std::vector<double> Lbfgs::add_pieces(
     return total;
 }
 
-// The loss with penalties; grad is the gradient of its smooth part. What else is asked of both is
-// found on the same way through memory.
-double Lbfgs::evaluate(const std::vector<double>& theta, std::vector<double>& grad,
-                       int64_t threads) {
-    const double loss = problem.evaluate(theta.data(), grad.data(), threads);
+// The loss with penalties; grad becomes the gradient of its smooth part. What the search needs to
+// know of both is found on the same way through memory.
+double Lbfgs::add_penalties(double loss, const std::vector<double>& theta,
+                            std::vector<double>& grad, int64_t threads) {
     const auto sums = add_pieces(4, threads, [&](int64_t lo, int64_t hi, double* sum) {
         double pseudo[kPiece];
         for (int64_t j = lo; j < hi; ++j) grad[j] += 2 * penalty.l2 * theta[j];
@@ -85,8 +86,8 @@ double Lbfgs::evaluate(const std::vector<double>& theta, std::vector<double>& gr
             for (int64_t j = lo; j < hi; ++j) sum[3] += std::abs(theta[j]);
         }
     });
-    evaluated_norm = std::sqrt(sums[0]);
-    evaluated_grad_norm = std::sqrt(sums[1]);
+    told_norm = std::sqrt(sums[0]);
+    told_grad_norm = std::sqrt(sums[1]);
     derivative = sums[2];
     return loss + penalty.l2 * sums[0] + penalty.l1 * sums[3];
 }
@@ -117,27 +118,72 @@ void Lbfgs::forget() {
     state.y_dot_grad.clear();
 }
 
-Iteration Lbfgs::step(int64_t threads) {
-    Iteration iteration;
+Iteration Lbfgs::step(const Objective& objective, int64_t threads) {
+    while (const double* point = ask(threads))
+        if (tell(objective.evaluate(point, gradient(), threads), threads)) break;
+    return iteration;
+}
+
+const double* Lbfgs::ask(int64_t threads) {
+    if (is_complete) iteration = {};
+    is_complete = false;
     if (!state.evaluated) {
-        for (int64_t j = 0; j < n; ++j)
-            if (!problem.is_free(j)) state.theta[j] = 0;
+        for (int64_t j = 0; j < static_cast<int64_t>(mask.size()); ++j)
+            if (!mask[j]) state.theta[j] = 0;
         forget();
-        state.loss = evaluate(state.theta, state.grad, threads);
-        state.evaluated = true;
-        ++iteration.evaluations;
+        has_point = true;
+        return state.theta.data();
     }
-    find_direction(threads);
-    iteration.moved = grad_norm > 0 && search(state.pairs() == 0, iteration, threads);
-    if (!iteration.moved && grad_norm > 0 && state.pairs() > 0) {
-        forget();  // the history misleads: once more along the gradient
+    if (!is_searching) {
         find_direction(threads);
-        iteration.moved = search(true, iteration, threads);
+        is_searching = begin_search(threads) || begin_again(threads);
+        if (!is_searching) finish(false, threads);
     }
-    if (iteration.moved) remember(iteration.loss, threads);
-    if (iteration.moved) {
-        iteration.norm = evaluated_norm;  // of the last trial, where we are now
-        iteration.grad_norm = evaluated_grad_norm;
+    has_point = is_searching;
+    return is_searching ? trial.data() : nullptr;
+}
+
+double* Lbfgs::gradient() { return (state.evaluated ? trial_grad : state.grad).data(); }
+
+bool Lbfgs::tell(double loss, const double* grad, int64_t threads) {
+    double* own = gradient();
+    std::copy_n(grad, n, own);
+    for (int64_t j = 0; j < static_cast<int64_t>(mask.size()); ++j)
+        if (!mask[j]) own[j] = 0;
+    return tell(loss, threads);
+}
+
+bool Lbfgs::tell(double loss, int64_t threads) {
+    if (!std::exchange(has_point, false))
+        throw std::invalid_argument("tell() needs a point from ask() first");
+    ++iteration.evaluations;
+    if (!state.evaluated) {
+        state.loss = add_penalties(loss, state.theta, state.grad, threads);
+        state.evaluated = true;
+        return false;
+    }
+    iteration.loss = add_penalties(loss, trial, trial_grad, threads);
+    switch (judge(iteration.loss)) {
+        case Verdict::again:
+            try_step(search.step, threads);
+            return false;
+        case Verdict::failed:
+            if (begin_again(threads)) return false;
+            finish(false, threads);
+            return true;
+        case Verdict::found:
+            remember(iteration.loss, threads);
+            finish(true, threads);
+            return true;
+    }
+    return true;
+}
+
+void Lbfgs::finish(bool moved, int64_t threads) {
+    iteration.moved = moved;
+    if (moved) {
+        iteration.norm = told_norm;  // of the last trial, where we are now
+        iteration.grad_norm = told_grad_norm;
     } else {
         const auto square = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
             sum[0] = dot(state.theta.data() + lo, state.theta.data() + lo, hi - lo);
@@ -146,7 +192,21 @@ Iteration Lbfgs::step(int64_t threads) {
         iteration.grad_norm = grad_norm;
     }
     iteration.loss = state.loss;
-    return iteration;
+    is_searching = false;
+    is_complete = true;
+}
+
+void Lbfgs::start_from(const double* theta) {
+    std::copy_n(theta, n, state.theta.begin());
+    state.evaluated = false;
+    is_searching = has_point = false;
+    is_complete = true;
+}
+
+void Lbfgs::restore(LbfgsState from) {
+    state = std::move(from);
+    is_searching = has_point = false;
+    is_complete = true;
 }
 
 // direction = -H * pseudo-gradient: the two loops of L-BFGS on coefficients alone, which say how
@@ -190,65 +250,79 @@ void Lbfgs::find_direction(int64_t threads) {
     grad_norm = std::sqrt(sums[1]);
 }
 
-// Finds a step that satisfies the Wolfe conditions (with l1: sufficient decrease inside the
-// orthant) and leaves it in trial, trial_grad and iteration.loss; false if there is none.
-bool Lbfgs::search(bool first, Iteration& iteration, int64_t threads) {
-    if (!(slope < 0)) return false;
-    // Differences below this are rounding errors of the loss.
-    const double noise = (problem.float32 ? 1e-7 : 1e-14) * std::abs(state.loss);
-    const double f0 = state.loss, d0 = slope;
-    double decrease = 0;
-    auto at = [&](double a) {
-        const auto moved = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
-            for (int64_t j = lo; j < hi; ++j) trial[j] = state.theta[j] + a * direction[j];
-            if (penalty.l1 == 0) return;
-            for (int64_t j = lo; j < hi; ++j) {
-                const double theta = state.theta[j];
-                const double grad = pseudo_gradient(theta, state.grad[j]);
-                const double orthant = theta != 0 ? sign(theta) : -sign(grad);
-                if (trial[j] * orthant <= 0) trial[j] = 0;
-                sum[0] += grad * (trial[j] - theta);
-            }
-        });
-        const double loss = evaluate(trial, trial_grad, threads);
-        ++iteration.evaluations;
-        decrease = kDecrease * (penalty.l1 > 0 ? moved[0] : a * d0);
-        iteration.loss = loss;
-        return loss;
-    };
-
-    double a = first ? 1 / grad_norm : 1;
-    if (penalty.l1 > 0) {
-        for (int64_t i = 0; i < kMostTrials; ++i, a *= 0.5) {
-            const double f = at(a);
-            if (f <= f0 + decrease + noise && decrease < 0) return true;
-        }
-        return false;
-    }
-
-    // [low, high] brackets a good step once high is known; low is the best so far.
-    double low = 0, f_low = f0, d_low = d0;
-    double high = std::numeric_limits<double>::infinity(), f_high = 0, d_high = 0;
-    for (int64_t i = 0; i < kMostTrials; ++i) {
-        const double f = at(a);
-        if (!(f <= f0 + decrease + noise) || (low > 0 && f > f_low + noise)) {
-            high = a, f_high = f, d_high = derivative;
-        } else {
-            if (std::abs(derivative) <= -kCurvature * d0) return true;
-            if (derivative * (std::isfinite(high) ? high - low : 1) >= 0)
-                high = low, f_high = f_low, d_high = d_low;
-            low = a, f_low = f, d_low = derivative;
-        }
-        if (std::isfinite(high)) {
-            if (std::abs(high - low) <= 1e-12 * std::max(high, low)) break;
-            a = cubic_minimum(low, f_low, d_low, high, f_high, d_high);
-        } else {
-            a *= 4;
-        }
-    }
-    if (low == 0) return false;
-    at(low);  // no Wolfe step, but lower than where we were
+// Looks for a step that satisfies the Wolfe conditions (with l1: sufficient decrease inside the
+// orthant): the first trial; false if the direction does not lead down. The step that is found is
+// left in trial, trial_grad and iteration.loss.
+bool Lbfgs::begin_search(int64_t threads) {
+    if (!(grad_norm > 0) || !(slope < 0)) return false;
+    search = {};
+    search.f0 = search.f_low = state.loss;
+    search.d0 = search.d_low = slope;
+    search.high = std::numeric_limits<double>::infinity();
+    search.step = state.pairs() == 0 ? 1 / grad_norm : 1;
+    try_step(search.step, threads);
     return true;
+}
+
+// The history misleads: once more along the gradient. False if that was the direction.
+bool Lbfgs::begin_again(int64_t threads) {
+    if (!(grad_norm > 0) || state.pairs() == 0) return false;
+    forget();
+    find_direction(threads);
+    return begin_search(threads);
+}
+
+// trial = theta + step * direction; with l1, weights that would change their sign become 0.
+void Lbfgs::try_step(double step, int64_t threads) {
+    const auto moved = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
+        for (int64_t j = lo; j < hi; ++j) trial[j] = state.theta[j] + step * direction[j];
+        if (penalty.l1 == 0) return;
+        for (int64_t j = lo; j < hi; ++j) {
+            const double theta = state.theta[j];
+            const double grad = pseudo_gradient(theta, state.grad[j]);
+            const double orthant = theta != 0 ? sign(theta) : -sign(grad);
+            if (trial[j] * orthant <= 0) trial[j] = 0;
+            sum[0] += grad * (trial[j] - theta);
+        }
+    });
+    search.expected = moved[0];
+}
+
+// What the loss of the trial means: take it, give up, or try search.step next.
+Lbfgs::Verdict Lbfgs::judge(double loss) {
+    if (search.settles) return Verdict::found;
+    return penalty.l1 > 0 ? judge_orthant(loss) : judge_wolfe(loss);
+}
+
+Lbfgs::Verdict Lbfgs::judge_orthant(double f) {
+    const double decrease = kDecrease * search.expected;
+    const double noise = rounding * std::abs(search.f0);
+    if (f <= search.f0 + decrease + noise && decrease < 0) return Verdict::found;
+    search.step *= 0.5;
+    return ++search.trials < kMostTrials ? Verdict::again : Verdict::failed;
+}
+
+Lbfgs::Verdict Lbfgs::judge_wolfe(double f) {
+    auto& [a, f0, d0, expected, low, f_low, d_low, high, f_high, d_high, trials, settles] = search;
+    const double decrease = kDecrease * (a * d0), noise = rounding * std::abs(f0);
+    if (!(f <= f0 + decrease + noise) || (low > 0 && f > f_low + noise)) {
+        high = a, f_high = f, d_high = derivative;
+    } else {
+        if (std::abs(derivative) <= -kCurvature * d0) return Verdict::found;
+        if (derivative * (std::isfinite(high) ? high - low : 1) >= 0)
+            high = low, f_high = f_low, d_high = d_low;
+        low = a, f_low = f, d_low = derivative;
+    }
+    const bool is_bracketed = std::isfinite(high);
+    const bool is_narrow = is_bracketed && std::abs(high - low) <= 1e-12 * std::max(high, low);
+    if (++trials < kMostTrials && !is_narrow) {
+        a = is_bracketed ? cubic_minimum(low, f_low, d_low, high, f_high, d_high) : a * 4;
+        return Verdict::again;
+    }
+    if (low == 0) return Verdict::failed;
+    a = low;  // no Wolfe step, but lower than where we were
+    settles = true;
+    return Verdict::again;
 }
 
 // Makes trial the new theta, and extends the history and its table of dot products.
@@ -258,25 +332,7 @@ void Lbfgs::remember(double loss, int64_t threads) {
     state.loss = loss;
     const std::vector<double>&before = trial, &grad_before = trial_grad;
     if (memory == 0) return;
-    if (state.pairs() == memory) {  // the oldest pair goes, its memory is used again
-        const int64_t k = memory;
-        std::rotate(state.s.begin(), state.s.begin() + 1, state.s.end());
-        std::rotate(state.y.begin(), state.y.begin() + 1, state.y.end());
-        for (auto* table : {&state.sy, &state.yy})
-            for (int64_t i = 0; i + 1 < k; ++i)
-                for (int64_t j = 0; j + 1 < k; ++j)
-                    (*table)[i * k + j] = (*table)[(i + 1) * k + j + 1];
-    } else {
-        const int64_t k = state.pairs() + 1;
-        state.s.emplace_back(n);
-        state.y.emplace_back(n);
-        for (auto* table : {&state.sy, &state.yy}) {
-            std::vector<double> wider(k * k, 0.0);
-            for (int64_t i = 0; i + 1 < k; ++i)
-                for (int64_t j = 0; j + 1 < k; ++j) wider[i * k + j] = (*table)[i * (k - 1) + j];
-            *table = std::move(wider);
-        }
-    }
+    make_room();
     const int64_t k = state.pairs();
     const HistoryKernels& kernel = kernels().history();
     const auto sums =
@@ -303,7 +359,34 @@ void Lbfgs::remember(double loss, int64_t threads) {
         state.y_dot_grad[i] = of_pair[4];
     }
     // Without curvature along s (OWL-QN does not see to it) the pair would spoil the direction.
-    if (state.sy[k * k - 1] > 1e-12 * state.yy[k * k - 1]) return;
+    if (!(state.sy[k * k - 1] > 1e-12 * state.yy[k * k - 1])) drop_newest();
+}
+
+// A place for one more pair at the end of the history.
+void Lbfgs::make_room() {
+    if (state.pairs() == memory) {  // the oldest pair goes, its memory is used again
+        const int64_t k = memory;
+        std::rotate(state.s.begin(), state.s.begin() + 1, state.s.end());
+        std::rotate(state.y.begin(), state.y.begin() + 1, state.y.end());
+        for (auto* table : {&state.sy, &state.yy})
+            for (int64_t i = 0; i + 1 < k; ++i)
+                for (int64_t j = 0; j + 1 < k; ++j)
+                    (*table)[i * k + j] = (*table)[(i + 1) * k + j + 1];
+    } else {
+        const int64_t k = state.pairs() + 1;
+        state.s.emplace_back(n);
+        state.y.emplace_back(n);
+        for (auto* table : {&state.sy, &state.yy}) {
+            std::vector<double> wider(k * k, 0.0);
+            for (int64_t i = 0; i + 1 < k; ++i)
+                for (int64_t j = 0; j + 1 < k; ++j) wider[i * k + j] = (*table)[i * (k - 1) + j];
+            *table = std::move(wider);
+        }
+    }
+}
+
+void Lbfgs::drop_newest() {
+    const int64_t k = state.pairs();
     for (auto* table : {&state.sy, &state.yy}) {
         std::vector<double> narrower;
         for (int64_t i = 0; i + 1 < k; ++i)

@@ -1,6 +1,10 @@
-// L-BFGS, and OWL-QN where there is an L1 penalty, on the objective of a Problem:
+// L-BFGS, and OWL-QN where there is an L1 penalty, on an objective f:
 //
-//   F(theta) = sum_i weight_i * nll_i + l2 * |theta|^2 + l1 * |theta|_1
+//   F(theta) = f(theta) + l2 * |theta|^2 + l1 * |theta|_1
+//
+// Whoever has f drives it: ask() for the point where f is needed next, compute loss and gradient
+// there by any means, tell() them. step() is that loop around an Objective. The steps are the same
+// to the last bit either way.
 //
 // The direction comes from a table of dot products (Chen, Wang and Zhou, 2014): each iteration
 // reads the history once to extend the table, in blocks that stay in the cache, and once to add up
@@ -13,7 +17,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/linear.hpp"
+#include "core/objective.hpp"
 
 namespace tagloom {
 
@@ -43,21 +47,65 @@ struct LbfgsState {
 
 class Lbfgs {
   public:
-    Lbfgs(const Problem& problem, Penalty penalty, int64_t memory);
+    // mask [n]: weights that are false stay 0; null: all are free. For rounding see Objective.
+    Lbfgs(int64_t n, Penalty penalty, int64_t memory, const uint8_t* mask = nullptr,
+          double rounding = 1e-14);
 
-    Iteration step(int64_t threads);
+    // One iteration on an objective of n weights.
+    Iteration step(const Objective& objective, int64_t threads);
+
+    // The point [n] at which loss and gradient are needed next: the same one until it is told. Null
+    // if no step along the gradient lowers the loss; `iteration` then says so.
+    const double* ask(int64_t threads);
+    // The loss there, without penalties. Its gradient is in gradient(), zero for masked weights.
+    // True: the iteration is complete, see `iteration`. False: ask again, the search goes on.
+    // std::invalid_argument if nothing was asked.
+    bool tell(double loss, int64_t threads);
+    // The same with a gradient [n] from elsewhere, which may have anything at masked weights.
+    bool tell(double loss, const double* grad, int64_t threads);
+    double* gradient();                          // [n]
+    bool is_asked() const { return has_point; }  // whether a point waits for its loss
+
+    void start_from(const double* theta);
+    // A state that was taken between ask() and tell() is that of the beginning of the iteration:
+    // its line search is done again, with the same numbers.
+    void restore(LbfgsState state);
 
     LbfgsState state;
+    Iteration iteration;   // the last complete one, or as far as it is
     std::mutex mutex;      // for callers that share it
     const int64_t memory;  // most pairs of the history
 
   private:
-    double evaluate(const std::vector<double>& theta, std::vector<double>& grad, int64_t threads);
+    enum class Verdict { found, failed, again };
+
+    // The line search along the direction. low is the best step so far; once high is finite, the
+    // two bracket a good one.
+    struct Search {
+        double step = 0;        // of the trial
+        double f0 = 0, d0 = 0;  // loss and slope at step 0
+        double expected = 0;    // with l1: the pseudo-gradient times the way to the trial
+        double low = 0, f_low = 0, d_low = 0;
+        double high = 0, f_high = 0, d_high = 0;
+        int64_t trials = 0;
+        bool settles = false;  // the trial is `low` once more, to be taken as it is
+    };
+
+    double add_penalties(double loss, const std::vector<double>& theta, std::vector<double>& grad,
+                         int64_t threads);
     double pseudo_gradient(double theta, double grad) const;
     void pseudo_gradients(const std::vector<double>& theta, const std::vector<double>& grad,
                           int64_t lo, int64_t hi, double* out) const;  // of weights [lo, hi)
-    bool search(bool first, Iteration& iteration, int64_t threads);
+    bool begin_search(int64_t threads);
+    bool begin_again(int64_t threads);
+    void try_step(double step, int64_t threads);
+    Verdict judge(double loss);
+    Verdict judge_orthant(double loss);
+    Verdict judge_wolfe(double loss);
+    void finish(bool moved, int64_t threads);
     void remember(double loss, int64_t threads);
+    void make_room();
+    void drop_newest();
     void find_direction(int64_t threads);
     void forget();
     // Adds up columns[j] over all pieces of [0, n): piece(lo, hi, sums).
@@ -65,15 +113,20 @@ class Lbfgs {
         int64_t columns, int64_t threads,
         const std::function<void(int64_t lo, int64_t hi, double* sums)>& piece) const;
 
-    const Problem& problem;
     const Penalty penalty;
     const int64_t n;
+    const double rounding;
+    std::vector<uint8_t> mask;  // [n] or empty
+    bool is_searching = false;  // whether trial is the next point
+    bool has_point = false;     // whether a point waits for its loss
+    bool is_complete = true;    // whether `iteration` is
+    Search search;
     std::vector<double> trial, trial_grad;  // theta and grad of the line search
     std::vector<double> direction;
     double slope = 0, grad_norm = 0;  // of the pseudo-gradient: along direction; its length
-    // What evaluate() found of its theta: its length, that of the pseudo-gradient, and, without l1,
-    // the slope along direction.
-    double evaluated_norm = 0, evaluated_grad_norm = 0, derivative = 0;
+    // Of the last point told: its length, that of the pseudo-gradient, and, without l1, the slope
+    // along direction.
+    double told_norm = 0, told_grad_norm = 0, derivative = 0;
 };
 
 }  // namespace tagloom

@@ -25,6 +25,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/objective.hpp"
 #include "core/pages.hpp"
 #include "core/rows.hpp"
 #include "core/space.hpp"
@@ -90,18 +91,18 @@ struct OwnedLists {
     }
 };
 
-class Problem {
+class Problem final : public Objective {
   public:
     // std::invalid_argument for what does not fit.
     explicit Problem(const Examples& examples, int64_t threads = 1);
-    ~Problem();
 
-    // sum_i weight_i * (log_z_i - score of the gold path_i) and its gradient (null: not wanted),
-    // overwritten; masked entries are zero. Safe to call from many threads, one at a time.
-    double evaluate(const double* theta, double* grad, int64_t threads) const;
+    int64_t size() const override { return trans_at + space.tail_size(boundaries); }
+    // sum_i weight_i * (log_z_i - score of the gold path_i) and its gradient; see likelihood.cpp.
+    // Safe to call from many threads, one at a time.
+    double evaluate(const double* theta, double* grad, int64_t threads) const override;
+    const uint8_t* mask() const override { return is_free.data(); }
+    double rounding() const override { return float32 ? 1e-7 : 1e-14; }
 
-    int64_t n_weights() const { return trans_at + space.tail_size(boundaries); }
-    bool is_free(int64_t weight) const { return mask[weight]; }
     bool has_edges() const { return !edge_lists.full_ptr.empty(); }
 
     // Whether a label, or set of labels, as in `gold` leaves label y open.
@@ -120,7 +121,7 @@ class Problem {
     Space space;
     Rows nodes, edges;             // no rows without edge attributes
     int64_t edges_at, trans_at;    // where the parts of theta begin
-    std::vector<uint8_t> mask;     // [n_weights] free weights
+    std::vector<uint8_t> is_free;  // [size] the mask
     std::vector<int64_t> order;    // [N] sentence at each place of work
     std::vector<int64_t> starts;   // [N + 1] its first token
     std::vector<int32_t> gold;     // [T] in the order of work
@@ -136,19 +137,35 @@ class Problem {
     template <class In>
     struct Worker;
     template <class In>
-    double run(std::unique_ptr<Workspace<In>>& space, const double* theta, double* grad,
+    class Block;
+    template <class In>
+    double run(std::shared_ptr<Workspace<In>>& kept, const double* theta, double* grad,
                int64_t threads) const;
     template <class In>
-    double run_block(Workspace<In>& work, Worker<In>& worker, const double* theta, int64_t shard,
-                     int64_t block, double* gradient) const;
+    std::shared_ptr<Workspace<In>> make_workspace() const;
+    template <class In>
+    void load(Workspace<In>& work, const double* theta, double* grad, int64_t threads) const;
+    template <class In>
+    void finish(Workspace<In>& work, double* grad, int64_t threads) const;
+
+    // The steps of the constructor.
+    void lay_out_rows(const Examples& x, int64_t threads);
+    void order_sentences(const Examples& x);
+    void copy_labels(const Examples& x);
+    void mark_seen(const int32_t* labels, int64_t n);
+    void lay_out_lists(const Examples& x, int64_t threads);
+    void find_reach(int64_t threads);
+    // Calls see(label) for the labels that a token was seen with; one that may have any has none.
+    template <class See>
+    void each_seen(int32_t label, const See& see) const;
 
     std::vector<int64_t> blocks;   // block b is sentences blocks[b] .. blocks[b + 1]
     std::vector<int64_t> shards;   // shard k is blocks shards[k] .. shards[k + 1]
     std::vector<int64_t> reach;    // [K] one past the last weight of a row that shard k touches
     std::vector<double> observed;  // of the tail, by gold paths that leave nothing open
     mutable std::mutex mutex;      // of the workspaces
-    mutable std::unique_ptr<Workspace<float>> space32;
-    mutable std::unique_ptr<Workspace<double>> space64;
+    mutable std::shared_ptr<Workspace<float>> space32;
+    mutable std::shared_ptr<Workspace<double>> space64;
 };
 
 }  // namespace tagloom

@@ -27,7 +27,7 @@ struct OnlineOptions {
     double first_square = 0;   // AdaGrad: where the sums of squared gradients begin
     double C = 1;              // SVM: how much the losses count beside 1/2 |theta|^2
     std::vector<double> cost;  // SVM: [Y, Y] of gold and candidate label, zero on the diagonal
-    double margin = 0;         // perceptron: in updates, see add_margin
+    double margin = 0;         // perceptron: in updates, see Sentences::update_size
 };
 
 struct Epoch {

@@ -469,29 +469,30 @@ class LinearTagger(Tagger):
 
     def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
         encoded = data.encoded
-        nodes, edges = (None, None) if known is None else known.layout.known(data.names)
+        known_nodes, known_edges = (None, None) if known is None else known.layout.known(data.names)
+        nodes = _native.Attributes(
+            encoded.indptr, encoded.ids, data.index.size, encoded.values, known_nodes
+        )
+        edges = None
+        if encoded.edge_indptr is not None and encoded.edge_ids is not None:
+            edges = _native.Attributes(
+                encoded.edge_indptr,
+                encoded.edge_ids,
+                data.edge_index.size,
+                encoded.edge_values,
+                known_edges,
+            )
+        sets = data.sets.view(np.uint8)
         problem = _native.Problem(
             encoded.offsets,
-            encoded.indptr,
-            encoded.ids,
-            encoded.values,
-            data.index.size,
-            encoded.edge_indptr,
-            encoded.edge_ids,
-            encoded.edge_values,
-            0 if encoded.edge_indptr is None else data.edge_index.size,
-            data.gold.numbers,
-            len(data.names),
-            self._takes_all(data.index.size * len(data.names)),
-            self.boundaries,
-            data.weight,
-            True,
             nodes,
-            edges,
-            None if data.states is None else data.states.native,
-            data.sets.view(np.uint8),
-            data.allowed,
-            self.n_threads or ALL_THREADS,
+            _native.Labels(data.gold.numbers, len(data.names), sets, data.allowed),
+            edges=edges,
+            weight=data.weight,
+            all_combinations=self._takes_all(data.index.size * len(data.names)),
+            boundaries=self.boundaries,
+            space=None if data.states is None else data.states.native,
+            threads=self.n_threads or ALL_THREADS,
         )
         layout = self._layout(data, problem)
         free = problem.mask()

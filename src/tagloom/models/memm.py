@@ -194,31 +194,18 @@ class MEMM(LocalTagger):
             trans, start = _allowed(data.states)
             sets = np.concatenate([trans, start[None, :]])  # [Y + 1, Y] what may come after y_prev
             allowed = -1 - before  # set k is −1 − k
+        known_pairs = (
+            np.concatenate([attributes for attributes, _ in wanted]).astype(np.int32),
+            np.concatenate([cols for _, cols in wanted]).astype(np.uint16),
+        )
         problem = _native.Problem(
             np.arange(len(gold) + 1),
-            indptr,
-            ids,
-            values,
-            moves_at + Y + 2,
-            None,
-            None,
-            None,
-            0,
-            gold,
-            Y,
-            takes_all,
-            False,
-            None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
-            True,
-            (
-                np.concatenate([attributes for attributes, _ in wanted]).astype(np.int32),
-                np.concatenate([cols for _, cols in wanted]).astype(np.uint16),
-            ),
-            None,
-            None,
-            None if sets is None else sets.view(np.uint8),
-            allowed,
-            self.n_threads or ALL_THREADS,
+            _native.Attributes(indptr, ids, moves_at + Y + 2, values, known_pairs),
+            _native.Labels(gold, Y, None if sets is None else sets.view(np.uint8), allowed),
+            weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
+            all_combinations=takes_all,
+            boundaries=False,
+            threads=self.n_threads or ALL_THREADS,
         )
         layout = self._layout(data, problem)
         free = problem.mask()

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tagloom.errors import TrainingError
 from tagloom.training.checkpoints import Checkpoint
-from tagloom.training.optimisers import Optimiser
+from tagloom.training.learners import Optimiser
 from tagloom.training.records import Listener, Record
 
 Float64 = npt.NDArray[np.float64]
@@ -109,9 +109,15 @@ def run(
             if is_best:
                 outcome.best = iteration
             seconds = time.perf_counter() - began
-            norm = step.grad_norm if np.isfinite(step.grad_norm) else None  # online ones have none
             record = Record(
-                iteration, step.loss, norm, score, is_best, step.n_evaluations, seconds, step.gap
+                iteration,
+                step.loss,
+                step.grad_norm,
+                score,
+                is_best,
+                step.n_evaluations,
+                seconds,
+                step.gap,
             )
             outcome.records.append(record)
             for listener in listeners:

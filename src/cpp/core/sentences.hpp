@@ -1,0 +1,225 @@
+// The sentences of a problem one at a time, under weights that change after each: all that learners
+// which go sentence by sentence see of a model. Its calls are grouped by cost, as in CRFsuite's
+// tag_encoder; with T tokens, A attributes of a token and Y labels,
+//
+//   choose                                O(T A Y)  emit and edge of a sentence, its scores
+//   path_score, each_feature, each_difference, add_to_wrong
+//                                         O(T A), O(T Y) of one or two paths
+//   viterbi, right_path                   O(T Y^2)  the best path
+//   residuals                             O(T Y^2)  forward-backward: expected minus observed
+//   update                                O(T A Y)  weights move against the residuals
+//
+// Weights are rows [n_rows] of attributes in the arithmetic of the kernels, and a tail [n_tail] of
+// transitions, starts, stops and ties in double; see linear.hpp and space.hpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/chain.hpp"
+#include "core/linear.hpp"
+
+namespace tagloom {
+
+template <class In>
+class Sentences {
+  public:
+    explicit Sentences(const Problem& problem);
+
+    // ---- of the corpus ---------------------------------------------------------------------
+
+    int64_t size() const { return problem.N; }
+    int64_t n_labels() const { return Y; }
+    int64_t n_rows() const { return W; }
+    int64_t n_tail() const { return problem.size() - W; }
+    bool is_free(int64_t weight) const { return problem.is_free[weight]; }
+    bool has_open() const;  // whether labels of any sentence are left open
+    // Sentences are numbered in the order of work, which keeps them near each other in memory.
+    int64_t place(int64_t sentence) const { return places[sentence]; }
+    int64_t length(int64_t place) const {
+        return problem.starts[place + 1] - problem.starts[place];
+    }
+    // Calls use(weight, first): updates of a full row are noted at its first weight.
+    template <class Use>
+    void each_row_weight(const Use& use) const;
+
+    // ---- one sentence ----------------------------------------------------------------------
+
+    void choose(int64_t place, const In* rows, const double* tail);  // both must outlive it
+
+    int64_t length() const { return T; }
+    double weight() const { return problem.weight[at]; }
+    const int32_t* gold() const { return problem.gold.data() + first; }  // see Examples
+    double path_score(const int32_t* path) const;
+    // emit[t, y] += amount(t, y) for every label that is wrong.
+    template <class Amount>
+    void add_to_wrong(const Amount& amount);
+    // Half of what an update that finds token t alone wrong puts its right label ahead by.
+    double update_size(int64_t t) const;
+    // Calls use(weight, value) for the features of a path, those of masked weights left out.
+    template <class Use>
+    void each_feature(const int32_t* path, const Use& use) const;
+    // The same for where two paths differ: features of the right one, and minus those of the wrong.
+    template <class Use>
+    void each_difference(const int32_t* right, const int32_t* wrong, const Use& use) const;
+
+    // std::overflow_error if no path has a finite score.
+    void viterbi(std::vector<int32_t>& path);
+    // The labels; where they are left open, the best that they leave under the present weights.
+    const int32_t* right_path();
+
+    // The loss -log Pr(gold) and, kept for update(), its gradient times the sentence's weight.
+    // std::overflow_error if the loss is not finite.
+    double residuals();
+    const double* tail_residuals() const { return counts.data(); }  // [n_tail + slack]
+    // The residuals of nodes and edges; of the task, everything but lists and residuals is given.
+    void update(RowUpdate<In> task) const;
+
+  private:
+    void add_up(const OwnedLists& lists, int64_t width, In* out) const;
+    void subtract_gold();
+    double subtract_open();
+    void decode(const In* scores, int32_t* path);
+    template <class Use>
+    void each_of_token(const OwnedLists& lists, int64_t t, int64_t column, const Use& use) const;
+    template <class Use>
+    void each_of_token(const OwnedLists& lists, int64_t t, int64_t right, int64_t wrong,
+                       const Use& use) const;
+    template <class Use>
+    void each_of_moves(const int32_t* right, const int32_t* wrong, const Use& use) const;
+
+    const In* edges() const { return YY > 0 ? edge.data() : nullptr; }
+    In* pairs_or_null(std::vector<In>& of) const { return YY > 0 ? of.data() : nullptr; }
+
+    const Problem& problem;
+    const int64_t Y, YY, W;       // YY: Y * Y, or 0 without edges
+    std::vector<int64_t> places;  // [N] of each sentence in the order of work
+    Chain<In> chain;
+    int64_t at = 0, first = 0, T = 0;  // of the sentence: its place, first token and length
+    const In* rows = nullptr;
+    std::vector<In> emit, edge;                        // [T, Y], [T, Y, Y]
+    std::vector<In> gamma, xi;                         // residuals like emit and edge
+    std::vector<In> closed, observed, observed_pairs;  // of one whose labels are left open
+    std::vector<double> counts;                        // [n_tail + slack]
+    std::vector<int32_t> completed;                    // [T]
+};
+
+// ---------------------------------------------------------------------------------------------
+
+template <class In>
+template <class Use>
+void Sentences<In>::each_row_weight(const Use& use) const {
+    auto each = [&](const Rows& of, int64_t base) {
+        for (size_t a = 0; a + 1 < of.ptr.size(); ++a)
+            for (int64_t j = of.ptr[a]; j < of.ptr[a + 1]; ++j)
+                use(base + j, base + (of.is_full(a) ? of.ptr[a] : j));
+    };
+    each(problem.nodes, 0);
+    each(problem.edges, problem.edges_at);
+}
+
+template <class In>
+template <class Amount>
+void Sentences<In>::add_to_wrong(const Amount& amount) {
+    for (int64_t t = 0; t < T; ++t)
+        for (int64_t y = 0; y < Y; ++y)
+            if (!problem.permits(gold()[t], y)) emit[t * Y + y] += static_cast<In>(amount(t, y));
+}
+
+template <class In>
+template <class Use>
+void Sentences<In>::each_feature(const int32_t* path, const Use& use) const {
+    for (int64_t t = 0; t < T; ++t) {
+        each_of_token(problem.node_lists, t, path[t], use);
+        if (YY > 0 && t > 0) each_of_token(problem.edge_lists, t, path[t - 1] * Y + path[t], use);
+    }
+    problem.space.each_of_path(path, T, problem.boundaries, [&](int64_t j) {
+        if (is_free(W + j)) use(W + j, 1.0);
+    });
+}
+
+template <class In>
+template <class Use>
+void Sentences<In>::each_difference(const int32_t* right, const int32_t* wrong,
+                                    const Use& use) const {
+    bool was_same = true;  // of the label before
+    for (int64_t t = 0; t < T; ++t) {
+        const bool is_same = right[t] == wrong[t];
+        if (!is_same) each_of_token(problem.node_lists, t, right[t], wrong[t], use);
+        if (YY > 0 && t > 0 && !(is_same && was_same))
+            each_of_token(problem.edge_lists, t, right[t - 1] * Y + right[t],
+                          wrong[t - 1] * Y + wrong[t], use);
+        was_same = is_same;
+    }
+    each_of_moves(right, wrong, use);
+}
+
+template <class In>
+template <class Use>
+void Sentences<In>::each_of_token(const OwnedLists& lists, int64_t t, int64_t column,
+                                  const Use& use) const {
+    const int64_t token = first + t;
+    auto give = [&](int64_t weight, double value) {
+        if (is_free(weight)) use(weight, value);
+    };
+    for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j)
+        give(lists.full[j] + column, lists.valued ? lists.full_value[j] : 1.0);
+    for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j)
+        if (lists.column[j] == column)
+            give(lists.single[j], lists.valued ? lists.single_value[j] : 1.0);
+}
+
+template <class In>
+template <class Use>
+void Sentences<In>::each_of_token(const OwnedLists& lists, int64_t t, int64_t right, int64_t wrong,
+                                  const Use& use) const {
+    const int64_t token = first + t;
+    auto give = [&](int64_t weight, double value) {
+        if (is_free(weight)) use(weight, value);
+    };
+    for (int64_t j = lists.full_ptr[token]; j < lists.full_ptr[token + 1]; ++j) {
+        const double value = lists.valued ? lists.full_value[j] : 1.0;
+        give(lists.full[j] + right, value);
+        give(lists.full[j] + wrong, -value);
+    }
+    for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
+        const int64_t column = lists.column[j];
+        if (column != right && column != wrong) continue;
+        const double value = lists.valued ? lists.single_value[j] : 1.0;
+        give(lists.single[j], column == right ? value : -value);
+    }
+}
+
+// The weights of transitions, start and stop, where the two paths differ in states.
+template <class In>
+template <class Use>
+void Sentences<In>::each_of_moves(const int32_t* right, const int32_t* wrong,
+                                  const Use& use) const {
+    const Space& space = problem.space;
+    const bool bounds = problem.boundaries;
+    auto give = [&](double value) {
+        return [&, value](int64_t j) {
+            if (is_free(W + j)) use(W + j, value);
+        };
+    };
+    const auto more = give(1.0), less = give(-1.0);
+    int64_t r = space.first_state[right[0]], w = space.first_state[wrong[0]];
+    if (r != w) {
+        space.each_of_start(r, bounds, more);
+        space.each_of_start(w, bounds, less);
+    }
+    for (int64_t t = 1; t < T; ++t) {
+        const int64_t to_right = space.move_of[r * Y + right[t]],
+                      to_wrong = space.move_of[w * Y + wrong[t]];
+        r = space.automaton.dst[to_right];
+        w = space.automaton.dst[to_wrong];
+        if (to_right == to_wrong) continue;
+        space.each_of_move(to_right, bounds, more);
+        space.each_of_move(to_wrong, bounds, less);
+    }
+    if (r == w) return;
+    space.each_of_stop(r, bounds, more);
+    space.each_of_stop(w, bounds, less);
+}
+
+}  // namespace tagloom
