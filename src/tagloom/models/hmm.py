@@ -865,8 +865,7 @@ class HMM(TableTagger):
         rows[is_spelling[:, None] & np.isneginf(rows)] = 0
         weights = rows - rows[table.parent]
         weights[0] = rows[0]
-        linear = CRF(features=table.extractor, labels=self._label_list)
-        linear.scores_ = LinearScores(
+        scores = LinearScores(
             labels=table.labels,
             extractor=table.extractor,
             index=table.index,
@@ -880,11 +879,13 @@ class HMM(TableTagger):
             start=self.log_start_.copy(),
             stop=np.zeros(Y) if self.log_stop_ is None else self.log_stop_.copy(),
         )
-        linear.labels_ = self.labels_.copy()
-        linear.constraints_ = self.constraints_
-        linear.history_ = []
-        linear.training_ = {**self.training_, "words": len(table.words)}
-        return linear
+        return CRF.from_scores(
+            scores,
+            self.constraints_,
+            training={**self.training_, "words": len(table.words)},
+            features=table.extractor,
+            labels=self._label_list,
+        )
 
     @classmethod
     def from_linear(cls, linear: LinearTagger) -> HMM:

@@ -13,7 +13,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -37,6 +37,7 @@ from tagloom.models.data import (
     place_of,
     read_labels,
 )
+from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.taggers import Tagger
 from tagloom.scores import Decoder, LinearScores, Names, Rows, Scored
 from tagloom.scores.parts import Parts
@@ -168,11 +169,13 @@ class LinearTagger(Tagger):
     n_threads: int | None
     warm_start: bool
 
-    scores_: LinearScores
-    constraints_: Constraints
-    history_: list[Record]
-    training_: dict[str, Any]
-    compaction_: Compaction
+    scores_ = Learned[LinearScores]()
+    constraints_ = Learned[Constraints]()
+    history_ = Learned["list[Record]"](record=True)
+    training_ = Learned["dict[str, Any]"](record=True)
+    compaction_ = Learned["Compaction"]()
+
+    _fitted: LinearFitted
 
     # ---- what a cell of the grid decides ---------------------------------------------------
 
@@ -250,8 +253,8 @@ class LinearTagger(Tagger):
         known = self._known() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
         layout, outcome = self._train(data, known, dev, callback, progress, checkpoint)
-        self._finish(data, layout, outcome)
-        self.training_ = self._record(data, outcome, time.perf_counter() - began)
+        record = self._record(data, outcome, time.perf_counter() - began)
+        self._fitted = self._finish(data, layout, outcome, record)
         if outcome.stopped == "interrupted":
             warnings.warn(
                 f"Interrupted: the weights of iteration {outcome.best} are kept.", stacklevel=2
@@ -294,20 +297,20 @@ class LinearTagger(Tagger):
             if known.state is not None:
                 optimiser.restore(_carry_state(known.state, known.layout, optimiser, layout))
         outcome = training.run(optimiser, max_iterations=1)
-        history = [*getattr(self, "history_", []), *outcome.records]
-        self._finish(data, layout, outcome)
-        self.history_ = history
-        self.training_ = self._record(data, outcome, outcome.records[-1].seconds)
-        self._online = Known(data.index, data.edge_index, layout, outcome.theta, optimiser.state())
+        record = self._record(data, outcome, outcome.records[-1].seconds)
+        self._fitted = replace(
+            self._finish(data, layout, outcome, record),
+            history=[*getattr(self, "history_", []), *outcome.records],
+            online=Known(data.index, data.edge_index, layout, outcome.theta, optimiser.state()),
+        )
         return self
 
     def _known(self) -> Known:
         """What was learnt so far, ready to grow."""
         from tagloom.models.layouts import Layout, join
 
-        online: Known | None = self.__dict__.get("_online")
-        if online is not None:
-            return online
+        if self._fitted.online is not None:
+            return self._fitted.online
         scores = self.scores_
         index = _growing(scores.index, scores.names)
         edge_index = _native.Index()
@@ -542,14 +545,18 @@ class LinearTagger(Tagger):
 
         return score
 
-    def _finish(self, data: TrainingData, layout: Layout, outcome: Outcome) -> None:
-        self.__dict__.pop("_online", None)
+    def _finish(
+        self, data: TrainingData, layout: Layout, outcome: Outcome, record: dict[str, Any]
+    ) -> LinearFitted:
+        """Make the state of the fitted model."""
         scores = _scores(outcome.theta, data, layout, compact=True)
         least = self._least_weight() if self.min_weight is None else self.min_weight
-        self.scores_ = scores.keep(np.abs(scores.rows.weights) >= least) if least else scores
-        self.labels_ = np.array(data.names, dtype=object)
-        self.constraints_ = data.constraints
-        self.history_ = outcome.records
+        return self._make_state(
+            scores.keep(np.abs(scores.rows.weights) >= least) if least else scores,
+            data.constraints,
+            history=outcome.records,
+            training=record,
+        )
 
     def _record(self, data: TrainingData, outcome: Outcome, seconds: float) -> dict[str, Any]:
         """What the model file says about where the weights come from."""
@@ -570,24 +577,17 @@ class LinearTagger(Tagger):
 
     def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         """Score sentences; see `Tagger.score_sentences`."""
-        threads = n_threads or self.n_threads
-        scored = self.scores_.score(sentences, threads or ALL_THREADS)
-        scored = self._normalised(self.scores_, scored)
-        batch = self._made.moves.with_scores(scored.emit, edge=scored.edge, offsets=scored.offsets)
+        fitted, threads = self._fitted, n_threads or self.n_threads
+        scored = fitted.scores.score(sentences, threads or ALL_THREADS)
+        scored = self._normalised(fitted.scores, scored)
+        batch = fitted.transitions.with_scores(
+            scored.emit, edge=scored.edge, offsets=scored.offsets
+        )
         batch.n_threads = threads
-        return self.constraints_.restrict(batch, sentences)
+        return fitted.constraints.restrict(batch, sentences)
 
-    def _decode_few(self, X: Any, n_threads: int | None) -> list[list[str]] | None:
-        decoder = self._made.decoder
-        if decoder is None:
-            return None
-        return decoder.tag_few(X, n_threads or self.n_threads or ALL_THREADS)
-
-    def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
-        decoder, found = self._made.decoder, None
-        if decoder is not None:
-            found = decoder.tag(sentences, n_threads or self.n_threads or ALL_THREADS)
-        return super()._decode(sentences, n_threads) if found is None else found
+    def _decoder(self) -> Decoder | None:
+        return self._fitted.decoder
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
         """Change the scores of a batch before they go into a trellis; here they stay."""
@@ -604,32 +604,50 @@ class LinearTagger(Tagger):
         extractor = self.scores_.extractor
         return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
-    @property
-    def _made(self) -> _Made:
-        """What follows from the scores and the constraints; made again when they change."""
-        made: _Made | None = self.__dict__.get("_last_made")
-        if (
-            made is None
-            or made.scores is not self.scores_
-            or made.constraints is not self.constraints_
-        ):
-            moves = _moves(self.scores_, self.constraints_)
-            made = _Made(self.scores_, self.constraints_, moves, self._decoder(moves))
-            self._last_made = made
-        return made
+    @classmethod
+    def _make_state(
+        cls, scores: LinearScores, constraints: Constraints, **records: Any
+    ) -> LinearFitted:
+        """Make the state of a fitted model."""
+        return LinearFitted(
+            labels=Fitted.label_array(scores.labels),
+            scores=scores,
+            constraints=constraints,
+            **records,
+        )
 
-    def _decoder(self, moves: Trellis) -> Decoder | None:
-        """Make the short way to labels, where there is one; None where a trellis must answer."""
-        if self.constraints_.dictionary or moves.states.kind != "labels":
-            return None
-        return self.scores_.decoder(moves.moves)
+    @classmethod
+    def from_scores(
+        cls,
+        scores: LinearScores,
+        constraints: Constraints | None = None,
+        *,
+        training: dict[str, Any] | None = None,
+        **params: Any,
+    ) -> Self:
+        """Make a tagger from scores that were found another way.
+
+        Parameters
+        ----------
+        scores : LinearScores
+        constraints : Constraints, optional
+        training : dict, optional
+            The training record.
+        **params
+            Parameters of the constructor.
+        """
+        tagger = cls(**params)
+        if constraints is None:
+            constraints = Constraints(scores.labels)
+        tagger._fitted = cls._make_state(scores, constraints, training=dict(training or {}))
+        return tagger
 
     def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         """Name the terms of the scores, for `explain`."""
         return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
-        Y, states = len(self.labels_), self._made.moves.states
+        Y, states = len(self.labels_), self._fitted.transitions.states
         if states.kind == "labels":
             return Y if self.scores_.edge_rows is None else Y * Y
         return max(states.n_states, 1)
@@ -727,7 +745,8 @@ class LinearTagger(Tagger):
         Returns
         -------
         LinearTagger
-            A new tagger; its ``compaction_`` says what was saved and what it cost.
+            A new tagger; its ``compaction_`` says what was saved and what it cost. It is not
+            calibrated, even if this one is: call `calibrate` afterwards.
 
         Raises
         ------
@@ -741,19 +760,23 @@ class LinearTagger(Tagger):
             raise ParameterError("compact needs max_bytes= or min_accuracy=.")
         if min_accuracy is not None and dev is None:
             raise ParameterError("min_accuracy= needs dev=, the data to measure it on.")
-        new = copy.copy(self)
-        measure = None
+        new, measure = copy.copy(self), None
         if dev is not None:
             X, y = dev if isinstance(dev, tuple) else (dev, None)
 
             def measure(scores: LinearScores) -> float:
-                new.scores_ = scores
+                new._fitted = replace(self._fitted, scores=scores)
                 return new.score(X, y)
 
-        new.scores_, new.compaction_ = compaction.compact(
-            self.scores_, measure, max_bytes, min_accuracy
+        scores, report = compaction.compact(self.scores_, measure, max_bytes, min_accuracy)
+        new._fitted = replace(
+            self._fitted,
+            scores=scores,
+            training={**self.training_, "compaction": report._asdict()},
+            compaction=report,
+            temperature=1.0,  # it was fitted to the scores of all weights
+            online=None,
         )
-        new.training_ = {**self.training_, "compaction": new.compaction_._asdict()}
         return new
 
     # ---- files -----------------------------------------------------------------------------
@@ -804,11 +827,12 @@ class LinearTagger(Tagger):
         if "states" in cls._parameters():
             params.setdefault("states", scores.states)
         tagger = cls(**params)
-        tagger.scores_ = scores
-        tagger.labels_ = np.array(scores.labels, dtype=object)
-        tagger.constraints_ = found
-        tagger.training_ = dict(header["training"])
-        tagger.history_ = [training.Record(*row) for row in header["history"]]
+        tagger._fitted = cls._make_state(
+            scores,
+            found,
+            training=dict(header["training"]),
+            history=[training.Record(*row) for row in header["history"]],
+        )
         return tagger
 
 
@@ -820,13 +844,40 @@ class FeatureWeight(NamedTuple):
     weight: float
 
 
-class _Made(NamedTuple):
-    """What follows from scores and constraints."""
+@dataclass(frozen=True, eq=False)
+class LinearFitted(Fitted):
+    """The state of a fitted linear tagger.
 
-    scores: LinearScores
-    constraints: Constraints
-    moves: Trellis  # of no tokens
-    decoder: Decoder | None
+    Attributes
+    ----------
+    scores : LinearScores
+    constraints : Constraints
+    training : dict
+        The training record.
+    history : list of Record
+    compaction : Compaction or None
+    online : Known or None
+        What ``partial_fit`` goes on from.
+    """
+
+    scores: LinearScores = field(kw_only=True)
+    constraints: Constraints = field(kw_only=True)
+    training: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    history: list[Record] = field(default_factory=list, kw_only=True)
+    compaction: Compaction | None = field(default=None, kw_only=True)
+    online: Known | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def transitions(self) -> Trellis:
+        """A trellis of no tokens, whose transitions all batches share."""
+        return _moves(self.scores, self.constraints)
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The native decoder; None if only a trellis can answer."""
+        if self.constraints.dictionary or self.transitions.states.kind != "labels":
+            return None
+        return self.scores.decoder(self.transitions.moves)
 
 
 def _moves(scores: LinearScores, found: Constraints) -> Trellis:

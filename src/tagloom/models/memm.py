@@ -234,7 +234,7 @@ class MEMM(LocalTagger):
             True,
         )
 
-    def _decoder(self, moves: Trellis) -> None:
+    def _decoder(self) -> None:
         return None  # what it decodes are not its scores
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:

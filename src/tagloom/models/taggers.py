@@ -9,23 +9,27 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, evaluation, labels
-from tagloom.errors import LabelError, ParameterError
+from tagloom.errors import NotFittedError, ParameterError
 from tagloom.models.constraints import known_labels, known_rows
 from tagloom.models.data import as_sentences, as_weights, gold_labels, token_names
 from tagloom.models.files import Model
+from tagloom.models.fitted import Fitted
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
 from tagloom.trellis import Trellis
 from tagloom.trellis.inputs import check_count
+from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
     from tagloom.models.explanations import Explanation
+    from tagloom.scores import Decoder
 
 # Scores of a batch are kept about this small, so that they stay in the cache between the stages.
 _BATCH_SCORES = 1 << 19
@@ -98,8 +102,7 @@ class Tagger(Model):
 
     family = "tagger"
 
-    labels_: npt.NDArray[Any]
-    _temperature: tuple[npt.NDArray[Any], float]  # the labels_ that it was fitted with, and it
+    _fitted: Fitted  # everything that was learnt; absent until then
 
     # ---- what a model implements -----------------------------------------------------------
 
@@ -135,6 +138,21 @@ class Tagger(Model):
         return of_move
 
     # ---- what follows from it --------------------------------------------------------------
+
+    @property
+    def labels_(self) -> npt.NDArray[Any]:
+        """The labels, in the order of every array [Y].
+
+        A tagger that keeps what it learns in attributes assigns it last in ``fit``: that begins a
+        new state, without the temperature of the one before.
+        """
+        if not self.is_fitted:
+            raise NotFittedError(f"This {type(self).__name__} has no labels_. Call fit() first.")
+        return self._fitted.labels
+
+    @labels_.setter
+    def labels_(self, names: Any) -> None:
+        self._fitted = Fitted(Fitted.label_array(names))
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -191,28 +209,27 @@ class Tagger(Model):
         """
         self._check_fitted("predict")
         _check_threads(n_threads)
-        if known is None and (few := self._decode_few(X, n_threads)) is not None:
-            return Labellings(few)
+        decoder = self._decoder() if known is None else None
+        if decoder is not None:
+            few = decoder.tag_few(X, self._threads(n_threads))
+            if few is not None:
+                return Labellings(few)
         result = Labellings()
-        if known is None:
-            for sentences, _ in self._pieces(X, None, n_threads):
-                result += self._decode(sentences, n_threads)
-            return result
-        for piece in self._pieces(X, known, n_threads):  # labels do not depend on the temperature
-            result += self._read_off(self._scored(*piece, n_threads))
+        for sentences, rows in self._pieces(X, known, n_threads):
+            tagged = None
+            if decoder is not None:
+                tagged = decoder.tag(sentences, self._threads(n_threads))
+            if tagged is None:  # labels do not depend on the temperature
+                tagged = self._read_off(self._scored(sentences, rows, n_threads))
+            result += tagged
         return result
 
-    def _decode_few(self, X: Any, n_threads: int | None) -> list[list[str]] | None:
-        """Find the best labels of a few sentences without delay, as a service wants them.
-
-        A model may do so for what it can take as it is. None: go the usual way, which also says
-        what is wrong with X.
-        """
+    def _decoder(self) -> Decoder | None:
+        """Return the native decoder of the state; None if only a trellis can answer."""
         return None
 
-    def _decode(self, sentences: Sequence[Any], n_threads: int | None) -> list[list[str]]:
-        """Find the best labels; a model that knows a shorter way to the same may take it."""
-        return self._read_off(self.score_sentences(sentences, n_threads))
+    def _threads(self, n_threads: int | None) -> int:
+        return n_threads or getattr(self, "n_threads", None) or ALL_THREADS
 
     def _read_off(self, trellis: Trellis) -> list[list[str]]:
         return _native.label_lists(trellis.viterbi().path, trellis.offsets, self._label_list)
@@ -516,11 +533,9 @@ class Tagger(Model):
     def temperature_(self) -> float:
         """What all scores are divided by before they become probabilities; see `calibrate`.
 
-        1 until the tagger is calibrated, and again when it learns anew.
+        1 until the tagger is calibrated, and again when it learns anew or is compacted.
         """
-        made: tuple[npt.NDArray[Any], float] | None = self.__dict__.get("_temperature")
-        # What was fitted to other weights does not fit these: every fit makes new labels_.
-        return 1.0 if made is None or made[0] is not self.labels_ else made[1]
+        return self._fitted.temperature if self.is_fitted else 1.0
 
     def reliability(self, X: Any, y: Any = None, *, n_bins: int = 10) -> evaluation.Reliability:
         """Compare how sure the tagger is of its labels with how many of them are right.
@@ -547,21 +562,10 @@ class Tagger(Model):
         >>> calibrated.reliability(test).ece < tagger.reliability(test).ece
         True
         """
+        from tagloom.models import calibration
+
         self._check_fitted("reliability")
-        sentences = as_sentences(X)
-        gold = gold_labels(sentences, X, y)
-        place = {label: i for i, label in enumerate(self._label_list)}
-        confidence, is_right = [np.empty(0)], [np.empty(0, dtype=np.bool_)]
-        for predicted, truth, gamma in zip(
-            self.predict(sentences), gold, self.predict_marginals(sentences), strict=True
-        ):
-            path = [place[label] for label in predicted]
-            confidence.append(gamma[np.arange(len(path)), path])
-            right = [a == b for a, b in zip(predicted, truth, strict=True)]
-            is_right.append(np.array(right, dtype=np.bool_))
-        return evaluation.reliability(
-            np.concatenate(confidence), np.concatenate(is_right), n_bins=n_bins
-        )
+        return calibration.reliability(self, X, y, n_bins)
 
     def calibrate(self, X: Any, y: Any = None) -> Tagger:
         r"""Make a copy whose probabilities mean what they say, and whose labels are the same.
@@ -602,29 +606,12 @@ class Tagger(Model):
         >>> calibrated.predict(test) == tagger.predict(test)
         True
         """
+        from tagloom.models import calibration
+
         self._check_fitted("calibrate")
-        sentences = as_sentences(X)
-        place = {label: i for i, label in enumerate(self._label_list)}
-        truth = [place.get(label, -1) for row in gold_labels(sentences, X, y) for label in row]
-        gold = np.array(truth, dtype=np.int64)
-        tokens = np.flatnonzero(gold >= 0)
-        if not len(tokens):
-            raise LabelError(
-                "there are no labels to calibrate with that the tagger knows. Pass labelled "
-                "sentences other than those that it has learnt from."
-            )
-        batches = [
-            self.score_sentences(piece, None).astype(np.float64)
-            for piece, _ in self._pieces(sentences, None, None)
-        ]
-
-        def loss(temperature: float) -> float:
-            gamma = np.concatenate([b.tempered(temperature).marginals() for b in batches])
-            # A label that is impossible costs the same at every temperature.
-            return -float(np.log(np.maximum(gamma[tokens, gold[tokens]], 1e-300)).mean())
-
         new = copy.copy(self)
-        new._temperature = (new.labels_, evaluation.fit_temperature(loss))
+        temperature = calibration.fit_temperature(self, X, y)
+        new._fitted = replace(self._fitted, temperature=temperature)
         return new
 
     # ---- files -----------------------------------------------------------------------------
@@ -632,7 +619,7 @@ class Tagger(Model):
     @property
     def is_fitted(self) -> bool:
         """Whether there is something to predict with."""
-        return hasattr(self, "labels_")
+        return "_fitted" in self.__dict__
 
     def describe(self) -> dict[str, Any]:
         """Return what the tagger is as plain data, ready for JSON.
@@ -658,8 +645,10 @@ class Tagger(Model):
     def _from_whole_file(cls, file: File, features: Any) -> Self:
         tagger = super()._from_whole_file(file, features)
         if "temperature" in file.header:
-            temperature = _check_temperature(file.header["temperature"])
-            tagger._temperature = (tagger.labels_, temperature)
+            from tagloom.models import calibration
+
+            temperature = calibration.check_temperature(file.header["temperature"])
+            tagger._fitted = replace(tagger._fitted, temperature=temperature)
         return tagger
 
     # ---- helpers ---------------------------------------------------------------------------
@@ -691,6 +680,12 @@ class Tagger(Model):
         """Score the sentences piece by piece."""
         pieces = self._pieces(X, known, n_threads)
         return (self._calibrated(*piece, n_threads) for piece in pieces)
+
+    def score_batches(self, sentences: Sequence[Any]) -> Iterator[Trellis]:
+        """Score sentences batch by batch, at temperature 1, each small enough for the cache."""
+        return (
+            self.score_sentences(piece, None) for piece, _ in self._pieces(sentences, None, None)
+        )
 
     def _pieces(
         self, X: Any, known: Any, n_threads: int | None
@@ -725,14 +720,3 @@ def _check_threads(n_threads: Any) -> None:
     raise ParameterError(
         f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
     )
-
-
-def _check_temperature(value: Any) -> float:
-    from tagloom.evaluation.calibration import MAX_TEMPERATURE, MIN_TEMPERATURE
-
-    if type(value) is not float or not MIN_TEMPERATURE <= value <= MAX_TEMPERATURE:
-        raise ValueError(
-            f"the temperature must be between {MIN_TEMPERATURE} and {MAX_TEMPERATURE:.0f}; "
-            f"found {value!r}"
-        )
-    return value

@@ -1,0 +1,78 @@
+"""What a model has learnt, as one frozen value.
+
+`fit` replaces the state of a model in one assignment, so a model never mixes an old fit with a new
+one. What is derived from a state (a decoder, shared transitions) is cached in that state and goes
+away with it; two threads that need it at once compute the same value, without a lock. Attributes
+that users see (``labels_``, ``scores_``) are read from the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.errors import NotFittedError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The state of a fitted tagger; models with more to keep subclass it.
+
+    Attributes
+    ----------
+    labels : ndarray of str, shape (Y,)
+    temperature : float
+        What all scores are divided by before they become probabilities.
+    """
+
+    labels: npt.NDArray[Any]
+    temperature: float = 1.0
+
+    @staticmethod
+    def label_array(names: Any) -> npt.NDArray[Any]:
+        """Return label names as users see them, an array of str objects."""
+        return np.array(names, dtype=object)
+
+
+class Learned(Generic[T]):
+    """An attribute that is read from the state: ``scores_ = Learned()`` reads ``scores``.
+
+    Parameters
+    ----------
+    record : bool
+        Whether it is a record that predictions do not depend on, which may be assigned.
+    """
+
+    def __init__(self, *, record: bool = False) -> None:
+        self._is_record = record
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name, self._field = name, name.removesuffix("_")
+
+    @overload
+    def __get__(self, model: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self, model: Any, owner: type | None = None) -> T: ...
+    def __get__(self, model: Any, owner: type | None = None) -> Self | T:
+        if model is None:
+            return self
+        value = getattr(model.__dict__.get("_fitted"), self._field, None)
+        if value is None:
+            name = type(model).__name__
+            if "_fitted" in model.__dict__:
+                raise AttributeError(f"This {name} has no {self._name}.")
+            raise NotFittedError(f"This {name} has no {self._name}. Call fit() first.")
+        return value  # type: ignore[no-any-return]
+
+    def __set__(self, model: Any, value: T) -> None:
+        if not self._is_record:
+            raise AttributeError(
+                f"{self._name} of {type(model).__name__} cannot be assigned: fit() makes it."
+            )
+        if getattr(model, self._name) is not value:  # training_ |= {...} assigns what it changed
+            model._fitted = replace(model._fitted, **{self._field: value})
