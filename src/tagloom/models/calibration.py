@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tagloom import evaluation
 from tagloom.errors import LabelError
 from tagloom.models.data import as_sentences, gold_labels
+from tagloom.trellis import Trellis
 
 if TYPE_CHECKING:
     from tagloom.models.taggers import Tagger
@@ -65,7 +66,10 @@ def fit_temperature(tagger: Tagger, X: Any, y: Any) -> float:
             found="none",
             hint="Pass labelled sentences other than those that it has learnt from.",
         )
-    batches = [batch.astype(np.float64) for batch in tagger.score_batches(sentences)]
+    batches = [
+        batch.astype(np.float64) if isinstance(batch, Trellis) else batch
+        for batch in tagger.score_batches(sentences)
+    ]
 
     def loss(temperature: float) -> float:
         gamma = np.concatenate([b.tempered(temperature).marginals() for b in batches])

@@ -23,7 +23,7 @@ from tagloom.models.files import Model
 from tagloom.models.fitted import Fitted
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
-from tagloom.trellis import Trellis
+from tagloom.trellis import Structure, Trellis
 from tagloom.trellis.inputs import check_count
 from tagloom.trellis.machine import ALL_THREADS
 
@@ -111,8 +111,11 @@ class Tagger(Model):
         """Learn from labelled sentences."""
 
     @abstractmethod
-    def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
-        """Score sentences: a trellis with one sequence for each, at temperature 1.
+    def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Structure:
+        """Score sentences: a batch with one sequence for each, at temperature 1.
+
+        Usually a `Trellis`. Any other `Structure` whose analyses are label ids will do, except for
+        `predict_spans` and `explain`, which need the transitions of a trellis.
 
         Parameters
         ----------
@@ -169,7 +172,7 @@ class Tagger(Model):
         """Whether it is known to look at nothing of a sentence but its tokens."""
         return False
 
-    def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Trellis:
+    def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Any:
         """Score sentences: every question about their labels is a question to this trellis.
 
         Parameters
@@ -184,7 +187,7 @@ class Tagger(Model):
         Returns
         -------
         Trellis
-            A batch with one sequence per sentence.
+            A batch with one sequence per sentence; another `Structure` if the tagger uses one.
         """
         self._check_fitted("trellis")
         _check_threads(n_threads)
@@ -231,8 +234,9 @@ class Tagger(Model):
     def _threads(self, n_threads: int | None) -> int:
         return n_threads or getattr(self, "n_threads", None) or ALL_THREADS
 
-    def _read_off(self, trellis: Trellis) -> list[list[str]]:
-        return _native.label_lists(trellis.viterbi().path, trellis.offsets, self._label_list)
+    def _read_off(self, scored: Structure) -> list[list[str]]:
+        best_path, _ = scored.viterbi()
+        return _native.label_lists(best_path, scored.offsets, self._label_list)
 
     def predict_marginals(
         self, X: Any, *, as_dict: bool = False, known: Any = None, n_threads: int | None = None
@@ -361,7 +365,7 @@ class Tagger(Model):
         result: list[list[PredictedSpan]] = []
         for piece in self._pieces(X, known, n_threads):
             scored = self._scored(*piece, n_threads)
-            batch = self._tempered(scored)
+            batch = _as_trellis(self._tempered(scored), "predict_spans")
             if threshold is None:
                 found = [labels.to_spans(row, scheme) for row in self._read_off(scored)]
                 places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
@@ -494,10 +498,12 @@ class Tagger(Model):
 
         self._check_fitted("explain")
         sentences = as_sentences([sentence])
-        trellis = self._scored(sentences, None if known is None else [known], None)[0]
+        scored = self._scored(sentences, None if known is None else [known], None)[0]
+        trellis = _as_trellis(scored, "explain")
         path = trellis.viterbi().path
         parts = tempered(self.score_parts(sentences[0], trellis), self.temperature_)
-        tokens, trellis = token_names(sentences[0]), self._tempered(trellis)
+        trellis = _as_trellis(self._tempered(trellis), "explain")
+        tokens = token_names(sentences[0])
         return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -662,26 +668,26 @@ class Tagger(Model):
         """How many scores a token needs: what bounds the size of a batch."""
         return len(self.labels_)
 
-    def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+    def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
         """Score sentences of whose labels something may be known."""
         trellis = self.score_sentences(sentences, n_threads)
         if known is None:
             return trellis
         return trellis.constrain(known_labels(known, sentences, self._label_list))
 
-    def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Trellis:
+    def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
         """Score sentences as `_scored` does, at the temperature of this tagger."""
         return self._tempered(self._scored(sentences, known, n_threads))
 
-    def _tempered(self, trellis: Trellis) -> Trellis:
-        return trellis if self.temperature_ == 1 else trellis.tempered(self.temperature_)
+    def _tempered(self, scored: Structure) -> Structure:
+        return scored if self.temperature_ == 1 else scored.tempered(self.temperature_)
 
-    def _batches(self, X: Any, known: Any, n_threads: int | None) -> Iterator[Trellis]:
+    def _batches(self, X: Any, known: Any, n_threads: int | None) -> Iterator[Structure]:
         """Score the sentences piece by piece."""
         pieces = self._pieces(X, known, n_threads)
         return (self._calibrated(*piece, n_threads) for piece in pieces)
 
-    def score_batches(self, sentences: Sequence[Any]) -> Iterator[Trellis]:
+    def score_batches(self, sentences: Sequence[Any]) -> Iterator[Structure]:
         """Score sentences batch by batch, at temperature 1, each small enough for the cache."""
         return (
             self.score_sentences(piece, None) for piece, _ in self._pieces(sentences, None, None)
@@ -707,6 +713,17 @@ class Tagger(Model):
             if tokens >= most or i + 1 == len(sentences):
                 yield sentences[first : i + 1], rows and rows[first : i + 1]
                 first, tokens = i + 1, 0
+
+
+def _as_trellis(scored: Structure, method: str) -> Trellis:
+    """Return the structure if it is a trellis, which ``method`` needs."""
+    if isinstance(scored, Trellis):
+        return scored
+    raise ParameterError(
+        where=method,
+        expected="a tagger whose score_sentences returns a Trellis",
+        found=type(scored).__name__,
+    )
 
 
 _INTEGERS, _MOST_THREADS = (int, np.integer), 1 << 63

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tagloom.trellis.gradients import log_partition_grad
     from tagloom.trellis.machine import instruction_set, instruction_sets, use_instruction_set
     from tagloom.trellis.states import StateSpace
+    from tagloom.trellis.structures import Structure
     from tagloom.trellis.trellis import Best, NBest, Posterior, Trellis
 else:
     __getattr__, __dir__ = lazily(
@@ -19,6 +20,7 @@ else:
             "machine": ["instruction_set", "instruction_sets", "use_instruction_set"],
             "semirings": [],
             "states": ["StateSpace"],
+            "structures": ["Structure"],
             "trellis": ["Best", "NBest", "Posterior", "Trellis"],
         },
     )
@@ -29,6 +31,7 @@ __all__ = [
     "NBest",
     "Posterior",
     "StateSpace",
+    "Structure",
     "Trellis",
     "instruction_set",
     "instruction_sets",

@@ -1,0 +1,162 @@
+"""New parts in under 40 lines each, as another package would write them."""
+
+import inspect
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import chisquare
+
+import tagloom as tl
+from tagloom.models.baselines import MostFrequentTag
+from tagloom.trellis import Structure, Trellis
+from tagloom.trellis.structures import Ragged
+
+
+def lines_of(part):
+    """Count the lines of a class that are neither blank nor its docstring."""
+    lines = [line for line in inspect.getsource(part).splitlines() if line.strip()]
+    return len(lines) - len((part.__doc__ or "").splitlines())
+
+
+# ---- a structure -------------------------------------------------------------------------------
+
+
+class ExactlyOne(Ragged):
+    """Exactly one position of a sequence has label 1, all others 0; no chain of order k can."""
+
+    def __init__(self, emits, is_batch=True):  # emits: [T_i, 2] of each sequence
+        self.emits, self.is_batch = emits, is_batch
+
+    @property
+    def offsets(self):
+        return np.cumsum([0, *map(len, self.emits)])
+
+    def __getitem__(self, i, /):
+        is_batch = isinstance(i, slice)
+        return ExactlyOne(self.emits[i] if is_batch else [self.emits[i]], is_batch)
+
+    def _analyses(self):  # of each sequence: analyses [T, T], their scores [T] and probs [T]
+        for emit in self.emits:
+            analyses = np.eye(len(emit), dtype=np.int32)
+            scores = np.where(analyses, emit[:, 1], emit[:, 0]).sum(axis=1)
+            yield analyses, scores, np.exp(scores - np.logaddexp.reduce(scores))
+
+    def log_partition(self):
+        return self._per_sequence(
+            np.array([np.logaddexp.reduce(s) for _, s, _ in self._analyses()])
+        )
+
+    def nbest(self, n, *, on_infeasible="none"):
+        ranked = [(np.argsort(-s, kind="stable")[:n], a, s, p) for a, s, p in self._analyses()]
+        lists = [(a[top], s[top], p[top]) for top, a, s, p in ranked]
+        return lists if self.is_batch else lists[0]
+
+    def viterbi(self, *, on_infeasible="raise"):
+        best = self.nbest(1) if self.is_batch else [self.nbest(1)]
+        scores = np.array([scores[0] for _, scores, _ in best])
+        return np.concatenate([paths[0] for paths, _, _ in best]), self._per_sequence(scores)
+
+    def marginals(self, *, on_infeasible="raise"):
+        return np.concatenate([np.column_stack([1 - p, p]) for _, _, p in self._analyses()])
+
+    def entropy(self, *, on_infeasible="raise"):
+        return self._per_sequence(np.array([-(p @ np.log(p)) for _, _, p in self._analyses()]))
+
+    def sample(self, n, random_state=None, *, on_infeasible="raise"):
+        rng = np.random.default_rng(random_state)
+        return np.hstack([a[rng.choice(len(p), n, p=p)] for a, _, p in self._analyses()])
+
+    def constrain(self, allowed, /):
+        pairs = zip(self.split(np.asarray(allowed)), self.emits, strict=True)
+        return ExactlyOne([np.where(mask, e, -np.inf) for mask, e in pairs], self.is_batch)
+
+    def tempered(self, temperature, /):
+        return ExactlyOne([emit / temperature for emit in self.emits], self.is_batch)
+
+
+class OneSubject(MostFrequentTag, kind="tests.OneSubject"):
+    """A tagger that uses the structure: each sentence has exactly one subject."""
+
+    def score_sentences(self, sentences, n_threads):
+        scored = super().score_sentences(sentences, n_threads)
+        return ExactlyOne(scored.split(scored.emit))
+
+
+X = [["dogs", "see", "cats"], ["cats", "see", "dogs"], ["dogs", "sleep"], ["cats", "run"]]
+y = [["subj", "_", "_"], ["subj", "_", "_"], ["subj", "_"], ["subj", "_"]]
+
+
+@pytest.fixture(scope="module")
+def one_subject():
+    return OneSubject(labels=["_", "subj"]).fit(X, y)
+
+
+def test_a_structure_takes_under_40_lines():
+    assert lines_of(ExactlyOne) < 40
+
+
+def test_a_trellis_and_the_toy_are_structures():
+    scores = np.zeros((2, 2))
+    assert isinstance(Trellis(scores), Structure)
+    assert isinstance(ExactlyOne([scores]), Structure)
+    assert not isinstance(scores, Structure)
+
+
+def test_the_toy_agrees_with_a_trellis_whose_automaton_counts():
+    """Counting the label 1 up to 2 and allowing only paths with one of them is the same set."""
+    rng = np.random.default_rng(0)
+    emits = [rng.standard_normal((T, 2)) for T in (1, 4, 7)]
+    # States: 0 and no 1 so far; 1 now; 0 and one 1 before.
+    space = tl.StateSpace.from_edges(
+        2, [0, 1, 0], [(0, 0), (0, 1), (1, 2), (2, 2)], initial=[0, 1], final=[1, 2]
+    )
+    toy, trellis = ExactlyOne(emits), Trellis.stack(emits, states=space)
+    assert_array_equal(toy.viterbi()[0], trellis.viterbi().path)
+    assert_allclose(toy.viterbi()[1], trellis.viterbi().score, rtol=1e-12)
+    assert_allclose(toy.log_partition(), trellis.log_partition(), rtol=1e-12)
+    assert_allclose(toy.marginals(), trellis.marginals(), atol=1e-12)
+    assert_allclose(toy.entropy(), trellis.entropy(), atol=1e-12)
+    assert_allclose(toy.tempered(3.0).marginals(), trellis.tempered(3.0).marginals(), atol=1e-12)
+    for mine, other in zip(toy.nbest(3), trellis.nbest(3), strict=True):
+        for a, b in zip(mine, other, strict=True):
+            assert_allclose(a, b, rtol=1e-12)
+    allowed = np.ones((12, 2), dtype=bool)
+    allowed[[1, 5], 1] = False
+    assert_allclose(
+        toy.constrain(allowed).marginals(), trellis.constrain(allowed).marginals(), atol=1e-12
+    )
+    assert [len(part) for part in toy.split(toy.marginals())] == [1, 4, 7]
+    assert_allclose(toy[1].log_partition(), trellis[1].log_partition(), rtol=1e-12)
+
+
+def test_a_tagger_works_with_the_toy(one_subject, tmp_path):
+    pairs = [["dogs", "cats"], ["see", "dogs", "cats"]]
+    for labels in one_subject.predict(pairs):
+        assert labels.count("subj") == 1
+    assert one_subject.predict(X) == y
+    assert one_subject.predict([["dogs", "see", "cats"]], known=[[None, None, "subj"]]) == [
+        ["_", "_", "subj"]
+    ]
+    for marginals in one_subject.predict_marginals(pairs):
+        assert_allclose(marginals[:, 1].sum(), 1.0, rtol=1e-12)
+    (best, second), _ = one_subject.predict_nbest(pairs, n=2)
+    assert best.prob + second.prob == pytest.approx(1.0)
+    assert one_subject.entropy(pairs).shape == (2,)
+    assert one_subject.calibrate(X, y).temperature_ > 0
+    one_subject.save(tmp_path / "toy.tagloom")
+    assert tl.load(tmp_path / "toy.tagloom").predict(X) == y
+
+
+def test_samples_of_a_tagger_with_the_toy(one_subject):
+    (draws,) = one_subject.sample([["dogs", "cats", "see"]], n=2000, random_state=0)
+    counts = [sum(labels[t] == "subj" for labels in draws) for t in range(3)]
+    assert sum(counts) == 2000
+    probs = one_subject.predict_marginals([["dogs", "cats", "see"]])[0][:, 1]
+    assert chisquare(counts, 2000 * probs).pvalue > 1e-6
+
+
+def test_what_needs_transitions_is_an_error(one_subject):
+    with pytest.raises(tl.errors.ParameterError) as caught:
+        one_subject.explain(["dogs", "see"])
+    assert (caught.value.where, caught.value.found) == ("explain", "ExactlyOne")
