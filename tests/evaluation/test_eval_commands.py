@@ -56,6 +56,32 @@ def test_eval_as_json_strict_and_from_stdin(files):
     assert (result["reading"], result["f1"]) == ("strict bio", 2 / 3)
 
 
+def test_files_with_other_columns_and_separators(files):
+    """The options that say how files are read hold for every file, as in the other commands."""
+    table = [("gold.csv", GOLD), ("wrong.csv", WRONG), ("words.csv", "Ada B-PER\nwrote O\n")]
+    for name, text in table:
+        rows = [f"{i},{row}" if row else "" for i, row in enumerate(text.split("\n"))]
+        (files / name).write_text("\n".join(rows).replace(" ", ","))
+    options = ["--format", "conll", "--sep", ",", "--columns", "number,word,tag", "--token", "word"]
+    options += ["--label", "tag", "--train", "words.csv", "--json"]
+    done = run(files, "eval", "gold.csv", "wrong.csv", *options)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["f1"], result["n_known"], result["n_unknown"]) == (0.8, 2, 4)
+    done = run(files, "compare", "gold.csv", "wrong.csv", "gold.csv", *options)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [result[system]["f1"] for system in "ab"] == [0.8, 1.0]
+
+
+def test_the_training_file_may_have_another_format(files):
+    (files / "gold.txt").write_text("Ada/B-PER wrote/O\n")
+    options = ["--format", "slash", "--sep", "/", "--train", "train.conll", "--json"]
+    done = run(files, "eval", "gold.txt", "gold.txt", *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_known"] == 2
+
+
 def test_gold_and_predicted_in_two_columns_of_one_file(files):
     (files / "both.conll").write_text("Ada B-PER O\nwrote O O\n")
     done = run(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from tagloom.cli.reading import Reading
 from tagloom.cli.scoring import (
     label_with,
     read_gold,
-    read_labels,
     read_train,
     scoring_options,
     show,
@@ -31,9 +33,6 @@ def command(
     a: str,
     b: str,
     n_trials: int,
-    label: str | None,
-    format: str | None,
-    encoding: str,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -41,6 +40,7 @@ def command(
     n_bootstrap: int,
     random_state: int,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Test whether the labels of A and B, files or models, differ in quality for GOLD.
 
@@ -49,17 +49,16 @@ def command(
     """
     from tagloom.evaluation import compare
 
-    corpus, models = read_gold(gold, [a, b], label, format, encoding)
+    reading = Reading.of(options)
+    corpus, models = read_gold(gold, [a, b], reading)
     files = [
         corpus,
         *(
-            label_with(models[path], corpus)
-            if path in models
-            else read_labels(path, label, format, encoding)
+            label_with(models[path], corpus) if path in models else reading.read(path)
             for path in (a, b)
         ),
     ]
-    words = read_train(train, encoding)
+    words = read_train(train, reading)
     result = compare(
         *files,
         strict=strict,

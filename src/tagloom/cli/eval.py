@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tagloom.cli.models import is_model
+from tagloom.cli.reading import Reading, as_column
 from tagloom.cli.scoring import (
     label_with,
     read_gold,
-    read_labels,
     read_train,
     scoring_options,
     show,
@@ -28,12 +29,17 @@ Examples:
   tagloom eval pos.tagloom test.conllu
   tagloom eval pos.tagloom test.conllu --train train.conllu --json
   tagloom eval test.conllu tagged.conllu
+  tagloom eval test.csv tagged.csv --format conll --sep , --columns word,tag --label tag
   tagloom eval pos.tagloom test.conllu --train train.conllu --report report.html
 """
 )
 @click.argument("gold", metavar="MODEL|GOLD")
 @click.argument("predicted", metavar="GOLD|PREDICTED")
-@click.option("--predicted-label", help="Column of the labels in PREDICTED, if it is another one.")
+@click.option(
+    "--predicted-label",
+    callback=lambda _ctx, _option, name: as_column(name),
+    help="Column of the labels in PREDICTED, if it is another one.",
+)
 @click.option(
     "--report", metavar="FILE", help="Write a page too: mistakes, reliability, worst sentences."
 )
@@ -41,11 +47,8 @@ Examples:
 def command(
     gold: str,
     predicted: str,
-    predicted_label: str | None,
+    predicted_label: str | int | None,
     report: str | None,
-    label: str | None,
-    format: str | None,
-    encoding: str,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -53,6 +56,7 @@ def command(
     n_bootstrap: int,
     random_state: int,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Score the labels that MODEL finds, or those of PREDICTED, against those of GOLD.
 
@@ -62,21 +66,20 @@ def command(
     """
     from tagloom.evaluation import evaluate
 
+    reading = Reading.of(options)
     tagger = None
     if is_model(predicted):
         raise click.UsageError(f"The model comes first: tagloom eval {predicted} {gold}.")
     if is_model(gold):
         if predicted_label is not None:
             raise click.UsageError("--predicted-label needs a file of predicted labels.")
-        corpus, models = read_gold(predicted, [gold], label, format, encoding)
+        corpus, models = read_gold(predicted, [gold], reading)
         tagger = models[gold]
         files = (corpus, label_with(tagger, corpus))
     else:
-        files = (
-            read_gold(gold, [], label, format, encoding)[0],
-            read_labels(predicted, predicted_label or label, format, encoding),
-        )
-    words = read_train(train, encoding)
+        other = reading if predicted_label is None else replace(reading, label=predicted_label)
+        files = (read_gold(gold, [], reading)[0], other.read(predicted))
+    words = read_train(train, reading)
     result = evaluate(
         *files,
         strict=strict,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tagloom.cli.models import is_model, load_model
-from tagloom.cli.reading import Reading, as_column
+from tagloom.cli.reading import OPTIONS as READING
+from tagloom.cli.reading import Reading
 from tagloom.cli.wording import some
 from tagloom.errors import LabelError, SentenceError
+from tagloom.sequences.files import split_suffix
+from tagloom.sequences.guesses import SUFFIXES
 
 if TYPE_CHECKING:
     from tagloom.models import Tagger
@@ -20,9 +24,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = [
-    click.option("--label", help="Column of the labels, by name or number, in every file."),
-    click.option("--format", help="Format of the files; guessed from name and content otherwise."),
-    click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
+    *READING,
     click.option("--strict", is_flag=True, help="Count only spans written as the scheme wants."),
     click.option("--scheme", help="bio, iob1, io, bioes or bilou; otherwise found in GOLD."),
     click.option("--spans/--no-spans", default=None, help="Score spans, or only tokens."),
@@ -40,13 +42,8 @@ def scoring_options(command: Command) -> Command:
     return command
 
 
-def read_labels(path: str, label: str | None, format: str | None, encoding: str) -> Corpus:
-    """Read a labelled file."""
-    return Reading(as_column(label), format, encoding=encoding).read(path)
-
-
 def read_gold(
-    path: str, systems: Sequence[str], label: str | None, format: str | None, encoding: str
+    path: str, systems: Sequence[str], reading: Reading
 ) -> tuple[Corpus, dict[str, Tagger]]:
     """Read gold labels, as the models among the systems have learnt to read; and these models.
 
@@ -58,7 +55,6 @@ def read_gold(
         If a model has learnt none of the labels: the scores would be 0, and say nothing.
     """
     models = {system: load_model(system) for system in systems if is_model(system)}
-    reading = Reading(as_column(label), format, encoding=encoding)
     first = next(iter(models.values()), None)
     gold = reading.read(path) if first is None else reading.read_like(first, path)
     if gold.n_tokens == 0:
@@ -81,9 +77,17 @@ def label_with(tagger: Tagger, gold: Corpus) -> Corpus:
     return predicted
 
 
-def read_train(path: str | None, encoding: str) -> Corpus | None:
-    """Read the training file, whose words are all that matters."""
-    return None if path is None else read_labels(path, None, None, encoding)
+def read_train(path: str | None, reading: Reading) -> Corpus | None:
+    """Read the training file, of which only the words matter.
+
+    Its labels may be in another column. The options are for another format if its name says so.
+    """
+    if path is None:
+        return None
+    named = SUFFIXES.get(split_suffix(path)[0])
+    if reading.format is not None and named not in (None, reading.format):
+        return Reading(encoding=reading.encoding).read(path)
+    return replace(reading, label=None).read(path)
 
 
 def show(result: Any, files: Sequence[Corpus | None], as_json: bool) -> None:
