@@ -50,7 +50,7 @@ JOB = Job(
     "add",
     [Contestant("tagloom", ours), Contestant("json, slowly", slower, needs="json"),
      Contestant("nobody", slower, needs="no_such_module")],
-    [Goal("times as fast", lambda found: found.times("json, slowly", "sum"), at_least=2),
+    [Goal("times as fast", lambda found: found.times("json, slowly", "sum"), at_least=0.01),
      Goal("as fast as nobody", lambda found: found.times("nobody", "sum"), at_least=2)],
 )
 '''
@@ -140,9 +140,13 @@ def test_times_memory_and_values_of_every_contestant(folder, tmp_path):
             assert times["spread"] == pytest.approx(max(times["rounds"]) / times["best"] - 1)
         assert 1e6 < found["peak"] < 1e9
     assert job["contestants"]["tagloom"]["values"]["tokens"] == pytest.approx(16_000, abs=100)
-    faster = job["goals"][0]
+    ours, theirs = (
+        job["contestants"][name]["measures"]["sum"]["cpu"]["best"]
+        for name in ("tagloom", "json, slowly")
+    )
+    faster = job["goals"][0]  # its target is far off: whether it is met must not depend on the load
     assert faster["met"] is True
-    assert faster["value"] > 2
+    assert faster["value"] == pytest.approx(theirs / ours)
 
 
 def test_a_missing_peer_is_said_and_skipped(folder, tmp_path):
@@ -179,7 +183,7 @@ def test_what_is_printed_is_what_is_written(folder, tmp_path):
     assert text in done.stdout
     for line in ("# Benchmarks", "## Side by side", "### add (`add`)", "## How it grows"):
         assert line in text
-    assert re.search(r"\| add: times as fast +\| +[\d,.]+× \| +≥ 2× \| +yes \|", text)
+    assert re.search(r"\| add: times as fast +\| +[\d,.]+× \| +≥ 0.01× \| +yes \|", text)
 
 
 def test_growth_has_a_line_for_each_point_and_two_plots(folder, tmp_path):

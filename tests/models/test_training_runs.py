@@ -99,6 +99,13 @@ def test_a_checkpoint_resumes_to_the_same_numbers(make, train, tmp_path):
     assert [r.loss for r in whole.history_] == [r.loss for r in again.history_]
 
 
+@pytest.mark.parametrize("checkpoint", [3, b"run", True, ["run"]])
+def test_invalid_checkpoint(train, checkpoint):
+    with pytest.raises(ParameterError) as raised:
+        tl.CRF(features="words").fit(train, checkpoint=checkpoint)
+    assert (raised.value.parameter, raised.value.expected) == ("checkpoint", "a file name")
+
+
 def test_a_checkpoint_of_other_data_is_refused(make, train, tmp_path):
     path = tmp_path / "run.checkpoint"
     make(max_iterations=2).fit(train, checkpoint=path)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, evaluation, features, training
+from tagloom import _native, checks, evaluation, features, training
 from tagloom.errors import LabelError, ParameterError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models import constraints
@@ -250,6 +250,7 @@ class LinearTagger(Tagger):
         """
         began = time.perf_counter()
         self._check_parameters()
+        checkpoint = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
         known = self._known() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, known)
         layout, outcome = self._train(data, known, dev, callback, progress, checkpoint)
