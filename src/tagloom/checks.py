@@ -286,7 +286,7 @@ def is_open(label: Any) -> bool:
 
 
 def label_list(labels: Any, where: str) -> list[Any]:
-    """Return the labels of one sentence as a list; NumPy's strings become str.
+    """Return the labels of one sentence as a list; subclasses of str become str.
 
     Raises
     ------
@@ -295,8 +295,6 @@ def label_list(labels: Any, where: str) -> list[Any]:
     """
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise LabelError(where=where, expected="a list of labels", found=show_type(labels))
-    if type(labels) is list:
-        return labels
     return [str(y) if isinstance(y, str) else y for y in labels]
 
 

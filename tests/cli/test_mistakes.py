@@ -107,11 +107,14 @@ COMMANDS = [
     ("compare ner.tagloom ner.conll ner.conll", r"ner.tagloom: this is a model, not a corpus"),
     ("eval ner.conll ner.tagloom", r"The model comes first: tagloom eval ner.tagloom ner.conll\."),
     # Empty input.
-    ("train crf empty.conll -o m", r"empty.conll: there are no sentences to learn from; expected"),
-    ("train crf blank.conll -o m", r"blank.conll: there are no sentences to learn from"),
+    ("train crf empty.conll -o m", r"empty.conll: expected at least one sentence"),
+    ("train crf blank.conll -o m", r"blank.conll: expected at least one sentence"),
     ("train crf ner.conll --dev empty.conll -o m", r"dev has no tokens; leave it out, or pass"),
     ("tag empty.conll ner.conll", r"empty.conll: damaged: the file is empty\. Copy or save"),
-    ("eval ner.tagloom empty.conll", r"empty.conll: there are no sentences to score; expected"),
+    (
+        "eval ner.tagloom empty.conll",
+        r"empty.conll: there are no sentences to score; expected",
+    ),
     ("eval empty.conll empty.conll", r"empty.conll: there are no sentences to score"),
     # The wrong column, and labels that are missing.
     ("train crf ner.conll --label upos -o m", r"there is no column 'upos'. The columns are: 0, 1"),
@@ -196,7 +199,7 @@ NOTICED = [
     (
         "train MODEL words.tsv --label 0 -o OUT",
         r"120 tokens have 120 different labels, such as 'w0': more like words than labels\. "
-        r"Is it the right column\? --label chooses it\.",
+        r"Is it the right column\? Choose one with --label\.",
     ),
 ]
 
@@ -225,13 +228,13 @@ CALLS = [
     (
         lambda t: t.predict(["They", "can"]),
         SentenceError,
-        r"sentence 0 is the str .*Split it first",
+        r"sentence 0: expected .*the str .*Split it first",
     ),
-    (lambda t: t.predict(None), SentenceError, r"found None, of type NoneType\. Pass lists of"),
+    (lambda t: t.predict(None), SentenceError, r"found None\. Pass lists of"),
     (
         lambda t: t.predict([3]),
         SentenceError,
-        r"sentence 0 is 3, of type int; a sentence is a list",
+        r"expected a list of tokens, found 3, of type int",
     ),
     (
         lambda t: t.predict([[3]]),
@@ -242,7 +245,7 @@ CALLS = [
     (lambda t: t.predict([np.zeros((2, 3))]), SentenceError, r"templates read, found .*ndarray"),
     (lambda t: t.fit("ner.conll"), SentenceError, r"'ner.conll'\. .*read a file: tagloom\.read"),
     (lambda t: t.fit([["a", "b"]], "XY"), LabelError, r"y must be a list of lists .*the str 'XY'"),
-    (lambda t: t.fit([["a", "b"]], ["XY"]), LabelError, r"sentence 0: the labels are the str 'XY'"),
+    (lambda t: t.fit([["a", "b"]], ["XY"]), LabelError, r"a list of labels, found the str 'XY'"),
     (lambda t: t.fit(tl.read("ner.conll"), dev="dev"), SentenceError, r"found the str 'dev'"),
     (lambda t: tl.Sentence("They can"), SentenceError, r"found the str 'They can'\. Split it"),
     (lambda t: tl.Corpus(["They can"]), SentenceError, r"sentence 0: expected a list of tokens"),
@@ -259,8 +262,8 @@ CALLS = [
     ),
     # Labels that are missing or do not fit.
     (lambda t: t.fit(tl.read("words.conll")), LabelError, r"words.conll: sentence 0 has no labels"),
-    (lambda t: t.fit([["a"]], [[None]]), LabelError, r"all are unknown .*right column\?"),
-    (lambda t: t.score([["a"]]), LabelError, r"sentence 0 has no labels\. Pass them as y"),
+    (lambda t: t.fit([["a"]], [[None]]), LabelError, r"unknown \(None\)\..*right column\?"),
+    (lambda t: t.score([["a"]]), LabelError, r"expected labels, found none\. Pass them as y"),
     (lambda t: t.predict([["a"]], known=[["X"]]), LabelError, r"found 'X'; expected None, one of"),
     (lambda t: t.predict([["a"]], known={0: "O"}), LabelError, r"1 sentences: None, or .*{0: 'O'}"),
     (lambda t: t.predict([["a"]], known=3), LabelError, r"known must be a list .* got 3\."),
@@ -295,7 +298,7 @@ CALLS = [
     (
         lambda t: t.fit(tl.read("empty.conll")),
         SentenceError,
-        r"empty.conll: there are no sentences",
+        r"empty.conll: expected at least one sentence",
     ),
     # Too early, misspelt, nowhere to go.
     (

@@ -1,4 +1,4 @@
-"""What users pass as X and y, checked once for all taggers: errors name the sentence."""
+"""Read the X and y that users pass, once for all taggers; errors name the sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, checks
 from tagloom.errors import LabelError, ParameterError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
@@ -19,45 +19,10 @@ from tagloom.sequences import Corpus, Sentence
 # 22 to 62 times √T in the corpora that we know.
 _LABELS = 8
 
+as_sentences = checks.sentences
+is_open = checks.is_open
 
-def as_sentences(X: Any) -> Sequence[Any]:
-    """Return X as a sequence of sentences; what a sentence may be, the features decide.
-
-    Raises
-    ------
-    SentenceError
-        If X is a str or no sequence, or one of its sentences is.
-    """
-    if isinstance(X, Corpus):
-        return X
-    if isinstance(X, str | bytes):
-        raise SentenceError(
-            f"expected a list of sentences, found the {type(X).__name__} {_cut(X)}. Split it into "
-            "tokens first: [text.split()]; or read a file: tagloom.read(path)."
-        )
-    if isinstance(X, Sentence):
-        raise SentenceError("expected a list of sentences, found one Sentence. Pass [sentence].")
-    if not isinstance(X, Iterable):
-        raise SentenceError(
-            f"expected a list of sentences, found {X!r:.60}, of type {type(X).__name__}. Pass "
-            "lists of tokens, or what tagloom.read(path) returns."
-        )
-    sentences = X if isinstance(X, list | tuple) else list(X)
-    # The common cases: no need to look at each.
-    if _native.are_rows(sentences) or set(map(type, sentences)) == {Sentence}:
-        return sentences
-    for i, sentence in enumerate(sentences):
-        if isinstance(sentence, str | bytes):
-            raise SentenceError(
-                f"sentence {i} is the {type(sentence).__name__} {_cut(sentence)}; a sentence is a "
-                "list of tokens. Split it first, or pass [tokens] for a single sentence."
-            )
-        if not hasattr(sentence, "__len__"):
-            raise SentenceError(
-                f"sentence {i} is {sentence!r:.60}, of type {type(sentence).__name__}; a sentence "
-                "is a list of tokens."
-            )
-    return sentences
+_COLUMN = "Is it the right column? Set {label} to choose another."
 
 
 def token_names(sentence: Any) -> list[str]:
@@ -77,11 +42,6 @@ class Gold(NamedTuple):
     def is_open(self) -> npt.NDArray[np.bool_]:
         """Whether a token has more than one possible label [T]."""
         return self.numbers < 0
-
-
-def is_open(label: Any) -> bool:
-    """Whether a label is None, unknown, or a set, one of several."""
-    return label is None or isinstance(label, set | frozenset)
 
 
 class LabelRows(NamedTuple):
@@ -117,11 +77,15 @@ def read_labels(
     rows = _rows(sentences, X, y)
     found: dict[str, int] = {}
     numbered = _native.intern(rows, found)
-    if numbered is None:  # rows of other types than list, or labels that are no str
-        rows, found = [_row(i, row) for i, row in enumerate(rows)], {}
+    if numbered is None:  # rows that are not lists, or labels that are not str
+        rows, found = [checks.label_list(row, checks.place(i)) for i, row in enumerate(rows)], {}
         numbered = _native.intern(rows, found)
     if len(rows) != len(sentences):
-        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels in y.")
+        raise LabelError(
+            parameter="y",
+            expected=f"{checks.plural(len(sentences), 'list')} of labels, one per sentence",
+            found=str(len(rows)),
+        )
     if numbered is None or not np.array_equal(np.diff(numbered[1]), _lengths(sentences)):
         _check_each(sentences, rows, getattr(X, "path", None), may_be_open)
     if numbered is None:
@@ -133,60 +97,39 @@ def read_labels(
 def _check_each(
     sentences: Sequence[Any], rows: list[list[Any]], path: str | None, may_be_open: bool
 ) -> None:
-    """Say which sentence has too few labels or too many, or which label is none."""
+    """Raise for the first sentence with a wrong number of labels, or with an invalid label."""
     for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
         if len(row) != len(sentence):
             raise LabelError(
-                f"{place_of(path, i)} has {len(sentence)} tokens but {len(row)} labels; they must "
-                "agree."
+                where=checks.place(i, path=path),
+                expected=f"{checks.plural(len(sentence), 'label')}, one per token",
+                found=str(len(row)),
             )
         for t, label in enumerate(row):
-            if type(label) is not str:
-                _check_open(label, f"{place_of(path, i)}, token {t}", may_be_open)
+            checks.label(label, checks.place(i, t, path), may_be_open=may_be_open)
 
 
 def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
     if y is None:
         if isinstance(X, Corpus):
-            return X.labels  # type: ignore[return-value]  # gold_labels refuses what is no str
+            return X.labels  # type: ignore[return-value]  # read_labels checks them
         missing = next(
             (i for i, s in enumerate(sentences) if not isinstance(s, Sentence) or s.labels is None),
             None,
         )
         if missing is not None:
             raise LabelError(
-                f"sentence {missing} has no labels. Pass them as y, or a corpus read with "
-                "tagloom.read(path, label=...)."
+                where=checks.place(missing),
+                expected="labels",
+                found="none",
+                hint="Pass them as y, or a corpus read with tagloom.read(path, label=...).",
             )
         return [s.labels for s in sentences]
-    if isinstance(y, str | bytes):
-        raise LabelError(f"y must be a list of lists of labels; found the str {_cut(y)}.")
-    if not isinstance(y, Iterable):
-        raise LabelError(f"y must be a list of lists of labels; found {y!r:.60}.")
-    return y if isinstance(y, list) else list(y)
-
-
-def _row(i: int, row: Any) -> list[Any]:
-    if isinstance(row, str | bytes):
+    if isinstance(y, str | bytes) or not isinstance(y, Iterable):
         raise LabelError(
-            f"sentence {i}: the labels are the str {_cut(row)}; expected a list of labels."
+            parameter="y", expected="a list of lists of labels", found=checks.show_type(y)
         )
-    if not isinstance(row, Iterable):
-        raise LabelError(f"sentence {i}: expected a list of labels, found {row!r:.60}.")
-    return row if type(row) is list else [y.item() if isinstance(y, np.str_) else y for y in row]
-
-
-def _check_open(label: Any, where: str, may_be_open: bool) -> None:
-    if is_open(label):
-        if not may_be_open:
-            what = "unknown (None)" if label is None else "one of several"
-            raise LabelError(f"{where}: the label is {what}; here every label must be known.")
-        if label is None or (label and all(type(y) is str for y in label)):
-            return
-        raise LabelError(f"{where}: found {set(label)!r}; a set of labels has str in it, not none.")
-    raise LabelError(
-        f"{where}: the label is {label!r}, of type {type(label).__name__}; labels are str."
-    )
+    return y if isinstance(y, list) else list(y)
 
 
 def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
@@ -198,36 +141,41 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
         If there are fewer than two, or one is not among those given.
     """
     rows, found, numbers = read
-    is_list = isinstance(labels, Iterable) and not isinstance(labels, str)
-    order = sorted(found) if labels is None else list(labels) if is_list else []
-    is_str = all(isinstance(label, str) for label in order)
-    if not is_str or len(set(order)) != len(order) or not (labels is None or is_list):
-        raise LabelError(f"labels must be a list of different strings; got {labels!r:.200}.")
+    order = sorted(found) if labels is None else checks.label_names(labels)
     place = {label: i for i, label in enumerate(order)}
     for label in found:
         if label not in place:
             i = next(i for i, row in enumerate(rows) if any(label in _members(y) for y in row))
             raise LabelError(
-                f"sentence {i}: the label {label!r} is not among labels={order!r}. Add it, or "
-                "leave labels out to take those of the data."
+                where=checks.place(i),
+                expected=f"one of the labels {checks.show(order, 200)}",
+                found=repr(label),
+                hint="Add it to {labels}, or leave {labels} out to use the labels of the data.",
+                options={"labels": ...},
             )
     if not order:
         raise LabelError(
-            f"no token of all {len(rows)} sentences has a label: all are unknown (None). Is it the "
-            "right column? tagloom.read(path, label=...) chooses it."
+            f"All labels of all {len(rows)} sentences are unknown (None).",
+            expected="at least two different labels",
+            found="none",
+            hint=_COLUMN,
+            options={"label": ...},
         )
     n_tokens = sum(map(len, rows)) if numbers is None else len(numbers)
     if labels is None and len(order) > _LABELS * math.sqrt(n_tokens):
         warnings.warn(
             f"{n_tokens:,} tokens have {len(order):,} different labels, such as {rows[0][0]!r}: "
-            "more like words than labels. Is it the right column? tagloom.read(path, label=...) "
-            "chooses it.",
+            "more like words than labels. Is it the right column? Choose one with "
+            "tagloom.read(path, label=...).",
             stacklevel=4,
         )
     if len(order) < 2:
         raise LabelError(
-            f"every token of all {len(rows)} sentences has the label {order[0]!r}: there is "
-            "nothing to learn. Is it the right column? tagloom.read(path, label=...) chooses it."
+            f"Every token of all {len(rows)} sentences has the label {order[0]!r}.",
+            expected="at least two different labels",
+            found=repr(order[0]),
+            hint=_COLUMN,
+            options={"label": ...},
         )
     if numbers is None:
         return _number_sets(rows, order, place)
@@ -276,13 +224,15 @@ def as_weights(sample_weight: Any, n: int) -> npt.NDArray[np.float64]:
         weight, found = np.empty(0), f"{sample_weight!r:.60}"
     if weight.shape != (n,) or not np.isfinite(weight).all() or weight.min(initial=0) < 0:
         raise ParameterError(
-            f"sample_weight must be {n} numbers, one per sentence, none below 0; got {found}."
+            parameter="sample_weight",
+            expected=f"{n} numbers of at least 0, one per sentence",
+            found=found,
         )
     return weight
 
 
 def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
-    """Refuse to learn from nothing.
+    """Raise unless there are sentences and each has tokens.
 
     Raises
     ------
@@ -290,13 +240,14 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
         If there are no sentences, or one has no tokens.
     """
     if len(sentences) == 0:
-        where = f"{path}: " if path else ""
-        raise SentenceError(f"{where}there are no sentences to learn from; expected at least one.")
+        raise SentenceError(where=path, expected="at least one sentence", found="none")
     empty = np.flatnonzero(_lengths(sentences) == 0)
     if len(empty):
         raise SentenceError(
-            f"{place_of(path, int(empty[0]))} has no tokens. Leave empty sentences out of the "
-            "training data."
+            where=checks.place(int(empty[0]), path=path),
+            expected="at least one token",
+            found="none",
+            hint="Leave empty sentences out of the training data.",
         )
 
 
@@ -309,13 +260,8 @@ def _lengths(sentences: Sequence[Any]) -> npt.NDArray[np.int64]:
 
 
 def place_of(path: str | None, i: int) -> str:
-    """Say which sentence, and of which file."""
-    return f"{path}: sentence {i}" if path else f"sentence {i}"
-
-
-def _cut(value: Any, width: int = 60) -> str:
-    shown = repr(value[:width])
-    return shown if len(value) <= width else shown + "…"
+    """Return the place of a sentence, with its file if that is known."""
+    return checks.place(i, path=path)
 
 
 def digest(names: Iterable[str], *arrays: npt.NDArray[Any] | None) -> str:
