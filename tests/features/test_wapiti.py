@@ -115,6 +115,18 @@ def test_absolute_and_indirect_places():
         WapitiTemplates(["u:%x[*1,0]"]).extract(bad)
 
 
+def test_blanks_inside_a_command():
+    tight = ["u:%x[0,0]", "u:%X[-1,0]", r'u:%t[0,0,"^\u"]', "u:%x[@1,0]"]
+    loose = ["u:%x[ 0,0]", "u:%X[ -1, 0 ]", r'u:%t[ 0 , 0 , "^\u" ]', "u:%x[@ 1,0]"]
+    sentence = ["Mome", "raths"]
+    assert WapitiTemplates(loose).extract(sentence) == WapitiTemplates(tight).extract(sentence)
+
+
+def test_messages_quote_the_pattern_as_written():
+    with raises(TemplateError, where="'U:%y[ 0,0]'"):
+        WapitiTemplates(["U:%y[ 0,0]"])
+
+
 def test_three_kinds_of_patterns_comments_and_capitals():
     lines = ["# all", "U:%x[0,0]  # word", "b", "", "B2:%x[0,0]", "*:%x[-1,0]", "*"]
     patterns = WapitiTemplates(lines)

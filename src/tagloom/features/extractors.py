@@ -1,4 +1,4 @@
-"""What ``features=`` may be, and looking at what comes of it."""
+"""The values that ``features=`` accepts, and functions that show the resulting features."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tagloom.features.items import Function, Items
 from tagloom.features.presets import PRESETS
 from tagloom.features.templates import Templates
 
-#: What stands for the label before the first and after the last one.
+#: Stand for the label before the first and after the last one.
 START, STOP = "<start>", "<stop>"
-#: What a weight of a pair of labels is called among the features of a labelled sentence.
+#: Name of the weight of a label pair among the features of a labelled sentence.
 TRANSITION = "transition"
 
 
 class FeatureExtractor(Protocol):
-    """What every kind of features offers; sentences in, attribute ids out."""
+    """The interface of every kind of features: sentences in, attribute ids out."""
 
     transitions: bool
 
@@ -35,10 +35,10 @@ class FeatureExtractor(Protocol):
         """Show the attributes of one sentence by name."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Make a JSON-able copy, from which `from_dict` makes the extractor again."""
+        """Return a JSON-compatible copy, which `from_dict` turns back into the extractor."""
 
 
-# What a file calls a class of tagloom.features.
+# Names of the classes in model files.
 _KINDS = {
     "templates": "Templates",
     "crfpp": "CRFppTemplates",
@@ -48,16 +48,16 @@ _KINDS = {
 
 
 def make(features: Any = None, **resources: Any) -> FeatureExtractor:
-    r"""Make an extractor from what a user gives as ``features=``.
+    r"""Make an extractor from the value of ``features=``.
 
     Parameters
     ----------
     features : str, path, iterable of str, callable, extractor or None
         The name of a preset; a CRF++ or Wapiti file; template expressions; a function of a
-        sentence; an extractor, which is returned as it is; or None for sentences whose tokens are
-        features already.
+        sentence; an extractor, which is returned unchanged; or None for sentences whose tokens
+        are features already.
     **resources
-        ``lexicons``, ``clusters`` and ``lists``, as `Templates` takes them.
+        ``lexicons``, ``clusters`` and ``lists``; see `Templates`.
 
     Returns
     -------
@@ -66,9 +66,9 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
     Raises
     ------
     ParameterError
-        If it is none of these.
+        If the value has another type.
     TemplateError
-        If a template cannot be read.
+        If a template is malformed.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
 
 
 def _read_file(path: str | os.PathLike[str]) -> Templates:
-    """Read the file of another program; it tells by its commands which."""
+    """Read a CRF++ or Wapiti file, recognised by its commands."""
     from difflib import get_close_matches  # here, for a quick start
 
     from tagloom.features import read_crfpp, read_wapiti
@@ -133,13 +133,13 @@ def _read_file(path: str | os.PathLike[str]) -> Templates:
 
 
 def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor:
-    """Make an extractor from what its ``to_dict`` gave.
+    """Make an extractor from the result of its ``to_dict``.
 
     Parameters
     ----------
     data : mapping
     function : callable, optional
-        The function, if the features were made by one.
+        The feature function, if the features come from one.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
     Raises
     ------
     ParameterError
-        If the features were made by a function and none is given, or the other way round.
+        If a feature function is required but missing, or given but not used.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
     >>> from_dict(make(["word[-1]"]).to_dict())
     Templates(['word[-1]'])
     """
-    from tagloom import features  # here, since it is what we are in
+    from tagloom import features  # a circular import at module level
 
     if data["kind"] == "function":
         if function is None:
@@ -183,20 +183,20 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
 
 
 def extract(sentence: Any, features: Any = "pos", **resources: Any) -> list[dict[str, float]]:
-    """Show the features of a sentence as people read them.
+    """Return the features of a sentence by name.
 
     Parameters
     ----------
-    sentence : list of str, Sentence, or whatever ``features`` takes
+    sentence : list of str, Sentence, or another input that ``features`` accepts
     features : str, path, iterable of str, callable, extractor or None, optional
-        What `make` takes.
+        See `make`.
     **resources
-        ``lexicons``, ``clusters`` and ``lists``, as `Templates` takes them.
+        ``lexicons``, ``clusters`` and ``lists``; see `Templates`.
 
     Returns
     -------
     list of dict
-        For each token, name to value. Edge templates stand among the others.
+        For each token, name to value, including edge templates.
 
     Examples
     --------
@@ -218,21 +218,21 @@ def global_vector(
     stop: bool = True,
     **resources: Any,
 ) -> Counter[tuple[str, ...]]:
-    r"""Count the features of a labelled sentence: the vector Φ(x, y) that weights are applied to.
+    r"""Count the features of a labelled sentence: the global feature vector Φ(x, y).
 
     Φ(x, y) = Σ_t φ(x, y[t-1], y[t], t), its score is θ·Φ(x, y)
 
     Parameters
     ----------
-    sentence : list of str, Sentence, or whatever ``features`` takes
+    sentence : list of str, Sentence, or another input that ``features`` accepts
     labels : iterable of str
         One per token.
     features : str, path, iterable of str, callable, extractor or None, optional
-        What `make` takes.
+        See `make`.
     start, stop : bool, optional
-        Whether the moves into the first label and out of the last one count.
+        Whether to count the transitions into the first label and out of the last one.
     **resources
-        ``lexicons``, ``clusters`` and ``lists``, as `Templates` takes them.
+        ``lexicons``, ``clusters`` and ``lists``; see `Templates`.
 
     Returns
     -------
@@ -291,5 +291,5 @@ def global_vector(
 
 
 def _count(value: float) -> Any:
-    """A whole number where it is one, so that counts look like counts."""
+    """Return an int where the value is integral, so that counts print as counts."""
     return int(value) if value.is_integer() else value

@@ -1,9 +1,9 @@
-"""The functions of one str that templates are made of, in Python.
+"""The string functions that templates use, in Python.
 
-The native extractor has its own of most of them and calls one from here only for what it does not
-know: regular expressions, clusters, lists of affixes, and functions of functions, such as
-``suffix(3, lower)``. It does so once for each distinct word. A function gives a str, or None for
-no value; a flag gives the empty string if it holds.
+The native extractor implements most of them itself and calls these functions only for regular
+expressions, clusters, lists of affixes, and compositions such as ``suffix(3, lower)``, once per
+distinct word. A function returns a str, or None for no value; a flag returns the empty string if
+it holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = Callable[[str], str | None]
 
 
 class Resources(NamedTuple):
-    """What the templates of one list may name."""
+    """The resources that templates may name."""
 
     lexicons: Mapping[str, Lexicon]
     clusters: Mapping[str, Clusters]
@@ -27,7 +27,7 @@ class Resources(NamedTuple):
 
 
 def native_kind(atom: Atom) -> tuple[str, object] | None:
-    """Say which kind of native atom computes the steps of an atom, if one does."""
+    """Return the kind of native atom that computes the steps of an atom, or None."""
     if not atom.steps:
         return "value", None
     function, *arguments = atom.steps[-1]
@@ -65,7 +65,7 @@ def _function(step: Step, resources: Resources) -> Function:
     name, *arguments = step
     if name in _PLAIN:
         return _PLAIN[str(name)]
-    if name == "call":  # a function of its own, as the commands of Wapiti are
+    if name == "call":  # a ready function, such as a Wapiti command
         function: Function = arguments[0]  # type: ignore[assignment]
         return function
     if name == "cluster":
@@ -82,29 +82,29 @@ def _function(step: Step, resources: Resources) -> Function:
 
 
 def prefix(n: int) -> Function:
-    """The first n characters of a word that has so many."""
+    """The first n characters of a word of at least n characters."""
     return lambda text: text[:n] if len(text) >= n else None
 
 
 def suffix(n: int) -> Function:
-    """The last n characters of a word that has so many."""
+    """The last n characters of a word of at least n characters."""
     return lambda text: text[-n:] if len(text) >= n else None
 
 
 def listed_prefix(*affixes: str) -> Function:
-    """The longest listed prefix of a word; the empty one if none is listed."""
+    """The longest listed prefix of a word, or the empty string."""
     longest = sorted(affixes, key=len, reverse=True)
     return lambda text: next((affix for affix in longest if text.startswith(affix)), "")
 
 
 def listed_suffix(*affixes: str) -> Function:
-    """The longest listed suffix of a word; the empty one if none is listed."""
+    """The longest listed suffix of a word, or the empty string."""
     longest = sorted(affixes, key=len, reverse=True)
     return lambda text: next((affix for affix in longest if text.endswith(affix)), "")
 
 
 def regex(pattern: str) -> Function:
-    """What the first group of a regular expression matched; without groups, whether it did."""
+    """The match of the first group of a regular expression; without groups, a flag."""
     compiled = re.compile(pattern)
 
     def search(text: str) -> str | None:
@@ -137,12 +137,12 @@ def _class(character: str) -> str:
 
 
 def shape(text: str) -> str:
-    """X for a capital, x for another letter, d for a digit, everything else as it is."""
+    """X for a capital, x for another letter, d for a digit, other characters unchanged."""
     return "".join(map(_class, text))
 
 
 def short_shape(text: str) -> str:
-    """The shape with runs of the same character cut to one."""
+    """The shape with runs of the same character shortened to one."""
     return re.sub(r"(?s)(.)\1+", r"\1", shape(text))
 
 
@@ -179,5 +179,5 @@ _PLAIN: dict[str, Function] = {
     "hyphen": _flag(lambda text: re.search("[-\u2010\u2011]", text)),
     "date": _flag(lambda text: re.fullmatch(_DATE, text)),
 }
-# What is not native, but needs no arguments: whether a token is in a phrase of a lexicon.
+# Not native, without arguments: whether a token is in a phrase of a lexicon.
 _MAKERS["present"] = lambda: lambda text: text or None

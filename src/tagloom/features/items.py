@@ -1,7 +1,6 @@
-"""Features that the user made: dicts, lists and arrays, or a function that makes them.
+"""Features made by the user: dicts, lists and arrays, or a function that returns them.
 
-What a token may be is what CRFsuite takes, so that a ``word2features`` written for it works
-unchanged:
+Tokens have CRFsuite's form, so a ``word2features`` written for CRFsuite works unchanged:
 
 =============================  ===========================  ==================
 ``["a", "b"]``                 ``a``, ``b``                 with value 1
@@ -28,16 +27,16 @@ from tagloom.sequences import Sentence
 
 
 class Items:
-    """Features as they are: each token is a dict or list of them, or a row of numbers.
+    """Ready-made features: each token is a dict or list of features, or a row of numbers.
 
-    A feature whose value is 0 or False adds nothing to a score, and is left out; but while learning
-    it counts as seen with its label, as in CRFsuite. A row of an array ``[T, D]`` has the features
-    ``x[0]`` to ``x[D-1]``, without those that are 0.
+    A feature with value 0 or False adds nothing to a score and is left out; in training it still
+    counts as seen with its label, as in CRFsuite. A row of an array ``[T, D]`` has the features
+    ``x[0]`` to ``x[D-1]``, without zeros.
 
     Attributes
     ----------
     transitions : bool
-        True: pairs of labels have weights of their own.
+        True: label bigrams have weights.
 
     Examples
     --------
@@ -58,11 +57,11 @@ class Items:
         X : iterable of list of dict or list, or of ndarray of shape (T, D)
             The sentences.
         index : Index
-            The numbers of the attributes.
+            Maps attributes to ids.
         edge_index : Index, optional
-            Not used: there are no edge features.
+            Unused: there are no edge features.
         grow : bool, optional
-            Whether attributes without a number get one, as in training, or are left out.
+            Whether new attributes get an id, as in training, or are left out.
 
         Returns
         -------
@@ -71,9 +70,9 @@ class Items:
         Raises
         ------
         SentenceError
-            If something is not a sentence, or not a feature; says which sentence and token.
+            If a sentence or a feature is malformed; names the sentence and token.
         FeatureError
-            If the value of a feature is NaN or infinite; says which.
+            If the value of a feature is NaN or infinite; names the feature.
         ShapeError
             If arrays differ in the number of columns.
 
@@ -91,13 +90,13 @@ class Items:
         return Encoded(*_native(encode_items, sentences, index, grow))
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
-        """Show the attributes of one sentence by name.
+        """Return the attributes of one sentence by name.
 
         Parameters
         ----------
         sentence : list of dict or list, or ndarray of shape (T, D)
         edges : bool, optional
-            Whether to show those that are tied to two labels: there are none.
+            Whether to return edge attributes instead: there are none.
 
         Returns
         -------
@@ -117,7 +116,7 @@ class Items:
         return found
 
     def _read(self, X: Any) -> list[Any]:
-        """Check that all sentences are of one kind; what is in them is checked as it is read."""
+        """Check that all sentences are of one kind; the native reader checks their contents."""
         sentences = []
         for i, sentence in enumerate(checks.sentences(X)):
             if isinstance(sentence, Sentence):
@@ -143,7 +142,7 @@ class Items:
         return sentences
 
     def to_dict(self) -> dict[str, Any]:
-        """Make a JSON-able copy.
+        """Return a JSON-compatible copy.
 
         Returns
         -------
@@ -153,7 +152,7 @@ class Items:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Items:
-        """Make the extractor again from what `to_dict` gave.
+        """Make the extractor from the result of `to_dict`.
 
         Parameters
         ----------
@@ -176,14 +175,14 @@ class Items:
 
 
 class Function:
-    """Features by a function of the user's.
+    """Features from a user's function.
 
-    It is called with a sentence, as it was given, and returns one item per token; or, if it takes
-    two arguments, with a sentence and the number of a token, and returns that token's item. Items
-    are what `Items` takes.
+    The function is called with a sentence and returns one item per token; or, if it takes two
+    arguments, with a sentence and the index of a token, and returns the item of that token. See
+    `Items` for the form of an item.
 
-    Only the name of the function is saved with a model, never its code, and nothing is imported by
-    that name: to load such a model, give the function again.
+    A model file stores only the name of the function, never its code, and nothing is imported by
+    that name. To load such a model, pass the function again.
 
     Parameters
     ----------
@@ -193,7 +192,7 @@ class Function:
     Raises
     ------
     ParameterError
-        If it cannot be called with one or two arguments.
+        If the function cannot be called with one or two arguments.
 
     Examples
     --------
@@ -217,7 +216,7 @@ class Function:
         self.name = _name_of(function)
         try:
             parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # some built-ins do not tell; they get the sentence
+        except (TypeError, ValueError):  # some built-ins have no signature; they get the sentence
             parameters = ()  # type: ignore[assignment]
         needed = [
             p
@@ -236,18 +235,18 @@ class Function:
     def encode(
         self, X: Any, index: Index, edge_index: Index | None = None, *, grow: bool = False
     ) -> Encoded:
-        """Call the function for every sentence and turn what it returns into attribute ids.
+        """Call the function for every sentence and turn its results into attribute ids.
 
         Parameters
         ----------
         X : iterable of sentences
-            Anything that the function takes, but not a str.
+            Anything that the function accepts, except a str.
         index : Index
-            The numbers of the attributes.
+            Maps attributes to ids.
         edge_index : Index, optional
-            Not used: there are no edge features.
+            Unused: there are no edge features.
         grow : bool, optional
-            Whether attributes without a number get one, as in training, or are left out.
+            Whether new attributes get an id, as in training, or are left out.
 
         Returns
         -------
@@ -258,19 +257,19 @@ class Function:
         SentenceError
             If a sentence is a str, or the function does not return one item per token.
         FeatureError
-            If the value of a feature is NaN or infinite; says which.
+            If the value of a feature is NaN or infinite; names the feature.
         """
         items = [self._call(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
         return self._items.encode(items, index, edge_index, grow=grow)
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
-        """Show the attributes of one sentence by name.
+        """Return the attributes of one sentence by name.
 
         Parameters
         ----------
         sentence : list or Sentence
         edges : bool, optional
-            Whether to show those that are tied to two labels: there are none.
+            Whether to return edge attributes instead: there are none.
 
         Returns
         -------
@@ -301,7 +300,7 @@ class Function:
         return items
 
     def to_dict(self) -> dict[str, Any]:
-        """Make a JSON-able copy: the name of the function, nothing else.
+        """Return a JSON-compatible copy, which holds only the name of the function.
 
         Returns
         -------

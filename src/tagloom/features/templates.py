@@ -1,8 +1,8 @@
-"""Templates at work: records become a native programme, sentences become attribute ids.
+"""Compile templates into a native programme, and sentences into attribute ids.
 
 templates ── parse ──▶ records ── compile ──▶ atoms, literals, columns
 │
-sentences ── columns (tokens, further ones, what lexicons find) ──▶ native ──▶ Encoded
+sentences ── columns (tokens, further columns, lexicon matches) ──▶ native ──▶ Encoded
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _Text = Sequence[Sequence[str]]  # one column of a batch: [N][T_n]
 
 
 class Templates:
-    r"""Features by templates: what every token of a sentence says about its label.
+    r"""Features from templates.
 
     Parameters
     ----------
     templates : str or iterable of str
         Expressions such as ``"word[-1] & word"``; the page on templates describes the language.
     lexicons : mapping of str to Lexicon, path or iterable, optional
-        What ``lexicon(name)`` looks up; anything that `Lexicon` takes.
+        Lexicons for ``lexicon(name)``; see `Lexicon`.
     clusters : mapping of str to Clusters, path or mapping, optional
-        What ``cluster(name)`` looks up; anything that `Clusters` takes.
+        Clusters for ``cluster(name)``; see `Clusters`.
     lists : mapping of str to iterable of str, optional
-        What ``suffix(name)`` and ``prefix(name)`` choose from.
+        Affix lists for ``suffix(name)`` and ``prefix(name)``.
 
     Attributes
     ----------
     templates : list of str
-        The templates, ranges written out, as attributes are named after them.
+        The templates with ranges expanded, as they appear in attribute names.
     transitions : bool
-        Whether pairs of labels have a weight of their own, whatever the words; False only for a
-        CRF++ or Wapiti file that does not ask for it.
+        Whether label bigrams have weights; False only for a CRF++ or Wapiti file that has no
+        template for them.
 
     Raises
     ------
     TemplateError
-        If a template cannot be read, or names a lexicon, clusters or list that is not given.
+        If a template is malformed, or names a lexicon, clusters or list that is missing.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Templates:
         *,
         transitions: bool = True,
     ) -> None:
-        """Compile records; `outside` says what stands so many tokens before (< 0) or after."""
+        """Compile records; `outside(d)` is the value at distance d before (d < 0) or after."""
         self.templates = [record.text for record in records]
         self.transitions = transitions
         self._saved = saved
@@ -177,7 +177,7 @@ class Templates:
 
     @property
     def reads_only_tokens(self) -> bool:
-        """Whether no template reads a further column."""
+        """Whether templates read no column but the tokens."""
         return not self._numbers and self._columns == [None]
 
     # ---- sentences ---------------------------------------------------------------------------
@@ -198,11 +198,11 @@ class Templates:
         X : iterable of list of str, or of Sentence
             The sentences.
         index, edge_index : Index
-            The numbers of the attributes; the second for edge templates, if there are any.
+            Map attributes to ids; the second is for edge templates, if there are any.
         grow : bool, optional
-            Whether attributes without a number get one, as in training, or are left out.
+            Whether new attributes get an id, as in training, or are left out.
         n_threads : int, optional
-            How many threads work; what they find does not depend on it.
+            Number of threads; the result does not depend on it.
 
         Returns
         -------
@@ -211,11 +211,11 @@ class Templates:
         Raises
         ------
         SentenceError
-            If something is not a sentence; a str never is.
+            If a sentence is malformed, such as a str.
         TemplateError
-            If a template reads a column that a sentence does not have.
+            If a template reads a column that a sentence lacks.
         FeatureError
-            If a real-valued column holds something else than a finite number.
+            If a value in a real-valued column is not a finite number.
 
         Examples
         --------
@@ -243,23 +243,23 @@ class Templates:
         )
 
     def vocabulary(self, tokens: Sequence[Sequence[str]]) -> Vocabulary:
-        """Read the words of sentences, for templates that are a chain; see `scores.tables`.
+        """Read the words of sentences for a spelling chain; see `scores.tables`.
 
         Raises
         ------
         TypeError, ValueError
-            If a token is not a str, or no text.
+            If a token is not a str, or not valid Unicode.
         """
         return self._node.vocabulary(tokens)
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
-        """Show the attributes of one sentence by name.
+        """Return the attributes of one sentence by name.
 
         Parameters
         ----------
         sentence : list of str, or Sentence
         edges : bool, optional
-            Whether to show those of the edge templates instead of the others.
+            Whether to return the attributes of edge templates instead of the others.
 
         Returns
         -------
@@ -286,7 +286,7 @@ class Templates:
         return found
 
     def columns(self, X: Any) -> tuple[list[_Text], list[NDArray[np.float64]]]:
-        """Find what the native programme reads: columns of str, and flat arrays of numbers.
+        """Return the input of the native programme: columns of str and flat arrays of numbers.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Templates:
         *,
         edges: bool = False,
     ) -> Scorer:
-        """Join the programme with weights: from strings to scores without attribute ids between.
+        """Combine the programme with weights: strings to scores, without attribute ids in between.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class Templates:
         K : int
             Outputs: Y, or Y·Y for edge templates.
         edges : bool
-            Whether to take the edge templates.
+            Whether to use the edge templates.
 
         Returns
         -------
@@ -334,7 +334,7 @@ class Templates:
         return Scorer(extractor, index, ptr, cols, weights, K)
 
     def _column(self, column: Column, X: Any, tokens: _Text) -> _Text:
-        """Find one column of every sentence, or work it out from others."""
+        """Return one column of every sentence, read or derived from others."""
         if column is None:
             return tokens
         if isinstance(column, tuple):
@@ -367,7 +367,7 @@ class Templates:
     def _further(
         self, column: str | int, sentence: Any, i: int, tokens: Sequence[str]
     ) -> Sequence[str]:
-        """Find a column of a sentence by name or number."""
+        """Return a column of a sentence by name or number."""
         if not isinstance(sentence, Sentence):
             if column == 0:
                 return tokens

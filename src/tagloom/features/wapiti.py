@@ -1,4 +1,4 @@
-r"""Pattern files of Wapiti, read as they are.
+r"""Wapiti pattern files, read unchanged.
 
     u:%x[-1,0]/%X[0,0]       tied to the label: token before, "/", token in lower case
     b                        every pair of labels has a weight
@@ -13,11 +13,12 @@ r"""Pattern files of Wapiti, read as they are.
 ``%x[*n,col]``        offset by the number that column n holds
 ====================  ==============================================================
 
-Before the first token stand ``_x-1`` to ``_x-4`` and then ``_x-#``, after the last one ``_x+1``
-and so on; a regular expression is tried on these like on any token. What follows a # is a comment.
+Blanks are allowed between the parts of a command. The values before the first token are ``_x-1`` to
+``_x-4`` and then ``_x-#``, after the last token ``_x+1`` and so on; a regular expression is applied
+to these like to any token. A # starts a comment.
 
-Wapiti looks at bytes, and knows classes of ASCII characters only: ``.`` is one byte, and ``%X``
-leaves É as it is. So does this unless ``unicode=True``, which looks at characters.
+Wapiti works on bytes and ASCII character classes: ``.`` is one byte, and ``%X`` leaves É unchanged.
+So does this reader unless ``unicode=True``, which works on characters.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from tagloom.features.functions import Function
 from tagloom.features.templates import Templates
 from tagloom.sequences.files import read_lines
 
-_COMMAND = re.compile(r"%([xXtTmM])\[([@*]?)([+-]?\d+),(\d+)")
-_TEXT = re.compile(r',"((?:[^"\\]|\\.)*)"')
+# Wapiti reads the numbers with sscanf, which skips blanks before each of them.
+_COMMAND = re.compile(r"%([xXtTmM])\[\s*([@*]?)\s*([+-]?\d+)\s*,\s*(\d+)\s*")
+_TEXT = re.compile(r',\s*"((?:[^"\\]|\\.)*)"\s*')
 
 
 class WapitiTemplates(Templates):
@@ -50,12 +52,12 @@ class WapitiTemplates(Templates):
     path : str, optional
         Name of the file, for messages.
     unicode : bool, optional
-        Whether regular expressions and lower-casing see characters rather than bytes.
+        Whether regular expressions and lower-casing work on characters instead of bytes.
 
     Raises
     ------
     TemplateError
-        If a pattern cannot be read.
+        If a pattern is malformed.
 
     Examples
     --------
@@ -82,8 +84,9 @@ class WapitiTemplates(Templates):
                     expected="a pattern that starts with u (one label), b (two labels) or * (both)",
                     found=repr(line),
                 )
-            line = line[0].lower() + line[1:]
             literals, factors = _read_line(line, where, unicode)
+            line = line[0].lower() + line[1:]
+            literals = (line[0] + literals[0][1:], *literals[1:])
             if line[0] in "u*":
                 records.append(Template(line, literals, factors))
             if line[0] in "b*":
@@ -97,7 +100,7 @@ class WapitiTemplates(Templates):
     def _derived(
         self, column: tuple[Any, ...], X: Any, tokens: Sequence[Sequence[str]]
     ) -> Sequence[Sequence[str]]:
-        """Find the tokens that a command points to, and what it makes of them."""
+        """Apply a command to the tokens that it points to."""
         _, how, number, atom = column
         targets = self._column(atom.column, X, tokens)
         if how == "*":
@@ -123,7 +126,7 @@ class WapitiTemplates(Templates):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> WapitiTemplates:
-        """Make templates from what `to_dict` gave.
+        """Make templates from the result of `to_dict`.
 
         Parameters
         ----------
@@ -139,15 +142,15 @@ class WapitiTemplates(Templates):
 def read_wapiti(path: str | os.PathLike[str], *, unicode: bool = False) -> WapitiTemplates:
     r"""Read a Wapiti pattern file.
 
-    Columns are those of the data by number: of a file that was read, its columns in their order,
-    as in Wapiti; of a Sentence made by hand, 0 is the tokens and the others follow.
+    Columns are numbered as in the file, as in Wapiti. In a Sentence made in Python, column 0 is the
+    tokens and the others follow.
 
     Parameters
     ----------
     path : path
     unicode : bool, optional
-        Whether regular expressions and lower-casing see characters rather than bytes, which is
-        what one wants but not what Wapiti does.
+        Whether regular expressions and lower-casing work on characters instead of bytes. Wapiti
+        works on bytes.
 
     Returns
     -------
@@ -156,7 +159,7 @@ def read_wapiti(path: str | os.PathLike[str], *, unicode: bool = False) -> Wapit
     Raises
     ------
     TemplateError
-        If a pattern cannot be read; the message names file, line and place.
+        If a pattern is malformed; the error names file, line and character.
 
     Examples
     --------
@@ -171,7 +174,7 @@ def read_wapiti(path: str | os.PathLike[str], *, unicode: bool = False) -> Wapit
 
 
 def _outside(distance: int) -> str:
-    """What stands so many tokens before (less than 0) or after the sentence."""
+    """Return the value at a distance before (< 0) or after the sentence."""
     sign = "-" if distance < 0 else "+"
     return f"_x{sign}{abs(distance) if abs(distance) < 5 else '#'}"
 
