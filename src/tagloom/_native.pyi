@@ -141,6 +141,73 @@ def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, gro
     The same for arrays [T, D] of numbers: value d is attribute x[d], unless it is 0.
     """
 
+class NGramCounter:
+    """Counts n-grams, sentence by sentence."""
+
+    def __init__(self, order: int, vocabulary: Sequence[str] | None, n_threads: int, chunk: int = 8388608) -> None: ...
+
+    def add(self, sentences: object) -> tuple[int, int] | None:
+        """
+        Count lists of str; None, or (sentence, token) where something else is found.
+        """
+
+    def add_lines(self, data: bytes) -> tuple[int, int] | None:
+        """
+        Count whole lines of tokens; None, or (line, token) where <s> or </s> is found.
+        """
+
+    def finish(self, smoothing: int, k: float, is_closed: bool, min_counts: Sequence[int], min_word_count: int) -> tuple[dict[str, NDArray[Any]], Index, list[tuple[float, float, float]], list[bool], int, int]:
+        """
+        Once: (arrays, vocabulary, discounts of each order, which are estimated, sentences, tokens).
+        """
+
+def word_ids(vocabulary: Index, sentences: object, unknown: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64], tuple[int, int] | None]:
+    """
+    Words as numbers: (ids, offsets, None), or (sentence, token) of what is not a word.
+    """
+
+def make_vocabulary(names: bytes, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Index:
+    """Number words: names[offsets[w]:offsets[w + 1]] is the word w."""
+
+class NGrams:
+    """An n-gram model, as arrays: see core/ngrams.hpp."""
+
+    def __init__(self, level: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], word: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], suffix: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], log_prob: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], backoff: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def score(self, ids: NDArray[numpy.int32], offsets: NDArray[numpy.int64], starts: bool, ends: bool, n_threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.int8], NDArray[numpy.float64]]:
+        """
+        (log p of each token, length of the n-gram found, sum of each sentence).
+        """
+
+    def history(self, ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: bool) -> int:
+        """The node after some words."""
+
+    def score_all(self, history: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """log p of every word [V]."""
+
+    def follow(self, history: int, word: int) -> int:
+        """The node after one more word."""
+
+    def prune(self, threshold: float, n_threads: int) -> dict[str, NDArray[Any]]:
+        """The arrays of a smaller model."""
+
+    def mix(self, vocabulary: Index, other: NGrams, other_vocabulary: Index, weight: float, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index]:
+        """The arrays and the vocabulary of weight * self + (1 - weight) * other."""
+
+    def format(self, vocabulary: Index, begin: int, end: int) -> bytes:
+        """Lines of an ARPA file, for nodes of one level."""
+
+class ArpaReader:
+    """Reads an ARPA file, chunk by chunk."""
+
+    def __init__(self) -> None: ...
+
+    def read(self, data: bytes) -> tuple[int, str, str, str] | None:
+        """None, or (line, expected, found, hint) of a fault."""
+
+    def finish(self, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index, bool] | tuple[int, str, str, str]:
+        """(arrays, vocabulary, whether it has <unk>), or a fault."""
+
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""
 

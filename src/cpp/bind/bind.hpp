@@ -7,6 +7,7 @@ namespace tagloom {
 void bind_evaluation(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
+void bind_ngrams(nanobind::module_& m);
 void bind_sequences(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_trellis(nanobind::module_& m);

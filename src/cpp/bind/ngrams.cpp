@@ -1,0 +1,507 @@
+// N-gram models for Python: words become numbers here, with the GIL; all else runs without it.
+
+#include "core/ngrams.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/bind.hpp"
+#include "bind/gil.hpp"
+#include "bind/index.hpp"
+#include "core/arpa.hpp"
+#include "core/ngram_changes.hpp"
+#include "core/ngram_counts.hpp"
+#include "core/ngram_smoothing.hpp"
+#include "core/threads.hpp"
+
+namespace nb = nanobind;
+
+namespace tagloom {
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Out<T> give(std::vector<T> numbers) {
+    auto* held = new std::vector<T>(std::move(numbers));
+    const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Out<T>(held->data(), {held->size()}, owner);
+}
+
+template <class T>
+std::span<const T> view(const In<T>& array) {
+    return {array.data(), array.size()};
+}
+
+// A dict of the arrays of a model: what NGrams() takes.
+nb::dict give_model(NGramArrays model) {
+    nb::dict result;
+    result["level"] = give(std::move(model.level));
+    result["word"] = give(std::move(model.word));
+    result["first"] = give(std::move(model.first));
+    result["suffix"] = give(std::move(model.suffix));
+    result["log_prob"] = give(std::move(model.log_prob));
+    result["backoff"] = give(std::move(model.backoff));
+    return result;
+}
+
+// The members of a list or tuple; size -1 for anything else.
+struct Members {
+    PyObject** items = nullptr;
+    Py_ssize_t size = -1;
+    explicit Members(PyObject* o) {
+        if (PyList_Check(o)) {
+            items = reinterpret_cast<PyListObject*>(o)->ob_item;
+            size = PyList_GET_SIZE(o);
+        } else if (PyTuple_Check(o)) {
+            items = reinterpret_cast<PyTupleObject*>(o)->ob_item;
+            size = PyTuple_GET_SIZE(o);
+        }
+    }
+};
+
+// The UTF-8 of a str; null data if it is none or has half of a surrogate pair.
+std::string_view utf8(PyObject* text) {
+    if (!PyUnicode_Check(text)) return {};
+    if (PyUnicode_IS_COMPACT_ASCII(text))
+        return {static_cast<const char*>(PyUnicode_DATA(text)),
+                static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
+    Py_ssize_t size = 0;
+    const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+    if (!data) PyErr_Clear();
+    return {data, static_cast<std::size_t>(size)};
+}
+
+// Where a list of sentences is not what it should be: (sentence, token), token -1 if the sentence
+// itself is no list.
+using Place = nb::typed<nb::tuple, int, int>;
+Place place(Py_ssize_t sentence, Py_ssize_t token) {
+    return nb::borrow<Place>(nb::make_tuple(sentence, token));
+}
+
+constexpr std::string_view kSpecial[kSpecialWords] = {"<unk>", "<s>", "</s>"};
+
+class PyCounter {
+  public:
+    PyCounter(int64_t order, std::optional<std::vector<std::string>> vocabulary, int64_t threads,
+              int64_t chunk)
+        : counter_(order, threads, chunk), threads_(threads), is_fixed_(vocabulary.has_value()) {
+        if (order < 1 || order > kMaxOrder) throw nb::value_error("order must be 1 to 7");
+        for (const std::string_view word : kSpecial) number(word);
+        if (vocabulary)
+            for (const std::string& word : *vocabulary) number(word);
+    }
+
+    // Counts sentences, lists of str, up to the first that is not one: where that is, or None.
+    std::optional<Place> add(nb::handle sentences) {
+        const Members all(sentences.ptr());
+        for (Py_ssize_t i = 0; i < all.size; i++) {
+            const Members tokens(all.items[i]);
+            if (tokens.size < 0) return place(i, -1);
+            counter_.begin_sentence();
+            for (Py_ssize_t t = 0; t < tokens.size; t++) {
+                const std::string_view text = utf8(tokens.items[t]);
+                const int32_t w = text.data() ? word(text) : kStart;
+                if (w == kStart || w == kEnd) {
+                    counter_.cancel_sentence();
+                    return place(i, t);
+                }
+                counter_.add(w);
+            }
+            end_sentence();
+        }
+        return std::nullopt;
+    }
+
+    // Counts the lines of a text whose tokens are separated by blanks; the last line must be whole.
+    // Returns None or (line, token) where <s> or </s> stands.
+    std::optional<Place> add_lines(const nb::bytes& data) {
+        const std::string_view text(data.c_str(), data.size());
+        int64_t line = 0, token = -1;
+        {
+            const WithoutGil unlocked;
+            for (std::size_t i = 0; i < text.size() && token < 0; line++) {
+                const std::size_t end = std::min(text.find('\n', i), text.size());
+                token = add_line(text.substr(i, end - i));
+                i = end + 1;
+            }
+        }
+        if (token < 0) return std::nullopt;
+        return place(line - 1, token);
+    }
+
+    // (arrays, vocabulary, discounts [order, 3], whether they are estimated [order], sentences,
+    // tokens)
+    nb::tuple finish(int smoothing, double k, bool is_closed, std::vector<int64_t> min_counts,
+                     int64_t min_word_count) {
+        if (smoothing < 0 || smoothing > static_cast<int>(Smoothing::add_k))
+            throw nb::value_error("no such smoothing");
+        NGramArrays model;
+        std::vector<NGramDiscounts> discounts;
+        int64_t n_sentences = 0, n_tokens = 0;
+        {
+            const WithoutGil unlocked;
+            NGramCounts counts = counter_.take(static_cast<int64_t>(index_.size()));
+            n_sentences = counts.count[1 + kStart];
+            n_tokens = counts.count[0] - 2 * n_sentences;
+            if (min_word_count > 1 && !is_fixed_) counts = drop_rare(counts, min_word_count);
+            const SmoothingOptions options{static_cast<Smoothing>(smoothing), k, is_closed,
+                                           std::move(min_counts)};
+            model = smooth(counts, options, threads_, discounts);
+        }
+        nb::list amounts, is_estimated;
+        for (const NGramDiscounts& one : discounts) {
+            amounts.append(nb::make_tuple(one.amount[1], one.amount[2], one.amount[3]));
+            is_estimated.append(!one.is_fallback);
+        }
+        return nb::make_tuple(give_model(std::move(model)), PyIndex(std::move(index_)), amounts,
+                              is_estimated, n_sentences, n_tokens);
+    }
+
+  private:
+    int32_t number(std::string_view text) {
+        return index_.add(hash64(text), [&](std::string& out) { out += text; });
+    }
+    int32_t word(std::string_view text) {
+        if (!is_fixed_) return number(text);
+        const int32_t id = index_.table().find(hash64(text));
+        return id < 0 ? kUnknown : id;
+    }
+    void end_sentence() { counter_.end_sentence(static_cast<int64_t>(index_.size())); }
+
+    // -1, or the token that cannot be one.
+    int64_t add_line(std::string_view line) {
+        counter_.begin_sentence();
+        int64_t t = 0;
+        for (std::size_t i = 0;; t++) {
+            i = line.find_first_not_of(kBlanks, i);
+            if (i == line.npos) break;
+            const std::size_t end = std::min(line.find_first_of(kBlanks, i), line.size());
+            const int32_t w = word(line.substr(i, end - i));
+            if (w == kStart || w == kEnd) {
+                counter_.cancel_sentence();
+                return t;
+            }
+            counter_.add(w);
+            i = end;
+        }
+        // A blank line is no sentence.
+        if (t == 0)
+            counter_.cancel_sentence();
+        else
+            end_sentence();
+        return -1;
+    }
+
+    // Rare words become <unk>; the others are numbered again.
+    NGramCounts drop_rare(const NGramCounts& counts, int64_t min_word_count) {
+        const auto V = static_cast<int32_t>(counts.n_words());
+        std::vector<int32_t> rename(V);
+        auto is_kept = std::make_unique<bool[]>(V);
+        int32_t n = 0;
+        for (int32_t w = 0; w < V; w++) {
+            is_kept[w] = w < kSpecialWords || counts.count[1 + w] >= min_word_count;
+            rename[w] = is_kept[w] ? n++ : kUnknown;
+        }
+        index_ = index_.keep(is_kept.get());
+        const NGramCounts* all[] = {&counts};
+        return merge_counts(all, rename.data(), n);
+    }
+
+    static constexpr const char* kBlanks = " \t\r\f\v";
+    NGramCounter counter_;
+    Index index_;
+    const int64_t threads_;
+    const bool is_fixed_;
+};
+
+// The words of sentences as numbers: (ids [tokens], offsets [N + 1], None), or with the place of
+// what is no word, up to which the others hold. An unknown word becomes `unknown`.
+nb::tuple word_ids(const PyIndex& vocabulary, nb::handle sentences, int32_t unknown) {
+    vocabulary.check_idle();
+    const Table& table = vocabulary.index.table();
+    const Members all(sentences.ptr());
+    std::vector<int32_t> ids;
+    std::vector<int64_t> offsets{0};
+    std::optional<Place> fault;
+    for (Py_ssize_t i = 0; i < all.size && !fault; i++) {
+        const Members tokens(all.items[i]);
+        if (tokens.size < 0) fault = place(i, -1);
+        for (Py_ssize_t t = 0; t < tokens.size && !fault; t++) {
+            const std::string_view text = utf8(tokens.items[t]);
+            if (!text.data()) fault = place(i, t);
+            const int32_t id = fault ? -1 : table.find(hash64(text));
+            ids.push_back(id < 0 ? unknown : id);
+        }
+        offsets.push_back(std::ssize(ids));
+    }
+    return nb::make_tuple(give(std::move(ids)), give(std::move(offsets)), fault);
+}
+
+// A vocabulary from the names of its words, in order; ValueError if one comes twice.
+PyIndex make_vocabulary(const nb::bytes& names, In<int64_t> offsets) {
+    const std::string_view text(names.c_str(), names.size());
+    bool fits = offsets.size() > 0 && offsets(0) == 0 &&
+                offsets(offsets.size() - 1) == static_cast<int64_t>(text.size());
+    for (std::size_t i = 1; fits && i < offsets.size(); i++) fits = offsets(i - 1) <= offsets(i);
+    if (!fits) throw nb::value_error("offsets must rise from 0 to the length of the names");
+    std::vector<uint64_t> keys(offsets.size() - 1);
+    for (std::size_t w = 0; w < keys.size(); w++)
+        keys[w] = hash64(text.substr(offsets(w), offsets(w + 1) - offsets(w)));
+    return PyIndex(
+        Index(keys, std::string(text), {offsets.data(), offsets.data() + offsets.size()}));
+}
+
+// A model over arrays that Python holds.
+class NGrams {
+  public:
+    NGrams(In<int64_t> level, In<int32_t> word, In<int32_t> first, In<int32_t> suffix,
+           In<double> log_prob, In<double> backoff)
+        : arrays_(nb::make_tuple(level, word, first, suffix, log_prob, backoff)),
+          table_{static_cast<int64_t>(level.size()) - 2,
+                 view(level),
+                 view(word),
+                 view(first),
+                 view(suffix),
+                 view(log_prob),
+                 view(backoff)} {
+        std::string fault;
+        {
+            const WithoutGil unlocked;
+            fault = table_.find_fault();
+        }
+        if (!fault.empty()) throw nb::value_error(fault.c_str());
+    }
+
+    const NGramTable& table() const { return table_; }
+
+    // log p of each token, of the end of each sentence where `ends`, and the length of its n-gram.
+    nb::tuple score(In<int32_t> ids, In<int64_t> offsets, bool starts, bool ends, int64_t threads) {
+        check(ids, offsets);
+        const int64_t N = static_cast<int64_t>(offsets.size()) - 1;
+        std::vector<double> log_probs(ids.size() + (ends ? N : 0)), sums(N);
+        std::vector<int8_t> lengths(log_probs.size());
+        {
+            const WithoutGil unlocked;
+            constexpr int64_t kPiece = 64;  // sentences
+            if (ids.size() < 20'000) threads = 1;
+            parallel_for((N + kPiece - 1) / kPiece, threads, [&](int64_t p, int64_t) {
+                for (int64_t i = p * kPiece; i < std::min(N, (p + 1) * kPiece); i++) {
+                    const int64_t lo = offsets(i), to = lo + (ends ? i : 0);
+                    const TokenScores out{log_probs.data() + to, lengths.data() + to};
+                    sums[i] = score_sentence(table_, view(ids).subspan(lo, offsets(i + 1) - lo),
+                                             starts, ends, out);
+                }
+            });
+        }
+        return nb::make_tuple(give(std::move(log_probs)), give(std::move(lengths)),
+                              give(std::move(sums)));
+    }
+
+    // The node that stands for a history.
+    int32_t history(In<int32_t> ids, bool starts) const {
+        check_words(ids);
+        return history_of(table_, view(ids), starts);
+    }
+
+    // log p(w | history) of every word.
+    Out<double> score_all(int32_t history) const {
+        if (history < 0 || history >= table_.histories()) throw nb::value_error("no such history");
+        std::vector<double> log_p(table_.n_words());
+        {
+            const WithoutGil unlocked;
+            score_words(table_, history, log_p.data());
+        }
+        return give(std::move(log_p));
+    }
+
+    // The node after one more word.
+    int32_t follow(int32_t history, int32_t w) const {
+        if (history < 0 || history >= table_.histories() || w < 0 || w >= table_.n_words())
+            throw nb::value_error("no such history or word");
+        double log_p = 0;
+        return table_.history_after(table_.arrive(history, w, log_p));
+    }
+
+    nb::dict prune(double threshold, int64_t threads) const {
+        NGramArrays model;
+        {
+            const WithoutGil unlocked;
+            model = prune_ngrams(table_, threshold, threads);
+        }
+        return give_model(std::move(model));
+    }
+
+    // (arrays, vocabulary) of weight * this + (1 - weight) * other.
+    nb::tuple mix(const PyIndex& mine, const NGrams& other, const PyIndex& others, double weight,
+                  int64_t threads) const {
+        mine.check_idle();
+        others.check_idle();
+        if (static_cast<int64_t>(mine.index.size()) != table_.n_words() ||
+            static_cast<int64_t>(others.index.size()) != other.table_.n_words() ||
+            table_.order != other.table_.order || !mine.index.can_grow())
+            throw nb::value_error("the models or their vocabularies do not fit");
+        Index merged = mine.index;
+        merged.begin_growing();
+        NGramArrays model;
+        {
+            const WithoutGil unlocked;
+            std::vector<int32_t> here(table_.n_words());
+            for (std::size_t w = 0; w < here.size(); w++) here[w] = static_cast<int32_t>(w);
+            const std::vector<int32_t> there = merged.join(others.index);
+            std::vector<std::size_t> origin(merged.size());
+            for (std::size_t w = 0; w < there.size(); w++) origin[there[w]] = w;
+            merged.add_names(threads, [&](int64_t id, std::string& out) {
+                out += others.index.name(origin[id]);
+            });
+            const MixturePart parts[] = {{table_, here, weight}, {other.table_, there, 1 - weight}};
+            model = mix_ngrams(parts, static_cast<int64_t>(merged.size()), threads);
+        }
+        return nb::make_tuple(give_model(std::move(model)), PyIndex(std::move(merged)));
+    }
+
+    // Lines of an ARPA file for some nodes of one level.
+    nb::bytes format(const PyIndex& vocabulary, int64_t begin, int64_t end) const {
+        vocabulary.check_idle();
+        const Index& index = vocabulary.index;
+        bool fits = static_cast<int64_t>(index.size()) == table_.n_words() && index.can_grow() &&
+                    begin >= 1 && end <= std::ssize(table_.word);
+        if (fits && begin < end) {
+            const int64_t n = table_.length(static_cast<int32_t>(begin));
+            fits = end <= table_.level[n + 1];
+        }
+        if (!fits) throw nb::value_error("the nodes or the vocabulary do not fit the model");
+        std::string out;
+        {
+            const WithoutGil unlocked;
+            out = format_ngrams(table_, index, begin, end);
+        }
+        return nb::bytes(out.data(), out.size());
+    }
+
+  private:
+    void check_words(const In<int32_t>& ids) const {
+        for (const int32_t w : view(ids))
+            if (w < -1 || w >= table_.n_words()) throw nb::value_error("no such word");
+    }
+    void check(const In<int32_t>& ids, const In<int64_t>& offsets) const {
+        check_words(ids);
+        bool fits = offsets.size() > 0 && offsets(0) == 0 &&
+                    offsets(offsets.size() - 1) == static_cast<int64_t>(ids.size());
+        for (std::size_t i = 1; fits && i < offsets.size(); i++)
+            fits = offsets(i - 1) <= offsets(i);
+        if (!fits) throw nb::value_error("offsets must rise from 0 to the number of tokens");
+    }
+
+    nb::tuple arrays_;  // keeps them alive
+    NGramTable table_;
+};
+
+// An ARPA file, chunk by chunk. A fault is (line, expected, found, hint).
+class PyArpaReader {
+  public:
+    nb::object read(const nb::bytes& data) {
+        const std::string_view chunk(data.c_str(), data.size());
+        return attempt([&] { reader_.read(chunk); });
+    }
+    // (arrays, vocabulary, whether it has <unk>), or a fault.
+    nb::tuple finish(int64_t threads) {
+        NGramArrays model;
+        const nb::object fault = attempt([&] { model = reader_.finish(threads); });
+        if (!fault.is_none()) return nb::borrow<nb::tuple>(fault);
+        return nb::make_tuple(give_model(std::move(model)), PyIndex(reader_.take_vocabulary()),
+                              reader_.has_unknown());
+    }
+
+  private:
+    template <class Work>
+    nb::object attempt(const Work& work) {
+        std::optional<ArpaFault> fault;
+        {
+            const WithoutGil unlocked;
+            try {
+                work();
+            } catch (ArpaFault& caught) {
+                fault = std::move(caught);
+            }
+        }
+        if (!fault) return nb::none();
+        return nb::make_tuple(fault->line, fault->expected, fault->found, fault->hint);
+    }
+
+    ArpaReader reader_;
+};
+
+}  // namespace
+
+void bind_ngrams(nb::module_& m) {
+    using namespace nb::literals;
+    nb::class_<PyCounter>(m, "NGramCounter", "Counts n-grams, sentence by sentence.")
+        .def(nb::init<int64_t, std::optional<std::vector<std::string>>, int64_t, int64_t>(),
+             "order"_a, "vocabulary"_a.none(), "n_threads"_a, "chunk"_a = NGramCounter::kChunk)
+        .def("add", &PyCounter::add, "sentences"_a,
+             "Count lists of str; None, or (sentence, token) where something else is found.")
+        .def("add_lines", &PyCounter::add_lines, "data"_a,
+             "Count whole lines of tokens; None, or (line, token) where <s> or </s> is found.")
+        .def("finish", &PyCounter::finish, "smoothing"_a, "k"_a, "is_closed"_a, "min_counts"_a,
+             "min_word_count"_a,
+             nb::sig("def finish(self, smoothing: int, k: float, is_closed: bool, min_counts: "
+                     "Sequence[int], min_word_count: int) -> tuple[dict[str, NDArray[Any]], Index, "
+                     "list[tuple[float, float, float]], list[bool], int, int]"),
+             "Once: (arrays, vocabulary, discounts of each order, which are estimated, "
+             "sentences, tokens).");
+    m.def("word_ids", &word_ids, "vocabulary"_a, "sentences"_a, "unknown"_a,
+          nb::sig("def word_ids(vocabulary: Index, sentences: object, unknown: int) -> "
+                  "tuple[NDArray[numpy.int32], NDArray[numpy.int64], tuple[int, int] | None]"),
+          "Words as numbers: (ids, offsets, None), or (sentence, token) of what is not a word.");
+    m.def("make_vocabulary", &make_vocabulary, "names"_a, "offsets"_a,
+          "Number words: names[offsets[w]:offsets[w + 1]] is the word w.");
+    nb::class_<NGrams>(m, "NGrams", "An n-gram model, as arrays: see core/ngrams.hpp.")
+        .def(nb::init<In<int64_t>, In<int32_t>, In<int32_t>, In<int32_t>, In<double>, In<double>>(),
+             "level"_a, "word"_a, "first"_a, "suffix"_a, "log_prob"_a, "backoff"_a)
+        .def("score", &NGrams::score, "ids"_a, "offsets"_a, "starts"_a, "ends"_a, "n_threads"_a,
+             nb::sig("def score(self, ids: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
+                     "starts: bool, ends: bool, n_threads: int) -> tuple[NDArray[numpy.float64], "
+                     "NDArray[numpy.int8], NDArray[numpy.float64]]"),
+             "(log p of each token, length of the n-gram found, sum of each sentence).")
+        .def("history", &NGrams::history, "ids"_a, "starts"_a, "The node after some words.")
+        .def("score_all", &NGrams::score_all, "history"_a, "log p of every word [V].")
+        .def("follow", &NGrams::follow, "history"_a, "word"_a, "The node after one more word.")
+        .def(
+            "prune", &NGrams::prune, "threshold"_a, "n_threads"_a,
+            nb::sig("def prune(self, threshold: float, n_threads: int) -> dict[str, NDArray[Any]]"),
+            "The arrays of a smaller model.")
+        .def("mix", &NGrams::mix, "vocabulary"_a, "other"_a, "other_vocabulary"_a, "weight"_a,
+             "n_threads"_a,
+             nb::sig("def mix(self, vocabulary: Index, other: NGrams, other_vocabulary: Index, "
+                     "weight: float, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index]"),
+             "The arrays and the vocabulary of weight * self + (1 - weight) * other.")
+        .def("format", &NGrams::format, "vocabulary"_a, "begin"_a, "end"_a,
+             "Lines of an ARPA file, for nodes of one level.");
+    nb::class_<PyArpaReader>(m, "ArpaReader", "Reads an ARPA file, chunk by chunk.")
+        .def(nb::init<>())
+        .def("read", &PyArpaReader::read, "data"_a,
+             nb::sig("def read(self, data: bytes) -> tuple[int, str, str, str] | None"),
+             "None, or (line, expected, found, hint) of a fault.")
+        .def(
+            "finish", &PyArpaReader::finish, "n_threads"_a,
+            nb::sig(
+                "def finish(self, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index, bool] | "
+                "tuple[int, str, str, str]"),
+            "(arrays, vocabulary, whether it has <unk>), or a fault.");
+}
+
+}  // namespace tagloom
