@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
-    from tagloom import datasets, errors, features, labels, trellis
+    from tagloom import datasets, errors, features, labels, language, trellis
     from tagloom.evaluation import compare, evaluate
+    from tagloom.language import NGramModel
     from tagloom.models import (
         CRF,
         HMM,
@@ -31,6 +32,7 @@ else:
             "evaluation": ["compare", "evaluate"],
             "features": [],
             "labels": [],
+            "language": ["NGramModel"],
             "models": [
                 "CRF",
                 "HMM",
@@ -58,6 +60,7 @@ __all__ = [
     "Corpus",
     "Model",
     "MostFrequentTag",
+    "NGramModel",
     "Sentence",
     "StateSpace",
     "StructuredPerceptron",
@@ -72,6 +75,7 @@ __all__ = [
     "evaluate",
     "features",
     "labels",
+    "language",
     "load",
     "read",
     "semirings",

@@ -32,6 +32,7 @@ _OURS = {
     "HMM": "tagloom.models.hmm",
     "MEMM": "tagloom.models.memm",
     "MostFrequentTag": "tagloom.models.baselines",
+    "NGramModel": "tagloom.language.ngrams",
     "StructuredPerceptron": "tagloom.models.perceptrons",
     "StructuredSVM": "tagloom.models.svm",
     "TokenClassifier": "tagloom.models.tokens",
