@@ -105,9 +105,9 @@ def test_a_model_that_is_not_a_tagger(tmp_path):
 def test_the_class_says_which_arrays_are_verified():
     data = bytearray(Mean().fit([[1.0, 2.0]]).to_bytes())
     data[-1] ^= 1  # in the mean, which its class leaves unverified
-    assert tl.load(bytes(data)).mean_[1] != 2.0
+    assert tl.load(bytes(data), verify=False).mean_[1] != 2.0
     with pytest.raises(ModelFileError, match="checksum"):
-        tl.load(bytes(data), verify=True)
+        tl.load(bytes(data))  # small enough to be verified whole
 
 
 def test_every_model_of_ours_is_found_by_its_kind():

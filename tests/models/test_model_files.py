@@ -95,6 +95,17 @@ def test_random_damage(small, tmp_path):
             tl.load(path).predict([["they", "can"]])
 
 
+def test_every_byte_counts(small):
+    """One wrong byte anywhere in a small file, and it is refused."""
+    data = small.to_bytes()
+    rng = random.Random(1)
+    for at in [rng.randrange(len(data)) for _ in range(500)]:
+        wrong = bytearray(data)
+        wrong[at] ^= 1 << rng.randrange(8)
+        with pytest.raises(TagloomError):
+            tl.load(bytes(wrong))
+
+
 def test_foreign_and_newer_files(tmp_path, small):
     path = tmp_path / "x.tagloom"
     path.write_text("They can fish\n")
@@ -112,7 +123,7 @@ def test_foreign_and_newer_files(tmp_path, small):
     assert error.value.found == "a 'checkpoint'"
 
 
-def test_the_weights_are_verified_on_demand(tmp_path, tagger):
+def test_the_weights_of_large_files_are_verified_on_demand(tmp_path, tagger, monkeypatch):
     path = tmp_path / "m.tagloom"
     tagger.save(path)
     data = bytearray(path.read_bytes())
@@ -120,7 +131,11 @@ def test_the_weights_are_verified_on_demand(tmp_path, tagger):
     assert at > 0
     data[at : at + 4] = struct.pack("<f", 3.25)
     path.write_bytes(data)
-    tl.load(path)  # the weights are not read
+    tl.load(path, verify=False)  # the weights are not read
+    with pytest.raises(ModelFileError, match="weights"):
+        tl.load(path)  # a small file is verified whole
+    monkeypatch.setattr("tagloom.storage.files.VERIFIED_WHOLE", 1000)
+    tl.load(path)  # a large one on request
     with pytest.raises(ModelFileError, match="weights"):
         tl.load(path, verify=True)
 

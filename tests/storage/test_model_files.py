@@ -188,8 +188,64 @@ def test_a_checked_name_must_be_an_array():
 def test_a_header_that_is_too_long_is_refused_with_what_to_do(monkeypatch):
     monkeypatch.setattr("tagloom.storage.files.HEADER_LIMIT", 1000)
     assert storage.read_bytes(storage.to_bytes({"text": "x" * 700}, {}))
-    with pytest.raises(ParameterError, match=r"more than 1000\. Put long lists .* pack_strings"):
+    with pytest.raises(ParameterError, match=r"more than 1000\. Put many small entries into one"):
         storage.to_bytes({"text": "x" * 1000}, {})
+
+
+LARGE = {"words": ["fish", "é\n", "\ud800"] * 100_000, "text": "x" * (40 << 20), "order": 2}
+
+
+def test_large_entries_of_the_header_become_arrays():
+    """A header of 43 MB, where the text of a file has room for 34."""
+    data = storage.to_bytes(LARGE, {"start": np.zeros(3)}, checked=[])
+    header, arrays = storage.read_bytes(data)
+    assert header == LARGE
+    assert [*arrays] == ["start"]
+    assert b'"version":"2"' in data[:100]
+    damaged = data.replace(b'"fish",', b'"fist",', 1)
+    with pytest.raises(ModelFileError, match=r"'header\.words' has the checksum"):
+        storage.read_bytes(damaged)  # they are verified, whatever else is
+
+
+def test_files_without_large_entries_have_the_first_version(monkeypatch):
+    """So that an older tagloom reads them."""
+    assert b'"version":"1"' in storage.to_bytes(HEADER, some_arrays())[:100]
+    monkeypatch.setattr("tagloom.storage.files.LARGE_ENTRY", 10)
+    data = storage.to_bytes({"a b": "x" * 20, "n": 10**20}, {})  # no name of an array; no text
+    assert b'"version":"1"' in data[:100]
+    assert storage.read_bytes(data)[0] == {"a b": "x" * 20, "n": 10**20}
+
+
+def test_names_of_entries_are_reserved():
+    with pytest.raises(ParameterError, match="reserved"):
+        storage.to_bytes({}, {"header.words": np.zeros(1)})
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.frombuffer(b'["a"', np.uint8), "is not JSON"),
+        (np.frombuffer(b'{"a":1,"a":2}', np.uint8), "occurs twice"),
+        (np.frombuffer(b"[NaN]", np.uint8), "is not a number"),
+        (np.frombuffer(b"[" * 100 + b"]" * 100, np.uint8), "nested more than"),
+        (np.frombuffer(b'"\xff"', np.uint8), "is not UTF-8"),
+        (np.zeros(4), "is not JSON: float64"),
+        (np.zeros((1, 4), np.uint8), "is not JSON: uint8"),
+    ],
+)
+def test_damaged_entries_are_refused(array, message, monkeypatch):
+    """Written as an array of another name, which is then changed, with the checksum of the text."""
+    import zlib
+
+    data = storage.to_bytes({}, {"header_words": array})
+    data = data.replace(b'"version":"1"', b'"version":"2"').replace(
+        b"header_words", b"header.words"
+    )
+    n = 8 + int.from_bytes(data[:8], "little")
+    text = data[:67] + b"00000000" + data[75:n]
+    data = text[:67] + b"%08x" % zlib.crc32(text) + text[75:] + data[n:]
+    with pytest.raises(ModelFileError, match=message):
+        storage.read_bytes(data)
 
 
 # Other readers, and the map
@@ -278,7 +334,10 @@ def test_checked_arrays_are_verified_always_and_the_others_when_asked():
     with pytest.raises(ModelFileError, match=r"'index\.ids' has the checksum [0-9a-f]{8}, exp"):
         storage.read_bytes(damaged(data, "index.ids"))
     bad = damaged(data, "rows.weights")
-    assert storage.read_bytes(bad)[1]["rows.weights"][0] != some_arrays()["rows.weights"][0]
+    _, found = storage.read_bytes(bad, verify=False)
+    assert found["rows.weights"][0] != some_arrays()["rows.weights"][0]
+    with pytest.raises(ModelFileError, match=r"rows\.weights"):
+        storage.read_bytes(bad)  # a small file is verified whole
     with pytest.raises(ModelFileError, match=r"array 'rows\.weights' has the checksum"):
         storage.read_bytes(bad, verify=True)
 

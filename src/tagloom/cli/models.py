@@ -21,7 +21,7 @@ def is_model(path: str) -> bool:
     return storage.is_model(path) or os.path.splitext(path)[1] == ".tagloom"
 
 
-def load_model(path: str, *, verify: bool = False, source: str = "-") -> Tagger:
+def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> Tagger:
     """Read a tagger; ``source`` is what it is given to label.
 
     Raises

@@ -133,7 +133,7 @@ class Model(Estimator, ABC):
         return _to_bytes(self._whole_file())
 
     @classmethod
-    def load(cls, path: Any, *, features: Any = None, verify: bool = False) -> Self:
+    def load(cls, path: Any, *, features: Any = None, verify: bool | None = None) -> Self:
         """Read a model of this class or of a subclass; see `tagloom.load`.
 
         Raises
@@ -240,7 +240,7 @@ class Model(Estimator, ABC):
             )
 
 
-def load(path: Any, *, features: Any = None, verify: bool = False) -> Any:
+def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
     """Read a model that `Model.save` wrote.
 
     A file is mapped into memory, not copied; nothing in it is executed.
@@ -253,8 +253,9 @@ def load(path: Any, *, features: Any = None, verify: bool = False) -> Any:
     features : callable, optional
         The function that made the features, where the model was trained with one: a file keeps
         its name only.
-    verify : bool
-        Whether to verify the checksum of every array, which reads the whole file.
+    verify : bool, optional
+        Whether to verify the checksum of every array, which reads the whole file. By default if
+        it has at most 64 MB; the header and the feature table are always verified.
 
     Returns
     -------
@@ -361,7 +362,9 @@ def _to_bytes(file: File) -> bytes:
 
 
 def _unpickle(cls: type[Model], data: bytes, function: Any) -> Model:
-    model: Model = _restore(File(*storage.read_bytes(data)), function, "a pickled model", cls)
+    model: Model = _restore(
+        File(*storage.read_bytes(data, verify=False)), function, "a pickled model", cls
+    )
     return model
 
 

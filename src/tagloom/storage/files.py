@@ -35,9 +35,12 @@ Array: TypeAlias = NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-VERSION = 1
+VERSION = 2  # the newest that is read; a file that has no large entries is written as version 1
 ALIGNMENT = 64  # bytes: a cache line, so that no entry of a table of 8-byte keys lies across two
-HEADER_LIMIT = 1 << 25  # bytes of JSON; long lists of strings belong into arrays, see strings.py
+HEADER_LIMIT = 1 << 25  # bytes of JSON in the text of the file
+LARGE_ENTRY = 1 << 20  # bytes of JSON from which an entry of the header is an array of its own
+VERIFIED_WHOLE = 1 << 26  # bytes of a file up to which every array is verified at load
+ENTRY_LIMIT = 1 << 30  # bytes of JSON of such an entry
 DEPTH_LIMIT = 64  # of nested lists and objects, so that no recursion of the parser is deep
 DIMENSION_LIMIT = 8
 DIGITS_LIMIT = 40  # of a whole number in the header: 128 bits of a seed fit
@@ -59,6 +62,7 @@ DTYPES = {
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_ENTRY = "header."  # begins the name of an array that holds an entry of the header, as JSON
 # A file begins so, byte for byte, after the 8 bytes of its length; format and version can then be
 # told before anything else is read, by later versions too.
 _MAGIC = b'{"__metadata__":{"format":"tagloom","version":"'
@@ -101,7 +105,7 @@ def write(
         and integers of 8 to 64 bits.
     checked : collection of str, optional
         The arrays whose checksum is verified by every `read`; by default all. The checksums of the
-        others are verified by ``read(path, verify=True)``.
+        others are verified if the file has at most 64 MB, or on request.
 
     Raises
     ------
@@ -192,15 +196,15 @@ def is_model(path: Path) -> bool:
         return False
 
 
-def read(path: Path, *, verify: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read a file of `write`: the header is parsed, the arrays are mapped, nothing is executed.
 
     Parameters
     ----------
     path : str or path
-    verify : bool, default False
-        Verify the checksum of every array, and so read the whole file, rather than only of those
-        that the writer named.
+    verify : bool, optional
+        Whether to verify the checksum of every array, which reads the whole file, or only of those
+        that the writer named. By default every one if the file has at most 64 MB (2**26 bytes).
 
     Returns
     -------
@@ -245,7 +249,7 @@ def read(path: Path, *, verify: bool = False) -> tuple[dict[str, Any], dict[str,
 
 
 def read_bytes(
-    data: Buffer, *, verify: bool = False, name: str = "<bytes>"
+    data: Buffer, *, verify: bool | None = None, name: str = "<bytes>"
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `to_bytes` gave, or the content of a file.
 
@@ -254,7 +258,7 @@ def read_bytes(
     data : bytes-like
         The arrays are views of it if it is of type bytes; anything else is copied, for it could be
         changed after it was checked.
-    verify : bool, default False
+    verify : bool, optional
         As of `read`.
     name : str
         What errors call it.
@@ -298,16 +302,20 @@ def _parts(
     _check_json(header, "header", 0)
     if checked is not None and (unknown := sorted(set(checked) - set(arrays))):
         raise ParameterError(f"checked names {unknown}, but the arrays are {sorted(arrays)}.")
-    plain = {name: _storable(name, array) for name, array in arrays.items()}
+    for name in arrays:
+        if isinstance(name, str) and name.startswith(_ENTRY):
+            raise ParameterError(f"{name!r:.120} cannot name an array: {_ENTRY} is reserved.")
+    header, entries = _split_header(header)
+    plain = {name: _storable(name, array) for name, array in {**arrays, **entries}.items()}
     # By the power of two that divides their size, the largest first: so each array begins at a
     # multiple of its own, with no holes, which safetensors does not allow. A table whose size is a
     # multiple of 64 begins at a multiple of 64, every array at a multiple of its item size.
     order = sorted(plain, key=lambda name: (-math.gcd(plain[name].nbytes, ALIGNMENT), name))
     sums = {name: f"{zlib.crc32(_raw(plain[name])):08x}" for name in order}
-    is_checked = set(order if checked is None else checked)
+    is_checked = set(order if checked is None else checked) | entries.keys()
     metadata = {
         "format": "tagloom",
-        "version": str(VERSION),
+        "version": "2" if entries else "1",
         "crc32": _NO_SUM.decode(),
         "checked": _dumps({name: sums[name] for name in order if name in is_checked}),
         "unchecked": _dumps({name: sums[name] for name in order if name not in is_checked}),
@@ -328,13 +336,29 @@ def _parts(
     if len(text) > HEADER_LIMIT:
         raise ParameterError(
             f"the header takes {len(text)} bytes, more than {HEADER_LIMIT}. "
-            "Put long lists of strings into arrays with pack_strings."
+            "Put many small entries into one."
         )
     whole = len(text).to_bytes(8, "little") + text
     at = whole.index(_NO_SUM)
     yield whole[:at] + b"%08x" % zlib.crc32(whole) + whole[at + 8 :]
     for name in order:
         yield _raw(plain[name])
+
+
+def _split_header(header: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Take large entries, such as lexicons, out of a header: each becomes an array of its JSON."""
+    small, large = {}, {}
+    for key, value in header.items():
+        text = _dumps(value).encode("utf-8") if isinstance(value, dict | list | str) else b""
+        if len(text) < LARGE_ENTRY or not _NAME.fullmatch(_ENTRY + key):
+            small[key] = value
+            continue
+        if len(text) > ENTRY_LIMIT:
+            raise ParameterError(
+                f"header[{key!r}] takes {len(text)} bytes of JSON, more than {ENTRY_LIMIT}."
+            )
+        large[_ENTRY + key] = np.frombuffer(text, np.uint8)
+    return small, large
 
 
 def _check_json(value: object, where: str, depth: int) -> None:
@@ -442,9 +466,9 @@ class _Reader:
     """A file in memory, or mapped, that is not trusted."""
 
     def __init__(self, data: bytes | mmap.mmap, name: str) -> None:
-        self.data, self.name = data, name
+        self.data, self.name, self.version = data, name, 0
 
-    def read(self, verify: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+    def read(self, verify: bool | None) -> tuple[dict[str, Any], dict[str, Array]]:
         outer, data_begin = self._outer()
         metadata = outer.pop("__metadata__")
         if (
@@ -462,11 +486,31 @@ class _Reader:
             self._refuse("the checksums are not those of its arrays, one for each")
         header = self._parse(metadata["header"], "the header")
         arrays = {name: self._array(name, entry) for name, entry in entries.items()}
-        for name, expected in (checked | unchecked if verify else checked).items():
+        large = [name for name in arrays if name.startswith(_ENTRY) and self.version > 1]
+        if not checked.keys() >= {*large}:
+            self._refuse("an entry of the header has no checksum that is verified")
+        if verify or (verify is None and len(self.data) <= VERIFIED_WHOLE):
+            checked |= unchecked
+        for name, expected in checked.items():
             found = f"{zlib.crc32(_raw(arrays[name])):08x}"
             if found != expected:
                 self._refuse(f"array {name!r} has the checksum {found}, expected {expected}")
+        for name in large:
+            key = name.removeprefix(_ENTRY)
+            if key in header:
+                self._refuse(f"the header has the entry {key!r} twice")
+            header[key] = self._large_entry(name, arrays.pop(name))
         return header, arrays
+
+    def _large_entry(self, name: str, array: Array) -> Any:
+        """Parse an entry of the header that is an array; the file's length bounds its memory."""
+        if array.dtype != np.uint8 or array.ndim != 1 or array.size > ENTRY_LIMIT:
+            self._refuse(f"array {name!r} is not JSON: {array.dtype} {array.shape}")
+        try:
+            text = array.tobytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            self._refuse(f"array {name!r} is not UTF-8 at byte {error.start}")
+        return self._parse_value(text, f"array {name!r}")
 
     def _outer(self) -> tuple[dict[str, Any], int]:
         """Parse the JSON that describes the file; returns it and the byte where arrays begin."""
@@ -484,7 +528,7 @@ class _Reader:
             if size >= 128:
                 self._refuse(f"its header begins with {_show(data[8:128])}")
             self._refuse_cut("its header ends after byte 128")
-        version = int(start[1])
+        self.version = version = int(start[1])
         if version > VERSION:
             raise ModelFileError(
                 f"{self.name}: format version {version}; this tagloom reads up to version "
@@ -565,11 +609,17 @@ class _Reader:
         return sums
 
     def _parse(self, text: str, what: str) -> dict[str, Any]:
-        """Parse a JSON object, more strictly than Python does."""
+        value = self._parse_value(text, what)
+        if type(value) is not dict:
+            self._refuse(f"{what} is not a JSON object: {_show(value)}")
+        return value
+
+    def _parse_value(self, text: str, what: str) -> Any:
+        """Parse JSON, more strictly than Python does."""
         if _depth(text) > DEPTH_LIMIT:
             self._refuse(f"{what} is nested more than {DEPTH_LIMIT} deep")
         try:
-            value = json.loads(
+            return json.loads(
                 text,
                 object_pairs_hook=_object,
                 parse_int=_parse_int,
@@ -578,9 +628,6 @@ class _Reader:
             )
         except ValueError as error:
             self._refuse(f"{what} is not JSON ({error})")
-        if type(value) is not dict:
-            self._refuse(f"{what} is not a JSON object: {_show(value)}")
-        return value
 
     def _refuse(self, found: str) -> NoReturn:
         raise ModelFileError(
