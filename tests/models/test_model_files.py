@@ -95,6 +95,23 @@ def test_random_damage(small, tmp_path):
             tl.load(path).predict([["they", "can"]])
 
 
+@pytest.mark.parametrize(
+    "params", [{"n_threads": -1}, {"min_count": 0}, {"eta": "fast"}, {"order": 2.5}], ids=str
+)
+def test_parameters_of_a_file_are_checked(small, params):
+    header, arrays = contents(small)
+    forged = {**header, "params": {**header["params"], **params}}
+    with pytest.raises(ModelFileError, match=next(iter(params))):
+        tl.load(storage.to_bytes(forged, arrays))
+
+
+def test_edge_weights_need_edge_templates(small):
+    header, arrays = contents(small)
+    forged = {**header, "features": tl.features.make(["word"]).to_dict()}
+    with pytest.raises(ModelFileError, match="no template of edges"):
+        tl.load(storage.to_bytes(forged, arrays))
+
+
 def test_every_byte_counts(small):
     """One wrong byte anywhere in a small file, and it is refused."""
     data = small.to_bytes()

@@ -252,6 +252,11 @@ class Templates:
         """
         return self._node.vocabulary(tokens)
 
+    @property
+    def has_edges(self) -> bool:
+        """Whether there are edge templates."""
+        return self._edge is not None
+
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Return the attributes of one sentence by name.
 

@@ -828,6 +828,7 @@ class LinearTagger(Tagger):
         if "states" in cls._parameters():
             params.setdefault("states", scores.states)
         tagger = cls(**params)
+        tagger._check_parameters()
         tagger._fitted = cls._make_state(
             scores,
             found,

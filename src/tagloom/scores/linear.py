@@ -442,6 +442,8 @@ class LinearScores:
         index, rows, names = _part_from_file(file, "", Y)
         edge_index, edge_rows, edge_names = None, None, None
         if "edge_lengths" in arrays:
+            if isinstance(extractor, Templates) and not extractor.has_edges:
+                raise ModelFileError("there are weights of edges, but no template of edges")
             edge_index, edge_rows, edge_names = _part_from_file(file, "edge_", Y * Y)
         states, tied = None, np.empty(0)
         if header.get("states") is not None:
