@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         TokenClassifier,
         load,
     )
+    from tagloom.scores import emissions
     from tagloom.sequences import Corpus, Sentence, read, stream, write
     from tagloom.trellis import StateSpace, Trellis, semirings
 else:
@@ -46,6 +47,7 @@ else:
                 "TokenClassifier",
                 "load",
             ],
+            "scores": ["emissions"],
             "sequences": ["Corpus", "Sentence", "read", "stream", "write"],
             "trellis": ["StateSpace", "Trellis", "semirings"],
         },
@@ -71,6 +73,7 @@ __all__ = [
     "Trellis",
     "compare",
     "datasets",
+    "emissions",
     "errors",
     "evaluate",
     "features",

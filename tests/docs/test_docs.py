@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = ["tagloom", *(m.name for m in pkgutil.walk_packages(tl.__path__, "tagloom."))]
 # What users call: these say how with an example.
-FACES = [tl, tl.trellis, tl.semirings, tl.labels, tl.features, tl.datasets]
+FACES = [tl, tl.emissions, tl.trellis, tl.semirings, tl.labels, tl.features, tl.datasets]
 FACES += [
     importlib.import_module(name)
     for name in ("tagloom.sequences", "tagloom.evaluation", "tagloom.storage", "tagloom.language")

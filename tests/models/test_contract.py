@@ -42,7 +42,7 @@ MODELS = {
     "memm-hinge": lambda **kw: tl.MEMM(features="pos", loss="hinge", max_iterations=5, **kw),
     "hmm": lambda **kw: tl.HMM(**kw),
     "hmm-2": lambda **kw: tl.HMM(order=2, smoothing="interpolation", **kw),
-    "hmm-lexical": lambda **kw: tl.HMM(order=2, lexical=3, **kw),
+    "hmm-lexical": lambda **kw: tl.HMM(order=2, emissions=tl.emissions.Words(lexical=3), **kw),
     "hmm-features": lambda **kw: tl.HMM(emissions=["word", "suffix(2)"], **kw),
     "hmm-open": lambda **kw: tl.HMM(stop=False, smoothing="add-k", **kw),
     "baseline": lambda **kw: tl.MostFrequentTag(**kw),
@@ -389,14 +389,12 @@ def test_sample_weights_stand_for_repetition(make):
 
 def test_parameters(make):
     model = make()
-    assert model.set_params(min_count=3).min_count == 3
-    with pytest.raises(ParameterError, match=r"has no parameter 'depth'. It has: .*min_count"):
+    assert model.set_params(n_threads=3).n_threads == 3
+    with pytest.raises(ParameterError, match=r"has no parameter 'depth'. It has: .*n_threads"):
         model.set_params(depth=2)
-    with pytest.raises(
-        ParameterError, match="min_count must be a whole number of at least 1; got 0"
-    ):
-        model.set_params(min_count=0).fit([["a", "b"]], [["X", "Y"]])
-    assert "min_count=0" in repr(model)
+    with pytest.raises(ParameterError, match=r"n_threads must be .* at least 1; got 0"):
+        model.set_params(n_threads=0).fit([["a", "b"]], [["X", "Y"]])
+    assert "n_threads=0" in repr(model)
     assert repr(tl.CRF()) == "CRF()"
 
 

@@ -1,6 +1,10 @@
 """New parts in under 40 lines each, as another package would write them."""
 
+import copy
 import inspect
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -160,3 +164,100 @@ def test_what_needs_transitions_is_an_error(one_subject):
     with pytest.raises(tl.errors.ParameterError) as caught:
         one_subject.explain(["dogs", "see"])
     assert (caught.value.where, caught.value.found) == ("explain", "ExactlyOne")
+
+
+# ---- an emission -------------------------------------------------------------------------------
+
+
+class Bell(tl.emissions.Emission, kind="tests.Bell"):
+    """Numbers with a normal distribution of its own mean and variance for each label."""
+
+    learned = ("mean_", "variance_")
+
+    def __init__(self, floor=1e-3):
+        self.floor = floor
+
+    def log_probs(self, X):
+        distance = (np.concatenate(X) - self.mean_) ** 2 / self.variance_  # [T, Y]
+        return -0.5 * (distance + np.log(2 * np.pi * self.variance_))
+
+    def collect(self, X, gamma, weight=None):
+        gamma, x = tl.emissions.dense(gamma, len(self.labels), weight), np.concatenate(X)[:, 0]
+        return np.stack([gamma.sum(axis=0), x @ gamma, x**2 @ gamma])  # [3, Y]
+
+    def update(self, stats):
+        n, first, second = stats
+        mean = first / n
+        return self.replace(mean_=mean, variance_=np.maximum(second / n - mean**2, self.floor))
+
+    def generate(self, y, rng):
+        return rng.normal(self.mean_[y], np.sqrt(self.variance_[y]))[:, None]
+
+    def order_key(self):
+        return self.mean_
+
+    @property
+    def n_parameters(self):
+        return 2 * len(self.labels)
+
+
+@pytest.fixture
+def signal():
+    """Numbers near 0 while low, near 5 while high."""
+    rng = np.random.default_rng(0)
+    y = [["low"] * 5 + ["high"] * n + ["low"] * 3 for n in (4, 7, 2)]
+    X = [rng.normal([5.0 * (label == "high") for label in row])[:, None] for row in y]
+    return X, y
+
+
+def test_an_emission_of_the_user(signal, tmp_path):
+    X, y = signal
+    assert lines_of(Bell) < 40
+    hmm = tl.HMM(emissions=Bell()).fit(X, y)
+    flat, labels = np.concatenate(X)[:, 0], np.array([label for row in y for label in row])
+    for i, label in enumerate(hmm.labels_):
+        assert hmm.emission_.mean_[i] == pytest.approx(flat[labels == label].mean())
+        assert hmm.emission_.variance_[i] == pytest.approx(flat[labels == label].var())
+    assert hmm.score(X, y) > 0.9
+    assert hmm.training_["tokens"] == len(labels)
+
+    gamma = hmm.predict_marginals(X)
+    hmm.save(tmp_path / "bell.tagloom")
+    for again in (tl.load(tmp_path / "bell.tagloom"), pickle.loads(pickle.dumps(hmm))):
+        assert again.emissions == Bell()
+        for a, b in zip(again.predict_marginals(X), gamma, strict=True):
+            np.testing.assert_array_equal(a, b)
+    best = max(
+        ((hmm.log_joint(X[2], path), path) for path in hmm.sample(X[2:], 50, random_state=0)[0]),
+        key=lambda pair: pair[0],
+    )
+    assert hmm.log_joint(X[2], hmm.predict(X[2:])[0]) >= best[0] - 1e-9
+    assert "token" in {reason.name for reason in hmm.explain(X[0])[0].reasons}
+    drawn = hmm.generate(0, length=6)
+    assert drawn.tokens.shape == (6, 1)
+    assert len(drawn.labels) == 6
+    assert copy.copy(hmm).digest() == hmm.digest()
+
+
+def test_an_emission_of_the_user_with_weights_and_search(signal):
+    X, y = signal
+    weighted = tl.HMM(emissions=Bell()).fit(X, y, sample_weight=[1, 1, 0])
+    expected = tl.HMM(emissions=Bell()).fit(X[:2], y[:2])
+    np.testing.assert_allclose(weighted.emission_.mean_, expected.emission_.mean_)
+    from sklearn.model_selection import GridSearchCV
+
+    choices = {"emissions": [Bell(), Bell(floor=100.0)], "order": [1, 2]}
+    search = GridSearchCV(tl.HMM(), choices, cv=3).fit(X, y)
+    assert search.best_params_["emissions"].floor < 1
+
+
+def test_an_emission_whose_module_is_not_imported(signal, tmp_path):
+    X, y = signal
+    path = tmp_path / "bell.tagloom"
+    tl.HMM(emissions=Bell()).fit(X, y).save(path)
+    code = f"import tagloom as tl; tl.load({str(path)!r})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith("tagloom.errors.ModelFileError: ")
+    assert "'tests.Bell'" in last
+    assert "Import the module that defines its class" in last

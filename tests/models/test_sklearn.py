@@ -75,6 +75,7 @@ def test_a_clone_is_equal_and_not_fitted(tagger, data):
         check_is_fitted(copied)
 
 
+@pytest.mark.filterwarnings("ignore:.* moved to its emission:DeprecationWarning")
 def test_parameters_are_stored_untouched(tagger):
     for name, value in tagger.get_params(deep=False).items():
         marker = object()

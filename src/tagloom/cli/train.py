@@ -29,6 +29,7 @@ from tagloom.cli.wording import some
 from tagloom.errors import LabelError
 from tagloom.labels.rows import plural
 from tagloom.models.constraints import look_like_spans
+from tagloom.models.emissions import gather_options
 from tagloom.models.linear import LinearTagger
 from tagloom.sequences import Corpus
 
@@ -313,6 +314,8 @@ def _arguments(
         arguments["labels"] = arguments["labels"].split(",")
     if arguments.get("emissions") is not None:
         arguments["emissions"] = split_templates(arguments["emissions"])
+    if issubclass(cls, models.HMM):
+        arguments = gather_options(arguments)
     if issubclass(cls, LinearTagger):
         arguments["features"] = read_features(spec, resources)
     if dictionary is not None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from tagloom.models.counts import count_words, read_labelled
+from tagloom.models.fitted import Fitted
+from tagloom.models.labelled import read_labelled
 from tagloom.models.linear import check_at_least
 from tagloom.models.tables import TableTagger
-from tagloom.scores.tables import WordTable
+from tagloom.scores.parts import Parts
+from tagloom.scores.tables import WordTable, chain
+from tagloom.scores.word_counts import WordStats, WordTokens, count_words
 from tagloom.storage import File
 from tagloom.trellis import Trellis
 
@@ -64,6 +68,8 @@ class MostFrequentTag(TableTagger):
     labels: Sequence[str] | None
     n_threads: int | None
 
+    _fitted: _FittedTable
+
     def __init__(
         self,
         *,
@@ -79,7 +85,7 @@ class MostFrequentTag(TableTagger):
         self.labels = labels
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> MostFrequentTag:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Count the labels of each word.
 
         Parameters
@@ -101,27 +107,25 @@ class MostFrequentTag(TableTagger):
         """
         began = time.perf_counter()
         self._check_parameters()
-        read = read_labelled(X, y, sample_weight, labels=self.labels, max_suffix=self.max_suffix)
+        read = read_labelled(X, y, sample_weight, self.labels)
+        data = WordTokens.read(chain(self.max_suffix), read.sentences)
         counted = count_words(
-            read,
+            WordStats.count(data, read.gold, read.token_weight, len(read.labels)),
+            read.labels,
             min_count=self.min_count,
             rare=max(self.min_count - 1, 1),
-            fold_case=self.fold_case,
+            fold_case=bool(self.fold_case),
         )
         by_spelling = counted.spelling_probs(_TIE)  # [S, Y] Pr(y | spelling)
         by_case = counted.variant_probs(by_spelling, _TIE)  # [M, Y]
         of_words = counted.word_counts + _TIE * by_spelling[counted.spelling]
         of_words /= of_words.sum(axis=1, keepdims=True)
-        self.table_ = counted.table(
-            counted.scores(np.log(by_spelling), np.log(of_words), np.log(by_case))
-        )
-        self.labels_ = np.array(read.labels, dtype=object)
-        self.training_ = {
-            "sentences": len(read.offsets) - 1,
-            "tokens": len(read.gold),
-            "digest": read.digest,
-            "seconds": round(time.perf_counter() - began, 3),
-        }
+        rows = counted.scores(np.log(by_spelling), np.log(of_words), np.log(by_case))
+        return self._finish(counted.table(rows), read.record(data, began))
+
+    def _finish(self, table: WordTable, training: dict[str, Any]) -> Self:
+        labels = Fitted.label_array(table.labels)
+        self._fitted = _FittedTable(labels, table=table, training=training)
         return self
 
     def _check_parameters(self) -> None:
@@ -136,6 +140,10 @@ class MostFrequentTag(TableTagger):
         return Trellis(
             emit, offsets=offsets, labels=self._label_list, n_threads=n_threads or self.n_threads
         )
+
+    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
+        """Name the attribute of each token, for `explain`."""
+        return self.table_.parts(sentence)
 
     # ---- files -----------------------------------------------------------------------------
 
@@ -153,7 +161,12 @@ class MostFrequentTag(TableTagger):
         header = file.header
         model = cls(**header["params"])
         model._check_parameters()
-        model.table_ = table
-        model.labels_ = np.array(table.labels, dtype=object)
-        model.training_ = dict(header["training"])
-        return model
+        return model._finish(table, dict(header["training"]))
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedTable(Fitted):
+    """The state of a fitted baseline."""
+
+    table: WordTable = field(kw_only=True)
+    training: dict[str, Any] = field(kw_only=True)

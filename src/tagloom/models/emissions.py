@@ -1,120 +1,112 @@
-"""Several features of a token, each emitted by its label on its own: naive Bayes."""
+"""What ``HMM(emissions=...)`` may be: an emission, templates, or nothing; and earlier forms of it.
+
+The word options of `HMM` moved to `tagloom.emissions.Words`. For one release the old names work,
+with a warning, and files of version 0.1.0, which have them, load.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from tagloom import _native, features
 from tagloom.errors import ParameterError
-from tagloom.features import Templates
-from tagloom.scores import LinearScores, Names, Rows
+from tagloom.scores.emissions import Emission, Features, Words
+from tagloom.scores.emissions.base import to_plain
+from tagloom.scores.emissions.features import find_templates
 
-Float64 = npt.NDArray[np.float64]
-
-
-def find_templates(spec: Any) -> list[str]:
-    """Return the templates that are asked for as emissions, one for each feature.
-
-    Raises
-    ------
-    ParameterError
-        If they are none, or look at the label before.
-    TemplateError
-        If one cannot be read.
-    """
-    made = features.make(list(spec) if isinstance(spec, tuple) else spec)
-    if not isinstance(made, Templates) or not made.templates:
-        raise ParameterError(
-            f"emissions must be templates, such as ['word', 'suffix(2)', 'col(pos)']; got {spec!r}."
-        )
-    edge = next((t for t in made.templates if t.startswith("edge(")), None)
-    if edge is not None:
-        raise ParameterError(
-            f"emissions: {edge!r} looks at two labels, but a label emits on its own. Leave it out, "
-            "or take MEMM or CRF."
-        )
-    return [t for t in dict.fromkeys(made.templates) if t != "bias"]
+#: Old parameters of `HMM`, and their names in `Words`.
+MOVED = {
+    "emission_smoothing": "smoothing",
+    "unknown": "unknown",
+    "max_suffix": "max_suffix",
+    "rare": "rare",
+    "fold_case": "fold_case",
+    "min_count": "min_count",
+    "lexical": "lexical",
+}
 
 
-def count_features(
-    templates: Sequence[str],
-    sentences: Sequence[Any],
-    labels: Sequence[str],
-    gold: npt.NDArray[np.int32],
-    weight: Float64 | None,
-    k: float,
-) -> LinearScores:
-    """Estimate Pr(value of a feature | y) for every template.
-
-    Pr(v | y) = (count(v, y) + k) / (count(y) + k · (V + 1))
-
-    where V values were seen, and one more stands for all others and for none.
+def choose_emission(emissions: Any, old: Mapping[str, Any]) -> Emission:
+    """Return the emission that a user chose.
 
     Parameters
     ----------
-    templates : sequence of str
-        Each gives a token at most one value.
-    sentences : sequence of sentences
-    labels : sequence of str
-        The Y labels.
-    gold : ndarray of int32, shape (T,)
-    weight : ndarray, shape (T,), or None
-        How much each token counts.
-    k : float
-        Above 0.
-
-    Returns
-    -------
-    LinearScores
-        Its emissions are log Π Pr(v | y): the bias has what a token without any known value gets,
-        and each value what it changes.
+    emissions : Emission, list of str, or None
+        Templates are a shorthand for `Features`, None for `Words`.
+    old : mapping
+        Parameters of ``MOVED``; None stands for one that was not given.
 
     Raises
     ------
     ParameterError
-        If a template gives a token numbers, or several values.
+        If it is none of these, or old parameters are given beside an emission.
     """
-    Y = len(labels)
-    index = _native.Index()
-    extractor = features.make(["bias", *templates])
-    index_bias = features.make(["bias"]).encode(sentences, index, grow=True)
-    assert index_bias.ids[0] == 0
-    of_label = np.bincount(gold, weight, minlength=Y)  # [Y]
-    bias, parts = np.zeros(Y), []
-    for template in templates:
-        first = index.size
-        encoded = features.make([template]).encode(sentences, index, grow=True)
-        lengths = np.diff(encoded.indptr)
-        if encoded.values is not None or lengths.max(initial=0) > 1:
-            what = "numbers" if encoded.values is not None else "several values"
+    words = {MOVED[name]: value for name, value in old.items() if value is not None}
+    if isinstance(emissions, Emission):
+        for name in words:
             raise ParameterError(
-                f"emissions: {template!r} gives a token {what}; expected one value or none, which "
-                "a label can emit. Leave it out."
+                parameter=name,
+                expected="given to the emission",
+                found=f"beside emissions={type(emissions).__name__}(...)",
+                hint=f"Write {type(emissions).__name__}({name}=...).",
             )
-        has = lengths > 0
-        cells = (encoded.ids - first).astype(np.int64) * Y + gold[has]
-        n = index.size - first
-        counts = np.bincount(cells, None if weight is None else weight[has], minlength=n * Y)
-        seen = counts.reshape(n, Y) + k
-        missing = of_label - counts.reshape(n, Y).sum(axis=0) + k  # [Y] without a value
-        bias += np.log(missing / (of_label + k * (n + 1)))
-        parts.append(np.log(seen / missing))
-    rows = np.concatenate([bias[None, :], *parts]).astype(np.float32)
-    return LinearScores(
-        labels=tuple(labels),
-        extractor=extractor,
-        index=index,
-        rows=Rows(
-            np.arange(len(rows) + 1, dtype=np.int64) * Y,
-            np.tile(np.arange(Y, dtype=np.uint16), len(rows)),
-            rows.ravel(),
-        ),
-        names=Names(*index.names()),
-        trans=np.zeros((Y, Y)),
-        start=np.zeros(Y),
-        stop=np.zeros(Y),
-    )
+        return emissions
+    if emissions is None:
+        return Words(**words)
+    templates = find_templates(emissions, "emissions")
+    if "word" not in templates and "lexical" in words:
+        raise ParameterError(
+            parameter="lexical",
+            expected="None where the emissions leave the word out",
+            found=str(words["lexical"]),
+            hint="Add 'word' to the emissions.",
+        )
+    if templates == ["word"]:
+        return Words(**words)
+    smoothing = {"smoothing": words["smoothing"]} if "smoothing" in words else {}
+    has_options = bool(words) and "word" in templates
+    return Features(emissions, **smoothing, words=Words(**words) if has_options else None)
+
+
+def warn_moved(old: Mapping[str, Any]) -> None:
+    """Warn of parameters that moved to `Words`."""
+    given = {name: value for name, value in old.items() if value is not None}
+    if given:
+        now = ", ".join(f"{MOVED[name]}={value!r}" for name, value in given.items())
+        warnings.warn(
+            f"{', '.join(given)}: word options of HMM moved to its emission, and will be removed. "
+            f"Write HMM(emissions=tagloom.emissions.Words({now})).",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+
+
+def gather_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace old parameters of `HMM` by the emission that they describe."""
+    old = {name: options[name] for name in MOVED if options.get(name) is not None}
+    kept = {name: value for name, value in options.items() if name not in MOVED}
+    if old:
+        kept["emissions"] = choose_emission(options.get("emissions"), old)
+    return kept
+
+
+def upgrade_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the header of an HMM that version 0.1.0 saved as this version would.
+
+    What was learnt counts, not the parameters, which may have been changed since.
+    """
+    params = dict(header["params"])
+    old = {name: params.pop(name, None) for name in MOVED}
+    has_pairs, learnt = bool(header.get("lexical")), header.get("emissions") or {"words": True}
+    old["lexical"] = (old["lexical"] or 1) if has_pairs else None
+    templates = learnt["features"]["templates"][1:] if "features" in learnt else []  # [0]: bias
+    if learnt["words"]:
+        templates = ["word", *templates]
+    emission = choose_emission(templates, old)
+    params["emissions"] = to_plain(emission)
+    tables = {"labels": header["labels"], "features": header["features"]}
+    if isinstance(emission, Features):
+        linear = {name: value for name, value in learnt.items() if name != "words"}
+        tables = {"linear": linear, "words": tables}
+    return {**header, "params": params, "emission": to_plain(emission) | tables}

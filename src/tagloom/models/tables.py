@@ -5,28 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from tagloom.errors import LabelError
+from tagloom.models.fitted import Learned
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.taggers import Tagger
-from tagloom.scores.parts import Parts
 from tagloom.scores.tables import WordTable
-from tagloom.trellis import Trellis
 
 
 class TableTagger(Tagger):
     """A tagger that looks its scores up in a table of words; see `HMM` and `MostFrequentTag`."""
 
-    table_: WordTable
-    training_: dict[str, Any]
+    table_ = Learned[WordTable]()
+    training_ = Learned[dict[str, Any]](record=True)
 
     @property
     def words_(self) -> list[str]:
-        """The V words that are known."""
+        """The V known words; none if the tagger has no table."""
         self._check_fitted("words_")
-        return self.table_.known_words()
-
-    def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
-        """Name the terms of the scores, for `explain`."""
-        return self.table_.parts(sentence)
+        return self.table_.known_words() if hasattr(self, "table_") else []
 
     def feature_weights(
         self, pattern: str | None = None, *, label: str | None = None, n: int | None = None
@@ -55,16 +50,16 @@ class TableTagger(Tagger):
         Examples
         --------
         >>> import tagloom as tl
-        >>> tagger = tl.HMM(emission_smoothing=0).fit([["a", "b", "b"]], [["X", "Y", "Y"]])
-        >>> [(w.attribute, w.label) for w in tagger.feature_weights()]
-        [('word=b', 'Y'), ('word=a', 'X')]
+        >>> tagger = tl.MostFrequentTag().fit([["a", "b", "b"]], [["X", "Y", "Y"]])
+        >>> [(w.attribute, w.label) for w in tagger.feature_weights(n=2)]
+        [('word=a', 'X'), ('word=b', 'Y')]
         """
         self._check_fitted("feature_weights")
         names = self._label_list
         if label is not None and label not in names:
-            raise LabelError(f"no label {label!r}. There are: {', '.join(names)}.")
+            raise LabelError(
+                parameter="label", expected=f"one of {', '.join(names)}", found=repr(label)
+            )
         y = None if label is None else names.index(label)
-        return [
-            FeatureWeight(attribute, names[i], weight)
-            for attribute, i, weight in self.table_.strongest(pattern, y, n)
-        ]
+        strongest = self.table_.strongest(pattern, y, n) if hasattr(self, "table_") else ()
+        return [FeatureWeight(attribute, names[i], weight) for attribute, i, weight in strongest]

@@ -1,5 +1,16 @@
 """Features in, scores out: what a trellis needs to know about a sentence."""
 
-from tagloom.scores.linear import Decoder, LinearScores, Names, Rows, Scored
+from typing import TYPE_CHECKING
 
-__all__ = ["Decoder", "LinearScores", "Names", "Rows", "Scored"]
+from tagloom.exports import lazily
+
+if TYPE_CHECKING:
+    from tagloom.scores import emissions
+    from tagloom.scores.linear import Decoder, LinearScores, Names, Rows, Scored
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {"emissions": [], "linear": ["Decoder", "LinearScores", "Names", "Rows", "Scored"]},
+    )
+
+__all__ = ["Decoder", "LinearScores", "Names", "Rows", "Scored", "emissions"]

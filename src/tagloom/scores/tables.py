@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, features, storage
+from tagloom import _native, checks, features, storage
 from tagloom.errors import ModelFileError, SentenceError
 from tagloom.features import FeatureExtractor, Templates
 from tagloom.features.batches import read_tokens
@@ -64,37 +64,25 @@ def find_types(sentences: Any) -> Types:
     table: dict[str, int] = {}
     found = _native.intern(tokens, table)
     if found is None:
-        _check_str(tokens)
+        check_words(tokens)
         table = {}
         found = _native.intern([[str(token) for token in row] for row in tokens], table)
         assert found is not None
     return Types(list(table), *found)
 
 
-def read_words(extractor: Templates, sentences: Any) -> _native.Vocabulary:
-    """Read the words of sentences, to learn what their chains are.
+def check_words(tokens: Sequence[Sequence[Any]]) -> None:
+    """Raise if a token is not a str.
 
     Raises
     ------
     SentenceError
-        If a token is not a str; says which.
     """
-    tokens = read_tokens(sentences)
-    try:
-        return extractor.vocabulary(tokens)
-    except TypeError:
-        _check_str(tokens)
-        raise
-
-
-def _check_str(tokens: Sequence[Sequence[Any]]) -> None:
-    """Refuse what is no str."""
     for i, row in enumerate(tokens):
         for t, token in enumerate(row):
             if not isinstance(token, str):
                 raise SentenceError(
-                    f"sentence {i}, token {t} is {token!r}, of type {type(token).__name__}; "
-                    "expected a str."
+                    where=checks.place(i, t), expected="a str", found=checks.show_type(token)
                 ) from None
 
 
@@ -165,6 +153,10 @@ class WordTable:
             return (Part(self.names[rows[t]], float(self.rows[rows[t], y])),)
 
         return of_move
+
+    def permute(self, order: Sequence[int]) -> WordTable:
+        """Return the table with its columns in another order; column i is ``order[i]``."""
+        return replace(self, rows=self.rows[:, np.asarray(order)])
 
     def known_words(self) -> list[str]:
         """List the V words, in the order of `words`."""

@@ -8,8 +8,9 @@ import pytest
 import tagloom as tl
 from tagloom import _native
 from tagloom.errors import SentenceError
-from tagloom.models.counts import count_ngrams, count_words, read_labelled
+from tagloom.scores.markov import count_ngrams
 from tagloom.scores.tables import chain
+from tagloom.scores.word_counts import WordStats, WordTokens, add_rows, count_words
 
 # Capitals of every kind: two letters for one (ß, ŉ), another ASCII letter (the Kelvin sign), title
 # case (ǅ), sigma at the end, two spellings of one capital (ΐ); then digits, signs, nothing.
@@ -27,6 +28,14 @@ def make(seed):
     return X, y, draw.integers(0, 4, size=len(X)) / 2
 
 
+def word_stats(X, y, weight, max_suffix):
+    """Count labelled sentences, each with its weight."""
+    data = WordTokens.read(chain(max_suffix), X)
+    labels = np.array(["ABC".index(label) for row in y for label in row], dtype=np.int32)
+    weight = None if weight is None else np.repeat(weight, np.diff(data.offsets))
+    return WordStats.count(data, labels, weight, 3)
+
+
 def capitalise(word):
     return word[:1].upper() + word[1:]
 
@@ -40,9 +49,13 @@ def test_words_are_counted_as_in_python(min_count, rare, max_suffix, fold_case, 
     X, y, weight = make(seed=min_count + rare + max_suffix)
     if not weighted:
         weight = np.ones(len(X))
-    given = weight if weighted else None
-    read = read_labelled(X, y, given, labels=None, max_suffix=max_suffix)
-    found = count_words(read, min_count=min_count, rare=rare, fold_case=fold_case)
+    found = count_words(
+        word_stats(X, y, weight if weighted else None, max_suffix),
+        "ABC",
+        min_count=min_count,
+        rare=rare,
+        fold_case=fold_case,
+    )
     times, counts = Counter(), defaultdict(lambda: np.zeros(3))
     for row, labels, w in zip(X, y, weight, strict=True):
         for word, label in zip(row, labels, strict=True):
@@ -88,9 +101,59 @@ def test_words_are_counted_as_in_python(min_count, rare, max_suffix, fold_case, 
             own = list(chain(max_suffix).extract([word])[0])[:-1]
             assert names[found.parent[a]] == [name for name in own if name in spellings][-1]
     np.testing.assert_array_equal(found.spelling, found.parent[found.words])
-    assert [known[w] if w >= 0 else None for w in found.word_of] == [
-        word if word in known else None for row in X for word in row
+    assert [known[w] if w >= 0 else None for w in found.known_number] == [
+        word if word in known else None for word in counts
     ]
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_probabilities_of_labels_are_added_up_as_in_python(weighted):
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 6, size=50).astype(np.int32)
+    gamma, weight = rng.dirichlet(np.ones(4), 50), rng.uniform(size=50)
+    expected = np.zeros((7, 4))
+    for t, i in enumerate(ids):
+        for y in range(4):
+            expected[i, y] += gamma[t, y] * (weight[t] if weighted else 1)
+    found = add_rows(ids, gamma, weight if weighted else None, 7, 4)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    labels = gamma.argmax(axis=1).astype(np.int32)
+    hard = add_rows(ids, labels, weight if weighted else None, 7, 4)
+    np.testing.assert_allclose(
+        hard, add_rows(ids, np.eye(4)[labels], weight if weighted else None, 7, 4), rtol=1e-12
+    )
+    assert add_rows(ids[:0], gamma[:0], None, 3, 4).tolist() == np.zeros((3, 4)).tolist()
+    assert add_rows(ids[:0], labels[:0], None, 3, 4).tolist() == np.zeros((3, 4)).tolist()
+
+
+def test_words_are_listed_in_the_order_of_their_numbers():
+    X, _, _ = make(seed=4)
+    data = WordTokens.read(chain(2), X)
+    tokens = [word for row in X for word in row]
+    assert data.words == list(dict.fromkeys(tokens))
+    assert [data.words[i] for i in data.ids] == tokens
+
+
+def test_statistics_of_different_sentences_add_up():
+    X, y, weight = make(seed=5)
+    whole = word_stats(X, y, weight, 3)
+    merged = word_stats(X[:9], y[:9], weight[:9], 3).merge(word_stats(X[9:], y[9:], weight[9:], 3))
+    assert merged.data.words == whole.data.words
+    np.testing.assert_array_equal(merged.counts, whole.counts)
+    np.testing.assert_array_equal(merged.times, whole.times)
+    twice = whole.merge(whole)
+    np.testing.assert_array_equal(twice.counts, 2 * whole.counts)
+
+
+def test_sums_that_are_integers_but_for_rounding():
+    """A word whose three labels have 0.1, 0.2 and 0.7 occurs once."""
+    data = WordTokens.read(chain(0), [["once", "twice", "twice"]])
+    stats = WordStats.count(data, np.array([[0.1, 0.2, 0.7]] * 3), None, 3)
+    stats.counts[0] *= 1 + 1e-15
+    assert stats.counts[0].sum() > 1
+    counted = count_words(stats, "ABC", min_count=2, rare=1, fold_case=True)
+    assert counted.n_once == pytest.approx(1)
+    assert [counted.names[a] for a in counted.words] == ["word=twice"]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -137,17 +200,16 @@ def test_words_that_fit_no_labels_are_refused(words):
         _native.count_words(words, GOLD, OFFSETS, None, 3, 3)
 
 
-@pytest.mark.parametrize(
-    ("token", "error", "message"),
-    [
-        (7, SentenceError, "sentence 1, token 1 is 7, of type int; expected a str"),
-        (None, SentenceError, "sentence 1, token 1 is None, of type NoneType"),
-        ("\ud800", ValueError, "sentence 1, token 1: .* half of a surrogate pair"),
-    ],
-)
-def test_a_token_that_is_no_word_is_named(token, error, message):
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize(("token", "found"), [(7, "7, of type int"), (None, "None")])
+def test_a_token_that_is_not_a_str(token, found):
+    with pytest.raises(SentenceError) as caught:
         tl.HMM().fit([["they"], ["can", token]], [["N"], ["V", "V"]])
+    assert (caught.value.where, caught.value.found) == ("sentence 1, token 1", found)
+
+
+def test_a_token_with_half_a_character():
+    with pytest.raises(ValueError, match=r"sentence 1, token 1: .* half of a surrogate pair"):
+        tl.HMM().fit([["they"], ["can", "\ud800"]], [["N"], ["V", "V"]])
 
 
 @pytest.mark.parametrize(("Y", "k"), [(2**16 - 1, 3), (2**41, 1), (5, -1)])

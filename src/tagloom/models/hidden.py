@@ -1,0 +1,226 @@
+"""What a hidden Markov model is, once it is fitted: a chain, an emission, constraints.
+
+The fitted model is one frozen value. It scores sequences, draws them, and becomes part of a file.
+Its caches are inside it, so it is shared between threads without locks. `HMM` is the tagger around
+it; `Learnt` gives its parts the names that users know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import checks
+from tagloom.errors import ModelFileError
+from tagloom.models.constraints import Constraints
+from tagloom.models.fitted import Fitted, Learned
+from tagloom.models.tables import TableTagger
+from tagloom.scores import LinearScores
+from tagloom.scores.emissions import Emission, Features, LexicalWords, Words
+from tagloom.scores.emissions.base import from_plain, to_plain
+from tagloom.scores.markov import MarkovChain
+from tagloom.scores.smoothing import Smoothing
+from tagloom.scores.tables import PairTable, WordTable
+from tagloom.sequences import Sentence
+from tagloom.storage import File
+from tagloom.trellis import Trellis
+
+Float64 = npt.NDArray[np.float64]
+
+
+class Generated(NamedTuple):
+    """A sequence drawn from a model whose tokens are not words."""
+
+    tokens: Any  # T tokens, in the form that the emission takes
+    labels: list[str]  # [T]
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenMarkov(Fitted):
+    """A fitted hidden Markov model.
+
+    Attributes
+    ----------
+    chain : MarkovChain
+    emission : Emission
+    constraints : Constraints
+        What is never predicted; the joint distribution ignores it.
+    training : dict
+        The training record.
+    """
+
+    chain: MarkovChain = field(kw_only=True)
+    emission: Emission = field(kw_only=True)
+    constraints: Constraints = field(kw_only=True)
+    training: dict[str, Any] = field(default_factory=dict, kw_only=True)
+
+    @classmethod
+    def join(
+        cls,
+        chain: MarkovChain,
+        emission: Emission,
+        constraints: Constraints | None = None,
+        training: dict[str, Any] | None = None,
+    ) -> HiddenMarkov:
+        """Make a model of its parts; the labels are those of the emission."""
+        return cls(
+            labels=Fitted.label_array(emission.labels),
+            chain=chain,
+            emission=emission,
+            constraints=constraints or Constraints(emission.labels),
+            training={} if training is None else training,
+        )
+
+    @property
+    def words(self) -> Words | None:
+        """The emission of words, whether alone or among other features."""
+        emission = self.emission
+        if isinstance(emission, Features):
+            return emission.word_emission
+        return emission if isinstance(emission, Words) else None
+
+    @property
+    def table(self) -> WordTable | None:
+        """Log Pr(w | y) of words and of spellings, of an emission that has words."""
+        return None if self.words is None else self.words.table
+
+    def score(self, X: Any, n_threads: int | None = None, *, is_constrained: bool) -> Trellis:
+        """Score sequences: log Pr(x, y) of each labelling.
+
+        Parameters
+        ----------
+        X : list of sequences, or the result of ``emission.encode``
+        n_threads : int, optional
+            All cores by default.
+        is_constrained : bool
+            Whether labellings that the constraints forbid have −inf.
+        """
+        offsets, emit, edge = self.emission.scores(X, checks.threads(n_threads))
+        frame = self._frame(emit.dtype == np.float32, is_constrained)
+        batch = frame.with_scores(emit, edge=edge, offsets=offsets)
+        batch.n_threads = n_threads
+        return batch
+
+    def _frame(self, is_single: bool, is_constrained: bool) -> Trellis:
+        """Return a trellis of no tokens, in float32 or float64, whose transitions are shared."""
+        key = is_single, is_constrained
+        if key not in self._frames:
+            self._frames[key] = self._make_frame(*key)  # each thread would make the same
+        return self._frames[key]
+
+    @cached_property
+    def _frames(self) -> dict[tuple[bool, bool], Trellis]:
+        return {}
+
+    def _make_frame(self, is_single: bool, is_constrained: bool) -> Trellis:
+        labels = list(self.emission.labels)
+        trans, start, stop, states, weights = self.chain.transitions(labels)
+        if is_constrained:
+            trans, start, stop, states = self.constraints.forbid(trans, start, stop, states)
+        emit = np.empty((0, len(labels)), dtype=np.float32 if is_single else np.float64)
+        return Trellis(emit, trans, start, stop, states=states, weights=weights, labels=labels)
+
+    def generate(self, rng: np.random.Generator, length: int | None, **options: Any) -> Any:
+        """Draw a labelled sequence; see `HMM.generate`."""
+        path = self.chain.generate(rng, length)
+        tokens = self.emission.generate(np.array(path, dtype=np.intp), rng, **options)
+        labels = [self.emission.labels[y] for y in path]
+        if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+            return Sentence(tokens, labels=labels)
+        return Generated(tokens, labels)
+
+    def to_file(self) -> File:
+        """Return everything as a header of plain data and arrays; see docs/format.md."""
+        emission = self.emission.to_file()
+        header = {
+            "labels": list(self.emission.labels),
+            "constraints": self.constraints.to_dict(),
+            "emission": to_plain(self.emission) | emission.header,
+            "training": self.training,
+        }
+        return File(header, emission.arrays, emission.unverified) | self.chain.to_file()
+
+    @classmethod
+    def from_file(cls, file: File, smoothing: Smoothing) -> HiddenMarkov:
+        """Make a model from what `to_file` returned, trusting nothing.
+
+        Raises
+        ------
+        ModelFileError, ValueError, KeyError
+            If it does not fit together.
+        """
+        header = file.header
+        labels = tuple(checks.label_names(header["labels"]))
+        if not labels:
+            raise ModelFileError(where="labels", expected="at least one label", found="none")
+        emission = from_plain(header["emission"]).bind(labels, smoothing)
+        return cls.join(
+            MarkovChain.from_file(file, len(labels)),
+            emission.from_file(File(header["emission"], file.arrays, file.unverified)),
+            Constraints.from_dict(labels, header["constraints"]),
+            dict(header["training"]),
+        )
+
+
+class Learnt(TableTagger):
+    """The parts of a fitted hidden Markov model, by the names that users know."""
+
+    _fitted: HiddenMarkov
+
+    chain_ = Learned[MarkovChain]()
+    emission_ = Learned[Emission]()
+    constraints_ = Learned[Constraints]()
+
+    def _learnt(self, name: str) -> HiddenMarkov:
+        """Return the fitted model, for a method or attribute of this name."""
+        self._check_fitted(name)
+        return self._fitted
+
+    @property
+    def scheme_(self) -> str | None:
+        """The scheme that constrains predictions."""
+        return self.constraints_.scheme
+
+    @property
+    def log_start_(self) -> Float64:
+        """Log Pr(y_1) [Y]."""
+        return self.chain_.log_start
+
+    @property
+    def log_moves_(self) -> tuple[Float64, ...]:
+        """Log Pr(y_t | the j labels before), for j from 1 to the order."""
+        return self.chain_.log_trans
+
+    @property
+    def log_stop_(self) -> Float64 | None:
+        """Log Pr(■ | y) [Y]."""
+        return self.chain_.log_stop
+
+    @property
+    def transitions_(self) -> Float64:
+        """Log Pr(y | y_prev) [Y, Y], in the order of ``labels_``; at order k, after the first."""
+        return self.chain_.log_trans[0]
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float]:
+        """The same by name: (from, to) → log Pr(to | from), without what is impossible."""
+        names = self._label_list
+        from_, to = np.nonzero(self.transitions_ > -np.inf)
+        weights = self.transitions_[from_, to].tolist()
+        return {(names[i], names[j]): w for i, j, w in zip(from_, to, weights, strict=True)}
+
+    @property
+    def pairs_(self) -> PairTable | None:
+        """Log Pr(w | y, y⁺) − log Pr(w | y), of words that depend on the next label."""
+        words = self._learnt("pairs_").words
+        return words.pairs if isinstance(words, LexicalWords) else None
+
+    @property
+    def features_(self) -> LinearScores | None:
+        """Log Π Pr(x_{t,d} | y) of features other than the word."""
+        emission = self.emission_
+        return emission.linear if isinstance(emission, Features) else None

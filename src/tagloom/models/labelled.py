@@ -1,0 +1,114 @@
+"""Labelled sentences as taggers that count read them: labels as numbers, weights as an array."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom.errors import ParameterError
+from tagloom.models.data import (
+    Gold,
+    as_sentences,
+    as_weights,
+    check_not_empty,
+    digest,
+    number_labels,
+    read_labels,
+)
+from tagloom.scores.emissions.base import fingerprint_of, offsets_of
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """N labelled sentences of T tokens in all.
+
+    Attributes
+    ----------
+    labels : list of str
+        The Y labels.
+    gold : ndarray of int32, shape (T,)
+        The label of each token.
+    offsets : ndarray of int64, shape (N + 1,)
+    weight : ndarray, shape (N,), or None
+        How much each sentence counts.
+    sentences, rows
+        The sentences and their labels, as they came.
+    """
+
+    labels: list[str]
+    gold: npt.NDArray[np.int32]
+    offsets: npt.NDArray[np.int64]
+    weight: Float64 | None
+    sentences: Sequence[Any]
+    rows: list[list[str]]
+
+    @property
+    def token_weight(self) -> Float64 | None:
+        """How much each token counts [T]; None if each counts once."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
+
+    def as_gold(self) -> Gold:
+        """Return the labels as those read them whose labels may be unknown."""
+        return Gold(self.labels, self.gold, np.ones((1, len(self.labels)), dtype=np.bool_))
+
+    def record(self, data: Any, began: float) -> dict[str, Any]:
+        """Return the training record.
+
+        Parameters
+        ----------
+        data : object
+            The sentences, or what an emission encoded them as.
+        began : float
+            When training began, by `time.perf_counter`.
+        """
+        arrays = *fingerprint_of(data), self.offsets, self.gold, self.weight
+        return {
+            "sentences": len(self.offsets) - 1,
+            "tokens": len(self.gold),
+            "digest": digest(self.labels, *arrays),
+            "seconds": round(time.perf_counter() - began, 3),
+        }
+
+
+def read_labelled(X: Any, y: Any, sample_weight: Any, labels: Any) -> Labelled:
+    """Read labelled sentences.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `Tagger.fit`.
+    labels : sequence of str, optional
+        The labels in their order; by default those of the data, sorted.
+
+    Raises
+    ------
+    SentenceError, LabelError, ParameterError
+        If the data are wrong; names the sentence.
+    """
+    sentences = as_sentences(X)
+    check_not_empty(sentences, getattr(X, "path", None))
+    read = read_labels(sentences, X, y)
+    names, gold, _ = number_labels(read, labels)
+    weight = _check_weight(sample_weight, len(sentences))
+    return Labelled(names, gold, offsets_of(read.rows), weight, sentences, read.rows)
+
+
+def _check_weight(sample_weight: Any, n: int) -> Float64 | None:
+    """Return the weights of sentences as an array: n numbers, none below 0, some above."""
+    if sample_weight is None:
+        return None
+    weight = as_weights(sample_weight, n)
+    if weight.sum() == 0:
+        raise ParameterError(
+            parameter="sample_weight",
+            expected="above 0 for some sentence",
+            found="0 for every sentence",
+        )
+    return weight

@@ -1,0 +1,586 @@
+"""The emission protocol: all that a hidden Markov model asks of what its labels emit.
+
+`HMM` is a Markov chain plus an emission, which gives log Pr(x_t | y) and learns from tokens whose
+labels are known or only probable. Learners of every kind meet the emission at the same members::
+
+    emission = spec.bind(labels)                 # Y labels; spec itself never changes
+    data = emission.encode(X)                    # read the sequences once
+    emission = emission.initialise(data, rng)    # without labels: a random start
+    emit = emission.log_probs(data)              # [T, Y]
+    stats = emission.collect(data, gamma)        # gamma [T, Y], or labels [T]
+    stats = emission.merge(stats, more)          # statistics of other sequences, blocks, shards
+    emission = emission.update(stats)            # maximise; or draw_posterior(stats, rng)
+
+Counting labelled data is ``update(collect(data, labels))``; expectation maximisation repeats
+``log_probs``, ``collect``, ``update``; a Gibbs sampler replaces ``update`` by ``draw_posterior``.
+Nothing is changed in place, so a fitted emission is shared between threads without locks.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native, checks
+from tagloom.errors import ModelFileError, NotFittedError, ParameterError, ShapeError
+from tagloom.scores.linear import Scored
+from tagloom.scores.parts import Part, Parts
+from tagloom.scores.smoothing import Smoothing
+from tagloom.scores.tables import chain
+from tagloom.scores.word_counts import WordTokens
+from tagloom.storage import File
+
+Float64 = npt.NDArray[np.float64]
+#: Labels [T] of int, or probabilities of labels [T, Y] of float.
+Gamma = npt.NDArray[Any]
+
+#: The group of entry points in which packages announce their kinds of emissions.
+ENTRY_POINTS = "tagloom.emissions"
+
+# Where our own kinds are; a module is imported when a file names its emission.
+_OURS = {
+    "Features": "tagloom.scores.emissions.features",
+    "LexicalWords": "tagloom.scores.emissions.lexical",
+    "Words": "tagloom.scores.emissions.words",
+}
+
+# The classes defined in this process, by kind.
+_KINDS: dict[str, type[Emission]] = {}
+
+
+class Emission(ABC):
+    """What the labels of a hidden Markov model emit.
+
+    A subclass implements `log_probs`, `collect` and `update`, and of the other members those that
+    its users need; each has a default, if only a clear error. The constructor only stores its
+    parameters. Its name in files, the *kind*, is the name of the class or the class argument
+    ``kind=``; defining the class registers it. A class defined later replaces an earlier one of the
+    same kind. Packages can announce theirs as entry points of the group ``tagloom.emissions``.
+
+    In the shapes below there are N sequences of T tokens in all, one after another, and Y labels.
+    ``X`` is a list of N sequences, or what `encode` returned for it.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The Y labels, after `bind`; empty before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tagloom as tl
+    >>> class Lengths(tl.emissions.Emission, kind="examples.Lengths"):
+    ...     '''Words of geometrically distributed length: Pr(n | y) = (1 - p) ** (n - 1) * p.'''
+    ...     learned = ("p_",)
+    ...     def log_probs(self, X):
+    ...         n = np.array([len(word) for x in X for word in x])
+    ...         return np.log1p(-self.p_) * (n[:, None] - 1) + np.log(self.p_)
+    ...     def collect(self, X, gamma, weight=None):
+    ...         gamma = tl.emissions.dense(gamma, len(self.labels), weight)
+    ...         n = np.array([len(word) for x in X for word in x])
+    ...         return np.stack([gamma.sum(axis=0), n @ gamma])  # [2, Y] tokens, letters
+    ...     def update(self, stats):
+    ...         return self.replace(p_=stats[0] / stats[1])
+    >>> X, y = [["a", "cat"], ["the", "house"]], [["D", "N"], ["D", "N"]]
+    >>> hmm = tl.HMM(emissions=Lengths()).fit(X, y)
+    >>> hmm.emission_.p_
+    array([0.5 , 0.25])
+    >>> hmm.predict([["an", "animal"]])
+    [['D', 'N']]
+    """
+
+    #: Name of this class in files.
+    kind: ClassVar[str]
+    #: Names of the attributes that `update` sets, arrays with a row for each label. The default
+    #: `to_file`, `from_file`, `permute` and `merge` go by them.
+    learned: tuple[str, ...] = ()
+
+    labels: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, *, kind: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.kind = cls.__name__ if kind is None else kind
+        if not inspect.isabstract(cls):
+            _KINDS[cls.kind] = cls
+
+    # ---- parameters ------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def check(self) -> None:  # noqa: B027  # not every emission has something to check
+        """Raise if a parameter is out of range; called before anything is learnt.
+
+        Raises
+        ------
+        ParameterError
+            Names the parameter.
+        """
+
+    def replace(self, **attributes: Any) -> Self:
+        """Return a copy with other values of some attributes."""
+        new = copy.copy(self)
+        new.__dict__.update(attributes)
+        return new
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two emissions have the same parameters, and neither has learnt anything."""
+        if self is other or type(self) is not type(other):
+            return self is other
+        assert isinstance(other, Emission)
+        others = other.get_params()
+        same = (_same(value, others[name]) for name, value in self.get_params().items())
+        return not self.labels and not other.labels and all(same)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        params = self.get_params()
+        changed = [
+            f"{name}={params[name]!r}"
+            for name, default in self._defaults().items()
+            if not _same(params[name], default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """The constructor's arguments with their default values."""
+        if cls.__init__ is object.__init__:
+            return {}
+        parameters = inspect.signature(cls.__init__).parameters
+        return {name: p.default for name, p in parameters.items() if name != "self"}
+
+    # ---- reading ---------------------------------------------------------------------------
+
+    def bind(self, labels: Sequence[str], smoothing: Smoothing | None = None) -> Emission:
+        """Return an emission of these labels that has learnt nothing yet.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            The Y labels.
+        smoothing : Smoothing, optional
+            How the model estimates its transitions, for an emission that depends on neighbouring
+            labels.
+        """
+        self.check()
+        return self.replace(labels=tuple(labels))
+
+    def encode(self, X: Any) -> Any:
+        """Read sequences once, for methods that are called many times with the same X.
+
+        Every method that takes X also takes the result, and so does every emission that `update`
+        makes of this one. By default X is returned as it is.
+        """
+        return X
+
+    # ---- scoring ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def log_probs(self, X: Any) -> npt.NDArray[Any]:
+        """Compute log Pr(x_t | y) of each token and label.
+
+        Returns
+        -------
+        ndarray of float32 or float64, shape (T, Y)
+            −inf where it is impossible; a density may be above 0.
+        """
+
+    def scores(self, X: Any, n_threads: int = 1) -> Scored:
+        """Compute what a trellis adds to the transitions.
+
+        An emission that depends on the label before or after overrides this, and gives its
+        ``edge``.
+
+        Returns
+        -------
+        Scored
+            ``offsets`` [N + 1], ``emit`` [T, Y], and ``edge`` [T, Y, Y] or None.
+        """
+        return Scored(offsets_of(X), self.log_probs(X), None)
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether `scores` has an ``edge``."""
+        return False
+
+    def parts(self, sequence: Any) -> Parts:
+        """Name the terms that the scores of one sequence are sums of, for `Tagger.explain`."""
+        _, emit, edge = self.scores([sequence])
+
+        def of_move(t: int, y_prev: int | None, y: int) -> list[Part]:
+            parts = [Part("token", float(emit[t, y]))]
+            if edge is not None and y_prev is not None:
+                parts.append(Part("edge", float(edge[t, y_prev, y]), 2))
+            return parts
+
+        return of_move
+
+    # ---- learning --------------------------------------------------------------------------
+
+    @abstractmethod
+    def collect(self, X: Any, gamma: Gamma, weight: Float64 | None = None) -> Any:
+        """Sum up what `update` needs to know about tokens and their labels.
+
+        Parameters
+        ----------
+        X : list of sequences, or the result of `encode`
+        gamma : ndarray of int, shape (T,), or ndarray of float, shape (T, Y)
+            The label of each token; or, of each token, the probability of each label. A label
+            counts as the probability 1; `dense` turns labels into such rows.
+        weight : ndarray of float, shape (T,), optional
+            How much each token counts; 1 by default.
+
+        Returns
+        -------
+        stats
+            In any form that `merge` and `update` take. Statistics of different sequences add up:
+            ``merge(collect(A, ...), collect(B, ...))`` is ``collect(A + B, ...)``.
+        """
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """Add up the statistics of different sequences.
+
+        By default they are numbers, arrays, or lists, tuples or dicts of these.
+        """
+        return _sum(a, b)
+
+    @abstractmethod
+    def update(self, stats: Any) -> Self:
+        """Return the emission that fits the statistics best: the maximiser of
+        Σ_t Σ_y gamma[t, y] · log Pr(x_t | y) + `log_prior`.
+        """
+
+    def log_prior(self) -> float:
+        """Return log Pr(parameters), up to a constant that no parameter changes; 0 if flat.
+
+        Raises
+        ------
+        ParameterError
+            If `update` does not maximise likelihood and prior.
+        """
+        return 0.0
+
+    def draw_posterior(self, stats: Any, rng: np.random.Generator) -> Self:
+        """Return an emission drawn from the posterior, Pr(parameters | stats).
+
+        Raises
+        ------
+        ParameterError
+            If the emission has no prior to draw from.
+        """
+        raise self.unsupported("draw_posterior", "it has no prior to draw from")
+
+    def initialise(self, X: Any, rng: np.random.Generator) -> Self:
+        """Return a random emission to start from when there are no labels.
+
+        By default the update for random probabilities of labels, uniform over the simplex.
+        """
+        offsets = offsets_of(X)
+        gamma = rng.dirichlet(np.ones(len(self.labels)), int(offsets[-1]))  # [T, Y]
+        return self.update(self.collect(X, gamma))
+
+    # ---- looking inside --------------------------------------------------------------------
+
+    def generate(self, y: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> Any:
+        """Draw a sequence given its labels.
+
+        Parameters
+        ----------
+        y : ndarray of int, shape (T,)
+            The label of each token.
+        rng : Generator
+
+        Returns
+        -------
+        sequence
+            T tokens, in a form that `log_probs` takes a list of.
+
+        Raises
+        ------
+        ParameterError
+            If the emission cannot draw tokens.
+        """
+        raise self.unsupported("generate", "it cannot draw tokens")
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters, for information criteria.
+
+        Raises
+        ------
+        ParameterError
+            If the emission does not count them.
+        """
+        raise self.unsupported("n_parameters", "it does not count its parameters")
+
+    def order_key(self) -> Float64:
+        """Return what states are sorted by, so that they come out in a stable order.
+
+        Returns
+        -------
+        ndarray, shape (Y,) or (Y, n)
+            Compared from the first column to the last.
+
+        Raises
+        ------
+        ParameterError
+            If the emission has no such order.
+        """
+        raise self.unsupported("order_key", "its states have no order")
+
+    def permute(self, order: Sequence[int]) -> Self:
+        """Return the same emission with its states in another order; state i is ``order[i]``.
+
+        The names in ``labels`` stay where they are.
+        """
+        if not self.learned:
+            raise self.unsupported("permute", "its states have a fixed order")
+        places = np.asarray(order)
+        return self.replace(**{name: getattr(self, name)[places] for name in self.learned})
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def to_file(self) -> File:
+        """Return what was learnt, as a header of plain data and arrays.
+
+        By default the arrays named in ``learned``. The parameters and the kind are stored for every
+        emission. Array names must differ from ``start``, ``stop`` and ``moves…``.
+        """
+        self.check_learned("to_file")
+        return File({}, {f"emission_{name}": getattr(self, name) for name in self.learned})
+
+    def from_file(self, file: File) -> Self:
+        """Return the emission with what `to_file` returned; self has parameters and labels.
+
+        A file is not trusted. By default each array must be finite numbers, with Y rows.
+
+        Raises
+        ------
+        ModelFileError, ValueError, KeyError
+            If it does not fit together.
+        """
+        arrays = {name: file.arrays[f"emission_{name}"] for name in self.learned}
+        for name, array in arrays.items():
+            if array.shape[:1] != (len(self.labels),) or not np.isfinite(array).all():
+                raise ModelFileError(
+                    where=f"{self.kind}, {name}",
+                    expected=f"finite numbers in {len(self.labels)} rows",
+                    found=f"{array.dtype} {array.shape}",
+                )
+        return self.replace(**arrays)
+
+    # ---- helpers ---------------------------------------------------------------------------
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `update` has set what is ``learned``."""
+        return all(hasattr(self, name) for name in self.learned)
+
+    def check_learned(self, method: str) -> None:
+        """Raise if there is nothing to score with.
+
+        Raises
+        ------
+        NotFittedError
+        """
+        if not self.is_fitted:
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted.",
+                where=f"{type(self).__name__}.{method}",
+                expected="a fitted emission",
+                hint="Use emission_ of a fitted HMM, or the result of update().",
+            )
+
+    def unsupported(self, member: str, reason: str, hint: str | None = None) -> ParameterError:
+        """Return the error for a member of the protocol that this emission does not have."""
+        return ParameterError(
+            f"not supported: {reason}.",
+            where=f"{type(self).__name__}.{member}",
+            expected=f"an emission that supports {member}",
+            found=f"{type(self).__name__}: {reason}",
+            hint=hint,
+        )
+
+
+# ---- helpers of emissions ----------------------------------------------------------------------
+
+
+def dense(gamma: Gamma, Y: int, weight: Float64 | None = None) -> Float64:
+    """Return labels as probabilities of labels, times the weights of tokens.
+
+    Parameters
+    ----------
+    gamma : ndarray of int, shape (T,), or ndarray of float, shape (T, Y)
+    Y : int
+    weight : ndarray, shape (T,), optional
+
+    Returns
+    -------
+    ndarray of float64, shape (T, Y)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tagloom as tl
+    >>> tl.emissions.dense(np.array([1, 0]), 3, weight=np.array([1.0, 0.5]))
+    array([[0. , 1. , 0. ],
+           [0.5, 0. , 0. ]])
+    """
+    gamma = check_gamma(gamma, len(gamma), Y)
+    if gamma.ndim == 1:
+        one_hot = np.zeros((len(gamma), Y))
+        one_hot[np.arange(len(gamma)), gamma] = 1.0 if weight is None else weight
+        return one_hot
+    return gamma if weight is None else gamma * weight[:, None]
+
+
+def check_gamma(gamma: Any, T: int, Y: int) -> Gamma:
+    """Return labels [T] as int32, or probabilities [T, Y] as float64.
+
+    Raises
+    ------
+    ShapeError
+        If they have another shape or type, or a label is out of range.
+    """
+    array = np.asarray(gamma)
+    if array.ndim == 1 and array.dtype.kind in "iu" and len(array) == T:
+        if T and not 0 <= array.min() <= array.max() < Y:
+            raise ShapeError(
+                parameter="gamma",
+                expected=f"labels from 0 to {Y - 1}",
+                found=f"{array.min()} to {array.max()}",
+            )
+        return np.ascontiguousarray(array, dtype=np.int32)
+    if array.shape == (T, Y) and array.dtype.kind == "f":
+        return np.ascontiguousarray(array, dtype=np.float64)
+    raise ShapeError(
+        parameter="gamma",
+        expected=f"{T} integers, or floats of shape ({T}, {Y})",
+        found=f"{array.dtype} of shape {array.shape}",
+    )
+
+
+def offsets_of(X: Any) -> npt.NDArray[np.int64]:
+    """Return where each sequence begins and the last one ends [N + 1]."""
+    offsets = getattr(X, "offsets", None)  # of encoded data
+    if isinstance(offsets, np.ndarray):
+        return offsets
+    lengths = _native.row_lengths(X)
+    if lengths is None:
+        lengths = np.fromiter(map(len, X), dtype=np.int64, count=len(X))
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+
+
+def fingerprint_of(X: Any) -> tuple[npt.NDArray[Any], ...]:
+    """Return arrays that identify sequences: of words, of numbers, or of what encoded them."""
+    arrays = getattr(X, "fingerprint", None)
+    if arrays is not None:
+        return tuple(arrays)
+    if len(X) and all(isinstance(x, np.ndarray) and x.dtype.kind in "iufb" for x in X):
+        return (np.concatenate([np.reshape(x, (len(x), -1)) for x in X]),)
+    rows = [[_printable(token) for token in getattr(x, "tokens", x)] for x in X]
+    return WordTokens.read(chain(0), rows).fingerprint
+
+
+def _printable(token: Any) -> str:
+    return str(token).encode("utf-8", "replace").decode()
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and np.array_equal(a, b)
+    return a is b or (type(a) is type(b) and bool(a == b))
+
+
+def _sum(a: Any, b: Any) -> Any:
+    if isinstance(a, Mapping):
+        return {name: _sum(value, b[name]) for name, value in a.items()}
+    if isinstance(a, list | tuple):
+        summed = [_sum(*pair) for pair in zip(a, b, strict=True)]
+        return type(a)(*summed) if hasattr(a, "_fields") else type(a)(summed)
+    return a + b
+
+
+# ---- the registry ------------------------------------------------------------------------------
+
+
+def find_kind(name: str) -> type[Emission] | None:
+    """Return the class of a kind of emission, or None if no package has it."""
+    if name not in _KINDS and name in _OURS:
+        import_module(_OURS[name])
+    if name not in _KINDS:
+        for entry in _entry_points():
+            if entry.name == name:
+                _KINDS[name] = entry.load()
+    return _KINDS.get(name)
+
+
+def known_kinds() -> list[str]:
+    """Return the names of all kinds: ours, this process's, other packages'.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> "Words" in tl.emissions.known_kinds()
+    True
+    """
+    return sorted({*_OURS, *_KINDS, *(entry.name for entry in _entry_points())})
+
+
+def _entry_points() -> Any:
+    from importlib.metadata import entry_points  # here, for a quick start
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+def to_plain(emission: Emission) -> dict[str, Any]:
+    """Return kind and parameters of an emission as plain data; `from_plain` reads it."""
+    params = {
+        name: to_plain(value) if isinstance(value, Emission) else _plain(value)
+        for name, value in emission.get_params().items()
+    }
+    return {"kind": emission.kind, "params": params}
+
+
+def from_plain(data: Any) -> Emission:
+    """Make an emission that has learnt nothing from what `to_plain` returned.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such kind.
+    ParameterError
+        If a parameter is out of range.
+    """
+    kind = data["kind"]
+    cls = find_kind(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise ModelFileError(
+            where="emission",
+            expected=f"one of {', '.join(known_kinds())}",
+            found=f"the kind {checks.show(kind)}",
+            hint="Import the module that defines its class before you load the model.",
+        )
+    params = {
+        name: from_plain(value) if isinstance(value, dict) and "kind" in value else value
+        for name, value in data["params"].items()
+    }
+    emission = cls(**params)
+    emission.check()
+    return emission
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple | set | frozenset) else value

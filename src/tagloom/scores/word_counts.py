@@ -1,0 +1,342 @@
+"""Counts of words with labels, and of word shapes and endings with labels.
+
+What taggers that learn by counting know about words: how often each word has each label, and how
+often rare words of each shape and ending have it, which tells what unknown words are like. How
+counts become probabilities is decided by `emissions.Words` and `models.MostFrequentTag`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native
+from tagloom.features import Templates
+from tagloom.features.batches import read_tokens
+from tagloom.scores.linear import Names
+from tagloom.scores.tables import Int32, Int64, WordTable, check_words
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WordTokens:
+    """Sentences as numbers: which word each token is.
+
+    Attributes
+    ----------
+    extractor : Templates
+        The chain of attributes of `tables.chain`.
+    vocabulary : Vocabulary
+        The W words, in the order in which they first occur.
+    ids : ndarray of int32, shape (T,)
+        Which word each token is.
+    offsets : ndarray of int64, shape (N + 1,)
+    hashes : ndarray of uint64, shape (W,)
+        A fingerprint of each word.
+    tokens : list of list of str
+        The sentences themselves.
+    """
+
+    extractor: Templates
+    vocabulary: _native.Vocabulary
+    ids: Int32
+    offsets: Int64
+    hashes: npt.NDArray[np.uint64]
+    tokens: Sequence[Sequence[str]]
+
+    @classmethod
+    def read(cls, extractor: Templates, sentences: Any) -> WordTokens:
+        """Number the words of sentences.
+
+        Raises
+        ------
+        SentenceError
+            If a token is not a str; says which.
+        """
+        tokens = read_tokens(sentences)
+        try:
+            vocabulary = extractor.vocabulary(tokens)
+        except TypeError:
+            check_words(tokens)
+            raise
+        return cls(extractor, vocabulary, *vocabulary.read(), tokens)
+
+    @property
+    def fingerprint(self) -> tuple[npt.NDArray[Any], ...]:
+        """Arrays that identify the sentences."""
+        return self.hashes, self.ids
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The W words, in the order of their numbers."""
+        _, first = np.unique(self.ids, return_index=True)  # [W] the first token of each word
+        sentence = np.searchsorted(self.offsets, first, side="right") - 1
+        at = first - self.offsets[sentence]
+        return [str(self.tokens[i][t]) for i, t in zip(sentence.tolist(), at.tolist(), strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class WordStats:
+    """Sufficient statistics of words: how often each word has each label.
+
+    Attributes
+    ----------
+    data : WordTokens
+        The W words; the tokens themselves are not needed again.
+    counts : ndarray, shape (W, Y)
+        Expected or plain counts.
+    times : ndarray of int64, shape (W,)
+        How often each word occurs, whatever the weights.
+    """
+
+    data: WordTokens
+    counts: Float64
+    times: Int64
+
+    @classmethod
+    def count(
+        cls, data: WordTokens, gamma: npt.NDArray[Any], weight: Float64 | None, Y: int
+    ) -> WordStats:
+        """Count the words of some sentences.
+
+        Parameters
+        ----------
+        data : WordTokens
+        gamma : ndarray of int32, shape (T,), or ndarray of float, shape (T, Y)
+            The label of each token, or the probability of each label.
+        weight : ndarray, shape (T,), or None
+            How much each token counts.
+        Y : int
+        """
+        W = len(data.hashes)
+        counts = add_rows(data.ids, gamma, weight, W, Y)
+        return cls(data, counts, np.bincount(data.ids, minlength=W))
+
+    def merge(self, other: WordStats) -> WordStats:
+        """Add up the statistics of different sentences, which may have different words."""
+        if self.data is other.data:
+            return WordStats(self.data, self.counts + other.counts, self.times + other.times)
+        number = {word: w for w, word in enumerate(self.data.words)}
+        place = [number.setdefault(word, len(number)) for word in other.data.words]
+        counts = np.zeros((len(number), self.counts.shape[1]))
+        times = np.zeros(len(number), dtype=np.int64)
+        W = len(self.times)
+        counts[:W], times[:W] = self.counts, self.times
+        counts[place] += other.counts  # a word has one place
+        times[place] += other.times
+        return WordStats(WordTokens.read(self.data.extractor, [list(number)]), counts, times)
+
+
+def add_rows(
+    ids: Int32, gamma: npt.NDArray[Any], weight: Float64 | None, n: int, Y: int
+) -> Float64:
+    """Add up the labels, or the probabilities of labels, of tokens that have the same number.
+
+    counts[i, y] = Σ_{t: ids[t] = i} weight[t] · gamma[t, y]
+
+    Parameters
+    ----------
+    ids : ndarray of int32, shape (T,)
+    gamma : ndarray of int32, shape (T,), or ndarray of float, shape (T, Y)
+        Labels, which count as probabilities of 1.
+    weight : ndarray, shape (T,), or None
+    n, Y : int
+
+    Returns
+    -------
+    ndarray, shape (n, Y)
+    """
+    if gamma.ndim == 1:
+        each = np.arange(len(ids) + 1)  # the native counter takes one weight per sentence
+        ends = each if weight is not None else each[[0, -1]]
+        counted: Float64 = _native.count_words(ids, gamma, ends, weight, n, Y)
+        return counted
+    weighted = gamma if weight is None else gamma * weight[:, None]
+    columns = [np.bincount(ids, column, minlength=n) for column in weighted.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((n, 0))
+
+
+@dataclass
+class WordCounts:
+    """How often each known word, and each shape and ending, has each label.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The Y labels.
+    extractor : Templates
+        The chain of attributes of `tables.chain`.
+    index : Index
+        The A attributes of the chain: S spellings of rare words, of which the bias is the first,
+        then the V known words, then their variants.
+    parent : ndarray of int32, shape (A,)
+        The attribute before each one in its chain; that of the bias is the bias.
+    ends : ndarray of int64
+        Where the spellings of each template end: shapes, endings of one letter, of two, ...
+    spelling_counts : ndarray, shape (S, Y)
+        How often rare words of each spelling have each label.
+    words : ndarray of int32, shape (V,)
+        The attributes that are known words.
+    word_counts : ndarray, shape (V, Y)
+    totals : ndarray, shape (V, 1)
+        How often each known word occurs.
+    twin_counts : ndarray, shape (V, Y)
+        How often the word has each label where it is written with other capitals.
+    spelling : ndarray of int32, shape (V,)
+        The last attribute of each word's chain before the word itself.
+    variants : ndarray of int32, shape (M,)
+        Attributes that are known words with or without a capital, not seen in that form.
+    variant_counts : ndarray, shape (M, Y)
+        The counts of those words.
+    n_left_out : float
+        Number of tokens whose word is too rare to be known.
+    n_once : float
+        Number of tokens whose word occurs once.
+    known_number : ndarray of int32, shape (W,)
+        The number of each word of the vocabulary among the V known words, or −1.
+    """
+
+    labels: tuple[str, ...]
+    extractor: Templates
+    index: _native.Index
+    parent: Int32
+    ends: Int64
+    spelling_counts: Float64
+    words: Int32
+    word_counts: Float64
+    totals: Float64
+    twin_counts: Float64
+    spelling: Int32
+    variants: Int32
+    variant_counts: Float64
+    n_left_out: float
+    n_once: float
+    known_number: Int32
+
+    @property
+    def names(self) -> Names:
+        """The attributes as people read them."""
+        return Names(*self.index.names())
+
+    def table(self, rows: npt.NDArray[Any]) -> WordTable:
+        """Make the table that has a row of scores [A, Y] for each attribute."""
+        return WordTable(
+            self.labels, self.extractor, self.index, self.names, self.words, self.parent, rows
+        )
+
+    def scores(
+        self, of_spellings: Float64, of_words: Float64, of_variants: Float64
+    ) -> npt.NDArray[np.float32]:
+        """Put the scores of all attributes together [A, Y]."""
+        rows = np.empty((self.index.size, len(self.labels)), dtype=np.float32)
+        S, V = len(of_spellings), len(of_words)
+        rows[:S], rows[S : S + V], rows[S + V :] = of_spellings, of_words, of_variants
+        return rows
+
+    def spelling_probs(self, strength: float) -> Float64:
+        """Estimate the distribution of labels for each spelling [S, Y], from short to long.
+
+        Pr(y | s) = (count(s, y) + strength · Pr(y | parent of s)) / (count(s) + strength)
+
+        The parent of the bias is the uniform distribution.
+        """
+        S, Y = self.spelling_counts.shape
+        probs = np.empty((S, Y))
+        before = np.full((1, Y), 1 / Y)
+        for first, end in itertools.pairwise([0, *self.ends.tolist()]):
+            if first:
+                before = probs[self.parent[first:end]]
+            probs[first:end] = _interpolate(self.spelling_counts[first:end], before, strength)
+        return probs
+
+    def variant_probs(self, by_spelling: Float64, strength: float) -> Float64:
+        """Estimate the distribution of labels for each variant [M, Y], as `spelling_probs` does."""
+        return _interpolate(self.variant_counts, by_spelling[self.parent[self.variants]], strength)
+
+    def twin_probs(self, by_spelling: Float64, strength: float) -> Float64:
+        """Estimate the labels of each word from its case variants and spelling alone [V, Y]."""
+        return _interpolate(self.twin_counts, by_spelling[self.spelling], strength)
+
+
+def _interpolate(counts: Float64, prior: Float64, strength: float) -> Float64:
+    """Mix relative frequencies with a prior that counts as `strength` occurrences."""
+    mixed: Float64 = strength * prior
+    mixed += counts
+    mixed /= counts.sum(axis=1, keepdims=True) + strength
+    return mixed
+
+
+def count_words(
+    stats: WordStats, labels: Sequence[str], *, min_count: int, rare: int, fold_case: bool
+) -> WordCounts:
+    """Count what is known of words, and what their spellings tell of others.
+
+    Parameters
+    ----------
+    stats : WordStats
+    labels : sequence of str
+        The Y labels.
+    min_count : int
+        Words that occur less often are not known.
+    rare : int
+        Words that occur at most this often stand for unknown words; if there are none, all do.
+    fold_case : bool
+        Whether to look for variants.
+    """
+    vocabulary, counts = stats.data.vocabulary, stats.counts
+    W = len(counts)
+    totals = counts.sum(axis=1)  # [W]
+    times = _near_integers(totals)
+    # A weight below 1 makes no word unknown.
+    is_known = (np.maximum(stats.times, times) >= min_count) & (totals > 0)
+    is_rare = (times <= rare) & (totals > 0)
+    if not is_rare.any():
+        is_rare = totals > 0
+
+    # Words that differ in capitals only, then chains, which the variants of words have too.
+    alike, chains = vocabulary.make_chains(
+        counts, is_rare, is_known, is_known & fold_case, str.lower, _capitalise
+    )
+    group_of, group_counts, variant_of = alike
+    index, parent, ends, spelling_counts, attribute, spelling = chains
+    is_known &= attribute[:W] >= 0  # two names share a fingerprint: p ≈ 1e-10
+    is_variant = attribute[W:] >= 0
+    known = slice(None) if is_known.all() else is_known  # a slice makes no copies
+    # Every known word is in a group, if there are groups.
+    twin_counts = group_counts[group_of] if len(group_counts) else counts.copy()
+    twin_counts -= counts
+    return WordCounts(
+        labels=tuple(labels),
+        extractor=stats.data.extractor,
+        index=index,
+        parent=parent,
+        ends=ends,
+        spelling_counts=spelling_counts,
+        words=attribute[:W][known],
+        word_counts=counts[known],
+        totals=totals[known, None],
+        twin_counts=twin_counts[known],
+        spelling=spelling[:W][known],
+        variants=attribute[W:][is_variant],
+        variant_counts=group_counts[variant_of[is_variant]],
+        n_left_out=float(totals[~is_known].sum()),
+        n_once=float(totals[times <= 1].sum()),
+        known_number=np.where(is_known, np.cumsum(is_known) - 1, -1).astype(np.int32),
+    )
+
+
+def _near_integers(totals: Float64) -> Float64:
+    """Round sums of probabilities that are integers but for rounding errors."""
+    nearest = np.round(totals)
+    return np.where(np.abs(totals - nearest) <= 1e-9 * nearest, nearest, totals)
+
+
+def _capitalise(word: str) -> str:
+    return word[:1].upper() + word[1:]
