@@ -1,5 +1,6 @@
 """Samples: legal, reproducible, and as frequent as their probability says."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -12,6 +13,7 @@ from numpy.testing import assert_array_equal
 import tagloom as tl
 from oracles import Chain
 from strategies import SPACES, cases, numbers
+from tagloom.trellis import instruction_sets, use_instruction_set
 
 
 def chi_square_bound(dof):
@@ -120,3 +122,125 @@ def test_without_a_seed_samples_differ():
 
 def test_zero_samples_are_an_empty_array():
     assert tl.Trellis(np.zeros((3, 2))).sample(0, random_state=1).shape == (0, 3)
+
+
+LAYOUTS = {
+    "labels": (5, 1, False),
+    "edge": (4, 1, True),
+    "order 2": (3, 2, False),
+    "order 3": (2, 3, False),
+    "order 2, edge": (3, 2, True),
+}
+
+
+def random_batch(layout, lengths, dtype, *, forbidden=0.1, seed=3):
+    """Arrays of a batch, half of whose sequences are short enough for lanes."""
+    Y, order, with_edge = LAYOUTS[layout]
+    rng = np.random.default_rng(seed)
+    T = sum(lengths)
+
+    def scores(*shape, forbidden=0.0):
+        return numbers(rng, shape, "floats", forbidden, dtype) / 2
+
+    space = tl.StateSpace.order(Y, order) if order > 1 else None
+    return {
+        "emit": scores(T, Y),
+        "trans": scores(Y, Y, forbidden=forbidden),
+        "start": scores(Y),
+        "stop": scores(Y),
+        "edge": scores(T, Y, Y) if with_edge else None,
+        "states": space,
+        "weights": scores(space.n_weights) if space else None,
+        "offsets": np.cumsum([0, *lengths]),
+    }
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["labels", "order 2"])
+@pytest.mark.parametrize("name", instruction_sets())
+def test_lanes_draw_by_the_probabilities(name, layout, dtype, forbidden):
+    """Sixty times the same four sequences: each lane and each draw is as good as another."""
+    lengths = [4, 1, 3, 4]
+    arrays = random_batch(layout, lengths, dtype, forbidden=forbidden)
+    offsets = arrays.pop("offsets")
+    shared = {key: arrays[key] for key in ("trans", "start", "stop", "states", "weights")}
+    with use_instruction_set(name):
+        batch = tl.Trellis.stack(np.split(arrays["emit"], offsets[1:-1]) * 60, **shared)
+        samples = batch.sample(400, random_state=11)
+    for i, (lo, hi) in enumerate(itertools.pairwise(offsets)):
+        chain = Chain(arrays["emit"][lo:hi], **shared)
+        paths = [samples[:, j : j + hi - lo] for j in batch.offsets[i:-1:4]]
+        assert_frequencies(np.concatenate(paths), chain)
+
+
+def draws_of(trellis, uniform):
+    """Paths [n, T] of one first-order sequence, drawn in NumPy from uniform numbers [T, n]."""
+    alpha = trellis.forward()  # [T, Y]
+    step = trellis.trans + (0.0 if trellis.edge is None else trellis.edge)
+    step = np.broadcast_to(step, (*alpha.shape, trellis.n_labels))  # [T, Y, Y]
+    paths = np.empty((uniform.shape[1], len(alpha)), dtype=int)
+    for path, numbers_of_path in zip(paths, uniform.T, strict=True):
+        weight = alpha[-1] + trellis.stop
+        for t in reversed(range(len(alpha))):
+            if t < len(alpha) - 1:
+                weight = alpha[t] + step[t + 1][:, path[t + 1]]
+            total = np.cumsum(np.exp(weight - weight.max()))
+            path[t] = np.searchsorted(total, numbers_of_path[t] * total[-1], side="right")
+    return paths
+
+
+@pytest.mark.parametrize("layout", ["labels", "edge"])
+@pytest.mark.parametrize("name", instruction_sets())
+def test_a_draw_inverts_the_distribution_at_one_uniform_number_a_position(name, layout):
+    lengths = [*range(1, 20), 0, *range(1, 20), 70]
+    arrays = random_batch(layout, lengths, np.float64)
+    with use_instruction_set(name):
+        batch = tl.Trellis(**arrays)
+        samples = batch.sample(3, random_state=8)
+    uniform = np.random.default_rng(8).random((sum(lengths), 3))
+    for one, numbers_of_one, found in zip(
+        batch, batch.split(uniform), batch.split(samples.T), strict=True
+    ):
+        if len(found):
+            assert_array_equal(found.T, draws_of(one, numbers_of_one))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_generator_draws_the_same_from_a_batch_and_from_its_parts(layout):
+    arrays = random_batch(layout, [3, 0, 8, 1, 30, 12, *range(1, 30)], np.float64)
+    batch = tl.Trellis(**arrays)
+    whole = batch.sample(4, random_state=2)
+    generator = np.random.default_rng(2)
+    parts = [part.sample(4, generator) for part in (batch[:1], batch[1:7], batch[7:])]
+    assert_array_equal(np.concatenate(parts, axis=1), whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sequences_beyond_the_scaled_probabilities_are_drawn_too(dtype):
+    """Tracks that fall e^-1000 behind and catch up, beside sequences without any trouble."""
+    tracks = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
+    hard = np.zeros((40, 3))
+    hard[:20, 0], hard[20:, 1] = 600.0, 600.0  # both tracks have the same score
+    emits = [np.zeros((2, 3)), hard, np.zeros((5, 3))] * 8
+    batch = tl.Trellis.stack([emit.astype(dtype) for emit in emits], tracks)
+    samples = batch.split(batch.sample(600, random_state=4).T)
+    for found in samples[1::3]:
+        assert (found == found[0]).all()
+        assert set(found[0]) == {0, 1}
+        assert 220 < (found[0] == 0).sum() < 380
+    assert set(samples[0][0]) == {0, 1, 2}
+
+
+def test_extreme_uniform_numbers_draw_allowed_paths():
+    """0 and the largest number below 1 choose the first and the last label that is allowed."""
+
+    class Extreme(np.random.RandomState):
+        def random_sample(self, size=None):
+            return np.broadcast_to([0.0, np.nextafter(1.0, 0.0)], size)
+
+    emit = np.array([[-np.inf, 0.3, -np.inf, 0.7, -np.inf]] * 12)
+    for dtype in (np.float32, np.float64):
+        batch = tl.Trellis(emit.astype(dtype), offsets=np.arange(0, 13, 3))
+        paths = batch.sample(2, Extreme(0))
+        assert_array_equal(paths, [[1] * 12, [3] * 12])

@@ -15,10 +15,10 @@
 #include <optional>
 #include <stdexcept>
 
+#include "bind/arrays.hpp"
 #include "bind/bind.hpp"
 #include "bind/gil.hpp"
 #include "core/automaton.hpp"
-#include "core/dense.hpp"
 #include "core/dispatch.hpp"
 #include "core/threads.hpp"
 
@@ -26,36 +26,6 @@ namespace nb = nanobind;
 
 namespace tagloom {
 namespace {
-
-template <class T, int D>
-using Array = nb::ndarray<T, nb::numpy, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
-template <class T, int D>
-using Maybe = std::optional<Array<T, D>>;
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
-
-template <class A>
-auto data_or_null(const std::optional<A>& array) -> decltype(array->data()) {
-    return array ? array->data() : nullptr;
-}
-
-// A NumPy array that owns the vector's memory.
-template <class T>
-nb::object to_numpy(std::vector<T>&& values, std::initializer_list<size_t> shape) {
-    auto* own = new std::vector<T>(std::move(values));
-    nb::capsule owner(own, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T>(own->data(), shape, owner));
-}
-
-void check_offsets(const Array<const int64_t, 1>& offsets, int64_t tokens) {
-    const int64_t n = offsets.shape(0);
-    require(n >= 1 && offsets(0) == 0 && offsets(n - 1) == tokens,
-            "offsets must run from 0 to the number of tokens");
-    for (int64_t i = 0; i + 1 < n; ++i)
-        require(offsets(i) <= offsets(i + 1), "offsets must not decrease");
-}
 
 // ---------------------------------------------------------------------------------------------
 // Checks of scores
@@ -123,87 +93,6 @@ std::pair<int64_t, double> check_scores(
     else
         throw nb::type_error("scores must be float32 or float64");
     return {found.bad, found.largest};
-}
-
-// ---------------------------------------------------------------------------------------------
-// Dense moves
-
-template <class In>
-DenseBatch<In> dense_batch(const Array<const In, 2>& emit, const Array<const int64_t, 1>& offsets,
-                           const Array<const double, 4>& moves, const Array<const double, 1>& start,
-                           const Array<const double, 1>& stop, const Maybe<const In, 3>& edge,
-                           int64_t threads) {
-    const int64_t Y = emit.shape(1), tokens = emit.shape(0);
-    check_offsets(offsets, tokens);
-    const int64_t levels = moves.shape(0), G = moves.shape(1);
-    int64_t power = 1;
-    for (int64_t k = 1; k < levels; ++k) power *= Y;
-    require(Y > 0 && levels > 0 && G == power, "moves must be [k, Y^(k-1), Y, Y]");
-    require(int64_t(moves.shape(2)) == Y && int64_t(moves.shape(3)) == Y,
-            "moves must be [k, Y^(k-1), Y, Y]");
-    require(int64_t(start.shape(0)) == Y && int64_t(stop.shape(0)) == Y,
-            "start and stop must be [Y]");
-    if (edge)
-        require(int64_t(edge->shape(0)) == tokens && int64_t(edge->shape(1)) == Y &&
-                    int64_t(edge->shape(2)) == Y,
-                "edge must be [tokens, Y, Y]");
-    return {Y,
-            G,
-            levels,
-            moves.data(),
-            start.data(),
-            stop.data(),
-            emit.data(),
-            data_or_null(edge),
-            offsets.data(),
-            int64_t(offsets.shape(0)) - 1,
-            threads};
-}
-
-template <class In>
-void dense_viterbi(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
-                   Array<const double, 4> moves, Array<const double, 1> start,
-                   Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
-                   double largest_emit, Array<int32_t, 1> path, Array<double, 1> score) {
-    auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    batch.largest_emit = largest_emit;
-    require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N,
-            "wrong output shape");
-    const WithoutGil unlocked;
-    viterbi(batch, path.data(), score.data());
-}
-
-template <class In>
-void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
-               Array<const double, 4> moves, Array<const double, 1> start,
-               Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
-               Maybe<const double, 1> weight, Array<double, 1> log_z, Array<bool, 1> ok,
-               Maybe<In, 2> marginals, Maybe<In, 3> pairs, Maybe<double, 4> transitions,
-               Maybe<double, 1> start_counts, Maybe<double, 1> stop_counts) {
-    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    const int64_t N = batch.N, Y = batch.Y, tokens = emit.shape(0);
-    require(!edge || batch.G == 1, "edge needs first-order moves");
-    require(int64_t(log_z.shape(0)) == N && int64_t(ok.shape(0)) == N, "wrong output shape");
-    require(!weight || int64_t(weight->shape(0)) == N, "weight must be [N]");
-    require(
-        !marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
-        "marginals must be [tokens, Y]");
-    require(!pairs || (batch.G == 1 && int64_t(pairs->shape(0)) == tokens &&
-                       int64_t(pairs->shape(1)) == Y && int64_t(pairs->shape(2)) == Y),
-            "pairs must be [tokens, Y, Y], with first-order moves");
-    require(
-        !transitions ||
-            (transitions->shape(0) == moves.shape(0) && transitions->shape(1) == moves.shape(1) &&
-             int64_t(transitions->shape(2)) == Y && int64_t(transitions->shape(3)) == Y),
-        "transitions must have the shape of moves");
-    require(!start_counts || int64_t(start_counts->shape(0)) == Y, "start_counts must be [Y]");
-    require(!stop_counts || int64_t(stop_counts->shape(0)) == Y, "stop_counts must be [Y]");
-    const Expected<In> expected{data_or_null(marginals), data_or_null(pairs),
-                                data_or_null(transitions), data_or_null(start_counts),
-                                data_or_null(stop_counts)};
-    const double* weights = data_or_null(weight);
-    const WithoutGil unlocked;
-    sum(batch, weights, expected, log_z.data(), ok.data());
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -454,19 +343,7 @@ void automaton_path_score(const Automaton& a, Array<const In, 2> emit, Maybe<con
 }
 
 template <class R>
-void bind_for(nb::module_& m, nb::class_<Automaton>& automaton) {
-    m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("largest_emit"), nb::arg("path").noconvert(),
-          nb::arg("score").noconvert());
-    m.def("dense_sum", dense_sum<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("weight").none(), nb::arg("log_z").noconvert(),
-          nb::arg("ok").noconvert(), nb::arg("marginals").noconvert() = nb::none(),
-          nb::arg("pairs").noconvert() = nb::none(),
-          nb::arg("transitions").noconvert() = nb::none(),
-          nb::arg("start_counts").noconvert() = nb::none(),
-          nb::arg("stop_counts").noconvert() = nb::none());
+void bind_for(nb::class_<Automaton>& automaton) {
     automaton
         .def("scores", automaton_scores<R>, nb::arg("emit").noconvert(), nb::arg("edge").none(),
              nb::arg("offsets"), nb::arg("sum"), nb::arg("forwards"), nb::arg("threads"),
@@ -520,8 +397,8 @@ void bind_trellis(nb::module_& m) {
     m.def("check_scores", check_scores, nb::arg("array").noconvert(), nb::arg("threads"),
           nb::sig("def check_scores(array: NDArray[numpy.float32] | NDArray[numpy.float64], "
                   "threads: int) -> tuple[int, float]"));
-    bind_for<float>(m, automaton);
-    bind_for<double>(m, automaton);
+    bind_for<float>(automaton);
+    bind_for<double>(automaton);
 }
 
 }  // namespace tagloom

@@ -76,7 +76,7 @@ double Chain<In>::sum(const In* emit, const In* edge, int64_t T, double weight, 
     return log_z;
 }
 
-// False where probabilities may underflow; see core/dense.cpp.
+// False where probabilities may underflow; see core/dense.hpp.
 template <class In>
 bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
                           In* pairs, double* counts, double& log_z) {
@@ -109,7 +109,7 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
     task.edge = edge;
     task.T = T;
     task.weight = weight;
-    task.backward = true;
+    task.keep_alpha = true;
     task.alpha = memory.data();
     task.beta = task.alpha + T * width;
     task.b = task.beta + width;

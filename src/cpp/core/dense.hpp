@@ -1,10 +1,12 @@
-// A ragged batch over dense moves: cuts it into groups of lanes and single sequences, runs the
-// kernels on all cores, and adds up what they return in an order that does not depend on the
-// number of threads.
+// Every question about a ragged batch over dense moves. The drivers, one dense_*.cpp file each, cut
+// the batch into groups of lanes and single sequences, run the kernels on all cores, and put
+// together what they return in an order that does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "core/batch_plan.hpp"
 #include "core/kernels.hpp"
 
 namespace tagloom {
@@ -16,22 +18,61 @@ struct DenseBatch {
     const double* start;     // [Y]
     const double* stop;      // [Y]
     const In* emit;          // [tokens, Y]
-    const In* edge;          // [tokens, Y, Y] or null; for sums G = 1 only
+    const In* edge;          // [tokens, Y, Y] or null
     const int64_t* offsets;  // [N + 1]
     int64_t N;
     int64_t threads;
     double largest_emit = 0;  // |emit| where it is finite; Viterbi only
+
+    int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
+    const In* emit_of(int64_t i) const { return emit + offsets[i] * Y; }
+    const In* edge_of(int64_t i) const { return edge ? edge + offsets[i] * Y * Y : nullptr; }
+    // Cuts it up; sequences of up to `longest` positions go in lanes.
+    BatchPlan plan(int64_t lanes, int64_t longest) const {
+        return BatchPlan({offsets, N}, lanes, longest, G * Y * Y, threads);
+    }
+    Group group(const BatchPlan& plan, int64_t item) const {
+        return Group({offsets, N}, plan, item);
+    }
 };
 
 // path [tokens], -1 throughout a sequence that has none; score [N], -inf there, or null.
 template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score);
 
+// The score of a path [T] of sequence i, in double; -inf if the path is -1.
+template <class In>
+double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path);
+
+// The n best paths of each sequence, the best first. Ties go to the lowest label at the last
+// position, then at each position before it. There may be fewer than n.
+struct NBestPaths {
+    std::vector<int64_t> count;  // [N] paths of each sequence
+    std::vector<int32_t> paths;  // [count[i], T_i] of one sequence after another
+    std::vector<double> scores;  // [sum of count]
+};
+template <class In>
+NBestPaths nbest(const DenseBatch<In>& batch, int64_t n);
+
+// Where scaled probabilities are not to be trusted, the following set ok [N] to false: log space
+// must answer for that sequence. It is true for a sequence of no positions, and false for one that
+// has no path.
+
 // log_z [N] and what `expected` asks for, each sequence counted weight[i] times (null: once).
-// ok [N] is false where scaled probabilities are not to be trusted, and nothing of that sequence is
-// in the sums: log space must answer. Marginals of such a sequence are left as they were.
+// Nothing of a sequence that is not ok is in the sums; its marginals and pairs are undefined.
 template <class In>
 void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& expected,
          double* log_z, bool* ok);
+
+// `draws` exact draws of each sequence, as paths [draws, tokens] and log_z [N]. The draw with
+// number k decides position t by uniform[t, k] in [0, 1) alone, and draws of one sequence do not
+// depend on others. Paths of a sequence that is not ok are -1.
+template <class In>
+void sample(const DenseBatch<In>& batch, int64_t draws, const double* uniform, int32_t* paths,
+            double* log_z, bool* ok);
+
+// Entropy [N] of the distribution over paths, in nats, and log_z [N].
+template <class In>
+void entropy(const DenseBatch<In>& batch, double* entropy, double* log_z, bool* ok);
 
 }  // namespace tagloom

@@ -1,5 +1,5 @@
-// The hot recursions over dense moves, compiled once per instruction set (kernels.cpp) and reached
-// through one table. Two layouts of the same recursion:
+// The hot recursions over dense moves, compiled once per instruction set (*_kernels.cpp) and
+// reached through one table. Two layouts of the same recursion:
 //
 //   lanes   many sequences at once, one in each lane of a few vectors: no latency to wait for, best
 //           for batches of short sequences; in int32 or float where that is provably enough;
@@ -48,7 +48,7 @@ struct Offsets {
 template <class In>
 struct Expected {
     In* marginals = nullptr;        // [tokens, Y], whole batch
-    In* pairs = nullptr;            // [tokens, Y, Y], whole batch; `one` with G = 1 only
+    In* pairs = nullptr;            // [tokens, Y, Y], whole batch; `one` only
     double* transitions = nullptr;  // [levels, G, Y, Y] += weight * expected moves
     double* start = nullptr;        // [Y] +=
     double* stop = nullptr;         // [Y] +=
@@ -89,8 +89,9 @@ struct LaneViterbi {
     bool* sure;                 // [n] false where rounding could have changed the path
 };
 
+// The forward pass of sum-times, which sums, samples and entropies share.
 template <class In, class R>
-struct LaneSum {
+struct LaneForward {
     const Moves<R>* moves;
     Offsets offsets;
     bool guard;  // watch for underflow; without it the driver vouches that none can matter
@@ -98,14 +99,39 @@ struct LaneSum {
     const int64_t* first;
     const int64_t* length;
     int64_t n;
+    bool keep_alpha, keep_rows;  // whether those of every position are wanted afterwards
+    R* alpha;                    // [T, S, lanes] scratch, T = length[0]; [2, S, lanes] if not kept
+    R* rows;                     // [T, Y, lanes] scratch; [1, Y, lanes] if not kept
+    double* log_z;               // [n]
+    bool* ok;                    // [n] false where underflow may have cost precision
+};
+
+// `expected` is wanted if and only if alpha, and in lanes rows, are kept.
+template <class In, class R>
+struct LaneSum : LaneForward<In, R> {
     const double* weight;  // [n] of each sequence, for the sums of `expected`
-    bool backward;         // whether `expected` is wanted at all
-    R* alpha;       // [T + 1, S, lanes] scratch, T = length[0]; [2, S, lanes] if not backward
-    R* rows;        // [T + 1, Y, lanes] scratch; [1, Y, lanes] if not backward
-    R* b;           // [T, S, lanes] scratch, backward only; one row unless there are transitions
-    double* log_z;  // [n]
-    bool* ok;       // [n] false where underflow may have cost precision
+    R* beta;               // [S, lanes] scratch
+    R* gamma;              // [Y, lanes] scratch
+    R* b;                  // [T, S, lanes] scratch; one row unless there are transitions
     Expected<In> expected;
+};
+
+template <class In, class R>
+struct LaneSample : LaneForward<In, R> {  // alpha is kept
+    const R* transposed;                  // [levels, G, Y, Y] the matrices, to -> from
+    int64_t draws;                        // of each sequence
+    const double* uniform;                // [tokens, draws] in [0, 1), whole batch
+    int64_t path_stride;                  // from one draw to the next
+    R* weights;                           // [S, lanes] scratch
+    int32_t* paths;                       // [draws, tokens], whole batch
+};
+
+template <class In>
+struct LaneEntropy : LaneForward<In, double> {
+    const Moves<double>* log_moves;  // P log P in place of P
+    double* h;                       // [S, lanes] scratch
+    double* sums;                    // [3, S, lanes] scratch
+    double* entropy;                 // [n]
 };
 
 template <class In>
@@ -122,25 +148,62 @@ struct OneViterbi {
     int32_t* path;        // [T] this sequence; -1 throughout when there is no path
 };
 
+// The scores of the best paths to every state, for the n best paths.
 template <class In>
-struct OneSum {
-    const Moves<double>* moves;  // scores, not probabilities, when edge is given
-    Offsets offsets;
-    bool guard;
+struct OneBest {
+    const Moves<double>* moves;
     const In* emit;
     const In* edge;
     int64_t T;
-    int64_t token;  // first token of this sequence, where `expected` arrays are written
-    double weight;
-    bool backward;
+    double* row;     // [Y + 8] scratch
+    double* matrix;  // [Y, stride] scratch, with edge
+    double* alpha;   // [T, S + 8] less the best at each position
+    double* offset;  // [T] that best, on top of those before
+};
+
+template <class In>
+struct OneForward {
+    const Moves<double>* moves;  // scores, not probabilities, when edge is given and G is 1
+    Offsets offsets;
+    bool guard;
+    const In* emit;  // [T, Y] this sequence
+    const In* edge;  // [T, Y, Y] this sequence, or null
+    int64_t T;
+    bool keep_alpha;
     double* alpha;   // [T or 2, S + 8] scratch
-    double* beta;    // [S + 8] scratch
-    double* b;       // [S + 8] scratch
     double* row;     // [Y + 8] scratch
     double* matrix;  // [Y, stride] scratch, with edge
     double* log_z;   // one
     bool* ok;        // one
+};
+
+template <class In>
+struct OneSum : OneForward<In> {
+    int64_t token;  // first token of this sequence, where `expected` arrays are written
+    double weight;
+    double* beta;  // [S + 8] scratch
+    double* b;     // [S + 8] scratch
     Expected<In> expected;
+};
+
+template <class In>
+struct OneSample : OneForward<In> {  // alpha is kept
+    int64_t draws;
+    const double* uniform;  // [T, draws] this sequence
+    int64_t path_stride;
+    double* weights;  // [S] scratch
+    int64_t* states;  // [draws] scratch
+    int32_t* paths;   // [draws, T] this sequence
+};
+
+template <class In>
+struct OneEntropy : OneForward<In> {
+    const Moves<double>* log_moves;  // P log P in place of P; not read with edge and G = 1
+    double* log_matrix;              // [Y, stride] scratch, with edge and G = 1
+    double* h;                       // [S + 8] scratch
+    double* sums;                    // [3, S + 8] scratch
+    double* ones;                    // [Y + 8] scratch
+    double* entropy;                 // one
 };
 
 struct Kernels {
@@ -155,6 +218,17 @@ struct Kernels {
     void (*one_viterbi_f64)(const OneViterbi<double>&);
     void (*one_sum_f32)(const OneSum<float>&);
     void (*one_sum_f64)(const OneSum<double>&);
+    void (*sample_f32)(const LaneSample<float, float>&);
+    void (*sample_f32_in_f64)(const LaneSample<float, double>&);
+    void (*sample_f64)(const LaneSample<double, double>&);
+    void (*one_sample_f32)(const OneSample<float>&);
+    void (*one_sample_f64)(const OneSample<double>&);
+    void (*entropy_f32)(const LaneEntropy<float>&);
+    void (*entropy_f64)(const LaneEntropy<double>&);
+    void (*one_entropy_f32)(const OneEntropy<float>&);
+    void (*one_entropy_f64)(const OneEntropy<double>&);
+    void (*one_best_f32)(const OneBest<float>&);
+    void (*one_best_f64)(const OneBest<double>&);
     void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
     float (*largest_f32)(const float* x, int64_t n);  // |x|, -inf aside; NaN if there is a NaN
     double (*largest_f64)(const double* x, int64_t n);

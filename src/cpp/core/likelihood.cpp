@@ -14,7 +14,7 @@
 //   subtract_gold    gamma, xi −= the same over the paths of the gold labels: the residuals
 //   add_gradient     grad[weight of attribute and y] += value * weight_i * gamma[t, y]
 //
-// The recursions are in core/kernels.cpp (dense) and core/automaton.cpp; see also chain.hpp.
+// The recursions are in core/*_kernels.cpp (dense) and core/automaton.cpp; see also chain.hpp.
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // Vectors of TL_VECTOR_BYTES bytes and the few operations that the kernels need, written with the
-// vector extensions that GCC and clang share. Included by kernels.cpp alone, inside a namespace of
-// its instruction set, and free of the standard library: an inline function of `std::` compiled for
-// a wide instruction set could otherwise be the copy that the linker keeps for old machines.
+// vector extensions that GCC and clang share. Included by the *_kernels.cpp files only, and free of
+// the standard library: an inline function of `std::` compiled for a wide instruction set could
+// otherwise be the copy that the linker keeps for old machines.
 #pragma once
 
 namespace {
@@ -108,6 +108,29 @@ inline Vector<R> exp(Vector<R> x) {
     Vector<R> one[1] = {x};
     exp_each<R>(one);
     return one[0];
+}
+
+// log(x) for x > 0, to about one unit in the last place, after fdlibm: x = 2^e m with m between the
+// roots of 1/2 and of 2, and log m from a series in s = (m - 1) / (m + 1). Some finite number for
+// 0.
+inline Vector<double> log_each(Vector<double> x) {
+    using V = Vector<double>;
+    using I = Bits<double>;
+    constexpr double ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+    constexpr double series[7] = {6.666666666666735130e-01, 3.999999999940941908e-01,
+                                  2.857142874366239149e-01, 2.222219843214978396e-01,
+                                  1.818357216161805012e-01, 1.531383769920937332e-01,
+                                  1.479819860511658591e-01};
+    constexpr long long root_half = 0x3fe6a09e667f3bcd;  // the bits of it
+    const I subnormal = x < 0x1p-1022;
+    x = subnormal ? x * 0x1p54 : x;
+    const I bits = cast_bits<I>(x), e = (bits - root_half) >> 52;
+    const V k = __builtin_convertvector(subnormal ? e - 54 : e, V);
+    const V f = cast_bits<V>(bits - (e << 52)) - 1.0;
+    const V s = f / (f + 2.0), z = s * s, half = 0.5 * f * f;
+    V r = broadcast<double>(series[6]);
+    for (int i = 5; i >= 0; --i) r = r * z + series[i];
+    return k * ln2_high - ((half - (s * (half + r * z) + k * ln2_low)) - f);
 }
 
 // The powers of two that bring positive, normal v into [1, 2): v * power = m, with log2(power) =

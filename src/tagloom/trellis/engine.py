@@ -27,6 +27,7 @@ from tagloom.trellis.states import StateSpace, row_sums
 Floats = npt.NDArray[np.floating[Any]]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
 
 
 class Counts(NamedTuple):
@@ -185,23 +186,70 @@ def viterbi(model: Transitions, batch: Batch, threads: int) -> tuple[Int32, Floa
     return path, score
 
 
-def nbest(model: Transitions, batch: Batch, threads: int, n: int) -> list[tuple[Int32, Float64]]:
-    """Return for each sequence its k ≤ n best paths [k, T] and their scores [k]."""
-    return model.automaton.nbest(batch.emit, batch.edge, batch.offsets, n, threads)
+def nbest(model: Transitions, batch: Batch, threads: int, n: int) -> tuple[Int64, Int32, Float64]:
+    """Return the n best paths, or fewer, of all sequences in a row.
+
+    Their number for each sequence [N], the labels of the paths of one sequence after another, flat,
+    and the score of each path, flat.
+    """
+    if model.dense is not None:
+        emit, edge, offsets, _ = batch
+        return _native.dense_nbest(emit, offsets, *model.dense, edge, threads, n)
+    lists = model.automaton.nbest(batch.emit, batch.edge, batch.offsets, n, threads)
+    counts = np.array([len(scores) for _, scores in lists], dtype=np.int64)
+    paths = [paths.ravel() for paths, _ in lists] or [np.empty(0, dtype=np.int32)]
+    scores = [scores for _, scores in lists] or [np.empty(0)]
+    return counts, np.concatenate(paths), np.concatenate(scores)
 
 
-def sample(model: Transitions, batch: Batch, threads: int, uniform: Float64) -> Int32:
-    """Return paths drawn with uniform numbers [n, T]; −1 for a sequence without a path."""
-    paths = np.full(uniform.shape, -1, dtype=np.int32)
-    model.automaton.sample(batch.emit, batch.edge, batch.offsets, uniform, threads, paths)
-    return paths
+def sample(
+    model: Transitions, batch: Batch, threads: int, uniform: Float64
+) -> tuple[Int32, Float64]:
+    """Return paths [n, T] drawn with uniform numbers [T, n], and log_z [N].
+
+    The paths of a sequence without any are −1.
+    """
+    log_z = np.empty(len(batch.offsets) - 1)
+    paths = np.full(uniform.shape[::-1], -1, dtype=np.int32)
+    ok = np.zeros(len(log_z), dtype=np.bool_)
+    emit, edge, offsets, _ = batch
+    if model.dense is not None:
+        _native.dense_sample(emit, offsets, *model.dense, edge, threads, uniform, paths, log_z, ok)
+    if not ok.all():
+        rest = np.flatnonzero(~ok)
+        part, positions = batch.take(rest)
+        log_z[rest] = _automaton_log_z(model, part, threads)
+        drawn = np.full((len(paths), len(part.emit)), -1, dtype=np.int32)
+        numbers = np.ascontiguousarray(uniform[positions].T)
+        model.automaton.sample(part.emit, part.edge, part.offsets, numbers, threads, drawn)
+        paths[:, positions] = drawn
+    return paths, log_z
 
 
-def entropy(model: Transitions, batch: Batch, threads: int) -> Float64:
-    """Return the entropy of the distribution over the paths of each sequence [N], in nats."""
-    out = np.empty(len(batch.offsets) - 1)
-    model.automaton.entropy(batch.emit, batch.edge, batch.offsets, threads, out)
-    return out
+def entropy(model: Transitions, batch: Batch, threads: int) -> tuple[Float64, Float64]:
+    """Return the entropy of the distribution over the paths of each sequence [N], and log_z [N].
+
+    In nats; 0 for a sequence without a path.
+    """
+    log_z = np.empty(len(batch.offsets) - 1)
+    out = np.empty_like(log_z)
+    ok = np.zeros(len(log_z), dtype=np.bool_)
+    emit, edge, offsets, _ = batch
+    if model.dense is not None:
+        _native.dense_entropy(emit, offsets, *model.dense, edge, threads, out, log_z, ok)
+    if not ok.all():
+        rest = np.flatnonzero(~ok)
+        part, _ = batch.take(rest)
+        part_out = np.empty(len(rest))
+        model.automaton.entropy(part.emit, part.edge, part.offsets, threads, part_out)
+        log_z[rest], out[rest] = _automaton_log_z(model, part, threads), part_out
+    return out, log_z
+
+
+def _automaton_log_z(model: Transitions, batch: Batch, threads: int) -> Float64:
+    log_z = np.empty(len(batch.offsets) - 1)
+    model.automaton.log_partition(batch.emit, batch.edge, batch.offsets, threads, log_z)
+    return log_z
 
 
 # ---- sums over paths ----------------------------------------------------------------------------
@@ -223,8 +271,7 @@ def sums(
     """
     log_z = np.empty(len(batch.offsets) - 1)
     dense = model.dense
-    by_pair = batch.edge is not None or pairs is not None  # no such kernel for histories
-    if dense is None or (by_pair and len(dense.moves) > 1):
+    if dense is None:
         _automaton_sums(model, batch, threads, log_z, marginals, pairs, counts, weight)
         return log_z
     ok = np.empty(len(log_z), dtype=np.bool_)

@@ -438,11 +438,13 @@ class Trellis(Ragged):
         n = check_count(n, "n", 1, ParameterError)
         log_z = self._sums()
         self._check_feasible(log_z, on_infeasible)
-        lists = engine.nbest(self._transitions, self._batch, self._threads, n)
-        results = [
-            NBest(paths, scores, np.exp(np.minimum(scores - z, 0.0)))
-            for (paths, scores), z in zip(lists, log_z, strict=True)
-        ]
+        counts, flat, scores = engine.nbest(self._transitions, self._batch, self._threads, n)
+        probs = np.exp(np.minimum(scores - np.repeat(log_z, counts), 0.0))
+        results, path, label = [], 0, 0
+        for k, T in zip(counts.tolist(), self.lengths.tolist(), strict=True):
+            paths = flat[label : label + k * T].reshape(k, T)
+            results.append(NBest(paths, scores[path : path + k], probs[path : path + k]))
+            path, label = path + k, label + k * T
         return results if self.is_batch else results[0]
 
     def posterior_decode(self, *, on_infeasible: OnInfeasible = "raise") -> Posterior:
@@ -715,8 +717,9 @@ class Trellis(Ragged):
         >>> round(Trellis([[0.0, 1.0], [0.0, 2.0]]).entropy(), 6)
         0.947537
         """
-        self._check_feasible(self._sums(), on_infeasible)
-        return self._per_sequence(engine.entropy(self._transitions, self._batch, self._threads))
+        entropy, log_z = engine.entropy(self._transitions, self._batch, self._threads)
+        self._check_feasible(log_z, on_infeasible)
+        return self._per_sequence(entropy)
 
     def sample(
         self,
@@ -726,6 +729,10 @@ class Trellis(Ragged):
         on_infeasible: OnInfeasible = "raise",
     ) -> Int32:
         """Draw paths with exactly their probabilities: forward sums, backward draws.
+
+        Each draw uses one uniform number per position. The numbers are taken sequence by sequence,
+        so a generator that draws from one batch after another gives the same paths as from all in
+        one batch, except where rounding decides. The n draws of a sequence share its forward sums.
 
         Parameters
         ----------
@@ -744,14 +751,15 @@ class Trellis(Ragged):
         Examples
         --------
         >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).sample(3, random_state=0)
-        array([[1, 1],
-               [0, 0],
-               [1, 1]], dtype=int32)
+        array([[1, 0],
+               [1, 1],
+               [0, 1]], dtype=int32)
         """
         n = check_count(n, "n", 0, ParameterError)
-        self._check_feasible(self._sums(), on_infeasible)
-        uniform = uniform_numbers(random_state, (n, len(self.emit)))
-        return engine.sample(self._transitions, self._batch, self._threads, uniform)
+        uniform = uniform_numbers(random_state, (len(self.emit), n))
+        paths, log_z = engine.sample(self._transitions, self._batch, self._threads, uniform)
+        self._check_feasible(log_z, on_infeasible)
+        return paths
 
     def is_feasible(self) -> Any:
         """Return whether any path is allowed; an array of bool [N] for a batch.

@@ -1,0 +1,119 @@
+// What sums, samples and entropies of a dense batch share: the probabilities, the arithmetic that
+// they allow, the plan, and the fields of a kernel's task that describe the forward pass.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/dense.hpp"
+#include "core/dense_moves.hpp"
+#include "core/dispatch.hpp"
+
+namespace tagloom {
+
+template <class In>
+class ForwardPlan {
+  public:
+    // A sequence in lanes keeps `kept` arrays [T, S]. Only double arithmetic if not `may_narrow`.
+    ForwardPlan(const DenseBatch<In>& batch, bool may_use_lanes, int64_t kept,
+                bool may_narrow = true)
+        : batch_(batch),
+          probabilities_(batch),
+          guard_(probabilities_.needs_guard()),
+          narrow_(sizeof(In) == 4 && may_narrow && probabilities_.is_narrow()),
+          lanes_(batch.edge || !may_use_lanes ? 1
+                 : narrow_                    ? kernels().lanes32
+                                              : kernels().lanes64),
+          plan_(batch.plan(lanes_,
+                           kLaneBytes / (narrow_ ? 4 : 8) / (kept * batch.G * batch.Y * lanes_))),
+          // With edge scores the exponentials of first-order moves differ at every position: the
+          // kernel takes them.
+          one_(batch, scores_differ() ? batch.moves : probabilities_.matrices.data(),
+               probabilities_.stop.data(), round_up(batch.Y, 8),
+               scores_differ() ? kMinusInf : 0.0) {
+        if (plan_.singles == 0) return;
+        if (narrow_)
+            narrow_moves_ = {batch, probabilities_.matrices.data(), probabilities_.stop.data(),
+                             batch.Y, 0.0};
+        else
+            wide_moves_ = {batch, probabilities_.matrices.data(), probabilities_.stop.data(),
+                           batch.Y, 0.0};
+    }
+    ForwardPlan(const ForwardPlan&) = delete;
+
+    // Fills in the answers for what has none; false if the kernels are of no use for this batch.
+    bool begin(double* log_z, bool* ok) const {
+        for (int64_t i = 0; i < batch_.N; ++i) {
+            log_z[i] = 0;
+            ok[i] = batch_.length(i) == 0 || !probabilities_.is_refused();
+        }
+        return !probabilities_.is_refused();
+    }
+
+    const BatchPlan& plan() const { return plan_; }
+    int64_t lanes() const { return lanes_; }
+    bool is_narrow() const { return narrow_; }
+    const Probabilities& probabilities() const { return probabilities_; }
+
+    // Scratch that fill() takes, for a group and for a single sequence.
+    int64_t lane_size(const Group& group, bool keep_alpha, bool keep_rows) const {
+        const int64_t Y = batch_.Y, T = group.length[0];
+        return ((keep_alpha ? T : 2) * batch_.G * Y + (keep_rows ? T : 1) * Y) * lanes_;
+    }
+    int64_t one_size(int64_t i, bool keep_alpha) const {
+        const int64_t Y = batch_.Y, width = batch_.G * Y + 8;
+        return (keep_alpha ? batch_.length(i) : 2) * width + Y + 8 + matrix_size();
+    }
+    int64_t matrix_size() const { return batch_.edge ? batch_.Y * one_.view.stride : 0; }
+
+    template <class R>
+    void fill(LaneForward<In, R>& task, Pieces<R>& scratch, const Group& group, bool keep_alpha,
+              bool keep_rows) const {
+        const int64_t Y = batch_.Y, T = group.length[0];
+        task.moves = &moves<R>();
+        task.offsets = probabilities_.offsets();
+        task.guard = guard_;
+        task.emit = batch_.emit;
+        task.first = group.first;
+        task.length = group.length;
+        task.n = group.n;
+        task.keep_alpha = keep_alpha;
+        task.keep_rows = keep_rows;
+        task.alpha = scratch.take((keep_alpha ? T : 2) * batch_.G * Y * lanes_);
+        task.rows = scratch.take((keep_rows ? T : 1) * Y * lanes_);
+    }
+    void fill(OneForward<In>& task, Pieces<double>& scratch, int64_t i, bool keep_alpha) const {
+        const int64_t width = batch_.G * batch_.Y + 8;
+        task.moves = &one_.view;
+        task.offsets = probabilities_.offsets();
+        task.guard = guard_ || batch_.edge;
+        task.emit = batch_.emit_of(i);
+        task.edge = batch_.edge_of(i);
+        task.T = batch_.length(i);
+        task.keep_alpha = keep_alpha;
+        task.alpha = scratch.take((keep_alpha ? task.T : 2) * width);
+        task.row = scratch.take(batch_.Y + 8);
+        task.matrix = scratch.take(matrix_size());
+    }
+
+    template <class R>
+    const Moves<R>& moves() const {
+        if constexpr (sizeof(R) == 4)
+            return narrow_moves_.view;
+        else
+            return wide_moves_.view;
+    }
+    bool scores_differ() const { return batch_.edge && batch_.G == 1; }
+
+  private:
+    const DenseBatch<In>& batch_;
+    const Probabilities probabilities_;
+    const bool guard_, narrow_;
+    const int64_t lanes_;
+    const BatchPlan plan_;
+    const OwnedMoves<double> one_;
+    OwnedMoves<float> narrow_moves_;
+    OwnedMoves<double> wide_moves_;
+};
+
+}  // namespace tagloom

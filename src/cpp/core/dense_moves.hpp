@@ -1,0 +1,84 @@
+// The moves of a dense batch as the kernels take them: padded, in their arithmetic, as scores or as
+// probabilities. Shared by the drivers, the dense_*.cpp files.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/dense.hpp"
+
+namespace tagloom {
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// A Moves<R> together with the memory that it points to. Rows of matrices have `stride` elements,
+// padded with `pad`.
+template <class R>
+struct OwnedMoves {
+    std::vector<R> matrices, start, stop;
+    Moves<R> view;
+
+    OwnedMoves() = default;
+    OwnedMoves(OwnedMoves&&) = default;  // the view of a copy would point into the original
+    OwnedMoves& operator=(OwnedMoves&&) = default;
+    template <class In>
+    OwnedMoves(const DenseBatch<In>& batch, const double* matrices_, const double* stop_,
+               int64_t stride, double pad)
+        : matrices(batch.levels * batch.G * batch.Y * stride, static_cast<R>(pad)),
+          start(batch.start, batch.start + batch.Y),
+          stop(stop_, stop_ + batch.Y),
+          view{batch.Y, batch.G, batch.levels, stride, matrices.data(), start.data(), stop.data()} {
+        for (int64_t r = 0; r < batch.levels * batch.G * batch.Y; ++r)
+            for (int64_t c = 0; c < batch.Y; ++c)
+                matrices[r * stride + c] = static_cast<R>(matrices_[r * batch.Y + c]);
+    }
+};
+
+// n matrices [Y, Y], to -> from.
+template <class R>
+std::vector<R> transposed(const R* matrices, int64_t n, int64_t Y) {
+    std::vector<R> out(n * Y * Y);
+    for (int64_t m = 0; m < n; ++m)
+        for (int64_t a = 0; a < Y; ++a)
+            for (int64_t c = 0; c < Y; ++c)
+                out[(m * Y + c) * Y + a] = matrices[(m * Y + a) * Y + c];
+    return out;
+}
+
+// Probabilities exp(score - offset) for sum-times, and which arithmetic they allow. Without
+// forbidden moves, the backward values of two states differ by at most the range of the moves'
+// scores, so a state that underflows next to another cannot matter later when that range is small:
+// no guard is needed. With forbidden moves, or a wide range, the kernels watch for underflow.
+struct Probabilities {
+    std::vector<double> matrices, stop, offset;
+    double stop_offset = 0;
+    double range = 0;  // of the finite scores
+    bool complete = true;
+
+    template <class In>
+    explicit Probabilities(const DenseBatch<In>& batch) : offset(batch.levels) {
+        const int64_t size = batch.G * batch.Y * batch.Y;
+        matrices.resize(batch.levels * size);
+        stop.resize(batch.Y);
+        for (int64_t l = 0; l < batch.levels; ++l)
+            offset[l] = exponentials(batch.moves + l * size, size, &matrices[l * size]);
+        stop_offset = exponentials(batch.stop, batch.Y, stop.data());
+        range *= batch.levels;  // histories of k labels meet again after k moves
+    }
+
+    // 40 leaves float32 47 of its 87 units of range, 300 leaves double more than it needs.
+    bool is_narrow() const { return complete && range <= 40; }
+    bool needs_guard() const { return !complete || range > 300; }
+    bool is_refused() const { return needs_guard() && range > 230; }  // the guard's products
+    Offsets offsets() const { return {offset.data(), stop_offset}; }
+
+  private:
+    double exponentials(const double* score, int64_t n, double* prob);
+};
+
+}  // namespace tagloom

@@ -1,0 +1,155 @@
+// The forward pass of sum-times in lanes. In the letters of the loops, each lane apart:
+//
+//   row[t, y]         = exp(emit[t, y] - m[t]) * scale[t-1],  m[t] = max_y emit[t, y]
+//   alpha[0, y]       = row[0, y]                             (emit[0] has start added to it)
+//   alpha[t, g*Y + c] = row[t, c] * sum_a alpha[t-1, a*G + g] * P[g, a, c]
+//   scale[t]          = 2^-e[t],  e[t] the exponent of peak[t] = max_s alpha[t, s]
+//   log_z             = log sum_s alpha[T-1, s] * stop[s] + sum_t m[t] + ln 2 * sum_{t < T-1} e[t]
+//                       + what P and stop lack
+//
+// Rescaling by a power of two is exact, and no logarithm is taken before the end.
+#pragma once
+
+#include "core/lanes.hpp"
+
+namespace tagloom {
+namespace {
+
+template <class In, class R>
+class ForwardLanes {
+    using V = Vector<R>;
+
+  public:
+    explicit ForwardLanes(const LaneForward<In, R>& task)
+        : task_(task),
+          moves_(*task.moves),
+          Y_(moves_.Y),
+          S_(moves_.states()),
+          guard_(sizeof(R) == 8 && task.guard) {
+        for (int v = 0; v < NV; ++v) scale_[v] = broadcast<R>(1);
+    }
+
+    // step(t, before, row, alpha, finish) fills alpha[t], t > 0, and passes each sum over a through
+    // finish(c, v, sum): vector v of a state of label c. end(l, alpha) is called where the sequence
+    // of lane l ends.
+    template <class Step, class End>
+    void run(const Step& step, const End& end) {
+        int64_t active = task_.n;
+        for (int64_t t = 0; t < task_.length[0]; ++t) {
+            while (task_.length[active - 1] <= t) --active;
+            R* row = row_of(t);
+            R* alpha = alpha_of(t);
+            fill_row(t, active, row);
+            V peak[NV] = {};
+            const Ahead<In, L<R>> ahead(task_.emit, Y_, t + 2, task_.first, active);
+            auto finish = [&](int64_t c, int v, V x) {
+                if (v == 0) ahead.ask(c);
+                x *= load(row + c * L<R> + v * W<R>);
+                peak[v] = max<V>(peak[v], x);
+                return x;
+            };
+            if (t == 0)
+                start(alpha, finish);
+            else
+                step(t, alpha_of(t - 1), row, alpha, finish);
+            Bits<R> e[NV];
+            for (int v = 0; v < NV; ++v) scale_[v] = scale_of<R>(peak[v], e[v]);
+            if (guard_) watch(alpha);
+            for (int64_t l = active - 1; l >= 0 && task_.length[l] == t + 1; --l) {
+                total(l, t, alpha);
+                end(l, alpha);
+            }
+            for (int v = 0; v < NV; ++v) exponent_[v] += peak[v] > R(0) ? e[v] : Bits<R>{};
+        }
+    }
+    void run() {
+        run([&](int64_t t, const R* before, const R*, R* alpha,
+                const auto& finish) { lane_forward<SumTimes>(moves_, t, before, alpha, finish); },
+            [](int64_t, const R*) {});
+    }
+
+    R* row_of(int64_t t) const { return task_.rows + (task_.keep_rows ? t : 0) * Y_ * L<R>; }
+    R* alpha_of(int64_t t) const {
+        return task_.alpha + (task_.keep_alpha ? t : t % 2) * S_ * L<R>;
+    }
+    // Of a state; first order has no use for slow divisions.
+    R stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
+
+  private:
+    void fill_row(int64_t t, int64_t active, R* row) {
+        R top[L<R>];
+        V m[NV];
+        gather<In, R>(task_.emit, Y_, t, task_.first, active, row, top);
+        for (int v = 0; v < NV; ++v) m[v] = load(top + v * W<R>);
+        if (t == 0) {
+            for (int64_t y = 0; y < Y_; ++y)
+                for (int v = 0; v < NV; ++v) {
+                    R* p = row + y * L<R> + v * W<R>;
+                    store(p, load(p) + moves_.start[y]);
+                }
+            lane_max(row, Y_, m);
+        }
+        for (int v = 0; v < NV; ++v) m[v] = m[v] == minus_inf<R> ? V{} : m[v];
+        for (int64_t l = 0; l < active; ++l) offset_[l] += m[l / W<R>][l % W<R>];
+        Bits<R> low[NV] = {};
+        auto exponentials = [&](R* p, auto labels) {  // of so many labels
+            constexpr int n = labels.value * NV;
+            V x[n];
+            for (int i = 0; i < n; ++i) x[i] = load(p + i * W<R>) - m[i % NV];
+            if (guard_)
+                for (int i = 0; i < n; ++i)
+                    low[i % NV] |= cast_bits<Bits<R>>((x[i] > minus_inf<R>)&(x[i] < R(log_tiny)));
+            exp_each<R>(x);
+            for (int i = 0; i < n; ++i) store(p + i * W<R>, x[i] * scale_[i % NV]);
+        };
+        int64_t y = 0;
+        for (; y + 2 <= Y_; y += 2) exponentials(row + y * L<R>, Size<2>{});
+        if (y < Y_) exponentials(row + y * L<R>, Size<1>{});
+        for (int v = 0; v < NV; ++v) bad_[v] |= low[v];
+    }
+
+    template <class Finish>
+    void start(R* alpha, const Finish& finish) {
+        for (int64_t s = 0; s < S_; ++s)
+            for (int v = 0; v < NV; ++v)
+                store(alpha + s * L<R> + v * W<R>, s < Y_ ? finish(s, v, broadcast<R>(1)) : V{});
+    }
+
+    // Values that are reachable but too small to be trusted.
+    void watch(const R* alpha) {
+        for (int64_t s = 0; s < S_; ++s)
+            for (int v = 0; v < NV; ++v) {
+                const V x = load(alpha + s * L<R> + v * W<R>) * scale_[v];
+                bad_[v] |= cast_bits<Bits<R>>((x > R(0)) & (x < R(tiny)));
+            }
+    }
+
+    // log_z of the sequence in lane l, which ends at t.
+    void total(int64_t l, int64_t t, const R* alpha) {
+        double z = 0;
+        for (int64_t s = 0; s < S_; ++s) z += double(alpha[s * L<R> + l]) * stop(s);
+        double log_z =
+            offset_[l] + ln2 * exponent_[l / W<R>][l % W<R>] + task_.offsets.stop + log(z);
+        for (int64_t u = 1; u <= t; ++u) {
+            if (u >= moves_.levels) {
+                log_z += (t - u + 1) * task_.offsets.levels[moves_.levels - 1];
+                break;
+            }
+            log_z += task_.offsets.levels[u - 1];
+        }
+        task_.log_z[l] = log_z;
+        task_.ok[l] = z > 0 && !bad_[l / W<R>][l % W<R>];
+    }
+
+    const LaneForward<In, R>& task_;
+    const Moves<R>& moves_;
+    const int64_t Y_, S_;
+    const bool guard_;
+    double offset_[L<R>] = {};   // sum of m
+    Bits<R> exponent_[NV] = {};  // sum of e
+    Bits<R> bad_[NV] = {};
+    V scale_[NV];
+};
+
+}  // namespace
+}  // namespace tagloom

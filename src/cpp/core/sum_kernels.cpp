@@ -1,0 +1,373 @@
+// Sums over all paths and the expectations that they give, in lanes and of one sequence, for one
+// instruction set. The forward pass is in forward_lanes.hpp and forward_one.hpp; in the letters of
+// the loops, the way back is
+//
+//   beta[T-1, s]       = stop[s]
+//   b[t, g*Y + c]      = row[t, c] * beta[t, g*Y + c] * scale[t]
+//   beta[t-1, a*G + g] = sum_c P[g, a, c] * b[t, g*Y + c]
+//
+// and what both passes give,
+//
+//   gamma[t, y] = sum of alpha[t, s] * beta[t, s] over the states s of label y
+//   total[t]    = sum_y gamma[t, y]
+//   Pr(y at t)  = gamma[t, y] / total[t]
+//   Pr(move a*G + g -> g*Y + c into t) = alpha[t-1, a*G + g] * P[g, a, c] * b[t, g*Y + c] /
+//   total[t-1]
+//
+// scale[t] is again a power of two; the total of each position is that of its own numbers, so that
+// marginals sum to one whatever was rounded.
+
+#include "core/forward_lanes.hpp"
+#include "core/forward_one.hpp"
+#include "core/kernel_functions.hpp"
+
+namespace tagloom {
+namespace {
+
+// ---------------------------------------------------------------------------------------------
+// Lanes
+
+// acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block
+// of the state space. A and C are the tile's sizes.
+template <int A, int C, class R>
+inline void outer_tile(int64_t t0, int64_t t1, const R* alpha, const R* b, int64_t step,
+                       int64_t alpha_stride, double* acc, int64_t Y, const R* P, int64_t stride) {
+    using V = Vector<R>;
+    constexpr int64_t chunk = 64;  // float sums are handed to double this often
+    double total[A][C] = {};
+    for (int64_t lo = t0; lo < t1; lo += chunk) {
+        V sum[A][C] = {};
+        const int64_t hi = lo + chunk < t1 ? lo + chunk : t1;
+        for (int64_t t = lo; t < hi; ++t)
+            for (int v = 0; v < NV; ++v) {
+                V x[A], y[C];
+                for (int i = 0; i < A; ++i)
+                    x[i] = load(alpha + (t - 1) * step + i * alpha_stride + v * W<R>);
+                for (int j = 0; j < C; ++j) y[j] = load(b + t * step + j * L<R> + v * W<R>);
+                for (int i = 0; i < A; ++i)
+                    for (int j = 0; j < C; ++j) sum[i][j] += x[i] * y[j];
+            }
+        for (int i = 0; i < A; ++i)
+            for (int j = 0; j < C; ++j)
+                for (int w = 0; w < W<R>; ++w) total[i][j] += sum[i][j][w];
+    }
+    for (int i = 0; i < A; ++i)
+        for (int j = 0; j < C; ++j) acc[i * Y + j] += total[i][j] * P[i * stride + j];
+}
+
+template <class R>
+inline void outer(const Moves<R>& moves, int64_t t0, int64_t t1, const R* alpha, const R* b,
+                  double* acc) {
+    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), step = S * L<R>;
+    const R* m = moves.matrix(t0);
+    for (int64_t g = 0; g < G; ++g) {
+        const R* P = m + g * Y * moves.stride;
+        double* out = acc + g * Y * Y;
+        const R* from = alpha + g * L<R>;
+        const R* to = b + g * Y * L<R>;
+        int64_t a = 0;
+        auto rows = [&](auto size) {
+            constexpr int A = size.value;
+            int64_t c = 0;
+            for (; c + 3 <= Y; c += 3)
+                outer_tile<A, 3>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
+                                 out + a * Y + c, Y, P + a * moves.stride + c, moves.stride);
+            for (; c < Y; ++c)
+                outer_tile<A, 1>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
+                                 out + a * Y + c, Y, P + a * moves.stride + c, moves.stride);
+            a += A;
+        };
+        while (a + 4 <= Y) rows(Size<4>{});
+        while (a < Y) rows(Size<1>{});
+    }
+}
+
+template <class In, class R>
+class BackwardLanes {
+    using V = Vector<R>;
+
+  public:
+    BackwardLanes(const LaneSum<In, R>& task, const ForwardLanes<In, R>& forward)
+        : task_(task),
+          forward_(forward),
+          moves_(*task.moves),
+          Y_(moves_.Y),
+          S_(moves_.states()),
+          T_(task.length[0]),
+          guard_(sizeof(R) == 8 && task.guard) {
+        for (int64_t i = 0; i < S_ * L<R>; ++i) task.beta[i] = 0;
+    }
+
+    void run() {
+        int64_t active = 0;
+        for (int64_t t = T_ - 1; t >= 0; --t) {
+            const int64_t going = active;  // lanes whose sequence reaches t + 1
+            for (; active < task_.n && task_.length[active] == t + 1; ++active) begin(active);
+            for (int v = 0; v < NV; ++v) {
+                Bits<R> e;
+                scale_[v] = scale_of<R>(peak_[v], e);
+            }
+            if (guard_ && t > 0) watch();
+            combine(t);
+            if (task_.expected.marginals) write_marginals(t, active);
+            for (int64_t l = 0; t == 0 && l < task_.n; ++l) add_ends(l, task_.expected.start);
+            for (int64_t l = going; l < active; ++l) add_ends(l, task_.expected.stop);
+            if (task_.expected.transitions && t + 1 < T_) weigh(b_of(t + 1), going);
+            if (t > 0) step_back(t, active);
+        }
+        for (int64_t l = 0; l < task_.n; ++l)
+            if (bad_[l / W<R>][l % W<R>]) task_.ok[l] = false;
+        if (task_.expected.transitions) add_transitions();
+    }
+
+  private:
+    // The sequence in lane l ends here.
+    void begin(int64_t l) {
+        R largest = 0;
+        for (int64_t s = 0; s < S_; ++s) {
+            const R stop = forward_.stop(s);
+            task_.beta[s * L<R> + l] = stop;
+            largest = stop > largest ? stop : largest;
+        }
+        peak_[l / W<R>][l % W<R>] = largest;
+    }
+
+    void watch() {
+        for (int64_t s = 0; s < S_; ++s)
+            for (int v = 0; v < NV; ++v) {
+                const V x = load(task_.beta + s * L<R> + v * W<R>) * scale_[v];
+                bad_[v] |= cast_bits<Bits<R>>((x > R(0)) & (x < R(tiny)));
+            }
+    }
+
+    // gamma[t] and its total, and b[t].
+    void combine(int64_t t) {
+        const R* alpha = forward_.alpha_of(t);
+        const R* row = forward_.row_of(t);
+        const R* beta = task_.beta;
+        R *gamma = task_.gamma, *b = b_of(t);
+        V total[NV] = {};
+        const int64_t block_size = Y_ * L<R>, last = (moves_.G - 1) * block_size;
+        for (int64_t block = 0; block <= last; block += block_size)
+            for (int64_t i = 0; i < block_size; i += L<R>)
+                for (int v = 0; v < NV; ++v) {
+                    const int64_t in = i + v * W<R>, at = block + in;
+                    const V later = load(beta + at), both = load(alpha + at) * later;
+                    const V sum = block == 0 ? both : load(gamma + in) + both;
+                    store(gamma + in, sum);
+                    if (block == last) total[v] += sum;
+                    store(b + at, later * scale_[v] * load(row + in));
+                }
+        for (int v = 0; v < NV; ++v) inverse_[v] = total[v] > R(0) ? R(1) / total[v] : V{};
+    }
+
+    void write_marginals(int64_t t, int64_t active) {
+        R factor[L<R>];
+        for (int v = 0; v < NV; ++v) store(factor + v * W<R>, inverse_[v]);
+        scatter<In, R>(task_.gamma, Y_, t, task_.first, active, factor, task_.expected.marginals);
+    }
+
+    // The marginals of lane l, at an end of its sequence.
+    void add_ends(int64_t l, double* to) {
+        const double factor = task_.weight[l] * inverse_[l / W<R>][l % W<R>];
+        for (int64_t y = 0; to && y < Y_; ++y) to[y] += factor * task_.gamma[y * L<R> + l];
+    }
+
+    // b[t+1] becomes what alpha[t] is multiplied with to give expected moves into t + 1.
+    void weigh(R* b, int64_t going) {
+        R factor[L<R>] = {};
+        for (int64_t l = 0; l < going; ++l)
+            factor[l] = static_cast<R>(task_.weight[l]) * inverse_[l / W<R>][l % W<R>];
+        for (int64_t s = 0; s < S_; ++s)
+            for (int v = 0; v < NV; ++v) {
+                R* p = b + s * L<R> + v * W<R>;
+                store(p, load(p) * load(factor + v * W<R>));
+            }
+    }
+
+    // beta[t-1] = P b[t].
+    void step_back(int64_t t, int64_t active) {
+        V peak[NV] = {};
+        const Ahead<In, L<R>, 1> ahead(t > 1 ? task_.expected.marginals : nullptr, Y_, t - 2,
+                                       task_.first, active);
+        lane_backward<SumTimes>(moves_, t, b_of(t), task_.beta, [&](int64_t a, int v, V x) {
+            if (v == 0) ahead.ask(a);
+            peak[v] = max<V>(peak[v], x);
+            return x;
+        });
+        for (int v = 0; v < NV; ++v) peak_[v] = peak[v];
+    }
+
+    // Short histories have a matrix each; the last matrix serves all later positions.
+    void add_transitions() {
+        for (int64_t level = 0; level < moves_.levels; ++level) {
+            const int64_t t0 = level + 1;
+            const int64_t t1 = level + 1 < moves_.levels ? t0 + 1 : T_;
+            if (t0 < T_)
+                outer(moves_, t0, t1, task_.alpha, task_.b,
+                      task_.expected.transitions + level * moves_.G * Y_ * Y_);
+        }
+    }
+
+    // One row stays near where no transitions are counted.
+    R* b_of(int64_t t) const { return task_.b + (task_.expected.transitions ? t : 0) * S_ * L<R>; }
+
+    const LaneSum<In, R>& task_;
+    const ForwardLanes<In, R>& forward_;
+    const Moves<R>& moves_;
+    const int64_t Y_, S_, T_;
+    const bool guard_;
+    V peak_[NV] = {};       // largest beta[t]
+    V scale_[NV];           // power of two that brings it to 1
+    V inverse_[NV];         // 1 / total[t]
+    Bits<R> bad_[NV] = {};  // beta too small to be trusted
+};
+
+// ---------------------------------------------------------------------------------------------
+// One sequence
+
+template <class In>
+class BackwardOne {
+  public:
+    BackwardOne(const OneSum<In>& task, ForwardOne<In>& forward)
+        : task_(task),
+          forward_(forward),
+          moves_(*task.moves),
+          Y_(moves_.Y),
+          G_(moves_.G),
+          S_(moves_.states()) {}
+
+    void run() {
+        for (int64_t s = 0; s < S_; ++s) task_.beta[s] = forward_.stop(s);
+        for (int64_t t = task_.T - 1; t >= 0; --t) {
+            const double* alpha = forward_.alpha_of(t);
+            double total = 0;
+            for (int64_t s = 0; s < S_; ++s) total += alpha[s] * task_.beta[s];
+            if (!(total > 0)) forward_.bad() = true;
+            const double inverse = 1 / total;
+            if (task_.expected.marginals || t == 0 || t == task_.T - 1)
+                write_marginals(t, alpha, inverse);
+            if (task_.expected.pairs && G_ > 1 && t > 0) write_pairs_of_states(t, alpha, inverse);
+            if (t == 0) break;
+            one_rescale(task_.beta, S_, task_.guard, forward_.bad());
+            const double norm = step_back(t);
+            const double scale = norm > 0 ? 1 / norm : 0;
+            if (task_.expected.transitions) add_transitions(t, scale);
+            if (task_.expected.pairs && G_ == 1) write_pairs(t, scale);
+        }
+        if (forward_.bad()) *task_.ok = false;
+    }
+
+  private:
+    // The marginals of the labels at t, also into the counts of the ends.
+    void write_marginals(int64_t t, const double* alpha, double inverse) {
+        const Expected<In>& expected = task_.expected;
+        In* out = expected.marginals ? expected.marginals + (task_.token + t) * Y_ : nullptr;
+        for (int64_t y = 0; y < Y_; ++y) {
+            double gamma = 0;
+            for (int64_t s = y; s < S_; s += Y_) gamma += alpha[s] * task_.beta[s];
+            gamma *= inverse;
+            if (out) out[y] = static_cast<In>(gamma);
+            if (t == 0 && expected.start) expected.start[y] += task_.weight * gamma;
+            if (t == task_.T - 1 && expected.stop) expected.stop[y] += task_.weight * gamma;
+        }
+    }
+
+    // b[t], then beta[t-1] = P b[t]; returns sum_s alpha[t-1, s] * beta[t-1, s].
+    double step_back(int64_t t) {
+        Sum ignored;
+        forward_.fill(t, ignored);
+        const double* before = forward_.alpha_of(t - 1);
+        double norm = 0;
+        for (int64_t g = 0; g < G_; ++g) {
+            const double* row = forward_.row(g);
+            double* b = task_.b + g * Y_;
+            for (int64_t c = 0; c < Y_; ++c) b[c] = row[c] * task_.beta[g * Y_ + c];
+        }
+        for (int64_t g = 0; g < G_; ++g)
+            for (int64_t a = 0; a < Y_; ++a) {
+                const double x = dot(P_row(g, a), task_.b + g * Y_);
+                task_.beta[a * G_ + g] = x;
+                norm += before[a * G_ + g] * x;
+            }
+        return norm;
+    }
+
+    void add_transitions(int64_t t, double scale) {
+        const double* before = forward_.alpha_of(t - 1);
+        double* counts = task_.expected.transitions + forward_.level(t) * G_ * Y_ * Y_;
+        for (int64_t g = 0; g < G_; ++g)
+            for (int64_t a = 0; a < Y_; ++a) {
+                const double *p = P_row(g, a), *b = task_.b + g * Y_;
+                const double f = before[a * G_ + g] * scale * task_.weight;
+                double* out = counts + (g * Y_ + a) * Y_;
+                for (int64_t c = 0; c < Y_; ++c) out[c] += f * p[c] * b[c];
+            }
+    }
+
+    void write_pairs(int64_t t, double scale) {
+        const double* before = forward_.alpha_of(t - 1);
+        for (int64_t a = 0; a < Y_; ++a) {
+            const double *p = P_row(0, a), *b = task_.b;
+            const double f = before[a] * scale;
+            In* out = task_.expected.pairs + ((task_.token + t) * Y_ + a) * Y_;
+            for (int64_t c = 0; c < Y_; ++c) out[c] = static_cast<In>(f * p[c] * b[c]);
+        }
+    }
+
+    // Histories of two labels and more contain the pair that ends at t.
+    void write_pairs_of_states(int64_t t, const double* alpha, double inverse) {
+        In* out = task_.expected.pairs + (task_.token + t) * Y_ * Y_;
+        for (int64_t pair = 0; pair < Y_ * Y_; ++pair) {
+            double sum = 0;
+            for (int64_t s = pair; s < S_; s += Y_ * Y_) sum += alpha[s] * task_.beta[s];
+            out[pair] = static_cast<In>(sum * inverse);
+        }
+    }
+
+    double dot(const double* p, const double* b) const {
+        D sum = {};
+        int64_t c = 0;
+        for (; c + WD <= Y_; c += WD) sum += load(p + c) * load(b + c);
+        double x = 0;
+        for (int w = 0; w < WD; ++w) x += sum[w];
+        for (; c < Y_; ++c) x += p[c] * b[c];
+        return x;
+    }
+
+    const double* P_row(int64_t g, int64_t a) const {
+        return forward_.P() + (g * Y_ + a) * moves_.stride;
+    }
+
+    const OneSum<In>& task_;
+    ForwardOne<In>& forward_;
+    const Moves<double>& moves_;
+    const int64_t Y_, G_, S_;
+};
+
+}  // namespace
+
+namespace TL_ISA {
+
+template <class In, class R>
+void sum_lanes(const LaneSum<In, R>& task) {
+    ForwardLanes<In, R> forward(task);
+    forward.run();
+    if (task.keep_alpha) BackwardLanes<In, R>(task, forward).run();
+}
+
+template <class In>
+void sum_one(const OneSum<In>& task) {
+    ForwardOne<In> forward(task);
+    forward.run();
+    if (task.keep_alpha && *task.ok) BackwardOne<In>(task, forward).run();
+}
+
+template void sum_lanes<float, float>(const LaneSum<float, float>&);
+template void sum_lanes<float, double>(const LaneSum<float, double>&);
+template void sum_lanes<double, double>(const LaneSum<double, double>&);
+template void sum_one<float>(const OneSum<float>&);
+template void sum_one<double>(const OneSum<double>&);
+
+}  // namespace TL_ISA
+}  // namespace tagloom
