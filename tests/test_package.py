@@ -132,7 +132,7 @@ def test_tagging_loads_only_what_tags(tmp_path):
     assert {"tagloom.models.crf", "tagloom.scores.linear"} <= found
     unused = ("cli", "datasets", "evaluation.", "labels.spans")
     unused += ("features.crfpp", "features.wapiti", "models.hmm", "models.explanations")
-    unused += ("models.calibration", "models.compaction", "training.loops", "trellis.draw")
+    unused += ("models.calibration", "models.compaction", "training.fitting", "trellis.draw")
     assert [name for name in found if name.startswith(tuple(f"tagloom.{u}" for u in unused))] == []
     assert not found & {"hashlib", "importlib.metadata", "threading"}
 
@@ -160,7 +160,7 @@ def test_a_model_file_alone_says_what_tagging_loads(model, tmp_path):
     assert f"tagloom.models.{model.__module__.rpartition('.')[2]}" in found
     # What takes long to import, and is for learning, messages and other people's files.
     assert not found & {"difflib", "hashlib", "numpy.random", "pathlib", "random", "threading"}
-    assert not found & {"tagloom.evaluation.evaluations", "tagloom.training.loops"}
+    assert not found & {"tagloom.evaluation.evaluations", "tagloom.training.fitting"}
 
 
 def test_version_is_told_once():

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
-    from tagloom import datasets, errors, features, labels, language, trellis
+    from tagloom import datasets, errors, features, labels, language, training, trellis
     from tagloom.evaluation import compare, evaluate
     from tagloom.language import NGramModel
     from tagloom.models import (
@@ -49,6 +49,7 @@ else:
             ],
             "scores": ["emissions"],
             "sequences": ["Corpus", "Sentence", "read", "stream", "write"],
+            "training": [],
             "trellis": ["StateSpace", "Trellis", "semirings"],
         },
     )
@@ -83,6 +84,7 @@ __all__ = [
     "read",
     "semirings",
     "stream",
+    "training",
     "trellis",
     "write",
 ]

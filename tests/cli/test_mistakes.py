@@ -109,7 +109,7 @@ COMMANDS = [
     # Empty input.
     ("train crf empty.conll -o m", r"empty.conll: expected at least one sentence"),
     ("train crf blank.conll -o m", r"blank.conll: expected at least one sentence"),
-    ("train crf ner.conll --dev empty.conll -o m", r"dev has no tokens; leave it out, or pass"),
+    ("train crf ner.conll --dev empty.conll -o m", "dev must be labelled sentences; got no tokens"),
     ("tag empty.conll ner.conll", r"empty.conll: damaged: the file is empty\. Copy or save"),
     (
         "eval ner.tagloom empty.conll",

@@ -64,7 +64,6 @@ def test_ties_go_to_the_label_that_is_commoner_among_words_like_it():
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(
-        ParameterError, match="max_suffix must be a whole number of at least 0; got -1"
-    ):
+    with pytest.raises(ParameterError) as caught:
         tl.MostFrequentTag(max_suffix=-1).fit(X, Y)
+    assert (caught.value.parameter, caught.value.found) == ("max_suffix", "-1")

@@ -112,31 +112,39 @@ def test_a_checkpoint_knows_its_costs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cost", "message"),
+    ("cost", "found"),
     [
-        ("hinge", "cost must be one of 'hamming'; got 'hinge'"),
-        (3.0, r"cost must have shape \(Y, Y\) = \(2, 2\) for the labels X, Y; got \(\)"),
-        (np.zeros((3, 3)), r"got \(3, 3\)"),
-        ([[0, -1], [1, 0]], "the cost of 'Y' where 'X' is right is -1; expected a finite number"),
-        ([[0, 1], [np.nan, 0]], "the cost of 'X' where 'Y' is right is nan"),
-        ([[1, 1], [1, 0]], "the cost of 'X' where 'X' is right is 1; expected 0, as it is right"),
-        (lambda gold, other: None if gold < other else "x", "a function of the right label and"),
+        ("hinge", "'hinge'"),
+        (3.0, "shape ()"),
+        (np.zeros((3, 3)), "shape (3, 3)"),
+        ([[0, -1], [1, 0]], "-1 for 'Y' where 'X' is right"),
+        ([[0, 1], [np.nan, 0]], "nan for 'X' where 'Y' is right"),
+        ([[1, 1], [1, 0]], "1 for 'X' where 'X' is right"),
+        (lambda gold, other: None if gold < other else "x", "[['x', None], ['x', 'x']]"),
     ],
 )
-def test_costs_that_make_no_sense_are_named(cost, message):
-    with pytest.raises(ParameterError, match=message):
+def test_costs_that_make_no_sense_are_named(cost, found):
+    with pytest.raises(ParameterError) as caught:
         svm(cost=cost).fit(X, Y)
+    assert (caught.value.parameter, caught.value.found) == ("cost", found)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    tagger = svm(cost=double_trouble).fit(X, Y)
+    with pytest.raises(ParameterError):
+        tagger.set_params(cost=[[0, -1], [1, 0]]).fit(X, Y)
+    np.testing.assert_array_equal(tagger.cost_, [[0, 1], [5, 0]])
+    fresh = svm(cost=[[0, -1], [1, 0]])
+    with pytest.raises(ParameterError):
+        fresh.fit(X, Y)
+    assert not fresh.is_fitted
 
 
 def test_other_parameters_that_make_no_sense_are_named():
-    with pytest.raises(ParameterError, match="C must be above 0"):
-        svm(C=0).fit(X, Y)
-    with pytest.raises(ParameterError, match="C must be a number of at least 0; got -1"):
-        svm(C=-1).fit(X, Y)
-    with pytest.raises(ParameterError, match="algorithm must be one of 'subgradient', 'frank-wo"):
-        svm().set_params(algorithm="lbfgs").fit(X, Y)
-    with pytest.raises(ParameterError, match="warm_start=True needs algorithm='subgradient'"):
-        svm(warm_start=True).fit(X, Y)
+    for name, value in (("C", 0), ("C", -1), ("algorithm", "lbfgs"), ("warm_start", True)):
+        with pytest.raises(ParameterError) as caught:
+            svm().set_params(**{name: value}).fit(X, Y)
+        assert (caught.value.parameter, caught.value.found) == (name, repr(value))
     with pytest.raises(ParameterError, match="has no partial_fit"):
         svm().partial_fit(X, Y)
 

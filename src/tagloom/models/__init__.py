@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tagloom.models.explanations import Decision, Explanation, Reason
     from tagloom.models.files import Model, load
     from tagloom.models.hmm import HMM
+    from tagloom.models.iterative import IterativeModel
     from tagloom.models.linear import FeatureWeight
     from tagloom.models.memm import MEMM
     from tagloom.models.perceptrons import StructuredPerceptron
@@ -27,6 +28,7 @@ else:
             "explanations": ["Decision", "Explanation", "Reason"],
             "files": ["Model", "load"],
             "hmm": ["HMM"],
+            "iterative": ["IterativeModel"],
             "linear": ["FeatureWeight"],
             "memm": ["MEMM"],
             "perceptrons": ["StructuredPerceptron"],
@@ -44,6 +46,7 @@ __all__ = [
     "Decision",
     "Explanation",
     "FeatureWeight",
+    "IterativeModel",
     "Labelling",
     "Model",
     "MostFrequentTag",

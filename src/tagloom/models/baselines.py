@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from tagloom import checks
 from tagloom.models.fitted import Fitted
 from tagloom.models.labelled import read_labelled
-from tagloom.models.linear import check_at_least
 from tagloom.models.tables import TableTagger
 from tagloom.scores.parts import Parts
 from tagloom.scores.tables import WordTable, chain
@@ -129,10 +129,9 @@ class MostFrequentTag(TableTagger):
         return self
 
     def _check_parameters(self) -> None:
-        check_at_least("max_suffix", self.max_suffix, 0, whole=True)
-        check_at_least("min_count", self.min_count, 1, whole=True)
-        if self.n_threads is not None:
-            check_at_least("n_threads", self.n_threads, 1, whole=True)
+        checks.count(self.max_suffix, "max_suffix")
+        checks.count(self.min_count, "min_count", least=1)
+        checks.threads(self.n_threads)
 
     def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         """Score sentences; see `Tagger.score_sentences`."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tagloom import labels
 from tagloom.errors import LabelError, ModelFileError, ParameterError, SentenceError
-from tagloom.models.data import Gold, is_open, place_of
+from tagloom.models.data import Gold, caller_level, is_open, place_of
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
 
@@ -356,7 +356,11 @@ def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> 
 
 
 def choose_scheme(
-    spec: Any, gold: Gold, rows: list[list[Any]], offsets: npt.NDArray[np.int64], stacklevel: int
+    spec: Any,
+    gold: Gold,
+    rows: list[list[Any]],
+    offsets: npt.NDArray[np.int64],
+    stacklevel: int | None = None,
 ) -> str | None:
     """Find the scheme whose illegal moves "auto" forbids when decoding, if it was asked for.
 
@@ -373,7 +377,7 @@ def choose_scheme(
         warnings.warn(
             f"{found}. Illegal label sequences are therefore not ruled out; tagloom check "
             "shows where they are, constraints='bio' rules them out nevertheless.",
-            stacklevel=stacklevel + 1,
+            stacklevel=caller_level() if stacklevel is None else stacklevel + 1,
         )
         return None
     return next(scheme for scheme in SCHEMES if scheme in found.fits)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, training
+from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
-from tagloom.models.linear import LinearTagger, Run, check_above_0, check_at_least, check_choice
+from tagloom.models.linear import LinearTagger
+from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 
@@ -170,30 +171,40 @@ class CRF(LinearTagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("algorithm", self.algorithm, ALGORITHMS)
-        check_choice("select", self.select, (None, "l1"))
-        check_at_least("l1", self.l1, 0)
+        checks.choice(self.algorithm, "algorithm", ALGORITHMS)
+        checks.choice(self.select, "select", (None, "l1"))
+        checks.number(self.l1, "l1", least=0)
         if self.l2 is not None:
-            check_at_least("l2", self.l2, 0)
+            checks.number(self.l2, "l2", least=0)
         if self.eta is not None:
-            check_above_0("eta", self.eta)
+            checks.number(self.eta, "eta", above=0)
         if self.l1 > 0 and self.is_online:
             raise ParameterError(
-                f"l1 = {self.l1} needs algorithm='lbfgs'; {self.algorithm!r} has no l1 penalty."
+                parameter="l1",
+                expected=f"0 with the algorithm {self.algorithm!r}, which has no l1 penalty",
+                found=f"{self.l1}",
+                hint="Choose {algorithm}.",
+                options={"algorithm": "lbfgs"},
             )
         if self.select == "l1" and (self.l1 == 0 or self.is_online):
             raise ParameterError(
-                "select='l1' needs algorithm='lbfgs' and a penalty for its first pass, such as "
-                "l1=0.5."
+                parameter="select",
+                expected="None without an l1 penalty for the first pass, which needs 'lbfgs'",
+                found="'l1'",
+                hint="Choose {algorithm} and {l1}.",
+                options={"algorithm": "lbfgs", "l1": 0.5},
             )
 
     def _least_weight(self) -> float:
         return 0.02 if self.is_online else 0.0
 
-    def _limits(self) -> tuple[int, int]:
+    def default_limits(self) -> tuple[int, int]:
+        """Return the largest number of iterations and the patience of the algorithm."""
         return {"lbfgs": (100, 10), "adagrad": (5, 3), "sgd": (10, 3)}[self.algorithm]
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
+    def _optimiser(
+        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+    ) -> training.Optimiser:
         seed = self.random_state
         if self.algorithm == "adagrad":
             eta = 0.5 if self.eta is None else self.eta
@@ -219,12 +230,14 @@ class CRF(LinearTagger):
         l2 = 1.0 if self.l2 is None else self.l2
         return training.LBFGS(problem, l1=l1, l2=l2, n_threads=self.n_threads, theta=theta)
 
-    def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> training.Outcome:
-        if self.select == "l1":
-            first = training.LBFGS(
-                problem, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta
-            )
-            survivors = run(first, "CRF, choosing features", ".l1").theta
-            problem.set_mask(survivors != 0)
-            theta = None
-        return run(self._optimiser(problem, theta), "CRF", "")
+    def learn(
+        self, data: TrainingData, fitting: training.Fitting[Float64]
+    ) -> training.Outcome[Float64]:
+        """Learn the weights; with ``select="l1"`` in two runs."""
+        if self.select != "l1":
+            return super().learn(data, fitting)
+        problem, theta = self._lay_out(data)
+        first = training.LBFGS(problem, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta)
+        chosen = fitting.run(first, title=", choosing features", suffix=".l1").weights
+        problem.set_mask(chosen != 0)
+        return fitting.run(self._optimiser(data, problem, None))

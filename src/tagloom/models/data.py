@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -167,7 +168,7 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
             f"{n_tokens:,} tokens have {len(order):,} different labels, such as {rows[0][0]!r}: "
             "more like words than labels. Is it the right column? Choose one with "
             "tagloom.read(path, label=...).",
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
     if len(order) < 2:
         raise LabelError(
@@ -262,6 +263,14 @@ def _lengths(sentences: Sequence[Any]) -> npt.NDArray[np.int64]:
 def place_of(path: str | None, i: int) -> str:
     """Return the place of a sentence, with its file if that is known."""
     return checks.place(i, path=path)
+
+
+def caller_level() -> int:
+    """Return the ``stacklevel`` by which a warning names the first line outside tagloom."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tagloom."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def digest(names: Iterable[str], *arrays: npt.NDArray[Any] | None) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.scores import LinearScores, Rows
 from tagloom.trellis import StateSpace
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -76,7 +79,7 @@ class Layout:
         """Where the weights of moves begin."""
         return len(self.cols) + len(self.edge_cols)
 
-    def known(self, labels: list[str]) -> tuple[Any, Any]:
+    def pairs(self, labels: list[str]) -> tuple[Any, Any]:
         """List the pairs (attribute, column) of nodes and of edges, for other labels."""
         place, pairs = self._places(labels)
         node = _attributes(self.ptr).astype(np.int32), place[self.cols].astype(np.uint16)
@@ -154,6 +157,40 @@ def _find(ptr: Int64, cols: Int64, new_ptr: Int64, new_cols: npt.NDArray[Any], K
     new_keys = _attributes(new_ptr) * K + new_cols
     found: Int64 = np.searchsorted(new_keys, _attributes(ptr) * K + cols)
     return found
+
+
+def cut(theta: Float64, data: TrainingData) -> LinearScores:
+    """Cut the vector of weights into the parts of scores; the inverse of `join`.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (n_weights,)
+    data : TrainingData
+        With the layout of ``theta``.
+    """
+    layout = data.layout
+    assert layout is not None
+    Y = len(data.names)
+    W, E = len(layout.cols), layout.moves_at
+    K = 0 if data.states is None else data.states.n_weights
+    weights = theta.astype(np.float32)
+    ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)
+    has_edges = len(layout.edge_cols) > 0
+    return LinearScores(
+        labels=tuple(data.names),
+        extractor=data.extractor,
+        index=data.index,
+        rows=Rows(layout.ptr, layout.cols, weights[:W]),
+        trans=theta[E : E + Y * Y].reshape(Y, Y).copy(),
+        start=ends[:Y].copy(),
+        stop=ends[Y : 2 * Y].copy(),
+        names=data.attributes,
+        edge_index=data.edge_index if has_edges else None,
+        edge_rows=Rows(layout.edge_ptr, layout.edge_cols, weights[W:E]) if has_edges else None,
+        edge_names=data.edge_attributes if has_edges else None,
+        states=data.states,
+        tied=theta[len(theta) - K :].copy(),
+    )
 
 
 def join(scores: LinearScores) -> Float64:

@@ -7,151 +7,91 @@ everything in this file, from reading the training data to the model file.
 from __future__ import annotations
 
 import copy
-import os
-import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, checks, evaluation, features, training
 from tagloom.errors import LabelError, ParameterError
-from tagloom.features import Encoded, FeatureExtractor, Templates
+from tagloom.features import Templates
 from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import (
-    Gold,
-    LabelRows,
-    as_sentences,
-    as_weights,
-    check_not_empty,
-    digest,
-    gold_labels,
-    number_labels,
-    place_of,
-    read_labels,
-)
+from tagloom.models.data import as_sentences, gold_labels
 from tagloom.models.fitted import Fitted, Learned
+from tagloom.models.iterative import IterativeModel, training_record
+from tagloom.models.reading import TrainingData, WarmStart, read
 from tagloom.models.taggers import Tagger
-from tagloom.scores import Decoder, LinearScores, Names, Rows, Scored
+from tagloom.scores import Decoder, LinearScores, Scored
 from tagloom.scores.parts import Parts
 from tagloom.storage import File
-from tagloom.training.progress import Bar, is_wanted
 from tagloom.trellis import StateSpace, Trellis
-from tagloom.trellis.inputs import check_count
 from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
     from tagloom.models.compaction import Compaction
     from tagloom.models.layouts import Layout
-    from tagloom.training import Listener, Optimiser, Outcome, Record
+    from tagloom.training import Optimiser, Outcome, Record
 
 Float64 = npt.NDArray[np.float64]
-
-#: Runs an optimiser to its end: given the title of the progress bar and a suffix for checkpoints.
-Run: TypeAlias = "Callable[[Optimiser, str, str], Outcome]"
-#: From weights to the score on development data.
-Score: TypeAlias = "Callable[[Float64], float]"
 
 # With all combinations of attributes and labels beyond this many, learning takes gigabytes.
 _MANY_WEIGHTS = 1 << 25
 
-# A space of order k with more moves than this is pruned to what was seen unless asked otherwise.
-_MANY_MOVES = 100_000
+
+class FeatureWeight(NamedTuple):
+    """The weight of one feature."""
+
+    attribute: str
+    label: str
+    weight: float
 
 
-@dataclass
-class TrainingData:
-    """A labelled corpus as arrays, and what the arrays mean.
+@dataclass(frozen=True, eq=False)
+class LinearFitted(Fitted):
+    """The state of a fitted linear tagger.
 
     Attributes
     ----------
-    names : list of str
-        The Y labels.
-    extractor : FeatureExtractor
-    index, edge_index : Index
-        The number of each attribute.
-    encoded : Encoded
-    gold : Gold
-    weight : ndarray of float64, shape (N,), or None
-    states : StateSpace or None
-        The states that have weights; None: the labels.
+    scores : LinearScores
     constraints : Constraints
-        What is forbidden when decoding.
-    allowed : ndarray of int32, shape (T,), or None
-        For learning under constraints, the set of ``sets`` whose labels each token may have.
-    sets : ndarray of bool, shape (n, Y)
-        Those of ``gold``, then those of ``allowed``.
+    training : dict
+        The training record.
+    history : list of Record
+    compaction : Compaction or None
+    online : WarmStart or None
+        Where ``partial_fit`` continues.
     """
 
-    names: list[str]
-    extractor: FeatureExtractor
-    index: _native.Index
-    edge_index: _native.Index
-    encoded: Encoded
-    gold: Gold
-    weight: Float64 | None
-    states: StateSpace | None
-    constraints: Constraints
-    allowed: npt.NDArray[np.int32] | None
-    sets: npt.NDArray[np.bool_]
+    scores: LinearScores = field(kw_only=True)
+    constraints: Constraints = field(kw_only=True)
+    training: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    history: list[Record] = field(default_factory=list, kw_only=True)
+    compaction: Compaction | None = field(default=None, kw_only=True)
+    online: WarmStart | None = field(default=None, kw_only=True)
 
     @cached_property
-    def attributes(self) -> Names:
-        """The names of the attributes."""
-        return Names(*self.index.names())
+    def transitions(self) -> Trellis:
+        """A trellis of no tokens, whose transitions all batches share."""
+        return _moves(self.scores, self.constraints)
 
     @cached_property
-    def edge_attributes(self) -> Names:
-        """The names of the edge attributes."""
-        return Names(*self.edge_index.names())
-
-    @cached_property
-    def digest(self) -> str:
-        """Fingerprint of everything that the learnt weights depend on."""
-        arrays = (*self.encoded, self.gold.numbers, self.sets, self.allowed, self.weight)
-        return digest(self.names, *arrays, self.index.keys(), self.edge_index.keys())
-
-    def forget_attributes(self) -> None:
-        """Give up the attributes of tokens, of which a problem has its own copy."""
-        _ = self.digest  # of what was there
-        none = np.empty(0, dtype=np.int32)
-        self.encoded = Encoded(self.encoded.offsets, none.astype(np.int64), none, None)
+    def decoder(self) -> Decoder | None:
+        """The native decoder; None if only a trellis can answer."""
+        if self.constraints.dictionary or self.transitions.states.kind != "labels":
+            return None
+        return self.scores.decoder(self.transitions.moves)
 
 
-@dataclass
-class Known:
-    """What a tagger has learnt so far, where learning goes on from.
+class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
+    """A tagger that scores labels by feature weights and transitions by transition weights.
 
-    Attributes
-    ----------
-    index, edge_index : Index
-        They grow with what is learnt next.
-    layout : Layout
-    theta : ndarray
-        The weights.
-    state : dict or None
-        What the optimiser remembers besides.
-    """
-
-    index: _native.Index
-    edge_index: _native.Index
-    layout: Layout
-    theta: Float64
-    state: dict[str, npt.NDArray[Any]] | None
-
-
-class LinearTagger(Tagger):
-    """A tagger that scores labels by weighted features and moves by transition weights.
-
-    Subclasses say which optimiser learns the weights; see `CRF` and `StructuredPerceptron` for the
-    parameters that they share.
+    Subclasses choose the learner; see `CRF` and `StructuredPerceptron` for the parameters that
+    they share.
     """
 
     features: Any
@@ -176,21 +116,20 @@ class LinearTagger(Tagger):
     compaction_ = Learned["Compaction"]()
 
     _fitted: LinearFitted
+    _state_type: ClassVar[type[LinearFitted]] = LinearFitted
 
     # ---- what a cell of the grid decides ---------------------------------------------------
 
     @abstractmethod
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> Optimiser:
-        """Make the optimiser that learns the weights, from given ones or from zero."""
+    def _optimiser(
+        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+    ) -> Optimiser:
+        """Make the learner of the weights, from given ones or from zero."""
 
     @property
     @abstractmethod
     def is_online(self) -> bool:
         """Whether it learns sentence by sentence."""
-
-    @abstractmethod
-    def _limits(self) -> tuple[int, int]:
-        """Return the default max_iterations and patience of the optimiser in use."""
 
     def _least_weight(self) -> float:
         """Return the default of min_weight."""
@@ -203,69 +142,10 @@ class LinearTagger(Tagger):
 
     # ---- learning --------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        dev: Any = None,
-        sample_weight: Any = None,
-        callback: Listener | None = None,
-        progress: bool | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> LinearTagger:
-        """Learn the weights from labelled sentences.
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Learn from more sentences in one epoch; for online learners.
 
-        Ctrl-C ends training after the running iteration and keeps the best weights so far; a
-        second Ctrl-C raises.
-
-        Parameters
-        ----------
-        X : Corpus, or sequence of sentences
-        y : sequence of list of str, None or set, optional
-            The labels; a `Corpus` brings its own. None is an unknown label, a set one of several:
-            what is learnt then is that one of the labellings they leave is right.
-        dev : Corpus, or (X, y), optional
-            Development data: scored after each iteration (span F1 if the labels are spans, token
-            accuracy otherwise); the best weights are kept, and training stops when the score has
-            not risen for ``patience`` iterations.
-        sample_weight : sequence of float, optional
-            How much each sentence counts.
-        callback : callable, optional
-            Called with a `Record` after each iteration.
-        progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal.
-        checkpoint : path, optional
-            A file that the run is saved to every half a minute and when it ends. If it is there
-            already, training resumes from it, to the same numbers.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        SentenceError, LabelError
-            If the data are wrong; the message names the sentence.
-        """
-        began = time.perf_counter()
-        self._check_parameters()
-        checkpoint = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
-        known = self._known() if self.warm_start and self.is_fitted else None
-        data = self._read(X, y, sample_weight, known)
-        layout, outcome = self._train(data, known, dev, callback, progress, checkpoint)
-        record = self._record(data, outcome, time.perf_counter() - began)
-        self._fitted = self._finish(data, layout, outcome, record)
-        if outcome.stopped == "interrupted":
-            warnings.warn(
-                f"Interrupted: the weights of iteration {outcome.best} are kept.", stacklevel=2
-            )
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearTagger:
-        """Learn from more sentences, once through; for learners that go sentence by sentence.
-
-        New words, labels and features are taken in; everything learnt before stays.
+        New words, labels and features are added; everything learnt before stays.
 
         Parameters
         ----------
@@ -285,195 +165,83 @@ class LinearTagger(Tagger):
         self._check_parameters()
         if not self.is_online:
             raise ParameterError(
-                f"{self!r} learns from all sentences at once. For partial_fit choose "
-                "algorithm='adagrad' or 'sgd'; to go on from present weights, warm_start=True."
+                f"{self!r} learns from all sentences at once.",
+                hint="For partial_fit choose an online learner, such as {algorithm}; to continue "
+                "from the present weights, {warm_start}.",
+                options={"algorithm": "adagrad", "warm_start": True},
             )
-        known = self._known() if self.is_fitted else None
-        data = self._read(X, y, sample_weight, known)
-        problem = self._problem(data, known)
-        layout = self._layout(data, problem)
-        optimiser = self._optimiser(problem, None)
-        if known is not None:
-            optimiser = self._optimiser(problem, known.layout.carry(known.theta, layout))
-            if known.state is not None:
-                optimiser.restore(_carry_state(known.state, known.layout, optimiser, layout))
-        outcome = training.run(optimiser, max_iterations=1)
-        record = self._record(data, outcome, outcome.records[-1].seconds)
+        data = self._read(X, y, sample_weight, self._warm_start() if self.is_fitted else None)
+        problem, theta = self._lay_out(data)
+        learner = self._optimiser(data, problem, theta)
+        start, layout = data.start, data.layout
+        assert layout is not None
+        if start is not None and start.state is not None:
+            learner.restore(_carry_state(start.state, start.layout, learner, layout))
+        outcome = training.fit_iteratively(learner, max_iterations=1)
+        history = list(self.history_) if self.is_fitted else []
+        self.finish(data, outcome, training_record(data, outcome, outcome.records[-1].seconds))
+        next_start = WarmStart(
+            data.extractor, data.index, data.edge_index, layout, outcome.weights, learner.state()
+        )
         self._fitted = replace(
-            self._finish(data, layout, outcome, record),
-            history=[*getattr(self, "history_", []), *outcome.records],
-            online=Known(data.index, data.edge_index, layout, outcome.theta, optimiser.state()),
+            self._fitted, history=[*history, *outcome.records], online=next_start
         )
         return self
 
-    def _known(self) -> Known:
+    def _warm_start(self) -> WarmStart:
         """What was learnt so far, ready to grow."""
-        from tagloom.models.layouts import Layout, join
+        return self._fitted.online or WarmStart.from_scores(self.scores_)
 
-        if self._fitted.online is not None:
-            return self._fitted.online
-        scores = self.scores_
-        index = _growing(scores.index, scores.names)
-        edge_index = _native.Index()
-        if scores.edge_index is not None and scores.edge_names is not None:
-            edge_index = _growing(scores.edge_index, scores.edge_names)
-        return Known(index, edge_index, Layout.of_scores(scores), join(scores), None)
+    def read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Turn labelled sentences into arrays."""
+        start = self._warm_start() if self.warm_start and self.is_fitted else None
+        return self._read(X, y, sample_weight, start)
 
-    def _train(
-        self,
-        data: TrainingData,
-        known: Known | None,
-        dev: Any,
-        callback: Listener | None,
-        progress: bool | None,
-        checkpoint: str | os.PathLike[str] | None,
-    ) -> tuple[Layout, Outcome]:
-        """Learn the weights; all memory that only learning needs is free again afterwards."""
-        problem = self._problem(data, known)
-        data.forget_attributes()
-        layout = self._layout(data, problem)
-        start = None if known is None else known.layout.carry(known.theta, layout)
-        score = None if dev is None else self._dev_score(dev, data, layout)
+    def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
+        return read(self, X, y, sample_weight, start)
 
-        def run_(optimiser: Optimiser, title: str, suffix: str) -> Outcome:
-            file = None if checkpoint is None else os.fspath(checkpoint) + suffix
-            return self._run(optimiser, title, data, score, callback, progress, file)
+    def make_learner(self, data: TrainingData) -> Optimiser:
+        """Lay out the problem and make the learner of its weights."""
+        return self._optimiser(data, *self._lay_out(data))
 
-        return layout, self._learn(problem, start, run_)
+    def _lay_out(self, data: TrainingData) -> tuple[_native.Problem, Float64 | None]:
+        """Lay out the problem; return it with the weights to start from.
 
-    def _learn(self, problem: _native.Problem, theta: Float64 | None, run: Run) -> Outcome:
-        """Learn the weights; a learner that needs several passes has its own way."""
-        return run(self._optimiser(problem, theta), type(self).__name__, "")
-
-    def _run(
-        self,
-        optimiser: Optimiser,
-        title: str,
-        data: TrainingData,
-        dev: Score | None,
-        callback: Listener | None,
-        progress: bool | None,
-        checkpoint: str | None,
-    ) -> Outcome:
-        iterations, patience = self._limits()
-        if self.max_iterations is not None:
-            iterations = self.max_iterations
-        if self.patience is not None:
-            patience = self.patience
-        listeners: tuple[Listener, ...] = () if callback is None else (callback,)
-        saved = None
-        if checkpoint is not None:
-            saved = training.Checkpoint(checkpoint, self._identity(data))
-        with ExitStack() as stack:
-            if is_wanted(progress):
-                listeners = (*listeners, stack.enter_context(Bar(title, iterations)))
-            return training.run(
-                optimiser,
-                max_iterations=iterations,
-                dev=dev,
-                patience=patience,
-                listeners=listeners,
-                checkpoint=saved,
-            )
-
-    def _identity(self, data: TrainingData) -> dict[str, Any]:
-        """What a checkpoint must agree with to be resumed: not how long or how wide it runs."""
-        free = {"max_iterations", "patience", "n_threads", "features", "labels", "warm_start"}
-        params = {k: v for k, v in self.get_params().items() if k not in free}
-        params |= {k: repr(params[k]) for k in ("constraints", "states") if k in params}
-        return {"model": type(self).__name__, "data": data.digest, **params}
+        Only the problem keeps the attributes of tokens; its memory is free after learning.
+        """
+        problem = self._problem(data)
+        data.layout = self._layout(data, problem)
+        data.drop_attributes()
+        start = data.start
+        return problem, None if start is None else start.layout.carry(start.theta, data.layout)
 
     def _check_parameters(self) -> None:
-        check_choice("combinations", self.combinations, ("auto", "seen", "all"))
-        check_at_least("min_count", self.min_count, 1, whole=True)
+        super()._check_parameters()
+        checks.choice(self.combinations, "combinations", ("auto", "seen", "all"))
+        checks.count(self.min_count, "min_count", least=1)
         if self.min_weight is not None:
-            check_at_least("min_weight", self.min_weight, 0)
-        for name in ("max_iterations", "patience", "n_threads"):
-            if getattr(self, name) is not None:
-                check_at_least(name, getattr(self, name), 1, whole=True)
+            checks.number(self.min_weight, "min_weight", least=0)
+        checks.threads(self.n_threads)
         constraints.check(self.constraints)
-        check_at_least("order", self.order, 1, whole=True)
+        checks.count(self.order, "order", least=1)
         if not isinstance(self.states, StateSpace):
             if not isinstance(self.states, str) or self.states not in ("auto", "seen", "all"):
                 raise ParameterError(
-                    f"states must be 'auto', 'seen', 'all' or a StateSpace; got {self.states!r}."
+                    parameter="states",
+                    expected="'auto', 'seen', 'all' or a StateSpace",
+                    found=checks.show(self.states),
                 )
         elif self.order != 1:
             raise ParameterError(
-                f"order={self.order} and a state space say the same thing twice; leave order out, "
-                "or combine them: StateSpace.order(labels, k) & space."
+                parameter="order",
+                expected="left out where states is a StateSpace",
+                found=f"{self.order}",
+                hint="To combine them: StateSpace.order(labels, k) & space.",
             )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, known: Known | None) -> TrainingData:
-        """Turn labelled sentences into arrays."""
-        sentences = as_sentences(X)
-        path = getattr(X, "path", None)
-        check_not_empty(sentences, path)
-        read = read_labels(sentences, X, y, may_be_open=self.takes_open_labels)
-        gold, rows = number_labels(read, self._label_names(read, known)), read.rows
-        names = gold.names
-        spec = _default_features(self.features, sentences, names)
-        extractor = self.scores_.extractor if known is not None else features.make(spec)
-        index = _native.Index() if known is None else known.index
-        edge_index = _native.Index() if known is None else known.edge_index
-        n_known, n_known_edges = index.size, edge_index.size
-        options: dict[str, Any] = {}
-        if isinstance(extractor, Templates):  # others ask Python about every token
-            options["n_threads"] = self.n_threads or ALL_THREADS
-        encoded = extractor.encode(sentences, index, edge_index, grow=True, **options)
-        if self.min_count > 1:  # what is known already stays
-            index = _without_rare(index, self.min_count, n_known)
-            edge_index = _without_rare(edge_index, self.min_count, n_known_edges)
-            encoded = extractor.encode(sentences, index, edge_index, **options)
-        weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
-        scheme = constraints.choose_scheme(
-            self.constraints, gold, rows, encoded.offsets, stacklevel=3
-        )
-        found = constraints.resolve(self.constraints, scheme, gold, sentences, rows)
-        states = self._find_states(gold, encoded.offsets)
-        sets, allowed = gold.sets, None
-        if self.constrain_training:
-            sets, allowed = _training_sets(found, gold, sentences)
-            forbidden = found.everything
-            if forbidden is not None:
-                states = forbidden if states is None else states & forbidden
-            _check_paths(gold, sets, allowed, states, encoded.offsets, path)
-        return TrainingData(
-            names,
-            extractor,
-            index,
-            edge_index,
-            encoded,
-            gold,
-            weight,
-            states,
-            found,
-            allowed,
-            sets,
-        )
-
-    def _label_names(self, read: LabelRows, known: Known | None) -> Sequence[str] | None:
-        """Which labels there are: those asked for, or those known together with those seen."""
-        if self.labels is not None or known is None:
-            return self.labels
-        return sorted({*known.layout.labels, *number_labels(read, None).names})
-
-    def _find_states(self, gold: Gold, offsets: npt.NDArray[np.int64]) -> StateSpace | None:
-        """Choose the states whose moves have weights; None: the labels themselves."""
-        names = tuple(gold.names)
-        if isinstance(self.states, StateSpace):
-            return constraints.over(self.states, names, "states")
-        if self.order == 1:
-            return None
-        which = self.states
-        if which == "auto":
-            which = "all" if len(names) ** (self.order + 1) <= _MANY_MOVES else "seen"
-        seen = _known_runs(gold, offsets) if which == "seen" else None
-        return StateSpace.order(names, self.order, seen)
-
-    def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
-        encoded = data.encoded
-        known_nodes, known_edges = (None, None) if known is None else known.layout.known(data.names)
+    def _problem(self, data: TrainingData) -> _native.Problem:
+        encoded, start = data.encoded, data.start
+        known_nodes, known_edges = (None, None) if start is None else start.layout.pairs(data.names)
         nodes = _native.Attributes(
             encoded.indptr, encoded.ids, data.index.size, encoded.values, known_nodes
         )
@@ -500,39 +268,49 @@ class LinearTagger(Tagger):
         )
         layout = self._layout(data, problem)
         free = problem.mask()
-        if known is not None:  # moves that were seen before may not occur now
-            free |= known.layout.carry(known.theta != 0, layout)
+        if start is not None:  # transitions that were seen before may not occur now
+            free |= start.layout.carry(start.theta != 0, layout)
         if not data.extractor.transitions:
             free[layout.moves_at :] = False
         problem.set_mask(free)
         return problem
 
     def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
-        """Say where each weight stands in the vector that the optimiser moves."""
+        """Find where each weight stands in θ."""
         from tagloom.models.layouts import Layout
 
         return Layout.of_problem(tuple(data.names), problem, data.states)
 
     def _takes_all(self, n_weights: int) -> bool:
-        """Whether attributes get weights for all labels, which would make so many."""
+        """Whether attributes get weights for all labels, ``n_weights`` of them."""
         if self.combinations == "auto":
             return self.is_online and n_weights <= _MANY_WEIGHTS
         return self.combinations == "all"
 
-    def _dev_score(self, dev: Any, data: TrainingData, layout: Layout) -> Score:
-        """Return the function from weights to the score on the development data."""
+    def score_dev(self, dev: Any, data: TrainingData) -> Callable[[Float64], float]:
+        """Return the function from weights to the score on the development data.
+
+        Span F1 if the labels are spans, otherwise token accuracy.
+        """
+        from tagloom.models.layouts import cut
+
         X, y = dev if isinstance(dev, tuple) else (dev, None)
         sentences = as_sentences(X)
         rows = gold_labels(sentences, X, y)
         if not any(rows):
-            raise LabelError("dev has no tokens; leave it out, or pass labelled sentences.")
+            raise LabelError(
+                parameter="dev",
+                expected="labelled sentences",
+                found="no tokens",
+                hint="Leave dev out, or pass labelled sentences.",
+            )
         encoded = data.extractor.encode(sentences, data.index, data.edge_index)
         place = {label: i for i, label in enumerate(data.names)}
         gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
         threads = self.n_threads or ALL_THREADS
 
         def score(theta: Float64) -> float:
-            scores = _scores(theta, data, layout, compact=False)
+            scores = cut(theta, data)
             scored = self._normalised(scores, scores.score_encoded(encoded, threads))
             trellis = _moves(scores, data.constraints).with_scores(
                 scored.emit, edge=scored.edge, offsets=scored.offsets
@@ -546,33 +324,23 @@ class LinearTagger(Tagger):
 
         return score
 
-    def _finish(
-        self, data: TrainingData, layout: Layout, outcome: Outcome, record: dict[str, Any]
-    ) -> LinearFitted:
-        """Make the state of the fitted model."""
-        scores = _scores(outcome.theta, data, layout, compact=True)
+    def finish(self, data: TrainingData, outcome: Outcome[Float64], record: dict[str, Any]) -> None:
+        """Set the fitted state from the weights that were learnt."""
+        from tagloom.models.layouts import cut
+
+        scores = cut(outcome.weights, data).without_zeros()
         least = self._least_weight() if self.min_weight is None else self.min_weight
-        return self._make_state(
+        self._fitted = self._make_state(
             scores.keep(np.abs(scores.rows.weights) >= least) if least else scores,
             data.constraints,
             history=outcome.records,
             training=record,
+            **self._extra_state(data),
         )
 
-    def _record(self, data: TrainingData, outcome: Outcome, seconds: float) -> dict[str, Any]:
-        """What the model file says about where the weights come from."""
-        best = outcome.records[outcome.best - 1] if outcome.best else None
-        return {
-            "sentences": len(data.encoded.offsets) - 1,
-            "tokens": len(data.gold.numbers),
-            "digest": data.digest,
-            "iterations": len(outcome.records),
-            "best_iteration": outcome.best,
-            "stopped": outcome.stopped,
-            "loss": best and best.loss,
-            "dev": best and best.dev,
-            "seconds": round(seconds, 3),
-        }
+    def _extra_state(self, data: TrainingData) -> dict[str, Any]:
+        """Fields of the fitted state that only some models have."""
+        return {}
 
     # ---- predicting ------------------------------------------------------------------------
 
@@ -610,7 +378,7 @@ class LinearTagger(Tagger):
         cls, scores: LinearScores, constraints: Constraints, **records: Any
     ) -> LinearFitted:
         """Make the state of a fitted model."""
-        return LinearFitted(
+        return cls._state_type(
             labels=Fitted.label_array(scores.labels),
             scores=scores,
             constraints=constraints,
@@ -812,7 +580,7 @@ class LinearTagger(Tagger):
             "params": params,
             "constraints": self.constraints_.to_dict(),
             "training": self.training_,
-            "history": [list(record) for record in self.history_],
+            "history": [record.to_row() for record in self.history_],
         }
         return self.scores_.to_file(self.n_threads or ALL_THREADS) | File(header)
 
@@ -833,53 +601,9 @@ class LinearTagger(Tagger):
             scores,
             found,
             training=dict(header["training"]),
-            history=[training.Record(*row) for row in header["history"]],
+            history=[training.Record.from_row(row) for row in header["history"]],
         )
         return tagger
-
-
-class FeatureWeight(NamedTuple):
-    """The weight of one feature."""
-
-    attribute: str
-    label: str
-    weight: float
-
-
-@dataclass(frozen=True, eq=False)
-class LinearFitted(Fitted):
-    """The state of a fitted linear tagger.
-
-    Attributes
-    ----------
-    scores : LinearScores
-    constraints : Constraints
-    training : dict
-        The training record.
-    history : list of Record
-    compaction : Compaction or None
-    online : Known or None
-        What ``partial_fit`` goes on from.
-    """
-
-    scores: LinearScores = field(kw_only=True)
-    constraints: Constraints = field(kw_only=True)
-    training: dict[str, Any] = field(default_factory=dict, kw_only=True)
-    history: list[Record] = field(default_factory=list, kw_only=True)
-    compaction: Compaction | None = field(default=None, kw_only=True)
-    online: Known | None = field(default=None, kw_only=True)
-
-    @cached_property
-    def transitions(self) -> Trellis:
-        """A trellis of no tokens, whose transitions all batches share."""
-        return _moves(self.scores, self.constraints)
-
-    @cached_property
-    def decoder(self) -> Decoder | None:
-        """The native decoder; None if only a trellis can answer."""
-        if self.constraints.dictionary or self.transitions.states.kind != "labels":
-            return None
-        return self.scores.decoder(self.transitions.moves)
 
 
 def _moves(scores: LinearScores, found: Constraints) -> Trellis:
@@ -892,121 +616,21 @@ def _moves(scores: LinearScores, found: Constraints) -> Trellis:
     return Trellis(none, trans, start, stop, states=states, weights=tied, labels=scores.labels)
 
 
-def _known_runs(gold: Gold, offsets: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int32]]:
-    """Cut the labels of sentences where they are open."""
-    cuts = np.unique(np.concatenate([offsets, np.flatnonzero(gold.is_open)]))
-    runs = np.split(gold.numbers, cuts)
-    return [run[run >= 0] for run in runs if (run >= 0).any()]
-
-
-def _training_sets(
-    found: Constraints, gold: Gold, sentences: Sequence[Any]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32] | None]:
-    """The sets of labels that learning needs; for each token the one whose labels it may have.
-
-    What a token's own label leaves is always allowed.
-    """
-    words = found.word_sets(sentences)
-    if words is None:
-        return gold.sets, None
-    numbers, sets = words
-    Y, T = len(gold.names), len(numbers)
-    own = np.concatenate([np.eye(Y, dtype=np.bool_), gold.sets[::-1]])  # −1 − k is set k
-    pairs, which = np.unique(
-        np.stack([numbers, gold.numbers]), axis=1, return_inverse=True
-    )  # [2, n], [T]
-    allowed = sets[pairs[0]] | own[pairs[1]]
-    found_sets = np.concatenate([gold.sets, allowed])
-    return found_sets, (-1 - len(gold.sets) - which.reshape(T)).astype(np.int32)
-
-
-def _check_paths(
-    gold: Gold,
-    sets: npt.NDArray[np.bool_],
-    allowed: npt.NDArray[np.int32] | None,
-    states: StateSpace | None,
-    offsets: npt.NDArray[np.int64],
-    path: str | None,
-) -> None:
-    """Raise LabelError for a sentence whose own labels the constraints forbid."""
-    if states is None:
-        return
-    Y = len(gold.names)
-    own = np.concatenate([np.eye(Y, dtype=np.bool_), gold.sets[::-1]])
-    emit = np.where(own[gold.numbers], 0.0, -np.inf)  # [T, Y]
-    dead = ~Trellis(emit, states=states, offsets=offsets).is_feasible()
-    if dead.any():
-        i = int(np.flatnonzero(dead)[0])
-        raise LabelError(
-            f"{place_of(path, i)}: the constraints forbid its own labels. Correct them, or leave "
-            "constrain_training out: constraints then hold for predictions only."
-        )
-
-
 def _carry_state(
     state: dict[str, npt.NDArray[Any]], old: Layout, optimiser: Optimiser, new: Layout
 ) -> dict[str, npt.NDArray[Any]]:
-    """Lay out what an optimiser remembers of each weight for a new one.
+    """Lay out the state of a learner for the weights of a new one.
 
-    Weights that are new begin as the new optimiser has them; so do those that were masked before or
-    are now, which AdaGrad marks by an infinite sum of squares.
+    New weights start as in the new learner; so do those that were masked before or are now, which
+    AdaGrad marks by an infinite sum of squares.
     """
     fresh, carried = optimiser.state(), dict(state)
     for name, array in state.items():
         if len(array) == old.n_weights:
-            found = old.carry(array, new, fresh[name])
-            is_kept = np.isfinite(found) & np.isfinite(fresh[name])
-            carried[name] = np.where(is_kept, found, fresh[name])
+            moved = old.carry(array, new, fresh[name])
+            is_kept = np.isfinite(moved) & np.isfinite(fresh[name])
+            carried[name] = np.where(is_kept, moved, fresh[name])
     return carried
-
-
-def _growing(index: _native.Index, names: Names) -> _native.Index:
-    """Make a copy of an index that can take in new attributes."""
-    return _native.Index.from_keys(index.keys(), (names.blob, names.offsets))
-
-
-def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native.Index:
-    return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_known))
-
-
-def _scores(theta: Float64, data: TrainingData, layout: Layout, *, compact: bool) -> LinearScores:
-    """Cut the weight vector into its parts; compact: without weights and attributes that are idle.
-
-    theta = [node rows W][edge rows][trans Y·Y][start Y][stop Y][tied K]
-    """
-    Y = len(data.names)
-    edge_cols = layout.edge_cols
-    W, E = len(layout.cols), layout.moves_at
-    K = 0 if data.states is None else data.states.n_weights
-    weights = theta.astype(np.float32)
-    moves = theta[E : E + Y * Y].reshape(Y, Y).copy()
-    ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)
-    scores = LinearScores(
-        labels=tuple(data.names),
-        extractor=data.extractor,
-        index=data.index,
-        rows=Rows(layout.ptr, layout.cols, weights[:W]),
-        trans=moves,
-        start=ends[:Y].copy(),
-        stop=ends[Y : 2 * Y].copy(),
-        names=data.attributes,
-        edge_index=data.edge_index if len(edge_cols) else None,
-        edge_rows=Rows(layout.edge_ptr, edge_cols, weights[W:E]) if len(edge_cols) else None,
-        edge_names=data.edge_attributes if len(edge_cols) else None,
-        states=data.states,
-        tied=theta[len(theta) - K :].copy(),
-    )
-    return scores.without_zeros() if compact else scores
-
-
-def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str]) -> Any:
-    """Choose features where none were asked for: by what a token is, and by the kind of labels."""
-    if not (isinstance(spec, str) and spec == "auto"):
-        return spec
-    first = sentences[0]
-    if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
-        return None  # dicts, lists or numbers: the tokens are their own features
-    return "ner" if constraints.look_like_spans(names) else "pos"
 
 
 def _is_plain(spec: Any) -> bool:
@@ -1015,28 +639,3 @@ def _is_plain(spec: Any) -> bool:
         or isinstance(spec, str)
         or (isinstance(spec, list | tuple) and all(isinstance(part, str) for part in spec))
     )
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Raise ParameterError unless a parameter has one of its values."""
-    if value not in choices:
-        raise ParameterError(
-            f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}."
-        )
-
-
-def check_at_least(name: str, value: Any, least: float, *, whole: bool = False) -> None:
-    """Raise ParameterError unless a parameter is a number, or a whole one, that is large enough."""
-    kinds = (int, np.integer) if whole else (int, float, np.number)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
-        what = "a whole number" if whole else "a number"
-        raise ParameterError(f"{name} must be {what} of at least {least}; got {value!r}.")
-    if whole:
-        check_count(value, name, 0, ParameterError)
-
-
-def check_above_0(name: str, value: Any) -> None:
-    """Raise ParameterError unless a parameter is a number above 0."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (is_number and value > 0):
-        raise ParameterError(f"{name} must be above 0; got {value!r}.")

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, training
+from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
-from tagloom.models.linear import (
-    Known,
-    LinearTagger,
-    TrainingData,
-    check_above_0,
-    check_at_least,
-    check_choice,
-)
+from tagloom.models.linear import LinearTagger
+from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 
@@ -101,7 +95,7 @@ class LocalTagger(LinearTagger):
     def _algorithm(self) -> str:
         return ALGORITHMS[self.loss][0] if self.algorithm == "auto" else self.algorithm
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearTagger:
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn from more sentences, once through; see `LinearTagger.partial_fit`.
 
         Raises
@@ -118,26 +112,31 @@ class LocalTagger(LinearTagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, tuple(ALGORITHMS))
+        checks.choice(self.loss, "loss", ALGORITHMS)
         if self.algorithm not in ("auto", *ALGORITHMS[self.loss]):
             raise ParameterError(
-                f"algorithm={self.algorithm!r} does not learn from loss={self.loss!r}. Take 'auto' "
-                f"or one of: {', '.join(ALGORITHMS[self.loss])}."
+                parameter="algorithm",
+                expected=f"'auto' or, with the loss {self.loss!r}, one of "
+                + ", ".join(map(repr, ALGORITHMS[self.loss])),
+                found=checks.show(self.algorithm),
             )
         if self.l2 is not None:
-            check_at_least("l2", self.l2, 0)
+            checks.number(self.l2, "l2", least=0)
         for name in ("C", "eta"):
-            check_above_0(name, getattr(self, name))
+            checks.number(getattr(self, name), name, above=0)
         if self.warm_start and self._algorithm == "frank-wolfe":
             raise ParameterError(
-                "warm_start=True needs another algorithm than 'frank-wolfe', which does not go on "
-                "from weights."
+                parameter="warm_start",
+                expected="False with the algorithm 'frank-wolfe', which cannot continue from "
+                "weights",
+                found="True",
             )
 
     def _least_weight(self) -> float:
         return 0.02 if self._algorithm == "adagrad" else 0.0
 
-    def _limits(self) -> tuple[int, int]:
+    def default_limits(self) -> tuple[int, int]:
+        """Return the largest number of iterations and the patience of the algorithm."""
         return {
             "adagrad": (5, 3),
             "lbfgs": (100, 10),
@@ -147,10 +146,12 @@ class LocalTagger(LinearTagger):
         }[self._algorithm]
 
     @abstractmethod
-    def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
+    def _problem(self, data: TrainingData) -> _native.Problem:
         """Lay out the tokens, each a sentence of its own."""
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
+    def _optimiser(
+        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+    ) -> training.Optimiser:
         seed = self.random_state
         if self._algorithm == "lbfgs":
             l2 = 1.0 if self.l2 is None else self.l2

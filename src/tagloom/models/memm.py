@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.models.layouts import Layout
-from tagloom.models.linear import Known, TrainingData
 from tagloom.models.local import LocalTagger
+from tagloom.models.reading import TrainingData, WarmStart
 from tagloom.scores import LinearScores, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
@@ -143,16 +143,18 @@ class MEMM(LocalTagger):
         """Whether training labels may be open: no, each is what the next one is learnt from."""
         return False
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, known: Known | None) -> TrainingData:
-        data = super()._read(X, y, sample_weight, known)
+    def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
+        data = super()._read(X, y, sample_weight, start)
         if data.states is not None and data.states.kind != "labels":
             raise ParameterError(
-                f"constrain_training=True needs constraints on which label may follow which; got "
-                f"{data.states!r}, which looks further back. Leave constrain_training out."
+                parameter="constraints",
+                expected="about which label may follow which, with constrain_training",
+                found=f"{data.states!r}, which looks further back",
+                hint="Leave constrain_training out.",
             )
         return data
 
-    def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
+    def _problem(self, data: TrainingData) -> _native.Problem:
         """Lay out each token as a sentence of its own, which has the label before as an attribute.
 
         Attributes are numbered so that the weights come in the order of a chain's: those of nodes;
@@ -183,16 +185,19 @@ class MEMM(LocalTagger):
         wanted = [
             (np.repeat(np.arange(moves_at, moves_at + Y + 2), Y), np.tile(np.arange(Y), Y + 2))
         ]
-        if known is not None:
-            nodes, edges = known.layout.known(data.names)
+        start = data.start
+        if start is not None:
+            nodes, edges = start.layout.pairs(data.names)
             wanted.append(nodes)
             if edges is not None:
                 wanted.append((A + edges[0] * Y + edges[1] // Y, edges[1] % Y))
         takes_all = self._takes_all(moves_at * Y)
         sets = allowed = None
         if data.states is not None:
-            trans, start = _allowed(data.states)
-            sets = np.concatenate([trans, start[None, :]])  # [Y + 1, Y] what may come after y_prev
+            may_follow, may_begin = _allowed(data.states)
+            sets = np.concatenate(
+                [may_follow, may_begin[None, :]]
+            )  # [Y + 1, Y] what may come after y_prev
             allowed = -1 - before  # set k is −1 − k
         known_pairs = (
             np.concatenate([attributes for attributes, _ in wanted]).astype(np.int32),
@@ -214,8 +219,8 @@ class MEMM(LocalTagger):
         if data.extractor.transitions:
             moves[: Y * Y + Y] = takes_all
             moves[before * Y + gold] = True
-            if known is not None:
-                free |= known.layout.carry(known.theta != 0, layout)
+            if start is not None:
+                free |= start.layout.carry(start.theta != 0, layout)
         problem.set_mask(free)
         return problem
 

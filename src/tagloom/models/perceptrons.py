@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, training
-from tagloom.models.linear import LinearTagger, check_at_least
+from tagloom import _native, checks, training
+from tagloom.models.linear import LinearTagger
+from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 
@@ -119,12 +120,15 @@ class StructuredPerceptron(LinearTagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_at_least("margin", self.margin, 0)
+        checks.number(self.margin, "margin", least=0)
 
-    def _limits(self) -> tuple[int, int]:
+    def default_limits(self) -> tuple[int, int]:
+        """Return the largest number of epochs and the patience."""
         return 20, 5
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
+    def _optimiser(
+        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+    ) -> training.Optimiser:
         return training.AveragedPerceptron(
             problem,
             margin=self.margin,

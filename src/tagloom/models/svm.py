@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, training
+from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
-from tagloom.models.linear import (
-    Known,
-    LinearTagger,
-    TrainingData,
-    check_at_least,
-    check_choice,
-)
+from tagloom.models.fitted import Learned
+from tagloom.models.linear import LinearFitted, LinearTagger
+from tagloom.models.reading import TrainingData, WarmStart
 from tagloom.storage import File
 
 Float64 = npt.NDArray[np.float64]
 
 ALGORITHMS = ("subgradient", "frank-wolfe")
+
+
+@dataclass(frozen=True, eq=False)
+class SVMFitted(LinearFitted):
+    """The state of a fitted SVM: that of a linear tagger, and the costs [Y, Y]."""
+
+    cost: Float64 | None = field(default=None, kw_only=True)
 
 
 class StructuredSVM(LinearTagger):
@@ -102,7 +106,10 @@ class StructuredSVM(LinearTagger):
     shuffle: bool
     random_state: int
 
-    cost_: Float64
+    cost_ = Learned[Float64]()
+
+    _fitted: SVMFitted
+    _state_type = SVMFitted
 
     def __init__(
         self,
@@ -161,7 +168,7 @@ class StructuredSVM(LinearTagger):
         """Whether it learns sentence by sentence: it does."""
         return True
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> LinearTagger:
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Refuse: C weighs the losses of a whole corpus against the weights.
 
         Raises
@@ -174,33 +181,38 @@ class StructuredSVM(LinearTagger):
             "with all sentences, or take StructuredPerceptron, which learns from more at any time."
         )
 
-    def _limits(self) -> tuple[int, int]:
+    def default_limits(self) -> tuple[int, int]:
+        """Return the largest number of epochs and the patience of the algorithm."""
         return (15, 3) if self.algorithm == "subgradient" else (50, 3)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("algorithm", self.algorithm, ALGORITHMS)
-        check_at_least("C", self.C, 0)
-        if self.C == 0:
-            raise ParameterError("C must be above 0: with 0 mistakes cost nothing.")
-        check_at_least("tolerance", self.tolerance, 0)
+        checks.choice(self.algorithm, "algorithm", ALGORITHMS)
+        checks.number(self.C, "C", above=0)
+        checks.number(self.tolerance, "tolerance", least=0)
         if self.warm_start and self.algorithm == "frank-wolfe":
             raise ParameterError(
-                "warm_start=True needs algorithm='subgradient': frank-wolfe goes on from the paths "
-                "of each sentence, which weights do not tell. A checkpoint keeps them."
+                parameter="warm_start",
+                expected="False with the algorithm 'frank-wolfe', which continues from the paths "
+                "of each sentence, not from weights",
+                found="True",
+                hint="Choose {algorithm}, or a {checkpoint}, which keeps the paths.",
+                options={"algorithm": "subgradient", "checkpoint": ...},
             )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, known: Known | None) -> TrainingData:
-        data = super()._read(X, y, sample_weight, known)
-        self.cost_ = cost_matrix(self.cost, data.names)
+    def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
+        data = super()._read(X, y, sample_weight, start)
+        data.cost = cost_matrix(self.cost, data.names)
         return data
 
-    def _optimiser(self, problem: _native.Problem, theta: Float64 | None) -> training.Optimiser:
+    def _optimiser(
+        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+    ) -> training.Optimiser:
         if self.algorithm == "frank-wolfe":
             return training.FrankWolfe(
                 problem,
                 C=self.C,
-                cost=self.cost_,
+                cost=data.cost,
                 tolerance=self.tolerance,
                 shuffle=self.shuffle,
                 random_state=self.random_state,
@@ -208,17 +220,22 @@ class StructuredSVM(LinearTagger):
         return training.Subgradient(
             problem,
             C=self.C,
-            cost=self.cost_,
+            cost=data.cost,
             average=self.average,
             shuffle=self.shuffle,
             random_state=self.random_state,
             theta=theta,
         )
 
-    # Arrays and functions are kept in files as the costs that they come to.
+    # Arrays and functions are stored as the costs that they give.
 
-    def _identity(self, data: TrainingData) -> dict[str, Any]:
-        return super()._identity(data) | {"cost": self.cost_.tolist()}
+    def identity(self, data: TrainingData) -> dict[str, Any]:
+        """Return what a checkpoint must agree with to be resumed."""
+        costs = None if data.cost is None else data.cost.tolist()
+        return super().identity(data) | {"cost": costs}
+
+    def _extra_state(self, data: TrainingData) -> dict[str, Any]:
+        return {"cost": data.cost}
 
     def to_file(self) -> File:
         """Return what was learnt, as a header of plain data and arrays."""
@@ -231,7 +248,8 @@ class StructuredSVM(LinearTagger):
     def from_file(cls, file: File, *, features: Any = None) -> Self:
         """Make a tagger from what `to_file` returned, checking everything."""
         tagger = super().from_file(file, features=features)
-        tagger.cost_ = cost_matrix(tagger.cost, tagger.labels_.tolist())
+        costs = cost_matrix(tagger.cost, tagger.labels_.tolist())
+        tagger._fitted = replace(tagger._fitted, cost=costs)
         return tagger
 
 
@@ -266,7 +284,7 @@ def cost_matrix(cost: Any, names: Sequence[str]) -> Float64:
     """
     Y = len(names)
     if isinstance(cost, str):
-        check_choice("cost", cost, ("hamming",))
+        checks.choice(cost, "cost", ("hamming",))
         return 1.0 - np.eye(Y)
     if callable(cost):
         cost = [[cost(gold, other) for other in names] for gold in names]
@@ -274,21 +292,24 @@ def cost_matrix(cost: Any, names: Sequence[str]) -> Float64:
         costs = np.array(cost, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"cost must be 'hamming', an array of {Y} × {Y} numbers, or a function of the right "
-            f"label and another one that returns a number; got {cost!r}."
+            parameter="cost",
+            expected=f"'hamming', an array of {Y} × {Y} numbers, or a function of the right label "
+            "and another one that returns a number",
+            found=checks.show(cost),
         ) from None
     if costs.shape != (Y, Y):
         raise ParameterError(
-            f"cost must have shape (Y, Y) = ({Y}, {Y}) for the labels {', '.join(names)}; got "
-            f"{costs.shape}."
+            parameter="cost",
+            expected=f"of shape (Y, Y) = ({Y}, {Y}) for the labels {', '.join(names)}",
+            found=f"shape {costs.shape}",
         )
     for i, gold in enumerate(names):
         for j, other in enumerate(names):
             value = costs[i, j]
             if not np.isfinite(value) or value < 0 or (i == j and value != 0):
-                wanted = "0, as it is right" if i == j else "a finite number from 0"
                 raise ParameterError(
-                    f"the cost of {other!r} where {gold!r} is right is {value:g}; expected "
-                    f"{wanted}."
+                    parameter="cost",
+                    expected="0 for the right label" if i == j else "finite and not negative",
+                    found=f"{value:g} for {other!r} where {gold!r} is right",
                 )
     return costs

@@ -9,8 +9,9 @@ import numpy as np
 from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.models.layouts import Layout
-from tagloom.models.linear import Known, LinearTagger, TrainingData
+from tagloom.models.linear import LinearTagger
 from tagloom.models.local import LocalTagger
+from tagloom.models.reading import TrainingData
 
 
 class TokenClassifier(LocalTagger):
@@ -70,19 +71,22 @@ class TokenClassifier(LocalTagger):
 
     boundaries = False
 
-    def _problem(self, data: TrainingData, known: Known | None) -> _native.Problem:
+    def _problem(self, data: TrainingData) -> _native.Problem:
         encoded = data.encoded
         if encoded.edge_indptr is not None:
             raise ParameterError(
-                "TokenClassifier does not see the label before: edge(...) templates have nothing "
-                "to say. Leave them out, or take MEMM or CRF."
+                parameter="features",
+                expected="without edge(...) templates: TokenClassifier does not see the label "
+                "before",
+                found="edge templates",
+                hint="Leave them out, or use MEMM or CRF.",
             )
         weight = data.weight
         if weight is not None:
             weight = np.repeat(weight, np.diff(encoded.offsets))
         alone = np.arange(len(data.gold.numbers) + 1, dtype=np.int64)  # each token is a sentence
         tokens = replace(data, encoded=encoded._replace(offsets=alone), weight=weight)
-        problem = LinearTagger._problem(self, tokens, known)
+        problem = LinearTagger._problem(self, tokens)
         free = problem.mask()
         free[Layout.of_problem(tuple(data.names), problem).moves_at :] = False
         problem.set_mask(free)

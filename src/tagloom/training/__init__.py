@@ -1,4 +1,4 @@
-"""Encoded features and gold labels in, weights out: knows arrays, and nothing of words."""
+"""Objectives, learners and the one loop around them. It knows arrays, and nothing of words."""
 
 from typing import TYPE_CHECKING
 
@@ -7,9 +7,9 @@ from tagloom.exports import lazily
 if TYPE_CHECKING:
     from tagloom._native import Attributes, Labels, Problem
     from tagloom.training.checkpoints import Checkpoint
-    from tagloom.training.lbfgs import LBFGS
+    from tagloom.training.fitting import Fitting, Outcome, fit_iteratively, run
+    from tagloom.training.lbfgs import LBFGS, minimise
     from tagloom.training.learners import Learner, Optimiser, State, Step
-    from tagloom.training.loops import Outcome, run
     from tagloom.training.online import SGD, AdaGrad, AveragedPerceptron, FrankWolfe, Subgradient
     from tagloom.training.records import Listener, Record
 else:
@@ -17,9 +17,9 @@ else:
         __name__,
         {
             "checkpoints": ["Checkpoint"],
-            "lbfgs": ["LBFGS"],
+            "fitting": ["Fitting", "Outcome", "fit_iteratively", "run"],
+            "lbfgs": ["LBFGS", "minimise"],
             "learners": ["Learner", "Optimiser", "State", "Step"],
-            "loops": ["Outcome", "run"],
             "online": ["AdaGrad", "AveragedPerceptron", "FrankWolfe", "SGD", "Subgradient"],
             "problems": ["Attributes", "Labels", "Problem"],
             "records": ["Listener", "Record"],
@@ -33,6 +33,7 @@ __all__ = [
     "Attributes",
     "AveragedPerceptron",
     "Checkpoint",
+    "Fitting",
     "FrankWolfe",
     "Labels",
     "Learner",
@@ -44,5 +45,7 @@ __all__ = [
     "State",
     "Step",
     "Subgradient",
+    "fit_iteratively",
+    "minimise",
     "run",
 ]

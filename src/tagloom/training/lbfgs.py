@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from tagloom import _native, checks
 from tagloom.errors import ParameterError, ShapeError, TrainingError
+from tagloom.training.fitting import Outcome, fit_iteratively
 from tagloom.training.learners import State, Step
+from tagloom.training.records import Listener
 
 Float64 = npt.NDArray[np.float64]
 #: A user's own objective: from θ to the loss and its gradient.
@@ -159,13 +161,14 @@ class LBFGS:
             If the gradient has the wrong shape.
         """
         n = self._native.size
-        gradient = np.ascontiguousarray(grad, dtype=np.float64)
+        gradient = np.asarray(grad, dtype=np.float64)
         if gradient.shape != (n,):
             raise ShapeError(
                 parameter="grad", expected=f"of shape ({n},) like theta", found=f"{gradient.shape}"
             )
         if not self._native.is_asked:
             raise TrainingError("tell() without a point.", hint="Call ask() before each tell().")
+        gradient = np.ascontiguousarray(gradient)
         return self._finish() if self._native.tell(float(loss), gradient, self.n_threads) else None
 
     def _evaluate(self, objective: Objective, point: Float64) -> tuple[float, npt.ArrayLike]:
@@ -212,6 +215,90 @@ class LBFGS:
         self._losses = [float(loss) for loss in state["losses"]]
 
 
+def minimise(
+    objective: Objective,
+    theta: npt.ArrayLike,
+    *,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    max_iterations: int = 1000,
+    memory: int = 6,
+    epsilon: float = 1e-6,
+    period: int = 0,
+    delta: float = 1e-5,
+    callback: Listener | None = None,
+    n_threads: int | None = None,
+) -> Outcome[Float64]:
+    r"""Minimise a differentiable function of an array by L-BFGS, or OWL-QN where ``l1`` > 0.
+
+    Finds a local minimum of objective(θ) + l1·‖θ‖₁ + l2·‖θ‖². With ``l1`` most entries of the
+    minimum are exactly 0.
+
+    Parameters
+    ----------
+    objective : callable
+        From θ, an array of float64, to its loss and gradient (loss, grad). Where the loss is
+        infinite or NaN the line search takes a shorter step.
+    theta : ndarray, shape (n,)
+        The point to start from.
+    l1, l2 : float
+        Penalties.
+    max_iterations : int
+    memory, epsilon, period, delta, n_threads
+        As for `LBFGS`.
+    callback : callable, optional
+        Called with a `Record` after each iteration.
+
+    Returns
+    -------
+    Outcome
+        ``weights`` is the minimum; ``stopped`` is ``"converged"`` if the test of ``epsilon`` was
+        passed, or no step lowers the loss any more.
+
+    Raises
+    ------
+    TrainingError
+        If the loss is NaN or infinite at the start.
+    ParameterError, ShapeError
+        If the objective does not return a loss and a gradient of the shape of θ.
+
+    Examples
+    --------
+    The logistic regression of three points, with l2 penalty:
+
+    >>> import numpy as np
+    >>> from tagloom.training import minimise
+    >>> X, y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 3.0]]), np.array([-1, -1, 1])
+    >>> def loss(theta):
+    ...     margin = y * (X @ theta)
+    ...     return np.log1p(np.exp(-margin)).sum(), -(y / (1 + np.exp(margin))) @ X
+    >>> outcome = minimise(loss, np.zeros(2), l2=0.1)
+    >>> outcome.weights.round(3), outcome.stopped
+    (array([-1.642,  1.038]), 'converged')
+
+    A penalty on absolute values sets entries to 0: here θ = sign(c)·max(\|c\| − l1, 0).
+
+    >>> c = np.array([3.0, -0.5, 1.0])
+    >>> def distance(theta):
+    ...     return ((theta - c) ** 2).sum() / 2, theta - c
+    >>> minimise(distance, np.zeros(3), l1=0.75).weights
+    array([2.25, 0.  , 0.25])
+    """
+    learner = LBFGS(
+        objective,
+        l1=l1,
+        l2=l2,
+        memory=memory,
+        n_threads=n_threads,
+        epsilon=epsilon,
+        period=period,
+        delta=delta,
+        theta=theta,
+    )
+    listeners = () if callback is None else (callback,)
+    return fit_iteratively(learner, max_iterations=max_iterations, listeners=listeners)
+
+
 def as_weights(theta: npt.ArrayLike, size: int | None = None) -> Float64:
     """Return weights to start from as a float64 array.
 
@@ -222,7 +309,7 @@ def as_weights(theta: npt.ArrayLike, size: int | None = None) -> Float64:
     ParameterError
         If an entry is not finite.
     """
-    weights = np.ascontiguousarray(theta, dtype=np.float64)
+    weights = np.asarray(theta, dtype=np.float64)
     if weights.ndim != 1 or (size is not None and len(weights) != size):
         expected = "of one dimension" if size is None else f"of shape ({size},)"
         raise ShapeError(parameter="theta", expected=expected, found=f"shape {weights.shape}")
@@ -231,4 +318,4 @@ def as_weights(theta: npt.ArrayLike, size: int | None = None) -> Float64:
         raise ParameterError(
             parameter="theta", expected="finite", found=f"{weights[at]} at index {at}"
         )
-    return weights
+    return np.ascontiguousarray(weights)

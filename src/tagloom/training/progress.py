@@ -1,4 +1,4 @@
-"""Progress on a terminal: one line that says how far training is, how good, and how long still."""
+"""Progress on a terminal: one line with iterations done, objective, dev score and time left."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def is_wanted(progress: bool | None) -> bool:
-    """Decide whether to show progress: when asked, or by default when stderr is a terminal."""
+    """Whether to show progress: as given, or by default if stderr is a terminal."""
     return sys.stderr.isatty() if progress is None else progress
 
 
 class Bar:
-    """A progress bar on stderr; a listener for `tagloom.training.run`.
+    """A progress bar on stderr; a listener for `tagloom.training.fit_iteratively`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Bar:
 
     def __call__(self, record: Record) -> None:
         """Show a record."""
-        reached = f"loss {record.loss:,.4g}"
+        reached = f"{record.measure.replace('_', ' ')} {record.objective:,.4g}"
         if record.dev is not None:
             reached += f"  dev {record.dev:.4f}"
         self._progress.update(self._task, completed=record.iteration, reached=reached)

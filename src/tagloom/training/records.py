@@ -1,30 +1,36 @@
-"""What training tells of itself: one record per iteration. A model file keeps them."""
+"""Records of training: one per iteration, shown while it runs and kept in the model file."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 
 class Record(NamedTuple):
-    """What one iteration (batch) or epoch (online) has reached.
+    """What one iteration has reached: a batch step, an epoch, an EM step, a sampling sweep.
 
     Attributes
     ----------
     iteration : int
         Counted from 1.
     loss : float
-        The objective with its penalties; for online learners the mean loss while learning.
+        The objective with its penalties; for online learners the mean loss during the epoch. If
+        the learner maximises its objective, minus that.
     grad_norm : float or None
     dev : float or None
         The score on the development data, if there are any.
     is_best : bool
         Whether these weights are the best so far, and would be kept if training stopped here.
     n_evaluations : int
-        How often the objective was evaluated in this iteration.
+        Number of passes over the data in this iteration.
     seconds : float
-        Since training began, without what a resumed run spent before.
+        Time since training began, without that of an earlier run that was resumed.
     gap : float or None
-        How far at most the loss is above the optimum, where the optimiser knows.
+        Upper bound on how far the loss is above the optimum, if the learner has one.
+    measure : str
+        Name of the objective: ``"loss"``, ``"log_likelihood"``, ``"elbo"``, ...
+    rises : bool
+        Whether the objective is maximised.
     """
 
     iteration: int
@@ -35,10 +41,34 @@ class Record(NamedTuple):
     n_evaluations: int
     seconds: float
     gap: float | None = None
+    measure: str = "loss"
+    rises: bool = False
+
+    @property
+    def objective(self) -> float:
+        """The objective under its own sign: ``-loss`` if it rises, otherwise ``loss``.
+
+        Examples
+        --------
+        >>> record = Record(1, 120.5, None, None, True, 1, 0.1, None, "log_likelihood", True)
+        >>> record.objective
+        -120.5
+        """
+        return -self.loss if self.rises else self.loss
+
+    def to_row(self) -> list[Any]:
+        """Return the fields as plain data; the name of an ordinary loss is left out."""
+        row = list(self)
+        return row if self.rises or self.measure != "loss" else row[:8]
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Record:
+        """Make a record from what `to_row` returned."""
+        return cls(*row)
 
 
 class Listener(Protocol):
-    """Something that shows records while training runs."""
+    """Something that handles records while training runs."""
 
     def __call__(self, record: Record) -> None:
-        """Take notice of one record."""
+        """Handle one record."""

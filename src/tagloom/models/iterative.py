@@ -1,0 +1,260 @@
+"""Models that learn step by step: one `fit` for linear models, EM, sampling and networks.
+
+A model reads its data, makes a learner and takes the weights that it found. Development scores,
+early stopping, Ctrl-C, checkpoints, progress and the training record follow from that; the loop
+itself is `tagloom.training.fit_iteratively`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from tagloom import checks, training
+from tagloom.errors import ParameterError
+from tagloom.models.data import caller_level
+from tagloom.models.files import Model
+
+if TYPE_CHECKING:
+    from tagloom.training import Fitting, Learner, Listener, Outcome
+
+
+class Data(Protocol):
+    """What a model has read to learn from."""
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of all that the weights depend on; see `tagloom.models.data.digest`."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """For the training record, such as ``{"sentences": 200, "tokens": 3000}``."""
+
+
+D = TypeVar("D", bound=Data)
+W = TypeVar("W")
+
+
+class IterativeModel(Model, Generic[D, W]):
+    """Base of models that learn step by step.
+
+    A subclass implements `read_data`, `make_learner` and `finish`; `score_dev` if it takes
+    development data; `learn` if it needs several runs. ``max_iterations`` and ``patience`` may be
+    parameters of its constructor; `default_limits` has their defaults.
+    """
+
+    max_iterations: int | None = None
+    patience: int | None = None
+
+    #: Parameters that do not change the numbers of a run that is resumed.
+    _not_in_identity: ClassVar[frozenset[str]] = frozenset(
+        {"max_iterations", "patience", "n_threads", "features", "labels", "warm_start"}
+    )
+
+    # ---- what a model implements -----------------------------------------------------------
+
+    @abstractmethod
+    def read_data(self, X: Any, y: Any, sample_weight: Any) -> D:
+        """Check what the user passes to `fit`, and return it as the learner needs it."""
+
+    @abstractmethod
+    def make_learner(self, data: D) -> Learner[W]:
+        """Make the learner at its start; see `tagloom.training.Learner`."""
+
+    @abstractmethod
+    def finish(self, data: D, outcome: Outcome[W], record: dict[str, Any]) -> None:
+        """Set the fitted state, in one assignment where there is more than one part.
+
+        Parameters
+        ----------
+        data : object
+        outcome : Outcome
+            ``weights`` is what was learnt; ``records`` are for the attribute ``history_``.
+        record : dict
+            The training record, for the attribute ``training_``: sizes and digest of the data,
+            losses, seconds.
+        """
+
+    def score_dev(self, dev: Any, data: D) -> Callable[[W], float]:
+        """Return the function from weights to the score on development data; larger is better."""
+        raise ParameterError(
+            parameter="dev",
+            expected=f"left out: {type(self).__name__} takes no development data",
+            found=checks.show(dev),
+        )
+
+    def learn(self, data: D, fitting: Fitting[W]) -> Outcome[W]:
+        """Learn the weights: one run, unless a model overrides this to make several.
+
+        Examples of several are `Fitting.run_best` over random starts, and a first run that
+        selects features for a second.
+        """
+        return fitting.run(self.make_learner(data))
+
+    def limits(self) -> tuple[int, int]:
+        """Return the largest number of iterations and the patience."""
+        iterations, patience = self.default_limits()
+        return (
+            iterations if self.max_iterations is None else self.max_iterations,
+            patience if self.patience is None else self.patience,
+        )
+
+    def default_limits(self) -> tuple[int, int]:
+        """Return what `limits` are where the parameters are None."""
+        return 100, 10
+
+    # ---- what follows from it --------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        dev: Any = None,
+        sample_weight: Any = None,
+        callback: Listener | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Learn from data.
+
+        Ctrl-C ends training after the running iteration and keeps the best weights so far; a
+        second Ctrl-C raises.
+
+        Parameters
+        ----------
+        X : Corpus, or sequence of sentences
+            For models of other data: a sequence of whatever they learn from.
+        y : sequence of list of str, None or set, optional
+            The labels, for models that learn from them; a `Corpus` has its own. None is an unknown
+            label, a set one of several: the tagger then learns that one of the labellings that
+            they leave open is right.
+        dev : Corpus, or (X, y), optional
+            Development data: scored after each iteration (by a tagger with span F1 if the labels
+            are spans, otherwise token accuracy). The best weights are kept, and training stops
+            when the score has not risen for ``patience`` iterations.
+        sample_weight : sequence of float, optional
+            Weight of each sentence.
+        callback : callable, optional
+            Called with a `Record` after each iteration.
+        progress : bool, optional
+            Whether to show a progress bar on stderr; by default if that is a terminal.
+        checkpoint : path, optional
+            A file to which the run is saved every half a minute and when it ends. If it exists,
+            training resumes from it, to the same numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        SentenceError, LabelError
+            If the data are wrong; the message names the sentence.
+        """
+        began = time.perf_counter()
+        self._check_parameters()
+        if checkpoint is not None:
+            checkpoint = checks.path(checkpoint, "checkpoint")
+        data = self.read_data(X, y, sample_weight)
+        return self.fit_data(
+            data, dev=dev, callback=callback, progress=progress, checkpoint=checkpoint, began=began
+        )
+
+    def fit_data(
+        self,
+        data: D,
+        *,
+        dev: Any = None,
+        callback: Listener | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        began: float | None = None,
+    ) -> Self:
+        """Learn from data that were read; for models whose `fit` has another signature.
+
+        Parameters
+        ----------
+        data : object
+            As `read_data` returns it.
+        dev, callback, progress, checkpoint
+            As for `fit`.
+        began : float, optional
+            When `fit` was called, by `time.perf_counter`.
+
+        Returns
+        -------
+        self
+        """
+        began = time.perf_counter() if began is None else began
+        iterations, patience = self.limits()
+        file = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
+        fitting = training.Fitting(
+            max_iterations=iterations,
+            dev=None if dev is None else self.score_dev(dev, data),
+            patience=patience,
+            callback=callback,
+            progress=progress,
+            checkpoint=file,
+            identity={} if file is None else self.identity(data),
+            title=type(self).__name__,
+        )
+        outcome = self.learn(data, fitting)
+        self.finish(data, outcome, training_record(data, outcome, time.perf_counter() - began))
+        if outcome.stopped == "interrupted":
+            warnings.warn(
+                f"Interrupted: the weights of iteration {outcome.best} are kept.",
+                stacklevel=caller_level(),
+            )
+        return self
+
+    def identity(self, data: D) -> dict[str, Any]:
+        """Return what a checkpoint must agree with to be resumed: model, data and parameters.
+
+        Limits and threads are left out; they do not change the numbers.
+        """
+        params = {
+            name: value if _is_plain(value) else repr(value)
+            for name, value in self.get_params().items()
+            if name not in self._not_in_identity
+        }
+        return {"model": type(self).__name__, "data": data.digest, **params}
+
+    def _check_parameters(self) -> None:
+        """Raise ParameterError for a parameter outside its range."""
+        for name in ("max_iterations", "patience"):
+            if getattr(self, name) is not None:
+                checks.count(getattr(self, name), name, least=1)
+
+
+def training_record(data: Data, outcome: Outcome[Any], seconds: float) -> dict[str, Any]:
+    """Return what a model file says about where the weights come from.
+
+    Parameters
+    ----------
+    data : Data
+    outcome : Outcome
+    seconds : float
+    """
+    best = outcome.best_record
+    record = {
+        **data.sizes,
+        "digest": data.digest,
+        "iterations": len(outcome.records),
+        "best_iteration": outcome.best,
+        "stopped": outcome.stopped,
+        "loss": best and best.loss,
+        "dev": best and best.dev,
+        "seconds": round(seconds, 3),
+    }
+    if best is not None and best.measure != "loss":
+        record[best.measure] = best.objective
+    return record
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)

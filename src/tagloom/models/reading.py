@@ -1,0 +1,321 @@
+"""Reading training data for linear taggers: from labelled sentences to the arrays of a learner.
+
+Sentences become attributes, labels become numbers, constraints are found and states chosen. What
+the arrays mean stays beside them in `TrainingData`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native, features
+from tagloom.errors import LabelError
+from tagloom.features import Encoded, FeatureExtractor, Templates
+from tagloom.models import constraints
+from tagloom.models.constraints import Constraints
+from tagloom.models.data import (
+    Gold,
+    LabelRows,
+    as_sentences,
+    as_weights,
+    check_not_empty,
+    digest,
+    number_labels,
+    place_of,
+    read_labels,
+)
+from tagloom.scores import LinearScores, Names
+from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis.machine import ALL_THREADS
+
+if TYPE_CHECKING:
+    from tagloom.models.layouts import Layout
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+# A space of order k with more transitions than this is pruned to what was seen, with states="auto".
+_MANY_TRANSITIONS = 100_000
+
+
+class Settings(Protocol):
+    """The parameters of a tagger that reading depends on; see `CRF`."""
+
+    features: Any
+    labels: Sequence[str] | None
+    constraints: Any
+    constrain_training: bool
+    order: int
+    states: Any
+    min_count: int
+    n_threads: int | None
+
+    @property
+    def takes_open_labels(self) -> bool:
+        """Whether training labels may be None, unknown, or sets, one of several."""
+
+
+@dataclass
+class WarmStart:
+    """What a tagger has learnt so far, from which learning continues.
+
+    Attributes
+    ----------
+    extractor : FeatureExtractor
+    index, edge_index : Index
+        They grow with the attributes that are read next.
+    layout : Layout
+    theta : ndarray
+        The weights.
+    state : dict or None
+        The rest of the learner's state.
+    """
+
+    extractor: FeatureExtractor
+    index: _native.Index
+    edge_index: _native.Index
+    layout: Layout
+    theta: Float64
+    state: dict[str, npt.NDArray[Any]] | None
+
+    @classmethod
+    def from_scores(cls, scores: LinearScores) -> WarmStart:
+        """Start from the weights of a fitted tagger."""
+        from tagloom.models.layouts import Layout, join
+
+        index = _growing(scores.index, scores.names)
+        edge_index = _native.Index()
+        if scores.edge_index is not None and scores.edge_names is not None:
+            edge_index = _growing(scores.edge_index, scores.edge_names)
+        layout = Layout.of_scores(scores)
+        return cls(scores.extractor, index, edge_index, layout, join(scores), None)
+
+
+@dataclass
+class TrainingData:
+    """A labelled corpus as arrays, and what the arrays mean.
+
+    Attributes
+    ----------
+    names : list of str
+        The Y labels.
+    extractor : FeatureExtractor
+    index, edge_index : Index
+        The number of each attribute.
+    encoded : Encoded
+    gold : Gold
+    weight : ndarray of float64, shape (N,), or None
+    states : StateSpace or None
+        The states that have weights; None: the labels.
+    constraints : Constraints
+        What is forbidden when decoding.
+    allowed : ndarray of int32, shape (T,), or None
+        For learning under constraints, the set of ``sets`` whose labels each token may have.
+    sets : ndarray of bool, shape (n, Y)
+        Those of ``gold``, then those of ``allowed``.
+    start : WarmStart or None
+    layout : Layout or None
+        Where each weight stands in θ; known once the problem is laid out.
+    cost : ndarray of float64, shape (Y, Y), or None
+        The cost of each mistake, for the SVM.
+    """
+
+    names: list[str]
+    extractor: FeatureExtractor
+    index: _native.Index
+    edge_index: _native.Index
+    encoded: Encoded
+    gold: Gold
+    weight: Float64 | None
+    states: StateSpace | None
+    constraints: Constraints
+    allowed: npt.NDArray[np.int32] | None
+    sets: npt.NDArray[np.bool_]
+    start: WarmStart | None = None
+    layout: Layout | None = None
+    cost: Float64 | None = None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of sentences and tokens."""
+        return {"sentences": len(self.encoded.offsets) - 1, "tokens": len(self.gold.numbers)}
+
+    @cached_property
+    def attributes(self) -> Names:
+        """The names of the attributes."""
+        return Names(*self.index.names())
+
+    @cached_property
+    def edge_attributes(self) -> Names:
+        """The names of the edge attributes."""
+        return Names(*self.edge_index.names())
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of everything that the learnt weights depend on."""
+        arrays = (*self.encoded, self.gold.numbers, self.sets, self.allowed, self.weight)
+        return digest(self.names, *arrays, self.index.keys(), self.edge_index.keys())
+
+    def drop_attributes(self) -> None:
+        """Free the attributes of tokens, which the problem has copied."""
+        _ = self.digest  # computed while they are still here
+        none = np.empty(0, dtype=np.int32)
+        self.encoded = Encoded(self.encoded.offsets, none.astype(np.int64), none, None)
+
+
+def read(
+    settings: Settings, X: Any, y: Any, sample_weight: Any, start: WarmStart | None
+) -> TrainingData:
+    """Turn labelled sentences into arrays.
+
+    Raises
+    ------
+    SentenceError, LabelError
+        If the data are wrong; the message names the sentence.
+    """
+    sentences = as_sentences(X)
+    path = getattr(X, "path", None)
+    check_not_empty(sentences, path)
+    read = read_labels(sentences, X, y, may_be_open=settings.takes_open_labels)
+    gold = number_labels(read, _label_names(settings, read, start))
+    extractor, index, edge_index, encoded = _encode(settings, sentences, gold.names, start)
+    weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
+    scheme = constraints.choose_scheme(settings.constraints, gold, read.rows, encoded.offsets)
+    forbidden = constraints.resolve(settings.constraints, scheme, gold, sentences, read.rows)
+    states = _choose_states(settings, gold, encoded.offsets)
+    sets, allowed = gold.sets, None
+    if settings.constrain_training:
+        sets, allowed = _training_sets(forbidden, gold, sentences)
+        space = forbidden.everything
+        if space is not None:
+            states = space if states is None else states & space
+        _check_paths(gold, states, encoded.offsets, path)
+    return TrainingData(
+        names=gold.names,
+        extractor=extractor,
+        index=index,
+        edge_index=edge_index,
+        encoded=encoded,
+        gold=gold,
+        weight=weight,
+        states=states,
+        constraints=forbidden,
+        allowed=allowed,
+        sets=sets,
+        start=start,
+    )
+
+
+def _label_names(
+    settings: Settings, read: LabelRows, start: WarmStart | None
+) -> Sequence[str] | None:
+    """The label set: as given, or the earlier labels together with those in the data."""
+    if settings.labels is not None or start is None:
+        return settings.labels
+    return sorted({*start.layout.labels, *number_labels(read, None).names})
+
+
+def _encode(
+    settings: Settings, sentences: Sequence[Any], names: Sequence[str], start: WarmStart | None
+) -> tuple[FeatureExtractor, _native.Index, _native.Index, Encoded]:
+    """Number the attributes of all tokens; attributes of a warm start keep their numbers."""
+    if start is None:
+        extractor = features.make(_default_features(settings.features, sentences, names))
+        index, edge_index = _native.Index(), _native.Index()
+    else:
+        extractor, index, edge_index = start.extractor, start.index, start.edge_index
+    n_known, n_known_edges = index.size, edge_index.size
+    options: dict[str, Any] = {}
+    if isinstance(extractor, Templates):  # others call Python for every token
+        options["n_threads"] = settings.n_threads or ALL_THREADS
+    encoded = extractor.encode(sentences, index, edge_index, grow=True, **options)
+    if settings.min_count > 1:  # attributes of a warm start stay
+        index = _without_rare(index, settings.min_count, n_known)
+        edge_index = _without_rare(edge_index, settings.min_count, n_known_edges)
+        encoded = extractor.encode(sentences, index, edge_index, **options)
+    return extractor, index, edge_index, encoded
+
+
+def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str]) -> Any:
+    """Resolve features="auto": by the type of the tokens and by the kind of labels."""
+    if not (isinstance(spec, str) and spec == "auto"):
+        return spec
+    first = sentences[0]
+    if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
+        return None  # dicts, lists or numbers: the tokens are their own features
+    return "ner" if constraints.look_like_spans(names) else "pos"
+
+
+def _growing(index: _native.Index, names: Names) -> _native.Index:
+    """Make a copy of an index that can take in new attributes."""
+    return _native.Index.from_keys(index.keys(), (names.blob, names.offsets))
+
+
+def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native.Index:
+    return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_known))
+
+
+def _choose_states(settings: Settings, gold: Gold, offsets: Int64) -> StateSpace | None:
+    """Choose the states whose transitions have weights; None: the labels themselves."""
+    names = tuple(gold.names)
+    if isinstance(settings.states, StateSpace):
+        return constraints.over(settings.states, names, "states")
+    if settings.order == 1:
+        return None
+    which = settings.states
+    if which == "auto":
+        which = "all" if len(names) ** (settings.order + 1) <= _MANY_TRANSITIONS else "seen"
+    seen = _known_runs(gold, offsets) if which == "seen" else None
+    return StateSpace.order(names, settings.order, seen)
+
+
+def _known_runs(gold: Gold, offsets: Int64) -> list[npt.NDArray[np.int32]]:
+    """Cut the labels of sentences where they are open."""
+    cuts = np.unique(np.concatenate([offsets, np.flatnonzero(gold.is_open)]))
+    runs = np.split(gold.numbers, cuts)
+    return [run[run >= 0] for run in runs if (run >= 0).any()]
+
+
+def _training_sets(
+    forbidden: Constraints, gold: Gold, sentences: Sequence[Any]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32] | None]:
+    """The label sets that learning needs, and for each token the set whose labels it may have.
+
+    The labels that a token's gold label leaves open are always allowed.
+    """
+    words = forbidden.word_sets(sentences)
+    if words is None:
+        return gold.sets, None
+    numbers, sets = words
+    pairs, which = np.unique(
+        np.stack([numbers, gold.numbers]), axis=1, return_inverse=True
+    )  # [2, n], [T]
+    allowed = sets[pairs[0]] | _gold_sets(gold)[pairs[1]]
+    set_ids = (-1 - len(gold.sets) - which.reshape(len(numbers))).astype(np.int32)
+    return np.concatenate([gold.sets, allowed]), set_ids
+
+
+def _gold_sets(gold: Gold) -> npt.NDArray[np.bool_]:
+    """The labels that each gold number leaves open, so that −1 − k indexes set k."""
+    return np.concatenate([np.eye(len(gold.names), dtype=np.bool_), gold.sets[::-1]])
+
+
+def _check_paths(gold: Gold, states: StateSpace | None, offsets: Int64, path: str | None) -> None:
+    """Raise LabelError for a sentence whose gold labels the constraints forbid."""
+    if states is None:
+        return
+    emit = np.where(_gold_sets(gold)[gold.numbers], 0.0, -np.inf)  # [T, Y]
+    dead = ~Trellis(emit, states=states, offsets=offsets).is_feasible()
+    if dead.any():
+        raise LabelError(
+            "the constraints forbid its own labels.",
+            where=place_of(path, int(np.flatnonzero(dead)[0])),
+            hint="Correct them, or leave constrain_training out: constraints then hold for "
+            "predictions only.",
+        )
