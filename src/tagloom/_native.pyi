@@ -119,45 +119,6 @@ class Extractor:
     def vocabulary(self, sentences: Sequence[Sequence[str]]) -> Vocabulary:
         """Read the words of sentences, for templates that are a chain."""
 
-class Rows:
-    """Rows of weights by attribute, checked once: W weights, K outputs."""
-
-    def __init__(self, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
-
-    def score(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, threads: int = 1) -> NDArray[numpy.float32]:
-        """Sum the weighted rows of the attributes of each token: [T, K]."""
-
-class Scorer:
-    """
-    From sentences to scores: an extractor, and copies of an index and of rows of weights in a layout of their own.
-    """
-
-    def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
-
-    def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
-        """Score the outputs of every token: (offsets [N + 1], emit [T, K])."""
-
-    def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
-        """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
-
-class Decoder:
-    """From sentences to their best labels: a scorer, and moves."""
-
-    def __init__(self, scorer: Scorer, trans: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str]) -> None: ...
-
-    def tag(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
-        """
-        The best labels of every sentence; None if one has no path or no finite scores.
-        """
-
-    def tag_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
-        """
-        The same for a list of lists of tokens, at once; None if it is not, or too long.
-        """
-
-def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
-    """The labels of each sentence, from their numbers one after another."""
-
 def encode_items(sentences: list[object], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
     """
     The attributes of every token, given as dicts and lists: (offsets, indptr, ids, values).
@@ -237,6 +198,55 @@ class ArpaReader:
 
     def finish(self, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index, bool] | tuple[int, str, str, str]:
         """(arrays, vocabulary, whether it has <unk>), or a fault."""
+
+class Rows:
+    """Rows of weights by attribute, checked once: W weights, K outputs."""
+
+    def __init__(self, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
+
+    def score(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, threads: int = 1) -> NDArray[numpy.float32]:
+        """Sum the weighted rows of the attributes of each token: [T, K]."""
+
+class Scorer:
+    """
+    From sentences to scores: an extractor, and copies of an index and of rows of weights in a layout of their own.
+    """
+
+    def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int, takes_last: bool = False) -> None: ...
+
+    def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
+        """Score the outputs of every token: (offsets [N + 1], emit [T, K])."""
+
+    def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
+        """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
+
+class LocalNormaliser:
+    """
+    Turns the scores of a local model into log probabilities, step by step.
+    """
+
+    def __init__(self, trans: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def normalise(self, emit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, threads: int = 1) -> NDArray[numpy.float32]:
+        """Emissions [T, Y] less what normalises the step after each token."""
+
+class Decoder:
+    """From sentences to their best labels: scorers, and transitions."""
+
+    def __init__(self, scorer: Scorer, moves: NDArray[numpy.float64], start: NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None) -> None: ...
+
+    def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
+        """
+        The best labels of every sentence; None if one has no path or no finite scores.
+        """
+
+    def decode_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
+        """
+        The same for a list of lists of tokens, at once; None if it is not, or too long.
+        """
+
+def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
+    """The labels of each sentence, from their numbers one after another."""
 
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""

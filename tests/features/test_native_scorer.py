@@ -369,41 +369,82 @@ def test_tagging_in_one_go_is_scoring_and_decoding():
     scorer = _native.Scorer(EXTRACTOR, index, *rows, 5)
     rng = np.random.default_rng(0)
     trans, start, stop = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
-    labels = list("abcde")
-    decoder = _native.Decoder(scorer, trans, start, stop, labels)
+    labels, moves = list("abcde"), trans.reshape(1, 1, 5, 5)
+    decoder = _native.Decoder(scorer, moves, start, stop, labels)
     for n in (1, 3, 40, 6000):  # the last are tagged in several pieces
         case = sentences(9, n)
         offsets, emit = scorer.emit(*case)
         path = tl.Trellis(emit, trans, start, stop, offsets=offsets).viterbi().path
         expected = _native.label_lists(path, offsets, labels)
         for threads in (1, 2):
-            assert decoder.tag(*case, threads) == expected
+            assert decoder.decode(*case, threads) == expected
     forbidden = np.full(5, -np.inf)
-    stuck = _native.Decoder(scorer, trans, forbidden, stop, labels)
-    assert stuck.tag(*sentences(9, 3)) is None
-    with pytest.raises(ValueError, match="must be for 5 labels"):
-        _native.Decoder(scorer, trans, start, stop, labels[:4])
+    stuck = _native.Decoder(scorer, moves, forbidden, stop, labels)
+    assert stuck.decode(*sentences(9, 3)) is None
+    for wrong in (
+        (moves, start, stop, labels[:4]),
+        (moves[:, :, :4], start, stop, labels),
+        (moves, start[:4], stop, labels),
+        (np.zeros((2, 1, 5, 5)), start, stop, labels),  # order 2 has 5 blocks
+        (np.zeros((0, 1, 5, 5)), start, stop, labels),
+        (moves, start, stop, labels, scorer),  # edges have 25 outputs
+        (moves, start, stop, labels, None, _native.LocalNormaliser(np.zeros((4, 4)), np.zeros(4))),
+    ):
+        with pytest.raises(ValueError, match="must be for 5 labels"):
+            _native.Decoder(scorer, *wrong)
     huge = [*rows[:-1], np.full_like(rows[-1], 3e38)]
     too_large = _native.Scorer(EXTRACTOR, index, *huge, 5)
-    too_large = _native.Decoder(too_large, trans, start, stop, labels)
-    assert too_large.tag(*sentences(9, 3)) is None
+    too_large = _native.Decoder(too_large, moves, start, stop, labels)
+    assert too_large.decode(*sentences(9, 3)) is None
     (words, tags), numeric = sentences(9, 6000)
     unknown = [["none"] * len(row) for row in words]
     numeric = [np.zeros_like(x) for x in numeric]
-    assert too_large.tag((unknown, unknown), numeric, 2) is not None
+    assert too_large.decode((unknown, unknown), numeric, 2) is not None
     unknown[-1], tags[:-1] = words[-1], unknown[:-1]
-    assert too_large.tag((unknown, tags), numeric, 2) is None
+    assert too_large.decode((unknown, tags), numeric, 2) is None
 
 
 def test_a_few_lists_of_tokens_are_tagged_as_any_others():
     X = [["they", "can"], ("fish",), [], ["can", "they", "fish"]]
     y = [["N", "V"], ["V"], ["V", "N", "N"]]
     tagger = tl.CRF(features="words", max_iterations=3).fit([x for x in X if x], y)
-    decoder = tagger.scores_.decoder(tagger.trellis(X[:1]).moves)
+    decoder = tagger._fitted.decoder
     assert decoder is not None
-    assert decoder.tag_few(X, 1) == decoder.tag(X, 1) == tagger.predict(iter(X))
-    assert decoder.tag_few([["can"] * 1024], 1) == decoder.tag([["can"] * 1024], 1)
+    assert decoder.decode_few(X, 1) == decoder.decode(X, 1) == tagger.predict(iter(X))
+    assert decoder.decode_few([["can"] * 1024], 1) == decoder.decode([["can"] * 1024], 1)
     for other in (tuple(X), iter(X), "they", ["they"], [["can"] * 1025], [["they", 3]], [None]):
-        assert decoder.tag_few(other, 1) is None
+        assert decoder.decode_few(other, 1) is None
     with pytest.raises(tl.errors.SentenceError, match="sentence 1, token 1: expected a str, found"):
         tagger.predict([["they"], ["can", 3]])
+
+
+def test_a_table_takes_the_last_attribute_that_it_has():
+    """Whatever the number of outputs: up to 64 they are summed by word, beyond at each token."""
+    templates = tl.features.Templates(["bias", "suffix(1)", "suffix(2)", "word"])
+    known = ["fish", "dish", "was", "é", "日本"]
+    words = [*known, "wish", "has", "x", "𝒳é", "", "本"]
+    for Y in (3, 64, 65):
+        index = _native.Index()
+        templates.encode([known], index, grow=True)
+        table = np.random.default_rng(Y).normal(size=(index.size, Y)).astype(np.float32)
+        table[1, 0] = -np.inf
+        ptr, cols = (
+            np.arange(len(table) + 1) * Y,
+            np.tile(np.arange(Y, dtype=np.uint16), len(table)),
+        )
+        scorer = templates.scorer(index, ptr, cols, table.ravel(), Y, takes_last=True)
+        encoded = templates.encode([words], index)
+        expected = table[encoded.ids[encoded.indptr[1:] - 1]]  # the last of each token
+        for _ in range(2):  # new words, then known ones
+            _, emit = scorer.emit([[words]], [])
+            np.testing.assert_array_equal(emit, expected)
+
+
+@pytest.mark.parametrize("template", ["word[-1]", "word[-1] & word", "col(pos)"])
+def test_a_table_needs_templates_of_its_token(template):
+    templates, index = tl.features.Templates(["bias", template]), _native.Index()
+    none = np.zeros(0, np.float32)
+    with pytest.raises(ValueError, match="takes_last needs templates that see the word"):
+        templates.scorer(
+            index, np.zeros(1, np.int64), none.astype(np.uint16), none, 2, takes_last=True
+        )

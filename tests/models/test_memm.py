@@ -8,10 +8,9 @@ import pytest
 
 import tagloom as tl
 from raising import raises
+from tagloom import _native
 from tagloom.errors import LabelError, ParameterError
-from tagloom.models import memm as memm_module
 from tagloom.models.layouts import cut
-from tagloom.models.memm import log_normalisers
 
 X = [["they", "can", "fish"], ["can", "of", "fish"], ["fish"], ["they", "fish", "of", "can"]]
 GOLD = [["N", "V", "V"], ["N", "P", "N"], ["V"], ["N", "V", "P", "N"]]
@@ -298,15 +297,42 @@ def test_label_bias():
     assert 0.01 < wrong[tl.CRF] < 0.12
 
 
-def test_sums_of_exponentials_do_not_underflow(monkeypatch):
-    rng = np.random.default_rng(0)
-    emit, trans = rng.normal(size=(50, 4)) * 1e4, rng.normal(size=(4, 4)) * 1e4
-    exact = np.logaddexp.reduce(emit[:, None, :] + trans, axis=2)
-    np.testing.assert_allclose(log_normalisers(emit, trans, None), exact, rtol=1e-12)
-    monkeypatch.setattr(memm_module, "_BLOCK", 7 * 16)  # seven tokens at a time
-    edge = rng.normal(size=(50, 4, 4))
-    exact = np.logaddexp.reduce(emit[:, None, :] + trans + edge, axis=2)
-    np.testing.assert_allclose(log_normalisers(emit, trans, edge), exact, rtol=1e-12)
+def normalised(emit, offsets, trans, start, edge):
+    """Log probabilities of a local model, by their definition, in float64."""
+    emit = emit.astype(np.float64)
+    scores = emit[:, None, :] + trans + (0 if edge is None else edge)  # [T, y_prev, y]
+    log_z = np.logaddexp.reduce(scores, axis=2)  # [T, y_prev]
+    log_z[np.isneginf(log_z)] = 0
+    result = emit.copy()
+    for begin, end in itertools.pairwise(offsets):
+        if end > begin:
+            result[begin : end - 1] -= log_z[begin + 1 : end]
+            result[begin] -= np.logaddexp.reduce(emit[begin] + start)
+    return result
+
+
+@pytest.mark.parametrize("Y", [1, 2, 17, 70])
+@pytest.mark.parametrize("scale", [1.0, 1e4])  # with which most exponentials underflow
+@pytest.mark.parametrize("has_edge", [False, True])
+def test_local_normalisers(Y, scale, has_edge):
+    rng = np.random.default_rng(Y)
+    offsets = np.array([0, 3, 3, 4, 100, 300])
+    emit = (scale * rng.normal(size=(300, Y))).astype(np.float32)
+    emit[rng.random(emit.shape) < 0.1] = -np.inf
+    trans, start = scale * rng.normal(size=(Y, Y)), scale * rng.normal(size=Y)
+    trans[rng.random((Y, Y)) < 0.2] = -np.inf
+    emit[offsets[:-1][np.diff(offsets) > 0], 0] = 1.0  # a sentence may begin with the first label
+    edge = (scale * rng.normal(size=(300, Y, Y))).astype(np.float32) if has_edge else None
+    normaliser = _native.LocalNormaliser(trans, start)
+    ours = normaliser.normalise(emit, offsets, edge)
+    expected = normalised(emit, offsets, trans, start, edge)
+    assert ours.dtype == np.float32
+    np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6 * scale)
+    np.testing.assert_array_equal(normaliser.normalise(emit, offsets, edge, 2), ours)
+    with pytest.raises(ValueError, match="do not cut 300 positions"):
+        normaliser.normalise(emit, offsets[:-1], edge)
+    with pytest.raises(ValueError, match=f"must be for {Y} labels"):
+        normaliser.normalise(np.zeros((300, Y + 1), np.float32), offsets, None)
 
 
 def test_weights_have_names(tmp_path):

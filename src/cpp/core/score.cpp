@@ -170,6 +170,21 @@ float* sum_in(uint64_t* block, const Plan::Local& local) {
     return reinterpret_cast<float*>(block + local.unit);
 }
 
+// Of each of n words, drops all fingerprints [locals, n] but the last that has a row.
+void keep_last(const Scoring& scoring, std::size_t n, std::size_t locals, uint64_t* fingerprints) {
+    for (std::size_t i = 0; i < n; i++) {
+        bool is_found = false;
+        for (std::size_t k = locals; k-- > 0;) {
+            uint64_t& h = fingerprints[k * n + i];
+            if (is_found || h == kNone || scoring.table.find(h).n == 0) {
+                h = kNone;
+            } else {
+                is_found = true;
+            }
+        }
+    }
+}
+
 // Fills the blocks of n words of column c.
 void score_words(const Scoring& scoring, std::size_t c, const Word* const* words,
                  uint64_t* const* blocks, std::size_t n, Hits& hits) {
@@ -197,6 +212,7 @@ void score_words(const Scoring& scoring, std::size_t c, const Word* const* words
         }
         for (const uint32_t place : plan.values) *to++ = hashes[place * n + i];
     }
+    if (scoring.takes_last) keep_last(scoring, n, plan.locals.size(), hits.fingerprints.data());
     h = hits.fingerprints.data();
     for (const Plan::Local& local : plan.locals) {
         for (std::size_t i = 0; i < n; i++, h++) {
@@ -293,7 +309,7 @@ std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, b
 }
 
 void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
-                              int64_t threads) {
+                              int64_t threads, Role role) {
     struct Item {
         std::size_t column, first, last;
     };
@@ -311,8 +327,8 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Know
         }
         rest += n * scoring.plan.blocks[c].units;
     }
-    thread_local Scratch<uint64_t> scratch;
-    rest_ = scratch.take(rest);
+    thread_local Scratch<uint64_t> scratch[2];
+    rest_ = scratch[role].take(rest);
     uint64_t* next = rest_.data;
     for (std::size_t c = 0; c < columns; c++) {
         const std::size_t units = scoring.plan.blocks[c].units;
@@ -362,16 +378,17 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Know
 }
 
 ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
-                         std::span<const std::unique_ptr<KnownWords>> known, int64_t threads)
+                         std::span<const std::unique_ptr<KnownWords>> known, int64_t threads,
+                         Role role)
     : scoring_(scoring), batch_(batch) {
     const auto has_fresh = [](const Column& column) { return !column.fresh.empty(); };
     if (std::any_of(batch.columns.begin(), batch.columns.end(), has_fresh)) {
-        score_fresh(batch, known, threads);
+        score_fresh(batch, known, threads, role);
     }
     std::size_t positions = 0;
     for (const Column& column : batch.columns) positions += column.tokens.size() + kTokensAtOnce;
-    thread_local Scratch<const uint64_t*> pointers;
-    pointed_ = pointers.take(positions);
+    thread_local Scratch<const uint64_t*> pointers[2];
+    pointed_ = pointers[role].take(positions);
     const uint64_t** at = pointed_.data;
     for (const Column& column : batch.columns) {
         blocks_.push_back(at);
@@ -385,7 +402,10 @@ ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
 
 void ScoredWords::score(int64_t first, int64_t last, float* out) const {
     if (first == last) return;
-    const auto& [program, plan, table, rows] = scoring_;
+    const Program& program = scoring_.program;
+    const Plan& plan = scoring_.plan;
+    const RowTable& table = scoring_.table;
+    const WeightRows& rows = scoring_.rows;
     Hits& hits = Hits::of_this_thread(rows);
     const auto sentence = std::upper_bound(batch_.offsets.begin(), batch_.offsets.end(), first) - 1;
     int64_t n = sentence - batch_.offsets.begin();

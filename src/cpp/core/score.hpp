@@ -146,24 +146,30 @@ struct Scoring {
     const Plan& plan;
     const RowTable& table;
     const WeightRows& rows;
+    // Of the templates that see one word, only the last that has a row counts: a table with
+    // back-off, whose templates go from the general to the special. Otherwise their rows add up.
+    bool takes_last = false;
 };
 
 // An empty memory of the words of column c; without `keeps` it stays empty.
 std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps);
 
 // A batch whose words have been scored; its tokens can then be, in pieces and by many threads. One
-// at a time lives in a thread, and not longer than what it is made from.
+// for nodes and one for edges at a time live in a thread, and not longer than what they are made
+// from.
 class ScoredWords {
   public:
+    enum Role { kNodes, kEdges };
     ScoredWords(const Scoring& scoring, Batch& batch,
-                std::span<const std::unique_ptr<KnownWords>> known, int64_t threads);
+                std::span<const std::unique_ptr<KnownWords>> known, int64_t threads,
+                Role role = kNodes);
     // Scores of the tokens first .. last - 1: out is [last - first, K].
     void score(int64_t first, int64_t last, float* out) const;
 
   private:
     // Makes the blocks of the words that have none.
     void score_fresh(Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
-                     int64_t threads);
+                     int64_t threads, Role role);
 
     const Scoring scoring_;
     const Batch& batch_;

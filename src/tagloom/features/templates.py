@@ -317,6 +317,7 @@ class Templates:
         K: int,
         *,
         edges: bool = False,
+        takes_last: bool = False,
     ) -> Scorer:
         """Combine the programme with weights: strings to scores, without attribute ids in between.
 
@@ -329,6 +330,9 @@ class Templates:
             Outputs: Y, or Y·Y for edge templates.
         edges : bool
             Whether to use the edge templates.
+        takes_last : bool
+            Whether a token has the weights of the last of its attributes in the index, instead of
+            their sum: a table with back-off, for templates that read nothing but their token.
 
         Returns
         -------
@@ -336,7 +340,7 @@ class Templates:
         """
         extractor = self._edge if edges else self._node
         assert extractor is not None
-        return Scorer(extractor, index, ptr, cols, weights, K)
+        return Scorer(extractor, index, ptr, cols, weights, K, takes_last)
 
     def _column(self, column: Column, X: Any, tokens: _Text) -> _Text:
         """Return one column of every sentence, read or derived from others."""

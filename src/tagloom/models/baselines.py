@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +14,19 @@ from tagloom import checks
 from tagloom.models.fitted import Fitted
 from tagloom.models.labelled import read_labelled
 from tagloom.models.tables import TableTagger
+from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Parts
 from tagloom.scores.tables import WordTable, chain
 from tagloom.scores.word_counts import WordStats, WordTokens, count_words
 from tagloom.storage import File
 from tagloom.trellis import Trellis
+from tagloom.trellis.engine import Dense
 
 # How much the labels of all words like it weigh against those of the word itself: they break ties.
 _TIE = 1e-3
+
+# With more labels, the matrix of transitions of a decoder would be larger than the table of words.
+_MOST_LABELS = 1000
 
 
 class MostFrequentTag(TableTagger):
@@ -169,3 +175,11 @@ class _FittedTable(Fitted):
 
     table: WordTable = field(kw_only=True)
     training: dict[str, Any] = field(kw_only=True)
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The native decoder of ordinary sentences; transitions are free."""
+        Y = len(self.labels)
+        if Y > _MOST_LABELS:
+            return None
+        return self.table.decoder(Dense(np.zeros((1, 1, Y, Y)), np.zeros(Y), np.zeros(Y)))

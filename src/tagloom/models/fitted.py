@@ -9,12 +9,16 @@ that users see (``labels_``, ``scores_``) are read from the state.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom.errors import NotFittedError
+
+if TYPE_CHECKING:
+    from tagloom.scores import Decoder
 
 T = TypeVar("T")
 
@@ -32,6 +36,11 @@ class Fitted:
 
     labels: npt.NDArray[Any]
     temperature: float = 1.0
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The native decoder of ordinary sentences; None if only a trellis can answer."""
+        return None
 
     @staticmethod
     def label_array(names: Any) -> npt.NDArray[Any]:

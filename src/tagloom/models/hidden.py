@@ -19,7 +19,7 @@ from tagloom.errors import ModelFileError
 from tagloom.models.constraints import Constraints
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.tables import TableTagger
-from tagloom.scores import LinearScores
+from tagloom.scores import Decoder, LinearScores
 from tagloom.scores.emissions import Emission, Features, LexicalWords, Words
 from tagloom.scores.emissions.base import from_plain, to_plain
 from tagloom.scores.markov import MarkovChain
@@ -104,6 +104,14 @@ class HiddenMarkov(Fitted):
         batch = frame.with_scores(emit, edge=edge, offsets=offsets)
         batch.n_threads = n_threads
         return batch
+
+    @cached_property
+    def decoder(self) -> Decoder | None:
+        """The native decoder of ordinary sentences; None if only a trellis can answer."""
+        transitions = self._frame(True, True).dense_transitions
+        if self.constraints.dictionary or transitions is None:
+            return None
+        return self.emission.decoder(transitions)
 
     def _frame(self, is_single: bool, is_constrained: bool) -> Trellis:
         """Return a trellis of no tokens, in float32 or float64, whose transitions are shared."""

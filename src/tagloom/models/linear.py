@@ -80,11 +80,17 @@ class LinearFitted(Fitted):
         return _moves(self.scores, self.constraints)
 
     @cached_property
+    def normaliser(self) -> _native.LocalNormaliser | None:
+        """What turns the scores into log probabilities, in a local model."""
+        return None
+
+    @cached_property
     def decoder(self) -> Decoder | None:
-        """The native decoder; None if only a trellis can answer."""
-        if self.constraints.dictionary or self.transitions.states.kind != "labels":
+        """The native decoder of ordinary sentences; None if only a trellis can answer."""
+        transitions = self.transitions.dense_transitions
+        if self.constraints.dictionary or transitions is None:
             return None
-        return self.scores.decoder(self.transitions.moves)
+        return self.scores.decoder(transitions, self.normaliser)
 
 
 class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
@@ -354,9 +360,6 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
         )
         batch.n_threads = threads
         return fitted.constraints.restrict(batch, sentences)
-
-    def _decoder(self) -> Decoder | None:
-        return self._fitted.decoder
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
         """Change the scores of a batch before they go into a trellis; here they stay."""

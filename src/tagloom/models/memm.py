@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.models.layouts import Layout
+from tagloom.models.linear import LinearFitted
 from tagloom.models.local import LocalTagger
 from tagloom.models.reading import TrainingData, WarmStart
 from tagloom.scores import LinearScores, Scored
@@ -26,10 +28,15 @@ Sparse: TypeAlias = tuple[
     npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32] | None
 ]
 
-# Scores of moves that are in memory at once.
-_BLOCK = 1 << 18
-# Sums of exponentials below this may have lost terms to underflow, and are made again.
-_TINY = 1e-280
+
+@dataclass(frozen=True, eq=False)
+class LocalFitted(LinearFitted):
+    """The state of a fitted model whose steps are normalised one by one."""
+
+    @cached_property
+    def normaliser(self) -> _native.LocalNormaliser:
+        """What turns the scores into log probabilities."""
+        return make_normaliser(self.scores)
 
 
 class MEMM(LocalTagger):
@@ -94,6 +101,7 @@ class MEMM(LocalTagger):
     """
 
     boundaries = True
+    _state_type = LocalFitted
 
     def __init__(
         self,
@@ -239,29 +247,15 @@ class MEMM(LocalTagger):
             True,
         )
 
-    def _decoder(self) -> None:
-        return None  # what it decodes are not its scores
-
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
         r"""Turn scores into log probabilities.
 
         That of a path is Σ_t s_t(y_{t-1}, y_t) − log Σ_y exp(s_t(y_{t-1}, y)): the second term
         belongs to t − 1 and its label alone, so it is taken from the emissions there.
         """
-        trans, start = scores.trans, scores.start
-        if scores.states is not None:
-            may_follow, may_begin = _allowed(scores.states)
-            trans = np.where(may_follow, trans, -np.inf)
-            start = np.where(may_begin, start, -np.inf)
-        first = scored.offsets[:-1][np.diff(scored.offsets) > 0]  # [N] first tokens
-        emit = scored.emit.astype(np.float64)  # [T, Y]
-        log_z = log_normalisers(emit, trans, scored.edge)  # [T, Y]
-        log_z[first] = 0
-        log_z[np.isneginf(log_z)] = 0  # nothing may follow: no path goes there
-        emit[:-1] -= log_z[1:]
-        begin = scored.emit[first] + start  # [N, Y]
-        emit[first] -= _log_sum_exp(begin)[:, None]
-        return scored._replace(emit=emit.astype(np.float32))
+        normaliser, threads = make_normaliser(scores), self.n_threads or ALL_THREADS
+        emit = normaliser.normalise(scored.emit, scored.offsets, scored.edge, threads)
+        return scored._replace(emit=emit)
 
     def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         """Name the parts of scores, and what makes them probabilities."""
@@ -286,57 +280,14 @@ class _LocalLayout(Layout):
         return super().n_weights + len(self.labels) ** 2
 
 
-def log_normalisers(emit: Float64, trans: Float64, edge: npt.NDArray[Any] | None) -> Float64:
-    """Sum over the labels that may come next.
-
-    log_z[t, y_prev] = log Σ_y exp(emit[t, y] + trans[y_prev, y] + edge[t, y_prev, y])
-
-    Parameters
-    ----------
-    emit : ndarray, shape (T, Y)
-    trans : ndarray, shape (Y, Y)
-    edge : ndarray, shape (T, Y, Y), or None
-
-    Returns
-    -------
-    ndarray of float64, shape (T, Y)
-
-    Examples
-    --------
-    >>> log_z = log_normalisers(np.log([[0.5, 0.25]]), np.log([[1, 2], [3, 2]]), None)
-    >>> np.exp(log_z).round(6)  # 0.5 · 1 + 0.25 · 2 and 0.5 · 3 + 0.25 · 2
-    array([[1., 2.]])
-    """
-    log_z: Float64
-    if edge is not None:
-        log_z = np.empty_like(emit)
-        step = max(_BLOCK // trans.size, 1)
-        for lo in range(0, len(emit), step):
-            block = slice(lo, lo + step)
-            log_z[block] = _log_sum_exp(emit[block, None, :] + trans + edge[block])
-        return log_z
-    # A matrix product of exponentials, which is the fast way where nothing underflows.
-    top, top_move = emit.max(axis=1, keepdims=True), _finite(trans.max(axis=1))  # [T, 1], [Y]
-    sums = np.exp(emit - top) @ np.exp(trans - top_move[:, None]).T  # [T, Y]
-    small = sums < _TINY
-    t, y_prev = np.nonzero(small)
-    sums[small] = 1.0
-    log_z = np.log(sums) + top + top_move
-    log_z[small] = _log_sum_exp(emit[t] + trans[y_prev])
-    return log_z
-
-
-def _log_sum_exp(x: Float64) -> Float64:
-    """Add up the exponentials along the last axis; −inf where all are −inf."""
-    top = _finite(x.max(axis=-1, keepdims=True))
-    with np.errstate(divide="ignore"):
-        sums: Float64 = np.log(np.exp(x - top).sum(axis=-1)) + top[..., 0]
-    return sums
-
-
-def _finite(top: Float64) -> Float64:
-    """Replace −inf, which cannot be subtracted from itself."""
-    return np.where(np.isneginf(top), 0.0, top)
+def make_normaliser(scores: LinearScores) -> _native.LocalNormaliser:
+    """Make what turns scores into log probabilities; transitions of no state have none."""
+    trans, start = scores.trans, scores.start
+    if scores.states is not None:
+        may_follow, may_begin = _allowed(scores.states)
+        trans = np.where(may_follow, trans, -np.inf)
+        start = np.where(may_begin, start, -np.inf)
+    return _native.LocalNormaliser(trans, start)
 
 
 def _allowed(states: StateSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

@@ -29,7 +29,6 @@ from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
     from tagloom.models.explanations import Explanation
-    from tagloom.scores import Decoder
 
 # Scores of a batch are kept about this small, so that they stay in the cache between the stages.
 _BATCH_SCORES = 1 << 19
@@ -212,27 +211,18 @@ class Tagger(Model):
         """
         self._check_fitted("predict")
         _check_threads(n_threads)
-        decoder = self._decoder() if known is None else None
-        if decoder is not None:
-            few = decoder.tag_few(X, self._threads(n_threads))
-            if few is not None:
-                return Labellings(few)
+        decoder = self._fitted.decoder if known is None else None
+        threads = n_threads or getattr(self, "n_threads", None) or ALL_THREADS
+        few = None if decoder is None else decoder.decode_few(X, threads)
+        if few is not None:
+            return Labellings(few)
         result = Labellings()
         for sentences, rows in self._pieces(X, known, n_threads):
-            tagged = None
-            if decoder is not None:
-                tagged = decoder.tag(sentences, self._threads(n_threads))
-            if tagged is None:  # labels do not depend on the temperature
-                tagged = self._read_off(self._scored(sentences, rows, n_threads))
-            result += tagged
+            best = None if decoder is None else decoder.decode(sentences, threads)
+            if best is None:  # labels do not depend on the temperature
+                best = self._read_off(self._scored(sentences, rows, n_threads))
+            result += best
         return result
-
-    def _decoder(self) -> Decoder | None:
-        """Return the native decoder of the state; None if only a trellis can answer."""
-        return None
-
-    def _threads(self, n_threads: int | None) -> int:
-        return n_threads or getattr(self, "n_threads", None) or ALL_THREADS
 
     def _read_off(self, scored: Structure) -> list[list[str]]:
         best_path, _ = scored.viterbi()

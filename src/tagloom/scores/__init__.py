@@ -6,11 +6,16 @@ from tagloom.exports import lazily
 
 if TYPE_CHECKING:
     from tagloom.scores import emissions
-    from tagloom.scores.linear import Decoder, LinearScores, Names, Rows, Scored
+    from tagloom.scores.decoders import Decoder
+    from tagloom.scores.linear import LinearScores, Names, Rows, Scored
 else:
     __getattr__, __dir__ = lazily(
         __name__,
-        {"emissions": [], "linear": ["Decoder", "LinearScores", "Names", "Rows", "Scored"]},
+        {
+            "decoders": ["Decoder"],
+            "emissions": [],
+            "linear": ["LinearScores", "Names", "Rows", "Scored"],
+        },
     )
 
 __all__ = ["Decoder", "LinearScores", "Names", "Rows", "Scored", "emissions"]

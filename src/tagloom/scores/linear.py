@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,13 @@ from tagloom import _native, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
+from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
 from tagloom.trellis import StateSpace
+
+if TYPE_CHECKING:
+    from tagloom.trellis.engine import Dense
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -42,33 +46,6 @@ class _Scorers(NamedTuple):
     templates: Templates
     node: _native.Scorer
     edge: _native.Scorer | None
-
-
-class Decoder:
-    """From sentences to their best labels in one go, without arrays of scores in between.
-
-    Parameters
-    ----------
-    templates : Templates
-    native : _native.Decoder
-    """
-
-    def __init__(self, templates: Templates, native: _native.Decoder) -> None:
-        self._templates, self._native = templates, native
-        self._takes_lists = templates.reads_only_tokens
-
-    def tag(self, sentences: Any, n_threads: int) -> list[list[str]] | None:
-        """Find the best labels; None if a sentence has no path, or a score is not finite."""
-        columns, numbers = self._templates.columns(sentences)
-        labels: list[list[str]] | None = call_native(self._native.tag, columns, numbers, n_threads)
-        return labels
-
-    def tag_few(self, X: Any, n_threads: int) -> list[list[str]] | None:
-        """Find the best labels of a few lists of tokens; None also for anything else."""
-        try:
-            return self._native.tag_few(X, n_threads) if self._takes_lists else None
-        except (TypeError, ValueError):  # no str, half a character: the usual way says where
-            return None
 
 
 @dataclass(frozen=True)
@@ -252,24 +229,27 @@ class LinearScores:
             _, edge = call_native(self._scorers.edge.edge, columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
-    def decoder(self, moves: tuple[Float64, Float64, Float64]) -> Decoder | None:
-        """Make the short way from sentences to labels.
+    def decoder(
+        self, transitions: Dense, normaliser: _native.LocalNormaliser | None = None
+    ) -> Decoder | None:
+        """Make the native decoder from sentences to labels.
 
         Parameters
         ----------
-        moves : tuple of ndarray
-            trans [Y, Y], start [Y] and stop [Y], −inf for what is forbidden.
+        transitions : Dense
+            Scores of transitions, starts and stops; −inf for what is forbidden.
+        normaliser : _native.LocalNormaliser, optional
+            Turns the scores into log probabilities of a local model.
 
         Returns
         -------
         Decoder or None
-            None where only a trellis can answer: with edge features, features that are no
-            templates, or a state space.
+            None if the features are not templates.
         """
-        if self._scorers is None or self._scorers.edge is not None or self.states is not None:
+        if self._scorers is None:
             return None
-        native = _native.Decoder(self._scorers.node, *moves, list(self.labels))
-        return Decoder(self._scorers.templates, native)
+        templates, node, edge = self._scorers
+        return Decoder(templates, node, transitions, self.labels, edges=edge, normaliser=normaliser)
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,13 @@ from tagloom import _native, checks, features, storage
 from tagloom.errors import ModelFileError, SentenceError
 from tagloom.features import FeatureExtractor, Templates
 from tagloom.features.batches import read_tokens
+from tagloom.scores.decoders import Decoder
 from tagloom.scores.linear import Names, PackedNames, log_scores
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
+
+if TYPE_CHECKING:
+    from tagloom.trellis.engine import Dense
 
 Floats = npt.NDArray[np.floating[Any]]
 Int32 = npt.NDArray[np.int32]
@@ -143,6 +147,32 @@ class WordTable:
         encoded = self.extractor.encode([words], self.index)
         found: Int32 = encoded.ids[encoded.indptr[1:] - 1]
         return found
+
+    def decoder(self, transitions: Dense) -> Decoder | None:
+        """Make the native decoder from sentences to labels.
+
+        Parameters
+        ----------
+        transitions : Dense
+            Scores of transitions, starts and stops; −inf for what is forbidden.
+
+        Returns
+        -------
+        Decoder or None
+            None if the scores are not float32, as those of a model given by probabilities.
+        """
+        A, Y = self.rows.shape
+        if self.rows.dtype != np.float32 or not isinstance(self.extractor, Templates) or Y >> 16:
+            return None
+        scorer = self.extractor.scorer(
+            self.index,
+            np.arange(A + 1, dtype=np.int64) * Y,
+            np.tile(np.arange(Y, dtype=np.uint16), A),
+            np.ascontiguousarray(self.rows).reshape(-1),
+            Y,
+            takes_last=True,
+        )
+        return Decoder(self.extractor, scorer, transitions, self.labels)
 
     def parts(self, sentence: Any) -> Parts:
         """Name the scores of one sentence: the row of each token is its one part."""

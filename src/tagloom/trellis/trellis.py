@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ShapeError
 from tagloom.trellis import engine, masks, paths
 from tagloom.trellis.batches import Batch, check_shape, read_batch, stack_scores
-from tagloom.trellis.engine import Counts, Transitions
+from tagloom.trellis.engine import Counts, Dense, Transitions
 from tagloom.trellis.inputs import (
     cast_scores,
     check_buffer,
@@ -342,6 +342,11 @@ class Trellis(Ragged):
         Only where states are labels; −inf for what the state space forbids.
         """
         return self._transitions.by_label
+
+    @property
+    def dense_transitions(self) -> Dense | None:
+        """The scores of transitions as the dense kernels read them; None for other state spaces."""
+        return self._transitions.dense
 
     @property
     def n_labels(self) -> int:

@@ -23,7 +23,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,10 @@ from tagloom.scores.smoothing import Smoothing
 from tagloom.scores.tables import chain
 from tagloom.scores.word_counts import WordTokens
 from tagloom.storage import File
+
+if TYPE_CHECKING:
+    from tagloom.scores.decoders import Decoder
+    from tagloom.trellis.engine import Dense
 
 Float64 = npt.NDArray[np.float64]
 #: Labels [T] of int, or probabilities of labels [T, Y] of float.
@@ -212,6 +216,16 @@ class Emission(ABC):
     def has_edges(self) -> bool:
         """Whether `scores` has an ``edge``."""
         return False
+
+    def decoder(self, transitions: Dense) -> Decoder | None:
+        """Make a native decoder from sequences to labels, which `HMM.predict` then uses.
+
+        Returns
+        -------
+        Decoder or None
+            None, the default, if the emission has none: a trellis then finds the same labels.
+        """
+        return None
 
     def parts(self, sequence: Any) -> Parts:
         """Name the terms that the scores of one sequence are sums of, for `Tagger.explain`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,10 @@ from tagloom.scores.smoothing import Smoothing
 from tagloom.scores.tables import Int32, Int64, WordTable, chain
 from tagloom.scores.word_counts import WordCounts, WordStats, WordTokens, count_words
 from tagloom.storage import File
+
+if TYPE_CHECKING:
+    from tagloom.scores.decoders import Decoder
+    from tagloom.trellis.engine import Dense
 
 # Pseudo-counts of the next shorter ending in the distribution of an ending, and of the spelling in
 # that of a case variant; chosen on development data (UPOS and XPOS of EWT), with little effect.
@@ -155,6 +159,10 @@ class Words(Emission):
         if isinstance(X, WordTokens):
             return X.offsets, self.table.find(X.words)[X.ids]
         return self.table.locate(X)
+
+    def decoder(self, transitions: Dense) -> Decoder | None:
+        """Make a native decoder; see `Emission.decoder`."""
+        return None if self.has_edges else self.table.decoder(transitions)
 
     def parts(self, sequence: Any) -> Parts:
         """Name the attribute of each token whose score it has."""

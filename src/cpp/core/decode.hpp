@@ -1,0 +1,75 @@
+// From scores to labels: the best path of every sentence of a batch, found piece by piece, so that
+// scores are used while they are in the cache of the core that computed them.
+//
+//   for each piece (whole sentences, some thousand scores), on all threads:
+//     emit [T, Y] (and edge [T, Y, Y])  =  what a source of scores says of its tokens
+//     path [T]                          =  Viterbi over these and the transitions
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/local.hpp"
+#include "core/score.hpp"
+
+namespace tagloom {
+
+// The sentences first .. last - 1 of a batch, whose tokens are offsets[first] .. offsets[last] - 1.
+struct SentenceRange {
+    std::span<const int64_t> offsets;  // [N + 1], whole batch
+    int64_t first, last;
+
+    int64_t begin() const { return offsets[first]; }
+    int64_t end() const { return offsets[last]; }
+    int64_t tokens() const { return end() - begin(); }
+};
+
+// What gives the scores of a batch; asked by several threads at once, for different sentences.
+class ScoreSource {
+  public:
+    virtual ~ScoreSource() = default;
+    // emit is [tokens, Y]; edge is [tokens, Y, Y], or null if there are none.
+    virtual void score(const SentenceRange& sentences, float* emit, float* edge) const = 0;
+};
+
+// Scores by the words of sentences: rows of weights or of a table, and of edges where there are
+// any.
+class WordScores final : public ScoreSource {
+  public:
+    explicit WordScores(const ScoredWords& nodes, const ScoredWords* edges = nullptr)
+        : nodes_(nodes), edges_(edges) {}
+    void score(const SentenceRange& sentences, float* emit, float* edge) const override;
+
+  private:
+    const ScoredWords& nodes_;
+    const ScoredWords* edges_;
+};
+
+// The scores of a local model, which become log probabilities; see local.hpp.
+class LocalScores final : public ScoreSource {
+  public:
+    LocalScores(const ScoreSource& raw, const LocalNormaliser& normaliser)
+        : raw_(raw), normaliser_(normaliser) {}
+    void score(const SentenceRange& sentences, float* emit, float* edge) const override;
+
+  private:
+    const ScoreSource& raw_;
+    const LocalNormaliser& normaliser_;
+};
+
+// Scores of transitions in the dense layout, see kernels.hpp; -inf for what is forbidden.
+struct DenseTransitions {
+    int64_t Y = 0, G = 1, levels = 1;
+    std::vector<double> moves;        // [levels, G, Y, Y]
+    std::vector<double> start, stop;  // [Y]
+    bool has_edges = false;           // whether the source gives edge scores too
+};
+
+// The best label of every token: path [T]. False if that needs a closer look: a sentence has no
+// path, or a score is NaN or +inf; then the path says nothing.
+bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
+            std::span<const int64_t> offsets, int64_t threads, int32_t* path);
+
+}  // namespace tagloom

@@ -1,0 +1,73 @@
+"""From sentences to their best labels in one native call, without arrays of scores in between.
+
+A decoder joins templates, the native scorers of a model, and its transitions. It answers what is
+asked most often, the best labels of ordinary sentences; whatever it cannot answer is left to a
+`Trellis`, which gives the same labels and precise errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tagloom import _native
+from tagloom.features import Templates
+
+if TYPE_CHECKING:
+    from tagloom.trellis.engine import Dense
+
+
+class Decoder:
+    """A native decoder of sentences.
+
+    Parameters
+    ----------
+    templates : Templates
+        What the scorers were compiled from.
+    scorer : _native.Scorer
+        Scores of labels [T, Y].
+    transitions : Dense
+        Scores of transitions, starts and stops; −inf for what is forbidden.
+    labels : sequence of str
+        The Y labels.
+    edges : _native.Scorer, optional
+        Scores of pairs of labels [T, Y, Y].
+    normaliser : _native.LocalNormaliser, optional
+        Turns the scores into log probabilities of a local model.
+    """
+
+    def __init__(
+        self,
+        templates: Templates,
+        scorer: _native.Scorer,
+        transitions: Dense,
+        labels: Sequence[str],
+        *,
+        edges: _native.Scorer | None = None,
+        normaliser: _native.LocalNormaliser | None = None,
+    ) -> None:
+        self._templates = templates
+        self._native = _native.Decoder(scorer, *transitions, list(labels), edges, normaliser)
+        self._takes_lists = templates.reads_only_tokens
+
+    def decode_few(self, X: Any, n_threads: int) -> list[list[str]] | None:
+        """Find the best labels of a few lists of tokens, without any delay.
+
+        None for anything else, and where `decode` returns None.
+        """
+        try:
+            return self._native.decode_few(X, n_threads) if self._takes_lists else None
+        except (TypeError, ValueError):
+            return None
+
+    def decode(self, sentences: Sequence[Any], n_threads: int) -> list[list[str]] | None:
+        """Find the best labels.
+
+        None if a sentence has no path, a score is NaN or +inf, or a token is not a str: a trellis
+        then raises a precise error.
+        """
+        columns, numbers = self._templates.columns(sentences)
+        try:
+            return self._native.decode(columns, numbers, n_threads)
+        except (TypeError, ValueError):
+            return None

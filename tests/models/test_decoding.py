@@ -1,0 +1,118 @@
+"""Predicting natively gives the labels of the trellis, and leaves the rest to it."""
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom.errors import InfeasibleError, SentenceError
+
+ODD = [["They", "can", "fish", "."], [], ["é"], ["日本", "unseen", "𝒳"], ["fish"] * 2000, [""]]
+EDGES = ["word[-1..1]", "suffix(2)", "edge(word)", "edge(shape[-1])"]
+# Whether the model has a native decoder.
+MODELS = {
+    "CRF": (tl.CRF(max_iterations=2), True),
+    "CRF order 2": (tl.CRF(["word", "suffix(2)"], order=2, max_iterations=2), True),
+    "CRF order 3 seen": (tl.CRF(["word"], order=3, states="seen", max_iterations=1), False),
+    "CRF edges": (tl.CRF(EDGES, max_iterations=2), True),
+    "CRF edges order 2": (tl.CRF(EDGES, order=2, max_iterations=1), True),
+    "CRF dictionary": (tl.CRF(["word"], constraints=tl.TagDictionary(), max_iterations=1), False),
+    "SVM": (tl.StructuredSVM(["word[-1..0]"], max_iterations=2), True),
+    "MEMM": (tl.MEMM(max_iterations=2), True),
+    "MEMM edges": (tl.MEMM(EDGES, max_iterations=2), True),
+    "tokens": (tl.TokenClassifier(["word", "suffix(3)"], max_iterations=2), True),
+    "HMM": (tl.HMM(), True),
+    "HMM order 2": (tl.HMM(order=2), True),
+    "HMM without spelling": (tl.HMM(emissions=tl.emissions.Words(max_suffix=0)), True),
+    "HMM lexical": (tl.HMM(emissions=tl.emissions.Words(lexical=3)), False),
+    "HMM features": (tl.HMM(emissions=["word", "shape"]), False),
+    "most frequent": (tl.MostFrequentTag(), True),
+}
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    train, _, test = tl.datasets.load("english", label="upos")
+    return train[:150], test
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def case(request, corpora):
+    model, is_native = MODELS[request.param]
+    return model.fit(corpora[0]), is_native
+
+
+def by_trellis(tagger, X):
+    return tagger._read_off(tagger.score_sentences(X, 1))
+
+
+def test_labels_are_those_of_the_trellis(case, corpora):
+    tagger, is_native = case
+    decoder = tagger._fitted.decoder
+    assert (decoder is not None) == is_native
+    for X in (corpora[1].tokens, ODD, [ODD[0]], [[]], []):
+        expected = by_trellis(tagger, X) if X else []
+        for threads in (1, 2):
+            assert tagger.predict(X, n_threads=threads) == expected
+        assert tagger.predict(tl.Sentence(x) for x in X) == expected
+        if is_native and X:
+            assert decoder.decode(X, 2) == expected
+    for x in corpora[1].tokens[:20]:
+        assert tagger.predict([x]) == by_trellis(tagger, [x])
+
+
+def test_wrong_tokens_are_reported_as_ever(case):
+    tagger, _ = case
+    for X in ([["they"], ["can", 3]], [["they", None]], ["they"]):
+        with pytest.raises(SentenceError):
+            tagger.predict(X)
+
+
+def test_bio_is_legal_natively():
+    X = [["Ada", "Lovelace", "wrote"], ["Ada", "met", "Lovelace"], ["he", "wrote", "Ada"]]
+    y = [["B-PER", "I-PER", "O"], ["B-PER", "O", "B-PER"], ["O", "O", "B-PER"]]
+    for model in (tl.CRF(), tl.MEMM(), tl.HMM(), tl.MEMM(constrain_training=True)):
+        tagger = model.fit(X, y)
+        assert tagger._fitted.decoder is not None
+        words = [*sorted({word for x in X for word in x}), "unseen"]
+        rng = np.random.default_rng(0)
+        new = [list(rng.choice(words, size=n)) for n in range(1, 60)]
+        predicted = tagger.predict(new)
+        assert predicted == by_trellis(tagger, new)
+        for row in predicted:
+            assert all(a != "O" or b != "I-PER" for a, b in zip(["O", *row], row, strict=False))
+
+
+def test_impossible_words_and_sentences():
+    """−inf is an ordinary score; a sentence without any path is reported by the trellis."""
+    X, y = [["a", "b"], ["b", "c"]], [["X", "Y"], ["Y", "X"]]
+    tagger = tl.HMM(emissions=tl.emissions.Words(smoothing=0, unknown=0, max_suffix=0)).fit(X, y)
+    assert tagger._fitted.decoder is not None
+    assert np.isneginf(tagger.emission_.table.rows).any()
+    assert tagger.predict([["a", "b", "c"]]) == [["X", "Y", "X"]]
+    with pytest.raises(InfeasibleError) as error:
+        tagger.predict([["a", "b"], ["a", "never"]])
+    assert (error.value.sequence, error.value.position) == (1, 1)
+
+
+def test_tables_of_float64_are_left_to_the_trellis():
+    hmm = tl.HMM.from_probs(
+        ["N", "V"],
+        ["can", "fish"],
+        start=[0.5, 0.5],
+        trans=[[0.2, 0.8], [0.6, 0.4]],
+        emit=[[0.1, 0.9], [0.7, 0.3]],
+    )
+    assert hmm._fitted.decoder is None
+    assert hmm.predict([["can", "fish"]]) == [["V", "N"]]
+
+
+def test_many_labels():
+    """Beyond 64 labels rows are added token by token, not word by word."""
+    words = [f"w{i}" for i in range(90)]
+    X = [words[i : i + 5] for i in range(0, 90, 5)]
+    y = [[f"L{int(word[1:]) % 80:02}" for word in x] for x in X]
+    for kind in (tl.HMM, tl.MostFrequentTag, tl.MEMM, tl.CRF):
+        tagger = kind(labels=[f"L{i:02}" for i in range(80)]).fit(X, y)
+        assert tagger._fitted.decoder is not None
+        new = [*X, ["w3", "unseen", "w88"]]
+        assert tagger.predict(new) == by_trellis(tagger, new)
