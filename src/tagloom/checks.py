@@ -205,6 +205,11 @@ def place(sentence: int, token: int | None = None, path: str | None = None) -> s
     return where if path is None else f"{path}: {where}"
 
 
+def join(*places: str | None) -> str:
+    """Join places from the outer to the inner one: ``sentence 3, token 2``; None is left out."""
+    return ", ".join(place for place in places if place is not None)
+
+
 def is_corpus(X: Any) -> bool:
     """Whether X is a sequence of sentences that knows its file, such as `tagloom.Corpus`."""
     return isinstance(X, Sequence) and hasattr(X, "path") and hasattr(X, "tokens")

@@ -17,7 +17,8 @@
     ├── NotFittedError      (ValueError, AttributeError)  the model is not fitted
     ├── ModelFileError      (ValueError)    a model file is damaged, foreign or too new
     ├── DatasetError        (ValueError)    the data set does not exist or cannot be generated
-    └── MissingExtraError   (ImportError)   an optional package is not installed
+    ├── MissingExtraError   (ImportError)   an optional package is not installed
+    └── DataWarning         (UserWarning)   a warning: the data look wrong, but can be used
 
 An error is a set of fields; its text is rendered from them. Python shows parameters by name, the
 command line by option, and a server can send the fields as they are.
@@ -36,7 +37,10 @@ NameOption = Callable[[str, Any], str]
 
 def python_option(name: str, value: Any = ...) -> str:
     """Write a parameter as a keyword argument, ``sep=";"``, or its name alone."""
-    return name if value is ... else f"{name}={json.dumps(value, ensure_ascii=False)}"
+    if value is ...:
+        return name
+    shown = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return f"{name}={shown}"
 
 
 class TagloomError(Exception):
@@ -260,3 +264,7 @@ class DatasetError(TagloomError, ValueError):
 
 class MissingExtraError(TagloomError, ImportError):
     """An optional package is not installed; the hint gives the install line."""
+
+
+class DataWarning(TagloomError, UserWarning):
+    """The data look wrong, but can be used; a warning with the fields of an error."""

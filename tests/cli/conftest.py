@@ -64,13 +64,13 @@ def run_fixture(tmp_path):
     return in_folder
 
 
-def is_mistake(done, message):
-    """Whether a process ended with code 2 and one line that holds the message."""
+def is_mistake(done, *words):
+    """Whether a process ended with code 2 and one line that contains the words."""
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2, line
     assert done.stdout == ""
     assert line.startswith("tagloom"), line
-    assert message in line, line
+    assert all(word in line for word in words), line
     return True
 
 

@@ -84,97 +84,95 @@ def content(folder):
 
 # ---- commands ------------------------------------------------------------------------------
 
+# The line of each must contain these words: the place, the value and the option, not the wording,
+# which test_messages.py has.
 COMMANDS = [
     # The wrong file.
-    ("train crf none.conll -o m", r"none.conll: No such file or directory\. Is the name right"),
-    (
-        "train crf table.csv -o m",
-        r"table.csv: .* by commas are read with --format conll and --sep ,",
-    ),
-    ("train crf folder -o m", r"folder: Is a directory\. Give the name of a file\."),
-    ("train crf picture.png -o m", r"picture.png: there are NUL bytes in it: this is not a text"),
-    ("train crf ner.tagloom -o m", r"ner.tagloom: this is a model, not a corpus\."),
-    ("tag ner.tagloom picture.png", r"picture.png: there are NUL bytes in it"),
-    ("tag none.tagloom ner.conll", r"none.tagloom: No such file or directory\. Is the name"),
-    ("tag ner.conll ner.conll", r"ner.conll: not a tagloom model: it begins with b'Ann.*save\(\)"),
-    ("tag tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
-    ("explain tiny.txt ner.conll", r"tiny.txt: not a tagloom model: it begins with b'They"),
-    ("inspect tiny.txt", r"tiny.txt: not a tagloom model: it begins with b'They"),
-    ("inspect other.crfsuite", r"other.crfsuite: not a tagloom model: .*a CRFsuite model"),
-    ("tag ner.conll ner.tagloom", r"The model comes first: tagloom tag ner.tagloom ner.conll\."),
-    ("explain ner.conll ner.tagloom", r"The model comes first: tagloom explain ner.tagloom ner"),
-    ("tag ner.tagloom ner.tagloom", r"ner.tagloom: this is a model, not a corpus\. Give a file of"),
-    ("compare ner.tagloom ner.conll ner.conll", r"ner.tagloom: this is a model, not a corpus"),
-    ("eval ner.conll ner.tagloom", r"The model comes first: tagloom eval ner.tagloom ner.conll\."),
+    ("train crf none.conll -o m", "none.conll: No such file or directory"),
+    ("train crf table.csv -o m", "table.csv: ", "--format conll", "--sep ,"),
+    ("train crf folder -o m", "folder: Is a directory"),
+    ("train crf picture.png -o m", "picture.png: ", "NUL", "--encoding utf-16"),
+    ("train crf ner.tagloom -o m", "ner.tagloom: ", "a model"),
+    ("tag ner.tagloom picture.png", "picture.png: ", "NUL"),
+    ("tag none.tagloom ner.conll", "none.tagloom: No such file or directory"),
+    ("tag ner.conll ner.conll", "ner.conll: ", "b'Ann"),
+    ("tag tiny.txt ner.conll", "tiny.txt: ", "b'They"),
+    ("explain tiny.txt ner.conll", "tiny.txt: ", "b'They"),
+    ("inspect tiny.txt", "tiny.txt: ", "b'They"),
+    ("inspect other.crfsuite", "other.crfsuite: ", "CRFsuite"),
+    ("tag ner.conll ner.tagloom", "tagloom tag ner.tagloom ner.conll"),
+    ("explain ner.conll ner.tagloom", "tagloom explain ner.tagloom ner.conll"),
+    ("tag ner.tagloom ner.tagloom", "ner.tagloom: ", "a model"),
+    ("compare ner.tagloom ner.conll ner.conll", "ner.tagloom: ", "a model"),
+    ("eval ner.conll ner.tagloom", "tagloom eval ner.tagloom ner.conll"),
     # Empty input.
-    ("train crf empty.conll -o m", r"empty.conll: expected at least one sentence"),
-    ("train crf blank.conll -o m", r"blank.conll: expected at least one sentence"),
-    ("train crf ner.conll --dev empty.conll -o m", "dev must be labelled sentences; got no tokens"),
-    ("tag empty.conll ner.conll", r"empty.conll: damaged: the file is empty\. Copy or save"),
-    (
-        "eval ner.tagloom empty.conll",
-        r"empty.conll: there are no sentences to score; expected",
-    ),
-    ("eval empty.conll empty.conll", r"empty.conll: there are no sentences to score"),
+    ("train crf empty.conll -o m", "empty.conll: ", "sentence", "none"),
+    ("train crf blank.conll -o m", "blank.conll: ", "sentence", "none"),
+    ("train crf ner.conll --dev empty.conll -o m", "dev"),
+    ("tag empty.conll ner.conll", "empty.conll: ", "empty"),
+    ("eval ner.tagloom empty.conll", "empty.conll: ", "sentence", "none"),
+    ("eval empty.conll empty.conll", "empty.conll: ", "sentence", "none"),
     # The wrong column, and labels that are missing.
-    ("train crf ner.conll --label upos -o m", r"there is no column 'upos'. The columns are: 0, 1"),
-    ("train crf ner.conll --token 5 -o m", r"there is no column 5. The columns are: 0, 1"),
-    ("train crf words.conll -o m", r"words.conll: sentence 0 has no labels\. .*--label\."),
-    ("train crf words.jsonl -o m", r"words.jsonl: sentence 0 has no labels\. .*--label\."),
-    ("eval ner.tagloom words.conll", r"words.conll: sentence 0: the sentence has no labels"),
-    ("tag ner.tagloom words.conll --label ner", r"there is no column 'ner'\. Leave --label out"),
+    ("train crf ner.conll --label upos -o m", "ner.conll: --label must be ", "0, 1", "'upos'"),
+    ("train crf ner.conll --token 5 -o m", "ner.conll: --token must be ", "0, 1", "got 5."),
+    ("train crf words.conll -o m", "words.conll: sentence 0: ", "none", "--label."),
+    ("train crf words.jsonl -o m", "words.jsonl: sentence 0: ", "none", "--label."),
+    ("eval ner.tagloom words.conll", "words.conll: sentence 0: ", "none", "--label."),
+    ("tag ner.tagloom words.conll --label ner", "words.conll: --label must be ", "'ner'"),
     # A model of another kind.
-    ("eval ner.tagloom pos.conll", r"pos.conll: ner.tagloom knows none of its labels, .*--label"),
-    ("train crf ner.conll --dev pos.conll -o m", r"pos.conll: the training .* none of its labels"),
-    ("train hmm ner.conll --dev pos.conll -o m", r"such as 'B-NP', but 'B-LOC', 'B-PER', 'I-PER'"),
-    ("compare ner.conll ner.tagloom pos.tagloom", r"pos.tagloom knows none of its labels"),
-    ("tag pos.tagloom words.conll", r"expected column 1, which .*col\(1\).*reads, found"),
+    ("eval ner.tagloom pos.conll", "pos.conll: ", "ner.tagloom", "'B-NP'", "--label"),
+    ("train crf ner.conll --dev pos.conll -o m", "pos.conll: ", "'B-NP'", "--label"),
+    ("train hmm ner.conll --dev pos.conll -o m", "pos.conll: ", "'B-LOC'", "'B-NP'"),
+    ("compare ner.conll ner.tagloom pos.tagloom", "ner.conll: ", "pos.tagloom", "'B-PER'"),
+    ("tag pos.tagloom words.conll", "column 1", "col(1)"),
     # Mixed and misspelt schemes.
-    ("train crf mixed.conll --constraints bio -o m", r"'E-PER', which is not a label of bio\."),
-    ("convert mixed.conll out.jsonl --scheme-to bioes", r"No scheme fits: .*with --scheme-from\."),
-    ("convert ner.conll out.jsonl --scheme-to bieos", r"No scheme is called 'bieos'\. Choose one"),
+    ("train crf mixed.conll --constraints bio -o m", "of bio", "'E-PER'"),
+    ("convert mixed.conll out.jsonl --scheme-to bioes", "No scheme fits", "--scheme-from."),
+    ("convert ner.conll out.jsonl --scheme-to bieos", "--scheme-to must be ", "'bieos'"),
     # Encodings.
-    ("train crf latin.conll -o m", r"latin.conll:1: byte 0xEB at offset 2 .*--encoding latin-1\."),
-    ("tag ner.tagloom latin.conll", r"latin.conll:1: byte 0xEB at offset 2 is not UTF-8"),
-    ("convert utf16.conll out.jsonl", r"utf16.conll:1: starts with .*Pass --encoding utf-16\."),
-    # Places that cannot be written to.
-    ("train crf ner.conll -o folder", r"folder: Is a folder; -o names the file to save to\."),
     (
-        "tag ner.tagloom words.conll -o no/o.conll",
-        r"no/o.conll: No such file or directory\. Is the",
+        "train crf latin.conll -o m",
+        "latin.conll:1: ",
+        "byte 0xEB at offset 2",
+        "--encoding latin-1",
     ),
-    ("convert ner.conll no/out.jsonl", r"no/out.jsonl: No such file or directory\. Is the name"),
+    ("tag ner.tagloom latin.conll", "latin.conll:1: ", "byte 0xEB at offset 2"),
+    ("convert utf16.conll out.jsonl", "utf16.conll:1: ", "--encoding utf-16"),
+    # Places that cannot be written to.
+    ("train crf ner.conll -o folder", "folder: ", "-o"),
+    ("tag ner.tagloom words.conll -o no/o.conll", "no/o.conll: No such file or directory"),
+    ("convert ner.conll no/out.jsonl", "no/out.jsonl: No such file or directory"),
     # Files that come with a corpus.
-    ("train crf ner.conll --features picture.png -o m", r"picture.png:1: byte 0x89 is not UTF-8"),
-    ("train crf ner.conll --features latin.conll -o m", r"latin.conll:1: byte 0xEB is not UTF-8"),
-    ("train crf ner.conll --lexicon c=latin.conll -o m", r"latin.conll:1: .* as text in UTF-8\."),
-    ("train crf ner.conll --clusters c=utf16.conll -o m", r"utf16.conll:1: byte 0xFF is not UTF-8"),
-    ("train crf ner.conll --lexicon c=none.txt -o m", r"none.txt: No such file or directory\. Is"),
-    ("train crf ner.conll --lexicon c=empty.conll -o m", r"entries must be at least one phrase"),
+    ("train crf ner.conll --features picture.png -o m", "picture.png:1: ", "byte 0x89"),
+    ("train crf ner.conll --features latin.conll -o m", "latin.conll:1: ", "byte 0xEB"),
+    ("train crf ner.conll --lexicon c=latin.conll -o m", "latin.conll:1: ", "byte 0xEB"),
+    ("train crf ner.conll --clusters c=utf16.conll -o m", "utf16.conll:1: ", "byte 0xFF"),
+    ("train crf ner.conll --lexicon c=none.txt -o m", "none.txt: No such file or directory"),
+    ("train crf ner.conll --lexicon c=empty.conll -o m", "phrase"),
     (
         "train crf ner.conll --features word --lexicon c=tiny.txt -o m",
-        r"no template looks into the lexicons 'c'\. Add lexicon\(c\) to --features\.",
+        *("--features must be ", "lexicon(c)"),
     ),
-    ("train crf ner.conll --checkpoint picture.png -o m", r"picture.png: not a tagloom model"),
+    ("train crf ner.conll --checkpoint picture.png -o m", "picture.png: "),
     # What does not exist.
-    ("train crff ner.conll -o m", r"there is no model 'crff'\. Choose one of: crf, perceptron"),
-    ("train ner.conll -o m", r"there is no model 'ner.conll'\. .* as in tagloom train crf TRAIN"),
-    ("tagg ner.tagloom ner.conll", r"No such command 'tagg'"),
-    ("train crf ner.conll --features poss -o m", r"expected a function, found 'poss'\."),
-    ("train hmm ner.conll --features pos -o m", r"No such option '--features'"),
+    ("train crff ner.conll -o m", "'crff'", "crf, perceptron"),
+    ("train ner.conll -o m", "'ner.conll'", "tagloom train crf TRAIN"),
+    ("tagg ner.tagloom ner.conll", "'tagg'"),
+    ("train crf ner.conll --features poss -o m", "'poss'"),
+    ("train hmm ner.conll --features pos -o m", "'--features'"),
 ]
 if os.path.exists("/dev/full"):
     COMMANDS += [
-        ("train crf ner.conll -o /dev/full", r"/dev/full: No space left on device\. Make room"),
-        ("tag ner.tagloom words.conll -o /dev/full", r"/dev/full: No space left on device\. Make"),
-        ("convert ner.conll /dev/full --to conll", r"/dev/full: No space left on device\. Make"),
+        ("train crf ner.conll -o /dev/full", "/dev/full: No space left on device"),
+        ("tag ner.tagloom words.conll -o /dev/full", "/dev/full: No space left on device"),
+        ("convert ner.conll /dev/full --to conll", "/dev/full: No space left on device"),
     ]
 
 
-@pytest.mark.parametrize(("command", "message"), COMMANDS, ids=[c for c, _ in COMMANDS])
-def test_a_command_says_what_is_wrong_and_changes_nothing(
-    desk, monkeypatch, capfd, command, message
-):
+@pytest.mark.parametrize(
+    ("command", "words"), [(c, words) for c, *words in COMMANDS], ids=[c for c, *_ in COMMANDS]
+)
+def test_a_command_says_what_is_wrong_and_changes_nothing(desk, monkeypatch, capfd, command, words):
     monkeypatch.chdir(desk)
     monkeypatch.setattr(sys, "argv", ["tagloom", *command.split()])
     before = content(desk)
@@ -185,28 +183,21 @@ def test_a_command_says_what_is_wrong_and_changes_nothing(
     *notices, line = err.splitlines()
     assert all(" read as " in notice for notice in notices), notices
     assert re.match(r"tagloom( \w+)*: ", line), line
-    assert re.search(message, line), line
+    assert all(word in line for word in words), line
     assert content(desk) == before
 
 
 # ---- what is accepted, but not silently ----------------------------------------------------
 
 NOTICED = [
-    (
-        "train MODEL ner.conll --dev dev.conll -o OUT",
-        r"dev.conll: the training file has no label 'B-ORG': 1 token of 3 cannot be right\.",
-    ),
-    (
-        "train MODEL words.tsv --label 0 -o OUT",
-        r"120 tokens have 120 different labels, such as 'w0': more like words than labels\. "
-        r"Is it the right column\? Choose one with --label\.",
-    ),
+    ("train MODEL ner.conll --dev dev.conll -o OUT", ["dev.conll: ", "'B-ORG'", "1 token of 3"]),
+    ("train MODEL words.tsv --label 0 -o OUT", ["120 tokens", "'w0'", "--label"]),
 ]
 
 
 @pytest.mark.parametrize("model", ["crf", "hmm", "token", "baseline"])
-@pytest.mark.parametrize(("command", "message"), NOTICED)
-def test_a_command_warns_in_one_line(desk, monkeypatch, capfd, tmp_path, model, command, message):
+@pytest.mark.parametrize(("command", "words"), NOTICED)
+def test_a_command_warns_in_one_line(desk, monkeypatch, capfd, tmp_path, model, command, words):
     monkeypatch.chdir(desk)
     command = command.replace("MODEL", model).replace("OUT", str(tmp_path / "m"))
     monkeypatch.setattr(sys, "argv", ["tagloom", *command.split()])
@@ -217,127 +208,100 @@ def test_a_command_warns_in_one_line(desk, monkeypatch, capfd, tmp_path, model, 
         warned = [x for x in capfd.readouterr().err.splitlines() if x.startswith("tagloom: ")]
         assert done.value.code == 0
         assert len(warned) == (not quiet), warned
-        assert quiet or re.fullmatch("tagloom: " + message, warned[0]), warned[0]
+        assert quiet or all(word in warned[0] for word in words), warned[0]
 
 
 # ---- functions -----------------------------------------------------------------------------
 
 CALLS = [
     # Strings instead of lists, and what is no list at all.
-    (lambda t: t.predict("They can"), SentenceError, r"found the str 'They can'\. Split it into"),
-    (
-        lambda t: t.predict(["They", "can"]),
-        SentenceError,
-        r"sentence 0: expected .*the str .*Split it first",
-    ),
-    (lambda t: t.predict(None), SentenceError, r"found None\. Pass lists of"),
-    (
-        lambda t: t.predict([3]),
-        SentenceError,
-        r"expected a list of tokens, found 3, of type int",
-    ),
-    (
-        lambda t: t.predict([[3]]),
-        SentenceError,
-        r"token 0: expected a str, found int\. .*features=",
-    ),
-    (lambda t: t.explain([["a"]]), SentenceError, r"token 0: expected a str, found list\."),
-    (lambda t: t.predict([np.zeros((2, 3))]), SentenceError, r"templates read, found .*ndarray"),
-    (lambda t: t.fit("ner.conll"), SentenceError, r"'ner.conll'\. .*read a file: tagloom\.read"),
-    (lambda t: t.fit([["a", "b"]], "XY"), LabelError, r"y must be a list of lists .*the str 'XY'"),
-    (lambda t: t.fit([["a", "b"]], ["XY"]), LabelError, r"a list of labels, found the str 'XY'"),
-    (lambda t: t.fit(tl.read("ner.conll"), dev="dev"), SentenceError, r"found the str 'dev'"),
-    (lambda t: tl.Sentence("They can"), SentenceError, r"found the str 'They can'\. Split it"),
-    (lambda t: tl.Corpus(["They can"]), SentenceError, r"sentence 0: expected a list of tokens"),
-    (
-        lambda t: tl.evaluate(["O"], ["O"]),
-        ShapeError,
-        r"gold\[0\] is 'O'; .*with that one sentence",
-    ),
-    (lambda t: tl.read(["They can"]), FormatError, r'expected a path, "-" or an open file'),
+    (lambda t: t.predict("They can"), SentenceError, "the str 'They can'", "Split"),
+    (lambda t: t.predict(["They", "can"]), SentenceError, "sentence 0", "the str 'They'", "Split"),
+    (lambda t: t.predict(None), SentenceError, "None"),
+    (lambda t: t.predict([3]), SentenceError, "sentence 0", "3, of type int"),
+    (lambda t: t.predict([[3]]), SentenceError, "token 0", "int", "features="),
+    (lambda t: t.explain([["a"]]), SentenceError, "token 0", "list"),
+    (lambda t: t.predict([np.zeros((2, 3))]), SentenceError, "sentence 0", "ndarray"),
+    (lambda t: t.fit("ner.conll"), SentenceError, "'ner.conll'", "tagloom.read"),
+    (lambda t: t.fit([["a", "b"]], "XY"), LabelError, "y must be ", "the str 'XY'"),
+    (lambda t: t.fit([["a", "b"]], ["XY"]), LabelError, "sentence 0", "the str 'XY'"),
+    (lambda t: t.fit(tl.read("ner.conll"), dev="dev"), SentenceError, "the str 'dev'"),
+    (lambda t: tl.Sentence("They can"), SentenceError, "the str 'They can'", "Split"),
+    (lambda t: tl.Corpus(["They can"]), SentenceError, "sentence 0", "the str 'They can'"),
+    (lambda t: tl.evaluate(["O"], ["O"]), ShapeError, "gold[0]", "'O'"),
+    (lambda t: tl.read(["They can"]), FormatError, "path must be ", "['They can']"),
     (
         lambda t: tl.CRF(features=None).fit([["a", "b"]], [["X", "Y"]]),
-        SentenceError,
-        r"found 'a', of type str\. For words choose a preset or templates",
+        *(SentenceError, "'a'", "preset"),
     ),
     # Labels that are missing or do not fit.
-    (lambda t: t.fit(tl.read("words.conll")), LabelError, r"words.conll: sentence 0 has no labels"),
-    (lambda t: t.fit([["a"]], [[None]]), LabelError, r"unknown \(None\)\..*right column\?"),
-    (lambda t: t.score([["a"]]), LabelError, r"expected labels, found none\. Pass them as y"),
-    (lambda t: t.predict([["a"]], known=[["X"]]), LabelError, r"found 'X'; expected None, one of"),
-    (lambda t: t.predict([["a"]], known={0: "O"}), LabelError, r"1 sentences: None, or .*{0: 'O'}"),
-    (lambda t: t.predict([["a"]], known=3), LabelError, r"known must be a list .* got 3\."),
-    (lambda t: t.predict([["a"]], known=[3]), LabelError, r"expected None or 1 labels, found 3\."),
-    (lambda t: t.predict_spans([["a"]], "high"), ParameterError, r"threshold .* got 'high'\."),
-    (lambda t: tl.Corpus([["a", "b"]], [["X"]]), LabelError, r"2 tokens but 1 labels"),
-    (lambda t: tl.evaluate([["O"]], [["O"] * 2]), ShapeError, r"has 1 label in gold, 2 in pred"),
+    (lambda t: t.fit(tl.read("words.conll")), LabelError, "words.conll: sentence 0", "label"),
+    (lambda t: t.fit([["a"]], [[None]]), LabelError, "(None)", "column"),
+    (lambda t: t.score([["a"]]), LabelError, "sentence 0", "y"),
+    (lambda t: t.predict([["a"]], known=[["X"]]), LabelError, "sentence 0, token 0", "'X'"),
+    (lambda t: t.predict([["a"]], known={0: "O"}), LabelError, "known", "{0: 'O'}"),
+    (lambda t: t.predict([["a"]], known=3), LabelError, "known", "3"),
+    (lambda t: t.predict([["a"]], known=[3]), LabelError, "sentence 0", "3"),
+    (lambda t: t.predict_spans([["a"]], "high"), ParameterError, "threshold", "'high'"),
+    (lambda t: tl.Corpus([["a", "b"]], [["X"]]), LabelError, "sentence 0", "2 labels", "found 1"),
+    (
+        lambda t: tl.evaluate([["O"]], [["O"] * 2]),
+        *(ShapeError, "predicted: sentence 0", "1 label", "found 2"),
+    ),
     # Mixed schemes.
-    (lambda t: t.fit(tl.read("mixed.conll")), UserWarning, r"No scheme fits.*tagloom check shows"),
+    (lambda t: t.fit(tl.read("mixed.conll")), UserWarning, "No scheme fits", "tagloom check"),
     (
         lambda t: tl.labels.convert([["B-X", "E-X"]], "bio", "bioes"),
-        SchemeError,
-        r"sentence 0, token 1: 'E-X' is not a label of bio; .*If the labels are bioes, say so",
+        *(SchemeError, "sentence 0, token 1", "'E-X'", 'source="bioes"', "repair=True"),
     ),
     # The wrong file, the wrong column, a model of another kind.
-    (lambda t: tl.read("none.conll"), FileNotFoundError, r"'none.conll'"),
-    (lambda t: tl.read("ner.conll", label="upos"), FormatError, r"no column 'upos'. The columns"),
-    (lambda t: tl.read("ner.conll", "conllu"), FormatError, r'ner.conll:1: .*\? format="conll"'),
+    (lambda t: tl.read("none.conll"), FileNotFoundError, "'none.conll'"),
     (
-        lambda t: tl.read("ner.tagloom"),
-        FormatError,
-        r"this is a model, not a corpus\. Read it with",
+        lambda t: tl.read("ner.conll", label="upos"),
+        *(FormatError, "ner.conll: label must be ", "'upos'"),
     ),
-    (lambda t: tl.load("ner.conll"), ModelFileError, r"ner.conll: not a tagloom model: it begins"),
-    (lambda t: tl.load("other.crfsuite"), ModelFileError, r"a CRFsuite model"),
-    (lambda t: tl.load("folder"), ModelFileError, r"folder: expected a model file, found a folder"),
+    (lambda t: tl.read("ner.conll", "conllu"), FormatError, "ner.conll:1: ", 'format="conll"'),
+    (lambda t: tl.read("ner.tagloom"), FormatError, "ner.tagloom: ", "a model"),
+    (lambda t: tl.load("ner.conll"), ModelFileError, "ner.conll: "),
+    (lambda t: tl.load("other.crfsuite"), ModelFileError, "other.crfsuite: ", "CRFsuite"),
+    (lambda t: tl.load("folder"), ModelFileError, "folder: "),
     (
         lambda t: tl.load("pos.tagloom").predict([["They"]]),
-        TemplateError,
-        r"expected column 1, which .*'col\(1\)', reads, found a list .*columns=\{\.\.\.\}",
+        *(TemplateError, "column 1", "'col(1)'", "columns={...}"),
     ),
-    (
-        lambda t: t.fit(tl.read("empty.conll")),
-        SentenceError,
-        r"empty.conll: expected at least one sentence",
-    ),
+    (lambda t: t.fit(tl.read("empty.conll")), SentenceError, "empty.conll: "),
     # Too early, misspelt, nowhere to go.
-    (
-        lambda t: tl.CRF().predict([["a"]]),
-        NotFittedError,
-        r"no weights yet\. Call fit\(\), or read",
-    ),
-    (lambda t: tl.CRF().save("new.tagloom"), NotFittedError, r"before save\(\)"),
+    (lambda t: tl.CRF().predict([["a"]]), NotFittedError, "fit()"),
+    (lambda t: tl.CRF().save("new.tagloom"), NotFittedError, "save()"),
     (
         lambda t: tl.CRF(features="poss").fit(tl.read("ner.conll")),
-        ParameterError,
-        r"features must be a preset .*; got 'poss'\. Did you mean 'pos'\?",
+        *(ParameterError, "features must be ", "'poss'", "'pos'"),
     ),
-    (lambda t: t.set_params(c1=0.1), ParameterError, r"CRF has no parameter 'c1'\. It has: feat"),
-    (lambda t: t.save("no/m.tagloom"), FileNotFoundError, r": 'no/m.tagloom'$"),
-    (lambda t: t.save("folder"), IsADirectoryError, r": 'folder'$"),
-    (lambda t: tl.write(tl.read("ner.conll"), "no/o.conll"), FileNotFoundError, r": 'no/o.conll'$"),
+    (lambda t: t.set_params(c1=0.1), ParameterError, "CRF", "'c1'", "min_count"),
+    (lambda t: t.save("no/m.tagloom"), FileNotFoundError, "'no/m.tagloom'"),
+    (lambda t: t.save("folder"), IsADirectoryError, "'folder'"),
+    (lambda t: tl.write(tl.read("ner.conll"), "no/o.conll"), FileNotFoundError, "'no/o.conll'"),
 ]
 if os.path.exists("/dev/full"):
     CALLS += [
-        (lambda t: t.save("/dev/full"), OSError, r"No space left on device: '/dev/full'$"),
-        (
-            lambda t: tl.write(tl.read("ner.conll"), "/dev/full", "conll"),
-            OSError,
-            r"No space left on device: '/dev/full'$",
-        ),
+        (lambda t: t.save("/dev/full"), OSError, "'/dev/full'"),
+        (lambda t: tl.write(tl.read("ner.conll"), "/dev/full", "conll"), OSError, "'/dev/full'"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"), CALLS, ids=[f"{i}-{c[1].__name__}" for i, c in enumerate(CALLS)]
+    ("call", "error", "words"),
+    [(call, error, words) for call, error, *words in CALLS],
+    ids=[f"{i}-{c[1].__name__}" for i, c in enumerate(CALLS)],
 )
-def test_a_function_says_what_is_wrong_and_changes_nothing(desk, monkeypatch, call, error, message):
+def test_a_function_says_what_is_wrong_and_changes_nothing(desk, monkeypatch, call, error, words):
     monkeypatch.chdir(desk)
     tagger = tl.load("ner.tagloom")
     before, predicted = content(desk), tagger.predict([["Ann", "slept"]])
-    with pytest.raises(error, match=message) as told:
+    with pytest.raises(error) as told:
         call(tagger)
     assert "\n" not in str(told.value)
+    assert all(word in str(told.value) for word in words), told.value
     assert content(desk) == before
     assert tl.load("ner.tagloom").predict([["Ann", "slept"]]) == predicted
 
@@ -433,19 +397,15 @@ def test_a_line_of_50_mb_is_read_tagged_and_written(desk, monkeypatch, tmp_path)
     assert (first, second[-4:], rest) == (b"Ann B-PER B-PER", b" O O", b"\n")
 
 
-ENDLESS = [
-    (
-        "tag ner.tagloom FILE",
-        "token",
-        r"FILE:1: a sentence of more than 2 MB .* a blank line after",
-    ),
-    ("explain ner.tagloom FILE", "rows", r"FILE:1: a sentence of more than 2 MB begins here"),
-    ("eval ner.tagloom FILE", "token", r"FILE:1: a sentence of more than 2 MB begins here"),
-    ("compare FILE ner.tagloom pos.tagloom", "rows", r"FILE:1: a sentence of more than 2 MB"),
-    ("train crf FILE -o m", "rows", r"FILE:1: a sentence of more than 2 MB begins here"),
-    ("train crf ner.conll --dev FILE -o m", "columns", r"FILE:1: a sentence of more than 2 MB"),
-    ("convert FILE out.jsonl", "columns", r"FILE:1: a sentence of more than 2 MB begins here"),
-    ("check FILE", "token", r"FILE:2: a sentence of more than 2 MB .* a line end after each"),
+ENDLESS = [  # with the line where the sentence begins, and what ends it
+    ("tag ner.tagloom FILE", "token", 1, "a blank line"),
+    ("explain ner.tagloom FILE", "rows", 1, "a blank line"),
+    ("eval ner.tagloom FILE", "token", 1, "a blank line"),
+    ("compare FILE ner.tagloom pos.tagloom", "rows", 1, "a blank line"),
+    ("train crf FILE -o m", "rows", 1, "a blank line"),
+    ("train crf ner.conll --dev FILE -o m", "columns", 1, "a blank line"),
+    ("convert FILE out.jsonl", "columns", 1, "a blank line"),
+    ("check FILE", "token", 2, "a line end"),
 ]
 WHOLE = {  # with the bytes after which it repeats
     "token": (b"Ann B-PER\n", b"x"),
@@ -463,16 +423,16 @@ def endless(path, kind, size):
         file.write(b" O\n\n")
 
 
-@pytest.mark.parametrize(("command", "kind", "message"), ENDLESS)
+@pytest.mark.parametrize(("command", "kind", "line", "end"), ENDLESS)
 def test_a_command_refuses_a_sentence_that_does_not_end(
-    desk, monkeypatch, capfd, tmp_path, command, kind, message
+    desk, monkeypatch, capfd, tmp_path, command, kind, line, end
 ):
     monkeypatch.setattr("tagloom.sequences.files.SENTENCE_LIMIT", 2_000_000)
     path = tmp_path / "endless.conll"
     endless(path, kind, 3_000_000)
-    message = message.replace("FILE", re.escape(str(path)))
+    words = [f"{path}:{line}: ", end, "a sentence of more than 2 MB"]
     test_a_command_says_what_is_wrong_and_changes_nothing(
-        desk, monkeypatch, capfd, command.replace("FILE", str(path)), message
+        desk, monkeypatch, capfd, command.replace("FILE", str(path)), words
     )
 
 
@@ -490,7 +450,8 @@ def test_commands_refuse_a_sentence_of_1_gb_in_little_memory(desk, tmp_path, kin
         process.returncode = os.waitstatus_to_exitcode(status)
         line = output.read_text(encoding="utf-8").splitlines()[-1]
         assert process.returncode == 2, line
-        assert re.search(r"big\.conll:1: a sentence of more than 128 MB begins here", line), line
+        assert "big.conll:1: " in line, line
+        assert "a sentence of more than 128 MB" in line, line
         assert used.ru_maxrss < 1_000_000  # kB
     path.unlink()
 

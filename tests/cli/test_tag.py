@@ -78,7 +78,7 @@ def test_labels_go_into_a_column_that_is_named(run, model, is_mistake):
     done = run("tag", model, "-q", "--label", "pos", "--columns", "word,pos,z", stdin=text)
     assert done.stdout == "They PRON x\ncan AUX y\n"
     done = run("tag", model, "-q", "--label", "7", stdin=text)
-    assert is_mistake(done, "there is no column 7. Leave --label out to add one.")
+    assert is_mistake(done, "--label must be ", "got 7.")
     conllu = "1\tThey\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
     done = run("tag", model, "-q", "--label", "xpos", stdin=conllu)
     assert done.stdout == "1\tThey\t_\t_\tPRON\t_\t_\t_\t_\t_\n\n"
@@ -191,22 +191,22 @@ def test_output_that_nobody_reads_ends_quietly(corpora, model):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "words"),
     [
-        (["none.tagloom"], "none.tagloom: No such file or directory."),
-        (["text.conll"], "text.conll: not a tagloom model"),
-        (["-"], "a model cannot be read from stdin"),
-        (["{model}", "none.conll"], "none.conll: No such file or directory."),
-        (["{model}", "bad.conll"], "bad.conll:2: expected 2 columns as on line 1, found 1"),
-        (["{model}", "text.conll", "--nbest", "0"], "Invalid value for '--nbest'"),
-        (["{model}", "text.conll", "-o", "no/such"], "No such file or directory"),
+        (["none.tagloom"], ["none.tagloom: No such file or directory."]),
+        (["text.conll"], ["text.conll: "]),
+        (["-"], ["stdin"]),
+        (["{model}", "none.conll"], ["none.conll: No such file or directory."]),
+        (["{model}", "bad.conll"], ["bad.conll:2: ", "2 columns", "found 1", "--sep"]),
+        (["{model}", "text.conll", "--nbest", "0"], ["'--nbest'"]),
+        (["{model}", "text.conll", "-o", "no/such"], ["No such file or directory"]),
     ],
 )
-def test_a_mistake_is_one_line_and_code_2(run, model, tmp_path, is_mistake, arguments, message):
+def test_a_mistake_is_one_line_and_code_2(run, model, tmp_path, is_mistake, arguments, words):
     (tmp_path / "text.conll").write_text("a x\n" * 50)
     (tmp_path / "bad.conll").write_text("a x\nb\n")
     arguments = [argument.format(model=model) for argument in arguments]
-    assert is_mistake(run("tag", "-q", *arguments), message)
+    assert is_mistake(run("tag", "-q", *arguments), *words)
 
 
 # eval and compare of models.

@@ -151,15 +151,6 @@ def test_features_may_be_files_and_use_lexicons(run, is_mistake, tmp_path):
     assert is_mistake(run(*train, "--lexicon", "people"), "expected NAME=FILE")
 
 
-def test_a_lexicon_that_is_too_large_to_save_is_refused_before_training(run, is_mistake, tmp_path):
-    (tmp_path / "ner.conll").write_text(NER)
-    (tmp_path / "big.txt").write_text("".join(f"a long name {i:030}\n" for i in range(700_000)))
-    train = ["train", "crf", "ner.conll", "-o", "m.tagloom", "--lexicon", "big=big.txt"]
-    message = "too large for a model file, which holds 34 MB of them. Leave out what is rare."
-    assert is_mistake(run(*train), message)
-    assert not (tmp_path / "m.tagloom").exists()
-
-
 def test_each_model_is_described_by_one_whole_sentence(run):
     done = run("train", "--help")
     assert "  perceptron  A structured perceptron, averaged.\n" in done.stdout
@@ -193,24 +184,24 @@ def test_the_model_remembers_columns(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "words"),
     [
-        (["none.conll", "-o", "m"], "none.conll: No such file or directory."),
-        (["ner.conll", "-o", "no/such/m"], "no/such/m: No such file or directory; cannot save"),
-        (["ner.conll", "-o", "."], "Is a folder; -o names the file"),
-        (["ner.conll"], "Missing option '-o' / '--output'"),
-        (["ner.conll", "-o", "m", "--label", "7"], "there is no column 7"),
-        (["ner.conll", "-o", "m", "--label", "0", "--algorithm", "lbfgs", "--l1", "-1"], "l1 must"),
-        (["one.conll", "-o", "m"], "every token of all 1 sentences has the label 'O'"),
-        (["ner.conll", "-o", "m", "--dev", "bad.conll"], "bad.conll:3: expected"),
-        (["ner.conll", "-o", "m", "--algorithm", "magic"], "Invalid value for '--algorithm'"),
+        (["none.conll", "-o", "m"], ["none.conll: No such file or directory."]),
+        (["ner.conll", "-o", "no/such/m"], ["no/such/m: No such file or directory;"]),
+        (["ner.conll", "-o", "."], ["-o"]),
+        (["ner.conll"], ["'-o' / '--output'"]),
+        (["ner.conll", "-o", "m", "--label", "7"], ["ner.conll: --label must be ", "got 7."]),
+        (["ner.conll", "-o", "m", "--algorithm", "lbfgs", "--l1", "-1"], ["l1 must be ", "-1"]),
+        (["one.conll", "-o", "m"], ["the label 'O'", "--label"]),
+        (["ner.conll", "-o", "m", "--dev", "bad.conll"], ["bad.conll:3: expected"]),
+        (["ner.conll", "-o", "m", "--algorithm", "magic"], ["'--algorithm'"]),
     ],
 )
-def test_a_mistake_is_one_line_and_code_2(run, is_mistake, arguments, message, tmp_path):
+def test_a_mistake_is_one_line_and_code_2(run, is_mistake, arguments, words, tmp_path):
     (tmp_path / "ner.conll").write_text(NER)
     (tmp_path / "one.conll").write_text("a O\nb O\n")
     (tmp_path / "bad.conll").write_text("# c\na\nb O\n")
-    assert is_mistake(run("train", "crf", *arguments), message)
+    assert is_mistake(run("train", "crf", *arguments), *words)
     assert not (tmp_path / "m").exists()
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from raising import raises
 from tagloom.datasets import synthetic
 from tagloom.errors import DatasetError
 from tagloom.labels import validate
@@ -178,22 +179,22 @@ def test_bio_names_are_capitalised_and_plain_words_are_not():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "parameter", "expected", "found"),
     [
-        ({"kind": "ner"}, "no kind 'ner'. Choose one of: pos, bio"),
-        ({"n_sentences": 3, "n_tokens": 9}, "n_sentences or n_tokens, not both; got 3 and 9"),
-        ({"n_sentences": 0}, "n_sentences must be at least 1; got 0"),
-        ({"n_tokens": -1}, "n_tokens must be at least 1; got -1"),
-        ({"n_labels": 1}, "n_labels must be between 2 and 500; got 1"),
-        ({"kind": "bio", "n_labels": 4}, "an odd number between 3 and 53. Got 4"),
-        ({"kind": "bio", "n_labels": 55}, "Got 55"),
-        ({"vocabulary": 100}, "20 words per label, 240 for 12 labels; got 100"),
-        ({"mean_length": 0.5}, "mean_length must be at least 1; got 0.5"),
-        ({"mean_length": float("nan")}, "mean_length must be at least 1; got nan"),
-        ({"ambiguity": 1.5}, "ambiguity is a share between 0 and 1; got 1.5"),
-        ({"suffixes": -0.1}, "suffixes is a share between 0 and 1; got -0.1"),
+        ({"kind": "ner"}, "kind", "pos, bio", "'ner'"),
+        ({"n_sentences": 3, "n_tokens": 9}, "n_tokens", "left out", "9"),
+        ({"n_sentences": 0}, "n_sentences", "at least 1", "0"),
+        ({"n_tokens": -1}, "n_tokens", "at least 1", "-1"),
+        ({"n_labels": 1}, "n_labels", "between 2 and 500", "1"),
+        ({"kind": "bio", "n_labels": 4}, "n_labels", "an odd number from 3 to 53", "4"),
+        ({"kind": "bio", "n_labels": 55}, "n_labels", "from 3 to 53", "55"),
+        ({"vocabulary": 100}, "vocabulary", "240 for 12 labels", "100"),
+        ({"mean_length": 0.5}, "mean_length", "at least 1", "0.5"),
+        ({"mean_length": float("nan")}, "mean_length", "at least 1", "nan"),
+        ({"ambiguity": 1.5}, "ambiguity", "between 0 and 1", "1.5"),
+        ({"suffixes": -0.1}, "suffixes", "between 0 and 1", "-0.1"),
     ],
 )
-def test_a_parameter_out_of_range_is_named(options, message):
-    with pytest.raises(DatasetError, match=message):
+def test_a_parameter_out_of_range_is_named(options, parameter, expected, found):
+    with raises(DatasetError, parameter=parameter, expected=expected, found=found):
         synthetic(**options)

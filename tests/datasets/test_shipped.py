@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import tagloom as tl
+from raising import raises
 from tagloom.cli import group
 from tagloom.datasets import Splits, load
 from tagloom.errors import DatasetError
@@ -135,11 +136,11 @@ def test_tagloom_check_finds_nothing_wrong(label):
 
 
 def test_a_name_that_does_not_exist_is_answered_with_those_that_do():
-    with pytest.raises(DatasetError, match=r"no corpus 'German'. These come with tagloom: english"):
+    with raises(DatasetError, parameter="name", expected="english", found="'German'"):
         load("German")
-    with pytest.raises(DatasetError, match=r"no split 'valid'. Choose one of: train, dev, test"):
+    with raises(DatasetError, parameter="split", expected="train, dev, test", found="'valid'"):
         load("english", "valid")
-    with pytest.raises(DatasetError, match=r"no labels 'ner'. Choose one of: upos, chunk, entity"):
+    with raises(DatasetError, parameter="label", expected="upos, chunk", found="'ner'"):
         load("english", label="ner")
 
 

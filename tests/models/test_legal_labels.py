@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom.errors import SchemeError
+from raising import raises
+from tagloom.errors import DataWarning, SchemeError
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,9 @@ def test_probabilities_are_those_among_legal_labellings(train, noise):
 
 def test_illegal_training_data_are_warned_of():
     X, y = [["a", "b"], ["b", "a"]], [["O", "I-X"], ["B-X", "I-X"]]
-    with pytest.warns(UserWarning, match="Illegal label sequences are therefore not ruled out"):
+    with pytest.warns(DataWarning) as caught:
         tagger = tl.CRF(features="words").fit([*X, ["c"]], [*y, ["B-Y"]])
+    assert caught[0].message.options == {"constraints": "bio"}
     assert tagger.scheme_ is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -58,7 +60,7 @@ def test_illegal_training_data_are_warned_of():
 def test_parts_of_speech_are_no_spans():
     tagger = tl.CRF(features="words").fit([["a", "b"]], [["NOUN", "VERB"]])
     assert tagger.scheme_ is None
-    with pytest.raises(SchemeError, match="'NOUN', which is not a label of bio"):
+    with raises(SchemeError, expected="a label of bio", found="'NOUN'"):
         tl.CRF(features="words", constraints="bio").fit([["a", "b"]], [["NOUN", "VERB"]])
 
 

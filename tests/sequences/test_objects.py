@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import FormatError
 from tagloom.sequences import word_offsets
 
@@ -57,13 +58,14 @@ def test_other_lists_are_columns():
 
 def test_two_keys_that_may_be_labels_need_a_choice():
     sentence = {"tokens": ["a"], "pos_tags": ["N"], "ner_tags": ["O"]}
-    with pytest.raises(FormatError, match=r"'ner_tags' or 'pos_tags'\. Choose: label=\"ner_tags\""):
+    with raises(FormatError, found="'ner_tags' and 'pos_tags'") as told:
         read(sentence)
+    assert told.value.options == {"label": "ner_tags"}
     assert read(sentence, label="pos_tags").labels == [["N"]]
 
 
 def test_a_key_that_is_named_must_be_there():
-    with pytest.raises(FormatError, match=r"no key 'ner'. It has: tokens, tags"):
+    with raises(FormatError, parameter="label", expected="tokens, tags", found="'ner'"):
         read({"tokens": ["a"], "tags": ["X"]}, label="ner")
 
 
@@ -74,24 +76,24 @@ def test_sentences_without_labels():
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "expected", "found"),
     [
-        ('{"tokens": ["a"]', r":2: not JSON at column \d+ \(.*\): .*one whole object"),
-        ('{"tokens": "a b"}', r":2: expected a list of strings under 'tokens', found 'a b'"),
-        ('{"tokens": ["a", 3]}', ":2: expected a list of strings"),
-        ('{"text": "a"}', r":2: expected a list of strings under 'tokens', found None.*token="),
-        ('["a"]', ":2: expected an object"),
-        ('{"tokens": ["a"], "labels": []}', ":2: expected a list of 1 labels"),
-        ('{"tokens": ["a"], "labels": [3]}', r":2: label 0 is 3; .*Numbers need their names"),
-        ('{"tokens": ["a"], "labels": [[]]}', r":2: label 0 is \[\]"),
-        ('{"tokens": ["\\ud800"]}', r":2: a \\u escape is half of a surrogate pair"),
-        ("[" * 100_000, ":2: JSON that cannot be read"),
-        ('{"tokens": ["a"], "n": ' + "1" * 5000 + "}", ":2: JSON that cannot be read"),
-        ('{"tokens": ["a\0"]}', ":2: NUL byte"),
+        ('{"tokens": ["a"]', "one JSON object", "wrong at column"),
+        ('{"tokens": "a b"}', "a list of strings under 'tokens'", "'a b'"),
+        ('{"tokens": ["a", 3]}', "a list of strings", "3"),
+        ('{"text": "a"}', "a list of strings under 'tokens'", "None"),
+        ('["a"]', "an object", "a"),
+        ('{"tokens": ["a"], "labels": []}', "a list of 1 labels", "[]"),
+        ('{"tokens": ["a"], "labels": [3]}', "label 0", "3"),
+        ('{"tokens": ["a"], "labels": [[]]}', "label 0", "[]"),
+        ('{"tokens": ["\\ud800"]}', "whole characters", "half of a surrogate pair"),
+        ("[" * 100_000, "JSON that can be read", "[["),
+        ('{"tokens": ["a"], "n": ' + "1" * 5000 + "}", "JSON that can be read", "111"),
+        ('{"tokens": ["a\0"]}', "UTF-8", "byte 0x00"),
     ],
 )
-def test_faults(line, message):
-    with pytest.raises(FormatError, match=message):
+def test_faults(line, expected, found):
+    with raises(FormatError, where="<file>:2", expected=expected, found=found):
         read({"tokens": ["ok"], "labels": ["X"]}, line)
 
 
@@ -174,7 +176,7 @@ def test_labels_may_go_under_another_key():
 def test_tokens_that_are_not_those_of_the_text():
     corpus = read({"text": "Ann left", "spans": []})
     corpus[0].tokens[0] = "Bo"
-    with pytest.raises(FormatError, match=r"sentence 0: the tokens are not those of the text"):
+    with raises(FormatError, where="sentence 0", expected="['Ann'", found="['Bo'"):
         written(corpus)
     assert json.loads(written(corpus, "jsonl"))["tokens"] == ["Bo", "left"]
 
@@ -187,7 +189,7 @@ def test_tokens_become_text_with_spans():
         (0, 7, "PER"),
         (12, 14, "PER"),
     ]
-    with pytest.raises(FormatError, match=r"sentence 0: token 0: spans need BIO labels.*'NOUN'"):
+    with raises(FormatError, where="sentence 0, token 0", expected="BIO", found="'NOUN'"):
         written(tl.Corpus([["a"]], [["NOUN"]]), "jsonl-spans")
 
 
@@ -200,7 +202,7 @@ def test_a_tokenizer_of_the_users_own():
 
     corpus = read({"text": "Ann's hat", "spans": []}, tokenize=by_blanks)
     assert corpus.tokens == [["Ann's", "hat"]]
-    with pytest.raises(FormatError, match=r":1: tokenize gave 0:1 after 1 in a text of 2"):
+    with raises(FormatError, where=":1", parameter="tokenize", found="0:1 after 1"):
         read({"text": "ab", "spans": []}, tokenize=lambda text: [(0, 1), (0, 1)])
 
 
@@ -208,7 +210,7 @@ def test_a_tokenizer_of_the_users_own():
     "span", [[0, 1], [0, 1, 3], ["0", 1, "X"], {"start": 0}, 3, [0, True, "X"]]
 )
 def test_what_is_not_a_span(span):
-    with pytest.raises(FormatError, match=r":1: expected a span such as"):
+    with raises(FormatError, where=":1", expected="a span"):
         read({"text": "ab", "spans": [span]})
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import FormatError
 from tagloom.sequences.corpora import relabel
 from tagloom.sequences.files import CHUNK
@@ -71,7 +72,7 @@ def test_labels_of_conllu_go_to_their_column_also_when_appended():
         assert written(stream, **options) == data.replace(b"\tX\t", b"\tL0\t")
     stream = tl.stream(io.BytesIO(data), "conllu", label="xpos").through(number)
     assert written(stream) == data.replace(b"\tP\t", b"\tL0\t")
-    with pytest.raises(FormatError, match="CoNLL-U has ten columns; it cannot take label, prob"):
+    with raises(FormatError, parameter="append", expected="CoNLL-U", found="'prob'"):
         written(read(data, "conllu"), append=["label", "prob"])
 
 
@@ -89,11 +90,11 @@ def test_further_columns_are_appended_too():
     ]:  # fmt: skip
         stream = tl.stream(io.BytesIO(data), format, labelled=False).through(sure)
         assert written(stream, append=["label", "prob"]) == expected
-    with pytest.raises(FormatError, match=r"sentence 0 has no column 'prob'. It has: token, label"):
+    with raises(FormatError, where="sentence 0", expected="token, label", found="'prob'"):
         written(read(b"a X\n", "conll"), append=["label", "prob"])
-    with pytest.raises(FormatError, match=r"the file has a column '1' already"):
+    with raises(FormatError, parameter="append", found="'1', which the file has"):
         written(read(b"a X\n", "conll"), append=["label", "1"])
-    with pytest.raises(FormatError, match=r"append= takes a list of names, found 'label'"):
+    with raises(FormatError, parameter="append", found="'label'"):
         written(read(b"a X\n", "conll"), append="label")
 
 
@@ -109,26 +110,26 @@ def test_a_replaced_label_changes_its_field_alone():
 
 
 @pytest.mark.parametrize(
-    ("label", "message"),
+    ("label", "found"),
     [
-        ("a b", r"sentence 0, token 1: 'a b' cannot stand in a column that ' ' ends"),
-        ("a\nb", r"token 1: 'a\\nb' cannot stand"),
-        ("", r"token 1: '' cannot stand"),
-        (None, r"sentence 0, token 1: the label is unknown, and conll has no sign"),
-        ({"A", "B"}, r"token 1: the label is one of \{A,B\}, and conll holds one"),
+        ("a b", "'a b'"),
+        ("a\nb", r"'a\nb'"),
+        ("", "''"),
+        (None, "None (unknown)"),
+        ({"A", "B"}, "one of {A,B}"),
     ],
 )
 @pytest.mark.parametrize("append", [True, False])
-def test_a_label_that_cannot_be_written_says_where(label, message, append):
+def test_a_label_that_cannot_be_written_says_where(label, found, append):
     corpus = read(b"a X\nb Y\n", "conll").with_labels([["A", label]])
-    with pytest.raises(FormatError, match=message):
+    with raises(FormatError, where="sentence 0, token 1", found=found):
         written(corpus, append=append)
 
 
 def test_a_token_that_would_become_a_comment_is_refused():
     corpus = read(b"a X p\nb Y q\n", "conll")
     corpus[0].tokens[0], corpus[0].columns["1"][0] = "-DOCSTART-", "Z"
-    with pytest.raises(FormatError, match="a row would be read as a comment"):
+    with raises(FormatError, where="sentence 0", hint="jsonl"):
         written(corpus)
 
 
@@ -179,9 +180,9 @@ def test_columns_are_named_although_the_labels_are_missing():
         assert corpus[0].labels is None
     corpus = read(b"X a\n", "conll", columns=["ner", "pos", "word"], label=0, labelled=False)
     assert list(corpus[0].columns) == ["pos", "word"]
-    with pytest.raises(FormatError, match="expected 3 columns, found 2"):
+    with raises(FormatError, expected="3 columns", found="2 in"):
         read(b"a X\n", "conll", columns=names, label="ner")
-    with pytest.raises(FormatError, match="expected 3 columns, found 1"):
+    with raises(FormatError, expected="3 columns", found="1 in"):
         read(b"a\n", "conll", columns=names, label="ner", labelled=False)
 
 
@@ -195,7 +196,7 @@ def test_a_row_of_the_given_names_is_a_header():
 
 def test_empty_or_missing_labels_do_not_matter_when_they_are_not_read():
     assert read(b"a\t\nb\tX\n", "conll", label=1, labelled=False).tokens == [["a", "b"]]
-    with pytest.raises(FormatError, match="the label is empty"):
+    with raises(FormatError, expected="a label", found="an empty one"):
         read(b"a\t\nb\tX\n", "conll", label=1)
     data = b'{"tokens": ["a"], "upos": ["X"], "tags": [1], "n": 5}\n'
     corpus = read(data, "jsonl", label="ner", labelled=False)
@@ -222,9 +223,9 @@ def test_plain_text_is_read_and_written_with_or_without_tags():
     assert written(corpus) == data
     stream = tl.stream(io.BytesIO(data), "text").through(number)
     assert written(stream, "slash") == "\nThey/L0  can/L1 fish./L2\n\n1/2/L0 é/L1\n".encode()
-    with pytest.raises(FormatError, match="sentence 0 has labels, which plain text cannot hold"):
+    with raises(FormatError, where="sentence 0", found="labels", options="format"):
         written(number(corpus), "text")
-    with pytest.raises(FormatError, match="token 0: 'New York' is not one word of plain text"):
+    with raises(FormatError, where="sentence 0, token 0", found="'New York'"):
         written([["New York"]], "text")
 
 
@@ -260,8 +261,9 @@ def test_sentences_before_a_fault_are_delivered():
     ]:
         stream = tl.stream(io.BytesIO(data), format)
         assert next(stream).tokens == ["a"]
-        with pytest.raises(FormatError, match=r":[23]: "):
+        with pytest.raises(FormatError) as told:
             next(stream)
+        assert told.value.line in (2, 3)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
@@ -365,7 +367,7 @@ def test_relabel_names_the_faulty_row_after_writing_what_stands_before():
     text = "They x\n\n" * 3 + "fish\n\nThey x\n"
     out = io.BytesIO()
     stream = tl.stream(io.BytesIO(text.encode()), "conll", labelled=False)
-    with pytest.raises(FormatError, match=r"<file>:7: expected 2 columns .* found 1"):
+    with raises(FormatError, where="<file>:7", expected="2 columns", found="1 in"):
         relabel(stream, out, label_all, ["L4"], append=True)
     assert out.getvalue() == b"They x L4\n\n" * 3
 

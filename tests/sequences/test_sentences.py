@@ -3,6 +3,7 @@ import pickle
 
 import pytest
 
+from raising import raises
 from tagloom import Corpus, Sentence
 from tagloom.errors import FormatError, LabelError, SentenceError
 
@@ -26,42 +27,43 @@ def test_a_long_sentence_has_a_short_repr():
 
 @pytest.mark.parametrize("tokens", ["They can fish", b"They"])
 def test_a_str_is_not_a_sentence(tokens):
-    with pytest.raises(SentenceError, match=r"expected a list of tokens.*They.*split"):
+    with raises(SentenceError, expected="a list of tokens", found="They", hint="split"):
         Sentence(tokens)
-    with pytest.raises(SentenceError, match=r"sentence 1: expected a list of tokens"):
+    with raises(SentenceError, where="sentence 1", expected="a list of tokens"):
         Corpus([["ok"], tokens])
-    with pytest.raises(SentenceError, match=r"expected a list of sentences.*tagloom\.read"):
+    with raises(SentenceError, expected="a list of sentences", hint="tagloom.read"):
         Corpus(tokens)
     assert issubclass(SentenceError, TypeError)
 
 
 def test_tokens_are_str():
-    with pytest.raises(SentenceError, match=r"token 1 is 7, of type int; tokens are str"):
+    with raises(SentenceError, where="token 1", expected="a str", found="7, of type int"):
         Sentence(["a", 7])
-    with pytest.raises(SentenceError, match="sentence 0"):
+    with raises(SentenceError, where="sentence 0", found="3"):
         Corpus([3])
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    ("labels", "where", "found"),
     [
-        (["X"], "2 tokens but 1 labels"),
-        (["X", 3], r"label 1 is 3; a label is a str, None \(unknown\) or a set"),
-        (["X", set()], "label 1 is set"),
-        (["X", {1}], "label 1 is"),
-        ("XY", "expected a list of labels"),
+        (["X"], None, "1"),
+        (["X", 3], "token 1", "3, of type int"),
+        (["X", set()], "token 1", "set()"),
+        (["X", {1}], "token 1", "{1}"),
+        ("XY", None, "the str 'XY'"),
+        (3, None, "3, of type int"),
     ],
 )
-def test_labels_that_do_not_fit(labels, message):
-    with pytest.raises(LabelError, match=message):
+def test_labels_that_do_not_fit(labels, where, found):
+    with raises(LabelError, where=where, found=found):
         Sentence(["a", "b"], labels)
-    with pytest.raises(LabelError, match=f"sentence 0: {message}"):
+    with raises(LabelError, where=f"sentence 0, {where}" if where else "sentence 0", found=found):
         Corpus([["a", "b"]], [labels])
 
 
 def test_columns_have_one_value_per_token():
     assert Sentence(["a"], columns={"pos": ("N",)}).columns == {"pos": ["N"]}
-    with pytest.raises(SentenceError, match=r"column 'pos' has 2 values for 1 tokens"):
+    with raises(SentenceError, where="column 'pos'", expected="1 value", found="2"):
         Sentence(["a"], columns={"pos": ["N", "V"]})
 
 
@@ -96,9 +98,9 @@ def test_a_corpus_is_a_sequence():
 def test_a_corpus_without_labels_says_so():
     corpus = Corpus([["a"]])
     assert corpus.label_counts() == {}
-    with pytest.raises(LabelError, match=r"sentence 0 has no labels.*label="):
+    with raises(LabelError, where="sentence 0", found="none", options="label"):
         _ = corpus.labels
-    with pytest.raises(LabelError, match="1 sentences but 2 lists of labels"):
+    with raises(LabelError, parameter="labels", expected="1 list", found="2"):
         Corpus([["a"]], [["X"], ["Y"]])
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import FormatError
 
 SENTENCE = b"".join(
@@ -71,7 +72,7 @@ def test_streaming_60_mb_grows_the_process_by_little():
     pytest.importorskip("resource", reason="needs getrusage")
     program = """
 import resource, sys, tagloom as tl
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 from test_sizes import Repeated, SENTENCE
 def peak(n):
     tl.write(tl.stream(Repeated(SENTENCE + b"\\n", n), "conllu"), "/dev/null", "conllu")
@@ -79,9 +80,9 @@ def peak(n):
 small = peak(10_000)
 print(peak(100_000) - small)
 """
-    tests = str(Path(__file__).parent)
+    folders = [str(path) for path in Path(__file__).parents[:2]]
     out = subprocess.run(
-        [sys.executable, "-c", program, tests], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *folders], capture_output=True, text=True, check=True
     )
     kilobytes = int(out.stdout) / (1024 if sys.platform == "darwin" else 1)
     assert kilobytes < 8_000
@@ -111,56 +112,54 @@ def test_a_line_of_100_mb_is_read(format):
 
 
 def test_a_line_of_100_mb_that_does_not_fit_has_a_short_message():
-    with pytest.raises(FormatError, match=r"^<file>:2: expected 2 columns") as caught:
+    with raises(FormatError, where="<file>:2", expected="2 columns") as caught:
         tl.read(io.BytesIO(b"a X\n" + b"x" * 100_000_000), "conll")
     assert len(str(caught.value)) < 250
 
 
 # What a file without ends looks like in each format: (format, before, repeated, what is missing).
 ENDLESS = [
-    ("conll", b"a X\n\n", b"x" * 50_000, "3: .* expected a blank line"),  # one token
-    ("conll", b"a X\n\n", b"b Y " * 10_000, "3: .* expected a blank line"),  # one row
-    ("conll", b"a X\n\n", b"b Y\n" * 10_000, "3: .* expected a blank line"),  # one sentence
-    ("conll", b"a X\n\n", b"\n" * 50_000, "3: .* expected a blank line"),  # no sentence
-    ("conll", b"# of 7 X\n", b"b Y " * 10_000, "2: .* expected a line end"),  # the first row
-    ("conllu", b"1\ta" + b"\t_" * 8 + b"\n\n", SENTENCE * 50, "3: .* expected a blank line"),
-    ("slash", b"a/X\n", b"b/Y " * 10_000, "2: .* expected a line end"),
-    ("text", b"a\n", b"b " * 10_000, "2: .* expected a line end"),
-    ("jsonl", b'{"tokens": ["a"]}\n', b'{"tokens": [' * 1_000, "2: .* expected a line end"),
-    ("jsonl-spans", b'{"text": "a"}\n', b'{"text": "' * 1_000, "2: .* expected a line end"),
+    ("conll", b"a X\n\n", b"x" * 50_000, 3, "a blank line"),  # one token
+    ("conll", b"a X\n\n", b"b Y " * 10_000, 3, "a blank line"),  # one row
+    ("conll", b"a X\n\n", b"b Y\n" * 10_000, 3, "a blank line"),  # one sentence
+    ("conll", b"a X\n\n", b"\n" * 50_000, 3, "a blank line"),  # no sentence
+    ("conll", b"# of 7 X\n", b"b Y " * 10_000, 2, "a line end"),  # the first row
+    ("conllu", b"1\ta" + b"\t_" * 8 + b"\n\n", SENTENCE * 50, 3, "a blank line"),
+    ("slash", b"a/X\n", b"b/Y " * 10_000, 2, "a line end"),
+    ("text", b"a\n", b"b " * 10_000, 2, "a line end"),
+    ("jsonl", b'{"tokens": ["a"]}\n', b'{"tokens": [' * 1_000, 2, "a line end"),
+    ("jsonl-spans", b'{"text": "a"}\n', b'{"text": "' * 1_000, 2, "a line end"),
 ]
 
 
-@pytest.mark.parametrize(("format", "before", "part", "message"), ENDLESS)
-def test_a_sentence_that_does_not_end_is_refused(format, before, part, message, monkeypatch):
+@pytest.mark.parametrize(("format", "before", "part", "line", "end"), ENDLESS)
+def test_a_sentence_that_does_not_end_is_refused(format, before, part, line, end, monkeypatch):
     monkeypatch.setattr("tagloom.sequences.files.SENTENCE_LIMIT", 2_000_000)
-    check_endless(Repeated(part, 10**12, before), format, message, 2, room=30_000_000)
+    check_endless(Repeated(part, 10**12, before), format, line, end, 2, room=30_000_000)
 
 
 BIG = os.environ.get("TAGLOOM_BIG")
 
 
 @pytest.mark.skipif(not BIG, reason="set TAGLOOM_BIG=1 to read sentences of 1 GB; takes a minute")
-@pytest.mark.parametrize(("format", "before", "part", "message"), ENDLESS)
-def test_a_sentence_of_1_gb_is_refused(format, before, part, message):
+@pytest.mark.parametrize(("format", "before", "part", "line", "end"), ENDLESS)
+def test_a_sentence_of_1_gb_is_refused(format, before, part, line, end):
     file = Repeated(part, 10**9 // len(part), before)
-    check_endless(file, format, message, 128, room=700_000_000)
+    check_endless(file, format, line, end, 128, room=700_000_000)
 
 
-def check_endless(file, format, message, megabytes, room):
+def check_endless(file, format, line, end, megabytes, room):
     """What comes before is read, the rest is refused in one line and with bounded memory."""
     read = []
     tracemalloc.start()
     try:
-        with pytest.raises(
-            FormatError, match=f"^<file>:{message} after each sentence. Is this"
-        ) as told:
+        found = f"a sentence of more than {megabytes} MB"
+        with raises(FormatError, where=f"<file>:{line}", expected=end, found=found):
             read.extend(tl.stream(file, format))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert [s.tokens for s in read] == ([] if b"#" in file.before else [["a"]])
-    assert f"a sentence of more than {megabytes} MB begins here" in str(told.value)
     assert peak < room
 
 
@@ -169,21 +168,21 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path, monkeypat
     path = tmp_path / "bomb.conll.gz"
     path.write_bytes(gzip.compress(b"x" * 50_000_000))
     assert path.stat().st_size < 100_000
-    with pytest.raises(FormatError, match=r"bomb\.conll\.gz:1: a sentence of more than 2 MB"):
+    with raises(FormatError, where="bomb.conll.gz:1", found="more than 2 MB"):
         tl.read(path)
 
 
 @pytest.mark.parametrize("sep", [" ", "\t"])
 def test_a_row_of_very_many_columns_is_taken_for_a_text_on_one_line(sep):
     row = sep.join(["word"] * 20_000).encode() + b"\n\n"
-    with pytest.raises(FormatError, match=r"<file>:1: .* found a row of 20,000 columns\. Is it"):
+    with raises(FormatError, where="<file>:1", found="20,000 columns", options="format"):
         tl.read(io.BytesIO(row), "conll")
     assert len(tl.read(io.BytesIO(row), "text")[0]) == 20_000
 
 
 def test_a_message_names_some_columns_not_all():
     row = "\t".join(f"c{i}" for i in range(9_000)).encode() + b"\n"
-    with pytest.raises(FormatError, match=r"The columns are: c0, .*, c19, … \(9,000 in all\)") as e:
+    with raises(FormatError, expected="c18, c19, … (9,000 in all)") as e:
         tl.read(io.BytesIO(row), "conll", header=True, label="c")
     assert len(str(e.value)) < 250
 

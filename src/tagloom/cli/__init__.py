@@ -9,14 +9,12 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import re
-import shlex
 import sys
 from typing import NoReturn
 
 import click
 
-from tagloom.errors import TagloomError
+from tagloom.cli.mistakes import Group
 
 # name -> (module, one-line help). A command's module is imported only when it runs, so that
 # start-up stays cheap.
@@ -42,11 +40,9 @@ _ADVICE = {
     errno.ENOSPC: "Make room, or choose another place; a file that was there is as it was.",
     errno.EFBIG: "Choose another place; a file that was there is as it was.",
 }
-# Arguments of functions that are options here, as the messages of the library write them.
-_ARGUMENT = re.compile(r"\b(label|format|columns|token|sep|encoding)=(\.\.\.|<[^>]*>|\"[^\"]*\")?")
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -100,10 +96,6 @@ def main() -> None:
         if debug:
             raise
         _say(f"tagloom: {_system_error(error)}")
-    except TagloomError as error:
-        if debug:
-            raise
-        _say(f"tagloom: {with_options(str(error))}")
     except MemoryError:
         if debug:
             raise
@@ -118,24 +110,6 @@ def _system_error(error: OSError) -> str:
     is_plain = error.errno is not None and error.strerror == os.strerror(error.errno)
     advice = _ADVICE.get(error.errno or 0) if is_plain else None
     return f"{what} {advice}" if advice else what
-
-
-def _quote(value: str) -> str:
-    """Return a value as it is typed: Windows knows no quotes but double ones."""
-    return f'"{value}"' if os.name == "nt" else shlex.quote(value)
-
-
-def with_options(message: str) -> str:
-    """Say ``--encoding latin-1`` where the library says ``encoding="latin-1"``."""
-
-    def option(match: re.Match[str]) -> str:
-        name, value = match.groups()
-        given = bool(value) and value.startswith('"')
-        return f"--{name} {_quote(value[1:-1])}" if given else f"--{name}"
-
-    message = re.sub(r"tagloom\.read\(path, ([^()]*)\)", r"\1", message)
-    message = message.replace("Read it with tagloom.load(path).", "Give a file of sentences.")
-    return _ARGUMENT.sub(option, message)
 
 
 def _say(line: str) -> NoReturn:

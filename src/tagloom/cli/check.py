@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from tagloom._native import first_bad_byte
+from tagloom.checks import plural
+from tagloom.cli.mistakes import naming
 from tagloom.cli.models import is_model, load_model
 from tagloom.cli.reading import Reading, reading_options
-from tagloom.errors import FormatError, ModelFileError
-from tagloom.labels.rows import plural
+from tagloom.errors import FormatError, ModelFileError, TagloomError
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input, check_size
 
@@ -133,14 +134,19 @@ def check_model(path: str) -> Report:
     try:
         tagger = load_model(path, verify=True)
     except ModelFileError as error:
-        message = str(error).removeprefix(f"{path}: ")
-        report.problems.append(Problem("model", path, None, message))
+        report.problems.append(Problem("model", path, None, _without_place(error)))
     else:
         record = getattr(tagger, "training_", {})
         report.sentences, report.tokens = record.get("sentences", 0), record.get("tokens", 0)
         report.labels = dict.fromkeys(tagger.labels_.tolist(), 0)
         report.notice = f"{path}: {tagger!r}, learnt from what is counted above"
     return report
+
+
+def _without_place(error: TagloomError) -> str:
+    """Write an error for a problem that has its own place."""
+    error.where = None
+    return error.render(naming(click.get_current_context().command))
 
 
 def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
@@ -165,8 +171,7 @@ def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
     except FormatError as error:
         if error.line is None:  # not the file's fault: the format cannot be told, say
             raise
-        message = str(error).removeprefix(f"{error.path}:{error.line}: ")
-        message += " The rest of the file was not checked."
+        message = f"{_without_place(error)} The rest of the file was not checked."
         problems.append(Problem("format", file.name, error.line, message))
     return report, Corpus(read, format=report.format, path=file.name, label=report.label)
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import click
 
+from tagloom.cli.mistakes import named
 from tagloom.cli.reading import as_column, as_sep
-from tagloom.errors import SchemeError
 from tagloom.sequences import FORMATS, Corpus, stream, write
 
+# The options for the parameters of `read` and of `write`, where their names differ.
+_READ = {"format": "from_"}
+_WRITTEN = {"format": "to"} | {
+    name: f"to_{name}" for name in ("label", "columns", "sep", "unknown", "encoding")
+}
 _formats = click.Choice(list(FORMATS))
 
 
@@ -70,45 +75,48 @@ def command(
     """
     if (scheme_from or repair) and not scheme_to:
         raise click.UsageError("--scheme-from and --repair need --scheme-to.")
-    sentences = stream(
-        source,
-        from_,
-        label=as_column(label),
-        token=as_column(token),
-        columns=columns.split(",") if columns else None,
-        header=header,
-        sep=as_sep(sep),
-        unknown=unknown,
-        encoding=encoding,
-    )
+    with named(_READ):
+        sentences = stream(
+            source,
+            from_,
+            label=as_column(label),
+            token=as_column(token),
+            columns=columns.split(",") if columns else None,
+            header=header,
+            sep=as_sep(sep),
+            unknown=unknown,
+            encoding=encoding,
+        )
     click.get_current_context().call_on_close(sentences.close)  # also if the command fails
     if sentences.notice and not quiet:
         click.echo(sentences.notice, err=True)
     if scheme_to:
-        corpus = _convert_scheme(sentences.read(), scheme_from, scheme_to, repair)
-    write(
-        corpus if scheme_to else sentences,
-        target,
-        to,
-        label=to_label,
-        columns=to_columns.split(",") if to_columns else None,
-        sep=as_sep(to_sep),
-        unknown=to_unknown,
-        encoding=to_encoding,
-    )
+        with named(_READ):
+            corpus = sentences.read()
+        corpus = _convert_scheme(corpus, scheme_from, scheme_to, repair)
+    with named(_READ), named(_WRITTEN, unless=sentences.path):
+        write(
+            corpus if scheme_to else sentences,
+            target,
+            to,
+            label=to_label,
+            columns=to_columns.split(",") if to_columns else None,
+            sep=as_sep(to_sep),
+            unknown=to_unknown,
+            encoding=to_encoding,
+        )
     for problem in sentences.problems:
         click.echo(problem, err=True)
 
 
 def _convert_scheme(corpus: Corpus, source: str | None, target: str, repair: bool) -> Corpus:
     from tagloom.labels import convert, detect
+    from tagloom.labels.validity import unknown_scheme
 
     if source is None:
         detection = detect(corpus)
         if len(detection.fits) != 1:
-            raise SchemeError(f"{detection}. Say which one is meant with --scheme-from.")
+            raise unknown_scheme(detection, "scheme_from")
         source = detection.scheme
-    try:
+    with named({"source": "scheme_from", "target": "scheme_to"}):
         return corpus.with_labels(convert(corpus, source, target, repair=repair))
-    except SchemeError as error:
-        raise SchemeError(str(error).replace("repair=True reads", "--repair reads")) from None

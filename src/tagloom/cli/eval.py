@@ -29,7 +29,6 @@ Examples:
   tagloom eval pos.tagloom test.conllu
   tagloom eval pos.tagloom test.conllu --train train.conllu --json
   tagloom eval test.conllu tagged.conllu
-  tagloom eval test.csv tagged.csv --format conll --sep , --columns word,tag --label tag
   tagloom eval pos.tagloom test.conllu --train train.conllu --report report.html
 """
 )

@@ -10,10 +10,10 @@ from typing import Any
 import click
 import numpy as np
 
+from tagloom.checks import plural
 from tagloom.cli.models import load_model
 from tagloom.cli.wording import size
 from tagloom.errors import LabelError, ModelFileError
-from tagloom.labels.rows import plural
 from tagloom.models.linear import LinearTagger
 from tagloom.models.tables import TableTagger
 
@@ -43,10 +43,17 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
     """
     tagger = load_model(model)
     if not isinstance(tagger, LinearTagger | TableTagger):
-        raise ModelFileError(f"{model}: a {type(tagger).__name__} has no weights to show.")
+        raise ModelFileError(
+            where=model, expected="a model with weights", found=f"a {type(tagger).__name__}"
+        )
     names = tagger.labels_.tolist()
     if label is not None and label not in names:
-        raise LabelError(f"{model}: no label {label!r}. There are: {', '.join(names)}.")
+        raise LabelError(
+            where=model,
+            parameter="label",
+            expected=f"one of {', '.join(names)}",
+            found=repr(label),
+        )
     found: dict[str, Any] = {}
     if pattern is None:
         found = describe(tagger, model)

@@ -37,5 +37,7 @@ def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> T
         command = click.get_current_context().command_path
         raise click.UsageError(f"The model comes first: {command} {source} {path}.")
     if path == "-":
-        raise ModelFileError("a model cannot be read from stdin, as it is mapped. Give its name.")
+        raise ModelFileError(
+            expected="the name of a model file, which is mapped", found="-, which is stdin"
+        )
     return Tagger.load(path, verify=verify)

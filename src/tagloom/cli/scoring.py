@@ -58,14 +58,16 @@ def read_gold(
     first = next(iter(models.values()), None)
     gold = reading.read(path) if first is None else reading.read_like(first, path)
     if gold.n_tokens == 0:
-        raise SentenceError(f"{gold.path}: there are no sentences to score; expected at least one.")
+        raise SentenceError(where=gold.path, expected="at least one sentence", found="none")
     found = gold.label_counts()
     for system, tagger in models.items():
         if found and not set(found) & set(tagger.labels_.tolist()):
             raise LabelError(
-                f"{gold.path}: {system} knows none of its labels, such as {next(iter(found))!r}; "
-                f"it has learnt {some(tagger.labels_.tolist())}. "
-                "Another column? --label names it."
+                where=gold.path,
+                expected=f"a label of {system}: {some(tagger.labels_.tolist())}",
+                found=f"none of them, but {next(iter(found))!r}",
+                hint="Is it the right column? Set {label} to choose another.",
+                options={"label": ...},
             )
     return gold, models
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tagloom.checks import plural
 from tagloom.cli.wording import size
-from tagloom.labels.rows import plural
 from tagloom.models.linear import LinearTagger
 
 _STOPPED = {

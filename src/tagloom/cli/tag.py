@@ -67,7 +67,11 @@ def command(
     sentences, notice = reading.stream_like(tagger, source)
     if sentences.format == "conll" and reading.label is not None and sentences.label is None:
         raise FormatError(
-            f"there is no column {reading.label!r}. Leave --label out to add one.", source
+            path=source,
+            parameter="label",
+            expected="a column of the file",
+            found=repr(reading.label),
+            hint="Leave it out to add a column.",
         )
     if notice and not quiet:
         click.echo(notice, err=True)
@@ -218,7 +222,7 @@ def _with_probs(columns: dict[str, list[str]], probs: list[str]) -> dict[str, li
     """Put probabilities into MISC, in the place of those of an earlier run."""
     name = next((name for name in columns if name.lower() == "misc"), None)
     if name is None:
-        raise FormatError("this CoNLL-U file has no column MISC for the probabilities.")
+        raise FormatError(expected="a column MISC for the probabilities", found="none")
     fields = []
     for field, prob in zip(columns[name], probs, strict=True):
         kept = [part for part in field.split("|") if part != "_" and not part.startswith("Prob=")]

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tagloom import features, storage
+from tagloom import features
 from tagloom.errors import ParameterError
 from tagloom.sequences.files import read_lines
-from tagloom.storage.files import HEADER_LIMIT
 
 Resources: TypeAlias = Mapping[str, Mapping[str, str]]  # "lexicons" or "clusters": name -> path
 
@@ -33,9 +32,7 @@ def read_features(spec: str, resources: Resources) -> Any:
     else:
         templates = split_templates(spec)
     _check_used(templates, resources)
-    extractor = features.make(templates, **resources)
-    check_storable(extractor)
-    return extractor
+    return features.make(templates, **resources)
 
 
 def _lookups(resources: Resources) -> Iterator[str]:
@@ -57,25 +54,10 @@ def _check_used(templates: Sequence[str], resources: Resources) -> None:
             lookup = f"{_FUNCTIONS[kind]}({name}"
             if not any(lookup in template for template in joined):
                 raise ParameterError(
-                    f"no template looks into the {kind} {name!r}. Add {lookup}) to --features."
+                    parameter="features",
+                    expected=f"templates with {lookup}), which reads the {kind} {name!r}",
+                    found="none",
                 )
-
-
-def check_storable(extractor: Any) -> None:
-    """Find out before training whether lexicons and clusters fit into the model file.
-
-    Raises
-    ------
-    ParameterError
-        If they do not.
-    """
-    try:
-        storage.to_bytes(extractor.to_dict(), {})
-    except ParameterError as error:
-        raise ParameterError(
-            "the lexicons and clusters are too large for a model file, which holds "
-            f"{HEADER_LIMIT / 1e6:.0f} MB of them. Leave out what is rare."
-        ) from error
 
 
 def split_templates(text: str) -> list[str]:
@@ -99,6 +81,6 @@ def read_resources(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         name, sep, path = pair.partition("=")
         if not sep or not name or not path:
-            raise ParameterError(f"expected NAME=FILE, such as cities=cities.txt; got {pair!r}.")
+            raise ParameterError(expected="NAME=FILE, such as cities=cities.txt", found=repr(pair))
         resources[name] = path
     return resources

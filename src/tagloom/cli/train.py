@@ -20,14 +20,15 @@ from typing import Any
 
 import click
 
-from tagloom import cli, features, models
+from tagloom import features, models
+from tagloom.checks import plural
+from tagloom.cli import mistakes
 from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
 from tagloom.cli.summaries import show_summary, summarise
 from tagloom.cli.templates import Resources, read_features, read_resources, split_templates
 from tagloom.cli.wording import some
-from tagloom.errors import LabelError
-from tagloom.labels.rows import plural
+from tagloom.errors import LabelError, TagloomError
 from tagloom.models.constraints import look_like_spans
 from tagloom.models.emissions import gather_options
 from tagloom.models.linear import LinearTagger
@@ -86,7 +87,7 @@ Examples:
 }
 
 
-class _Models(click.Group):
+class _Models(mistakes.Group):
     """The models, each a command that is made when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -141,7 +142,6 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
     by_features = [
         click.option(
             "--features",
-            "spec",
             default="auto",
             show_default=True,
             help=f"A preset ({', '.join(features.PRESETS)}), a CRF++ or Wapiti template file, or "
@@ -297,7 +297,7 @@ def train(
 
 def _take_features(options: dict[str, Any]) -> tuple[str, Resources]:
     """Take the options about features out of all options of a command."""
-    spec = options.pop("spec", "auto")
+    spec = options.pop("features", "auto")
     lexicons, clusters = (read_resources(options.pop(x, ())) for x in ("lexicon", "clusters"))
     return spec, {"lexicons": lexicons, "clusters": clusters}
 
@@ -363,7 +363,9 @@ def _report(tagger: Any, path: str, as_json: bool, quiet: bool) -> None:
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     if not str(message).startswith("Interrupted"):  # told at the end, with the file
-        click.echo(f"tagloom: {cli.with_options(str(message))}", err=True)
+        naming = mistakes.naming(click.get_current_context().command)
+        text = message.render(naming) if isinstance(message, TagloomError) else str(message)
+        click.echo(f"tagloom: {text}", err=True)
 
 
 def check_dev(dev: Corpus, known: Set[Any]) -> None:
@@ -378,9 +380,11 @@ def check_dev(dev: Corpus, known: Set[Any]) -> None:
     new = {label: n for label, n in counts.items() if isinstance(label, str) and label not in known}
     if new and len(new) == len(counts):
         raise LabelError(
-            f"{dev.path}: the training file has none of its labels, such as {next(iter(new))!r}, "
-            f"but {some(sorted(filter(None, known), key=str))}. "
-            "Another column? --label names it."
+            where=dev.path,
+            expected=f"a label of the training file: {some(sorted(filter(None, known), key=str))}",
+            found=f"none of them, but {next(iter(new))!r}",
+            hint="Is it the right column? Set {label} to choose another.",
+            options={"label": ...},
         )
     if new:
         warnings.warn(

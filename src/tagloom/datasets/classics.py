@@ -78,8 +78,9 @@ class ScoreTables:
         for t, token in enumerate(tokens):
             if token not in self.words:
                 raise DatasetError(
-                    f"token {t} is {token!r}, which the tables lack. They have: "
-                    f"{', '.join(self.words)}."
+                    where=f"token {t}",
+                    expected=f"one of the words {', '.join(self.words)}",
+                    found=repr(token),
                 )
             ids.append(self.words.index(token))
         return np.ascontiguousarray(self.word_scores[:, ids].T)
@@ -205,7 +206,7 @@ def classic(name: str) -> Corpus | ScoreTables | Vowels:
     make = _CLASSICS.get(name.lower().replace(" ", "-").replace("_", "-"))
     if make is None:
         raise DatasetError(
-            f"there is no worked example {name!r}. There are: {', '.join(_CLASSICS)}."
+            parameter="name", expected=f"one of {', '.join(_CLASSICS)}", found=repr(name)
         )
     return make()
 

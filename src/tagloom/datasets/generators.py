@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import checks
 from tagloom.errors import DatasetError
 from tagloom.sequences import Corpus, Sentence
 
@@ -357,28 +359,26 @@ def _check(
     suffixes: float,
 ) -> None:
     if kind not in KINDS:
-        raise DatasetError(f"there is no kind {kind!r}. Choose one of: {', '.join(KINDS)}.")
+        raise _wrong("kind", f"one of {', '.join(KINDS)}", kind)
     if n_sentences is not None and n_tokens is not None:
-        raise DatasetError(
-            f"give n_sentences or n_tokens, not both; got {n_sentences} and {n_tokens}."
-        )
+        raise _wrong("n_tokens", "left out where n_sentences is given", n_tokens)
     for name, size in (("n_sentences", n_sentences), ("n_tokens", n_tokens)):
-        if size is not None and size < 1:
-            raise DatasetError(f"{name} must be at least 1; got {size}.")
+        if size is not None:
+            checks.count(size, name, least=1, error=DatasetError)
     if kind == "pos" and not 2 <= n_labels <= 500:
-        raise DatasetError(f"n_labels must be between 2 and 500; got {n_labels}.")
+        raise _wrong("n_labels", "between 2 and 500", n_labels)
     if kind == "bio" and not (3 <= n_labels <= 53 and n_labels % 2):
-        raise DatasetError(
-            f"n_labels counts O and, for each of 1 to 26 types, B- and I-; so it is an odd number "
-            f"between 3 and 53. Got {n_labels}."
-        )
+        expected = "an odd number from 3 to 53: O, and B- and I- for each of 1 to 26 types"
+        raise _wrong("n_labels", expected, n_labels)
     if vocabulary < 20 * n_labels:
-        raise DatasetError(
-            f"vocabulary must be at least 20 words per label, {20 * n_labels} for {n_labels} "
-            f"labels; got {vocabulary}."
-        )
+        expected = f"at least 20 words per label, {20 * n_labels} for {n_labels} labels"
+        raise _wrong("vocabulary", expected, vocabulary)
     if not mean_length >= 1:
-        raise DatasetError(f"mean_length must be at least 1; got {mean_length}.")
+        raise _wrong("mean_length", "at least 1", mean_length)
     for name, share in (("ambiguity", ambiguity), ("suffixes", suffixes)):
         if not 0 <= share <= 1:
-            raise DatasetError(f"{name} is a share between 0 and 1; got {share}.")
+            raise _wrong(name, "a share between 0 and 1", share)
+
+
+def _wrong(parameter: str, expected: str, value: Any) -> DatasetError:
+    return DatasetError(parameter=parameter, expected=expected, found=checks.show(value))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, overload
 
+from tagloom import checks
 from tagloom.errors import DatasetError
 from tagloom.sequences import Corpus, read
 
@@ -71,17 +72,22 @@ def load(
     """
     if not isinstance(name, str) or name not in SHIPPED:
         raise DatasetError(
-            f"there is no corpus {name!r}. These come with tagloom: {', '.join(SHIPPED)}. "
-            "Worked examples are in classic(); to read a file of your own use tagloom.read(path)."
+            parameter="name",
+            expected=f"a corpus that comes with tagloom: {', '.join(SHIPPED)}",
+            found=checks.show(name),
+            hint="Worked examples are in classic(); to read a file, use tagloom.read(path).",
         )
     if label not in SHIPPED[name]:
         raise DatasetError(
-            f"{name!r} has no labels {label!r}. Choose one of: {', '.join(SHIPPED[name])}."
+            parameter="label",
+            expected=f"one of {', '.join(SHIPPED[name])} for {name!r}",
+            found=checks.show(label),
         )
     if split is not None and split not in Splits._fields:
         raise DatasetError(
-            f"{name!r} has no split {split!r}. Choose one of: {', '.join(Splits._fields)}; "
-            "or leave it out for all three."
+            parameter="split",
+            expected=f"one of {', '.join(Splits._fields)}, or left out for all three",
+            found=checks.show(split),
         )
     if split is None:
         return Splits(*(_read(name, part, label) for part in Splits._fields))

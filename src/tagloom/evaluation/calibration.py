@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import checks
+from tagloom.checks import plural
 from tagloom.errors import ParameterError, ShapeError
 from tagloom.evaluation.tables import Cell, Table, html_page, page
-from tagloom.labels.rows import plural
 
 #: Between these a temperature is looked for.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 1e6
@@ -146,18 +147,20 @@ def reliability(
     >>> round(result.ece, 3)
     0.05
     """
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or n_bins < 1:
-        raise ParameterError(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
+    n_bins = checks.count(n_bins, "n_bins", least=1)
     probs, right = np.asarray(confidence, dtype=np.float64), np.asarray(is_right)
     if probs.ndim != 1 or right.shape != probs.shape or (len(right) and right.dtype != np.bool_):
         raise ShapeError(
-            "confidence and is_right must be numbers and bools of one length; got shapes "
-            f"{probs.shape} and {right.shape}, {right.dtype}."
+            parameter="is_right",
+            expected=f"bools of the shape of confidence, {probs.shape}, in one dimension",
+            found=f"shape {right.shape}, {right.dtype}",
         )
     wrong = np.flatnonzero(~((probs >= 0) & (probs <= 1 + 1e-6)))  # float32 may round up
     if len(wrong):
         raise ParameterError(
-            f"confidence[{wrong[0]}] is {probs[wrong[0]]}; expected a probability, 0 to 1."
+            parameter=f"confidence[{wrong[0]}]",
+            expected="a probability from 0 to 1",
+            found=str(probs[wrong[0]]),
         )
     which = np.clip(np.ceil(probs * n_bins) - 1, 0, n_bins - 1).astype(np.intp)  # [n]
     n = np.bincount(which, minlength=n_bins)

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tagloom.errors import ParameterError
+from tagloom import checks
+from tagloom.checks import plural
 from tagloom.evaluation.counts import align
 from tagloom.evaluation.evaluations import (
     Evaluation,
-    check_repetitions,
     choose,
     evaluate_hand,
     known_words,
 )
 from tagloom.evaluation.scores import CORRECT, randomisation
 from tagloom.evaluation.tables import Cell, Table, html_page, page
-from tagloom.labels.rows import plural
 from tagloom.labels.schemes import Scheme
 
 
@@ -185,9 +184,9 @@ def compare(
     >>> len(result.disagreements)
     8
     """
-    check_repetitions(random_state, n_bootstrap=n_bootstrap, n_trials=n_trials)
-    if n_trials == 0:
-        raise ParameterError("n_trials is 0; the test needs at least one trial.")
+    checks.count(random_state, "random_state")
+    checks.count(n_bootstrap, "n_bootstrap")
+    checks.count(n_trials, "n_trials", least=1)
     aligned = align({"gold": gold, "a": a, "b": b}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
     known = known_words(aligned, train)

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagloom import _native
+from tagloom.checks import plural
 from tagloom.errors import SchemeError, ShapeError
-from tagloom.labels.rows import check_collection, label_rows, place, plural
+from tagloom.labels.rows import check_collection, label_rows, place
 from tagloom.labels.schemes import CONLLEVAL, Scheme, parse_label
 from tagloom.labels.spans import unreadable
 from tagloom.labels.validity import Move, is_legal
@@ -108,11 +109,6 @@ def align(
 
 
 def _collect(hand: Iterable[Any], name: str) -> Sequence[Any]:
-    if isinstance(hand, str | bytes):
-        raise ShapeError(
-            f"{name} is the string {hand!r}; expected a list of sentences. To evaluate files, read "
-            "them first: tagloom.read(path, label=...)."
-        )
     check_collection(hand, name)
     return hand if isinstance(hand, Sequence) else list(hand)
 
@@ -131,17 +127,20 @@ def _check_lengths(
 ) -> None:
     if len(offsets) != len(others):
         raise ShapeError(
-            f"{first} has {plural(len(offsets) - 1, 'sentence')}, {name} has {len(others) - 1:,}; "
-            "expected the same sentences in the same order."
+            where=name,
+            expected=f"{plural(len(offsets) - 1, 'sentence')}, as in {first}",
+            found=f"{len(others) - 1:,}",
+            hint="Both need the same sentences in the same order.",
         )
     wrong = np.flatnonzero(offsets != others)
     if len(wrong):
         n = int(wrong[0]) - 1
         lengths = [int(o[n + 1] - o[n]) for o in (offsets, others)]
-        where = place(source[n], n, path=path)
         raise ShapeError(
-            f"{where} has {plural(lengths[0], 'label')} in {first}, {lengths[1]} in {name}; "
-            "expected one label per token in both."
+            where=place(source[n], n, path=path or name),
+            expected=f"{plural(lengths[0], 'label')}, as in {first}",
+            found=str(lengths[1]),
+            hint="Both need one label per token.",
         )
 
 
@@ -162,18 +161,22 @@ def _words(
     (first, words), *others = known.items()
     lengths = [len(sentence) for sentence in words]
     if lengths != np.diff(offsets).tolist():
+        sizes = f"{plural(len(offsets) - 1, 'sentence')} and {plural(int(offsets[-1]), 'token')}"
         raise ShapeError(
-            f"{first} has {plural(len(words), 'sentence')}, {plural(sum(lengths), 'token')}; there "
-            f"are labels for {len(offsets) - 1:,} and {int(offsets[-1]):,}. Expected one label per "
-            "token in every sentence."
+            where=first,
+            expected=f"{sizes}, as there are labels",
+            found=f"{len(words):,} and {sum(lengths):,}",
+            hint="Every token of every sentence needs one label.",
         )
     for name, hand in others:
         for n, (a, b) in enumerate(zip(words, hand, strict=True)):
             if a != b and list(a) != list(b):
                 t = next(t for t in range(len(a)) if a[t] != b[t])
                 raise ShapeError(
-                    f"sentence {n}, token {t} is {a[t]!r} in {first} but {b[t]!r} in {name}; "
-                    "expected the same text in the same order."
+                    where=f"{name}: sentence {n}, token {t}",
+                    expected=f"{a[t]!r}, as in {first}",
+                    found=repr(b[t]),
+                    hint="Both need the same text in the same order.",
                 )
     return words
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tagloom import _native
-from tagloom.errors import ParameterError, SchemeError, ShapeError
+from tagloom import _native, checks
+from tagloom.checks import plural
+from tagloom.errors import SchemeError, ShapeError
 from tagloom.evaluation.counts import (
     Aligned,
     LabelTable,
@@ -26,9 +26,8 @@ from tagloom.evaluation.counts import (
 )
 from tagloom.evaluation.scores import EXACT, Interval, Score, average, intervals, make_score
 from tagloom.evaluation.tables import Cell, Table, html_page, page
-from tagloom.labels.rows import plural
 from tagloom.labels.schemes import CONLLEVAL, Scheme, get_scheme
-from tagloom.labels.validity import detect_moves
+from tagloom.labels.validity import detect_moves, unknown_scheme
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -292,7 +291,11 @@ def choose(
     if not spans:
         if is_explicit:
             raise SchemeError(
-                "strict= and scheme= are about spans; with spans=False leave them out."
+                parameter="scheme" if scheme is not None else "strict",
+                expected="left out where spans are not scored",
+                found=checks.show(scheme if scheme is not None else strict),
+                hint="Do not pass {spans}.",
+                options={"spans": False},
             )
         return _token_protocol(aligned, bare)
     chosen, origin = _span_scheme(aligned, strict, scheme)
@@ -301,7 +304,9 @@ def choose(
     except SchemeError as error:
         if is_explicit:
             raise
-        raise SchemeError(f"{error} To score tokens only, pass spans=False.") from None
+        error.hint = f"{error.hint} To score tokens only, pass {{spans}}."
+        error.options["spans"] = False
+        raise
     reading = chosen if strict and chosen is not None else CONLLEVAL
     how = f"strictly as {chosen}" if strict else "as conlleval reads them"
     return Protocol(table, reading, chosen, f"Spans are read {how}. {origin}", strict)
@@ -334,10 +339,7 @@ def _span_scheme(
         only = get_scheme(detection.fits[0])
         return only, f"Scheme: {only}, the only one that the gold labels fit."
     if strict:
-        raise SchemeError(
-            f"strict=True needs to know the scheme of the gold labels. {detection}. Say which "
-            'one is meant, for example scheme="bio".'
-        )
+        raise unknown_scheme(detection)
     return None, f"Scheme: not known. {detection}."
 
 
@@ -408,13 +410,6 @@ def _differences(aligned: Aligned, hand: int, protocol: Protocol) -> list[Readin
     return [difference for difference in found if difference is not None]
 
 
-def check_repetitions(random_state: int, **numbers: int) -> None:
-    """Raise a ParameterError unless seed and numbers of repetitions are integers from 0."""
-    for name, value in {"random_state": random_state, **numbers}.items():
-        if not isinstance(value, Integral) or not 0 <= value < 2**63:
-            raise ParameterError(f"{name} is {value!r}; expected an integer from 0.")
-
-
 def training_words(train: Iterable[Any]) -> set[str]:
     """Collect the words of a training set: a collection of words, or of sentences.
 
@@ -438,8 +433,10 @@ def known_words(aligned: Aligned, train: Iterable[Any] | None) -> NDArray[np.boo
         return None
     if aligned.tokens is None:
         raise ShapeError(
-            "train= needs the words of the evaluated sentences. Pass tokens=, a list of lists of "
-            "str, or gold as a Corpus."
+            parameter="tokens",
+            expected="the words of the sentences, which train= is compared with",
+            found="None",
+            hint="Pass them as a list of lists of str, or pass gold as a Corpus.",
         )
     words = training_words(train)
     flat = (word in words for sentence in aligned.tokens for word in sentence)
@@ -508,7 +505,8 @@ def evaluate(
     >>> result.per_type["PER"].recall
     1.0
     """
-    check_repetitions(random_state, n_bootstrap=n_bootstrap)
+    checks.count(random_state, "random_state")
+    checks.count(n_bootstrap, "n_bootstrap")
     aligned = align({"gold": gold, "predicted": predicted}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
     known = known_words(aligned, train)

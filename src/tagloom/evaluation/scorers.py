@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tagloom import checks
 from tagloom.errors import ParameterError
 from tagloom.evaluation.evaluations import evaluate
 from tagloom.evaluation.scores import scores_of
@@ -62,15 +63,12 @@ class Scorer:
     weighted: bool | str | None = None
 
     def __post_init__(self) -> None:
-        if self.measure not in (*_OF_TOKENS, *_OF_SPANS):
-            raise ParameterError(
-                f"measure must be one of {', '.join(map(repr, (*_OF_TOKENS, *_OF_SPANS)))}; "
-                f"got {self.measure!r}."
-            )
+        checks.choice(self.measure, "measure", (*_OF_TOKENS, *_OF_SPANS))
         if self.measure in _OF_TOKENS and (self.strict or self.scheme is not None):
             raise ParameterError(
-                f"strict= and scheme= are about spans; {self.measure!r} is about tokens. Leave "
-                "them out."
+                parameter="scheme" if self.scheme is not None else "strict",
+                expected=f"left out for {self.measure!r}, which scores tokens, not spans",
+                found=checks.show(self.scheme if self.scheme is not None else self.strict),
             )
 
     def __call__(self, tagger: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -102,8 +100,9 @@ class Scorer:
         weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight)
         if weights.shape != (len(rows),):
             raise ParameterError(
-                f"sample_weight must have one number per sentence, shape ({len(rows)},); "
-                f"got {weights.shape}."
+                parameter="sample_weight",
+                expected=f"one number per sentence, shape ({len(rows)},)",
+                found=f"shape {weights.shape}",
             )
         return float(scores_of((weights @ rows)[np.newaxis])[self.measure][0])
 

@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tagloom import checks
 from tagloom.errors import SchemeError
 
 OUTSIDE = "O"
@@ -122,6 +123,12 @@ class Scheme:
                         table[same, previous, current] = OPEN
         return table
 
+    @property
+    def forms(self) -> list[str]:
+        """The forms that its labels have, in quotes: ``'O'``, ``'B-…'``, ``'I-…'``."""
+        letters = [self.letters[CODES.index(c)] for c in CODES if c in self.rows]
+        return [f"'{OUTSIDE}'", *(f"'{letter}-…'" for letter in letters)]
+
     @cached_property
     def closing(self) -> NDArray[np.uint8]:
         """Which letters may end a span, shape (5,); O counts as such."""
@@ -173,7 +180,7 @@ CONLLEVAL = Scheme(
 )
 
 
-def get_scheme(name: str | Scheme) -> Scheme:
+def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
     """Look up a scheme by name.
 
     Parameters
@@ -181,6 +188,8 @@ def get_scheme(name: str | Scheme) -> Scheme:
     name : str or Scheme
         ``bio`` (also ``iob2``), ``iob1``, ``bioes`` (also ``iobes``), ``bilou`` or ``io``, in any
         case.
+    parameter : str
+        What an error calls it.
 
     Returns
     -------
@@ -200,8 +209,8 @@ def get_scheme(name: str | Scheme) -> Scheme:
         return name
     key = str(name).lower()
     if (scheme := SCHEMES.get(ALIASES.get(key, key))) is None:
-        known = ", ".join([*SCHEMES, *ALIASES])
-        raise SchemeError(f"No scheme is called {name!r}. Choose one of: {known}.")
+        names = ", ".join([*SCHEMES, *ALIASES])
+        raise SchemeError(parameter=parameter, expected=f"one of {names}", found=checks.show(name))
     return scheme
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tagloom import checks
 from tagloom.errors import SchemeError, ShapeError
 from tagloom.labels.rows import check_collection, labels_of, place
 from tagloom.labels.schemes import (
@@ -18,7 +19,7 @@ from tagloom.labels.schemes import (
     get_scheme,
     parse_label,
 )
-from tagloom.labels.validity import Move, detect, find_problems
+from tagloom.labels.validity import FIND_SCHEME, Move, Problem, detect, find_problems
 from tagloom.trellis.runs import RunRules
 
 
@@ -154,14 +155,17 @@ def unreadable(label: str, where: str, scheme: Scheme | None) -> SchemeError:
     """Make the error for a label whose letter the scheme, or any scheme, does not know."""
     if scheme is None:
         return SchemeError(
-            f"{where}: {label!r} has no letter of a span scheme; expected 'O' or a label such as "
-            "'B-PER'. If each label is a type of its own, as in 'PER', pass scheme=\"io\"."
+            where=where,
+            expected="'O' or a label such as 'B-PER'",
+            found=repr(label),
+            hint="If each label is a type, as in 'PER', pass {scheme}.",
+            options={"scheme": "io"},
         )
-    letters = [scheme.letters[CODES.index(c)] for c in CODES if c in scheme.rows]
-    expected = ", ".join(f"'{letter}-…'" for letter in letters)
     return SchemeError(
-        f"{where}: {label!r} is not a label of {scheme.name}; expected 'O', {expected}. "
-        "tagloom.labels.detect says which schemes fit."
+        where=where,
+        expected=f"a label of {scheme.name}: {', '.join(scheme.forms)}",
+        found=repr(label),
+        hint=FIND_SCHEME,
     )
 
 
@@ -206,16 +210,24 @@ def from_spans(
     for span in sorted((Span(*span) for span in spans), key=lambda span: span.start):
         if not 0 <= span.start < span.end <= length:
             raise ShapeError(
-                f"{span} does not fit a sentence of {length} tokens; expected "
-                f"0 <= start < end <= {length}."
+                parameter="spans",
+                expected=f"spans with 0 <= start < end <= {length}, the number of tokens",
+                found=str(span),
             )
         if span.start < before.end:
-            raise ShapeError(f"{span} overlaps {before}; labels can only express disjoint spans.")
+            raise ShapeError(
+                parameter="spans",
+                expected="spans that do not overlap",
+                found=f"{span} after {before}",
+            )
         touches = before.end > 0 and before.end == span.start and before.type == span.type
         if touches and not table.beside and not merge:
             raise SchemeError(
-                f"tokens {before.start} to {span.end - 1}: {table.name} cannot keep two touching "
-                f"{span.type!r} spans apart. Choose another scheme, or pass merge=True."
+                where=f"tokens {before.start} to {span.end - 1}",
+                expected=f"spans that {table.name} can separate",
+                found=f"two adjacent spans of type {span.type!r}",
+                hint="Choose another scheme, or pass {merge} to make them one span.",
+                options={"merge": True},
             )
         first, middle, last, single = list((table.beside if touches else "") or table.writes)
         body = [middle] * (span.end - span.start - 2)
@@ -260,7 +272,7 @@ def convert(
     >>> convert([["I-PER", "I-PER", "B-PER", "O"]], "iob1", "bioes")
     [['B-PER', 'E-PER', 'S-PER', 'O']]
     """
-    read, write = get_scheme(source), get_scheme(target)
+    read, write = get_scheme(source, "source"), get_scheme(target, "target")
     check_collection(sentences)
     path = getattr(sentences, "path", None)
     known: dict[Move, bool] = {}
@@ -270,9 +282,7 @@ def convert(
         row = labels_of(sentence, number, path)
         problems = find_problems(row, read, known, sentence, number, path)
         if problems and not repair:
-            others = detect([row]).fits
-            hint = f" If the labels are {others[0]}, say so." if others else ""
-            raise SchemeError(f"{problems[0]}{hint} repair=True reads them as conlleval does.")
+            raise _illegal(problems[0], detect([row]).fits)
         for t, label in enumerate(row):
             if label not in full:
                 if (split := read.parse(label)) is None:
@@ -282,5 +292,19 @@ def convert(
             spans = to_spans([full[label] for label in row])
             result.append(from_spans(spans, len(row), write, merge=merge))
         except SchemeError as error:
-            raise SchemeError(f"{place(sentence, number, path=path)}: {error}") from None
+            error.where = checks.join(place(sentence, number, path=path), error.where)
+            raise
     return result
+
+
+def _illegal(problem: Problem, fits: Sequence[str]) -> SchemeError:
+    """Return the error for a label that is illegal in its scheme; ``fits`` are other schemes."""
+    repair = "Pass {repair} to read them as conlleval does."
+    return SchemeError(
+        f"{problem.clash}.",
+        where=problem.where,
+        expected=problem.expected,
+        found=repr(problem.label),
+        hint=f"If the labels are {fits[0]}, pass {{source}}. {repair}" if fits else repair,
+        options={"repair": True} | ({"source": fits[0]} if fits else {}),
+    )

@@ -14,9 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tagloom import checks
+from tagloom.checks import plural
 from tagloom.errors import SchemeError
-from tagloom.labels.rows import check_collection, label_rows, labels_of, line_of, plural
+from tagloom.labels.rows import check_collection, label_rows, labels_of, line_of
 from tagloom.labels.schemes import CODES, SCHEMES, Scheme, get_scheme, parse_label
+
+FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."
 
 Move = tuple[str | None, str | None]  # previous and current label; None beyond an edge
 
@@ -47,12 +51,19 @@ class Problem:
     path: str | None = None
     line: int | None = None
 
+    @property
+    def where(self) -> str:
+        """File, line, sentence and token, as far as known."""
+        file = ":".join(str(part) for part in (self.path, self.line) if part is not None)
+        return checks.place(self.sentence, self.token, file or None)
+
+    @property
+    def clash(self) -> str:
+        """What is illegal: ``'I-PER' cannot follow 'O' in bio``."""
+        return _clash(self.previous, self.label, self.scheme)
+
     def __str__(self) -> str:
-        where = ":".join(str(part) for part in (self.path, self.line) if part is not None)
-        return (
-            f"{where}{': ' if where else ''}sentence {self.sentence}, token {self.token}: "
-            f"{_clash(self.previous, self.label, self.scheme)}; expected {self.expected}."
-        )
+        return f"{self.where}: {self.clash}; expected {self.expected}."
 
 
 def _clash(previous: str | None, label: str | None, scheme: str) -> str:
@@ -137,7 +148,7 @@ class Detection:
         """
         if len(self.fits) == 1:
             return self.fits[0]
-        raise SchemeError(f"{self}. Say which one is meant with scheme=.")
+        raise unknown_scheme(self)
 
     def __str__(self) -> str:
         if len(self.fits) > 1:
@@ -150,6 +161,17 @@ class Detection:
         return "No scheme fits: " + "; ".join(
             f"{name}: {why}" for name, why in self.misfits.items()
         )
+
+
+def unknown_scheme(detection: Detection, parameter: str = "scheme") -> SchemeError:
+    """Return the error for labels that fit several schemes, or none."""
+    return SchemeError(
+        f"{detection}.",
+        expected="labels that fit one scheme",
+        found=" and ".join(detection.fits) or "none",
+        hint=f"Choose one with {{{parameter}}}.",
+        options={parameter: ...},
+    )
 
 
 def detect(sentences: Iterable[Any]) -> Detection:
@@ -339,8 +361,10 @@ def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
     for y, label in enumerate(labels):
         if (split := table.parse(label)) is None:
             raise SchemeError(
-                f"labels[{y}] is {label!r}, which is not a label of {table.name}. "
-                "tagloom.labels.detect says which schemes fit."
+                where=f"labels[{y}]",
+                expected=f"a label of {table.name}: {', '.join(table.forms)}",
+                found=repr(label),
+                hint=FIND_SCHEME,
             )
         splits.append(split)
     codes = np.array([code for code, _ in splits], dtype=np.intp)  # [Y]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import labels
-from tagloom.errors import LabelError, ModelFileError, ParameterError, SentenceError
+from tagloom.errors import DataWarning, LabelError, ModelFileError, ParameterError, SentenceError
 from tagloom.models.data import Gold, caller_level, is_open, place_of
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
@@ -375,8 +375,12 @@ def choose_scheme(
     found = labels.detect(rows)
     if not found.fits:
         warnings.warn(
-            f"{found}. Illegal label sequences are therefore not ruled out; tagloom check "
-            "shows where they are, constraints='bio' rules them out nevertheless.",
+            DataWarning(
+                f"{found}.",
+                hint="Predictions may be illegal, too. To find such labels, run tagloom check; to "
+                "rule them out, pass {constraints}.",
+                options={"constraints": "bio"},
+            ),
             stacklevel=caller_level() if stacklevel is None else stacklevel + 1,
         )
         return None

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, checks
-from tagloom.errors import LabelError, ParameterError, SentenceError
+from tagloom.errors import DataWarning, LabelError, ParameterError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
 # T tokens have fewer labels than this many times √T: at most 5.5 in any text of 100 words or more,
@@ -165,9 +165,12 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
     n_tokens = sum(map(len, rows)) if numbers is None else len(numbers)
     if labels is None and len(order) > _LABELS * math.sqrt(n_tokens):
         warnings.warn(
-            f"{n_tokens:,} tokens have {len(order):,} different labels, such as {rows[0][0]!r}: "
-            "more like words than labels. Is it the right column? Choose one with "
-            "tagloom.read(path, label=...).",
+            DataWarning(
+                f"{n_tokens:,} tokens have {len(order):,} different labels, such as "
+                f"{rows[0][0]!r}: more like words than labels.",
+                hint=_COLUMN,
+                options={"label": ...},
+            ),
             stacklevel=caller_level(),
         )
     if len(order) < 2:

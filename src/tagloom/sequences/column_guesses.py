@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
 from tagloom.sequences.files import BOM, Input, sample_lines
@@ -45,7 +46,7 @@ def conllu_layout(
         format,
         sep or "\t",
         names,
-        token=find_column("form" if token is None else token, names, file.name),
+        token=find_column("form" if token is None else token, names, "token", file.name),
         label=-1,
         id=lower.index("id") if "id" in lower else -1,
         comment="#",
@@ -57,10 +58,10 @@ def conllu_layout(
         notes += ["labels from column 'upos'"] if labelled else []
     if label == "upos+feats":
         layout.label, layout.label_tail = (
-            find_column(name, names, file.name) for name in ("upos", "feats")
+            find_column(name, names, "label", file.name) for name in ("upos", "feats")
         )
     elif label is not None:
-        layout.label = find_column(label, names, file.name)
+        layout.label = find_column(label, names, "label", file.name)
     # An empty FEATS is a value: the word has no features.
     is_feats = layout.label >= 0 and lower[layout.label] == "feats"
     layout.unknown = unknown if unknown is not None else None if is_feats else UNKNOWN
@@ -134,7 +135,7 @@ def plain_layout(
     layout.names = list(columns or (fields if header else map(str, range(len(fields)))))
     _check_names(layout.names, file.name)
     layout.first_row = "" if columns else f" as on line {row.line}"
-    layout.token = find_column(0 if token is None else token, layout.names, file.name)
+    layout.token = find_column(0 if token is None else token, layout.names, "token", file.name)
     layout.label = _label_column(layout, label, file.name)
     if labelled and label is None and layout.label >= 0:
         notes.append(f"labels from column {layout.names[layout.label]!r}")
@@ -169,7 +170,7 @@ def _is_header(fields: Sequence[str], columns: Sequence[str] | None) -> bool:
 
 def _without_label(columns: Sequence[str], label: str | int | None, path: str) -> list[str]:
     """Names of the columns of a file that lacks only the column of the labels."""
-    missing = find_column(-1 if label is None else label, columns, path)
+    missing = find_column(-1 if label is None else label, columns, "label", path)
     return [name for i, name in enumerate(columns) if i != missing]
 
 
@@ -178,7 +179,7 @@ def _label_column(layout: ColumnLayout, label: str | int | None, path: str) -> i
     last = len(layout.names) - 1
     if label is not None:
         if layout.labelled:
-            return find_column(label, layout.names, path)
+            return find_column(label, layout.names, "label", path)
         return _position(label, layout.names)
     if not layout.labelled or last == 0:
         return -1
@@ -192,32 +193,45 @@ def _first_lines(file: Input, n: int) -> bytes:
 
 def _check_sep(sep: str) -> None:
     if len(sep) != 1 or not sep.isascii() or sep in "\r\n":
-        raise FormatError(f'sep must be one ASCII character, such as "\\t" or " "; got {sep!r}.')
+        raise FormatError(
+            parameter="sep", expected="one ASCII character, such as a tab", found=checks.show(sep)
+        )
 
 
 def _check_width(fields: Sequence[str], path: str, row: _Row) -> None:
     if len(fields) > COLUMN_LIMIT:
         raise FormatError(
-            f"expected a token and its columns, found a row of {len(fields):,} columns. Is it one "
-            'sentence a line? Pass format="text" or format="slash".',
-            path,
-            row.line,
+            path=path,
+            line=row.line,
+            expected="a token and its columns",
+            found=f"a row of {len(fields):,} columns",
+            hint="Is it one sentence a line? Pass {format}: text, or slash for word/TAG.",
+            options={"format": ...},
         )
 
 
 def _check_names(names: Sequence[str], path: str) -> None:
     if len(set(names)) < len(names):
-        raise FormatError(f"columns must have different names; got: {_some(names)}.", path)
+        raise FormatError(
+            path=path, parameter="columns", expected="different names", found=_some(names)
+        )
 
 
 # ---- finding a column --------------------------------------------------------------------------
 
 
-def find_column(which: str | int, names: Sequence[str], path: str | None) -> int:
+def find_column(
+    which: str | int, names: Sequence[str], parameter: str, path: str | None = None
+) -> int:
     """Find a column by name, by name in another case, or by number."""
     i = _position(which, names)
     if i < 0:
-        raise FormatError(f"there is no column {which!r}. The columns are: {_some(names)}.", path)
+        raise FormatError(
+            path=path,
+            parameter=parameter,
+            expected=f"one of the columns {_some(names)}",
+            found=checks.show(which),
+        )
     return i
 
 

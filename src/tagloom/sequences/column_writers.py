@@ -11,7 +11,13 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from tagloom.errors import FormatError
-from tagloom.sequences.sentences import Label, Sentence, show_label
+from tagloom.sequences.faults import (
+    check_lengths,
+    check_not_empty,
+    several_labels,
+    unknown_label,
+)
+from tagloom.sequences.sentences import Label, Sentence
 
 if TYPE_CHECKING:
     from tagloom.sequences.columns import ColumnLayout
@@ -19,17 +25,13 @@ if TYPE_CHECKING:
 
 def render(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
     """Write one sentence: from its own bytes if it was read with such columns."""
-    if not sentence.tokens:
-        raise FormatError(
-            f"{where} has no tokens, and {layout.format} cannot hold that. "
-            "Leave it out, or write jsonl."
-        )
+    check_not_empty(sentence, layout.format, where)
     source = layout.source_of(sentence)
     if source is not None:
         raw = _relabel(layout, sentence, source)
         if raw is not None:
             return raw
-    _check_lengths(layout, sentence, where)
+    _check_columns(layout, sentence, where)
     if source is not None:
         raw = _edit(layout, sentence, source, where)
         if raw is not None:
@@ -37,16 +39,15 @@ def render(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
     return _lay_out(layout, sentence, where)
 
 
-def _check_lengths(layout: ColumnLayout, sentence: Sentence, where: str) -> None:
+def _check_columns(layout: ColumnLayout, sentence: Sentence, where: str) -> None:
+    check_lengths(sentence, where)
     n = len(sentence)
-    if sentence.labels is not None and len(sentence.labels) != n:
-        raise FormatError(
-            f"{where}: {n} tokens but {len(sentence.labels)} labels; they must agree."
-        )
     for name, column in (sentence._columns or {}).items():
         if len(column) != n and name in layout.names:
             raise FormatError(
-                f"{where}: {n} tokens but {len(column)} values in column {name!r}; they must agree."
+                where=where,
+                expected=f"{n} values in column {name!r}, one per token",
+                found=str(len(column)),
             )
 
 
@@ -144,7 +145,9 @@ def _put_columns(
         edited = scanner.put(raw, tokens, None, [*column], i, layout.unknown)
         if edited is None:
             raise FormatError(
-                f"{where}: with its new words a row would be read as a comment. Write jsonl."
+                "with its new words a row would be read as a comment.",
+                where=where,
+                hint="Write jsonl.",
             )
         raw = edited
         if i == layout.token:
@@ -208,13 +211,17 @@ def _fields(layout: ColumnLayout, sentence: Sentence, where: str) -> list[list[s
 def _check_line(line: str, n_fields: int, where: str) -> None:
     if line.startswith("-DOCSTART-"):
         raise FormatError(
-            f"{where}: a row that starts with '-DOCSTART-' would be read as the "
-            "mark of a new document. Write jsonl."
+            "a row that starts with '-DOCSTART-' would be read as the mark of a new document.",
+            where=where,
+            found="'-DOCSTART-'",
+            hint="Write jsonl.",
         )
     if n_fields == 1 and len(line.split()) > 1:
         raise FormatError(
-            f"{where}: {line!r} alone in its row would be read as several "
-            "columns. Give labels, or write jsonl."
+            f"{line!r} alone in its row would be read as several columns.",
+            where=where,
+            found=repr(line),
+            hint="Give labels, or write jsonl.",
         )
 
 
@@ -223,23 +230,22 @@ def _check_line(line: str, n_fields: int, where: str) -> None:
 
 def _column(columns: dict[str, list[str]], name: str, where: str) -> list[str]:
     if name not in columns:
-        known = ", ".join(["token", "label", *columns])
-        raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+        names = ", ".join(["token", "label", *columns])
+        raise FormatError(
+            where=where,
+            parameter="columns",
+            expected=f"columns of the sentence: {names}",
+            found=repr(name),
+        )
     return columns[name]
 
 
 def _label_fields(layout: ColumnLayout, label: Label, where: str) -> list[tuple[int, str]]:
     """The column and value of each field that holds a label: one, or two for UPOS+FEATS."""
     if isinstance(label, frozenset):
-        raise FormatError(
-            f"{where}: the label is one of {show_label(label)}, and {layout.format} holds one. "
-            "Write jsonl, or choose."
-        )
+        raise several_labels(label, layout.format, where)
     if label is None and layout.unknown is None:
-        raise FormatError(
-            f"{where}: the label is unknown, and {layout.format} has no sign for that. "
-            'Choose one, such as unknown="_", or write jsonl.'
-        )
+        raise unknown_label(layout.format, where)
     if layout.label_tail < 0:
         return [(layout.label, layout.unknown or "" if label is None else label)]
     head, _, tail = ("_", "", "_") if label is None else label.partition("|")
@@ -248,7 +254,11 @@ def _label_fields(layout: ColumnLayout, label: Label, where: str) -> list[tuple[
 
 def _check_field(layout: ColumnLayout, value: str, where: str) -> None:
     if not layout.can_hold(value) and (value or value != layout.unknown):
-        hint = r'Try sep="\t".' if layout.sep == " " and " " in value else "Write jsonl."
+        has_blank = layout.sep == " " and " " in value
         raise FormatError(
-            f"{where}: {value!r} cannot stand in a column that {layout.sep!r} ends. {hint}"
+            where=where,
+            expected=f"a value for a column that ends at {layout.sep!r}",
+            found=repr(value),
+            hint="Try {sep}." if has_blank else "Write jsonl.",
+            options={"sep": "\t"} if has_blank else None,
         )

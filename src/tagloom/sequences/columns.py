@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tagloom import checks
 from tagloom._native import ColumnScanner
 from tagloom.errors import FormatError
 from tagloom.sequences import column_writers
@@ -174,49 +175,56 @@ class ColumnLayout:
         if kind == "bytes":
             return bad_byte_error(data[detail], name, line, offset + detail)
         row = data[begin:end].decode("utf-8")
-        shown = repr(row if len(row) <= 60 else row[:60] + "…")
-        if kind == "columns":
-            n = len(self.names)
-            if "\t" in row:
-                other, n_others = r'sep="\t".', row.count("\t") + 1
-            else:
-                other, n_others = 'sep=" ".', len(_FIELD.findall(row))
-            if n == n_others:
-                hint = f"Wrong separator? Try {other}"
-            else:
-                hint = "Every row needs as many: columns= names them, sep= keeps them apart."
-            if row.startswith("#"):
-                hint = 'If this is a comment, pass comment="#".'
-            elif self.format == "conllu":
-                hint = 'CoNLL-U columns are kept apart by tabs. Plain columns? format="conll".'
-            return FormatError(
-                f"expected {n} column{'s' * (n != 1)}{self.first_row}, found {detail} in {shown}. "
-                f"{hint}",
-                name,
-                line,
-            )
-        if kind == "comment":
-            return FormatError(
-                f"cannot tell whether {shown} is a comment or a token in "
-                f"{len(self.names)} columns. "
-                'Pass comment="#" if it is one, comment="" if the file has none.',
-                name,
-                line,
-            )
-        if kind == "id":
-            return FormatError(
-                f"expected an ID such as 3, 3-4 or 3.1 in column 1, found {shown}. "
-                'If this is not CoNLL-U, pass format="conll".',
-                name,
-                line,
-            )
-        if kind == "token":
-            return FormatError(
-                f"the token is empty in {shown}. Remove or fill the row.", name, line
-            )
-        return FormatError(
-            f'the label is empty in {shown}. If that means unknown, pass unknown="".', name, line
-        )
+        fault_fields: Callable[..., dict[str, Any]] = getattr(self, f"_{kind}_fault")
+        return FormatError(path=name, line=line, **fault_fields(row, detail))
+
+    # What the scanner calls a fault, as fields of an error.
+
+    def _columns_fault(self, row: str, n_found: int) -> dict[str, Any]:
+        n = len(self.names)
+        expected = f"{n} column{'s' * (n != 1)}{self.first_row}"
+        fields = {"expected": expected, "found": f"{n_found} in {checks.show(row)}"}
+        sep = "\t" if "\t" in row else " "
+        n_other = row.count("\t") + 1 if sep == "\t" else len(_FIELD.findall(row))
+        if row.startswith("#"):
+            hint, options = "If this is a comment, pass {comment}.", {"comment": "#"}
+        elif self.format == "conllu":
+            hint = "CoNLL-U columns are separated by tabs. For plain columns, pass {format}."
+            options = {"format": "conll"}
+        elif n == n_other:
+            hint, options = "Wrong separator? Try {sep}.", {"sep": sep}
+        else:
+            hint = "Every row needs the same columns: {columns} names them, {sep} separates them."
+            return {**fields, "hint": hint, "options": {"columns": ..., "sep": ...}}
+        return {**fields, "hint": hint, "options": options}
+
+    def _comment_fault(self, row: str, _: int) -> dict[str, Any]:
+        return {
+            "expected": f"a token in {len(self.names)} columns or a comment",
+            "found": f"{checks.show(row)}, which may be either",
+            "hint": "Pass {comment} if it is a comment, or an empty one if the file has none.",
+            "options": {"comment": "#"},
+        }
+
+    def _id_fault(self, row: str, _: int) -> dict[str, Any]:
+        return {
+            "expected": "an ID such as 3, 3-4 or 3.1 in column 1",
+            "found": checks.show(row),
+            "hint": "If this is not CoNLL-U, pass {format}.",
+            "options": {"format": "conll"},
+        }
+
+    def _token_fault(self, row: str, _: int) -> dict[str, Any]:
+        found = f"an empty one in {checks.show(row)}"
+        return {"expected": "a token", "found": found, "hint": "Remove or fill the row."}
+
+    def _label_fault(self, row: str, _: int) -> dict[str, Any]:
+        return {
+            "expected": "a label",
+            "found": f"an empty one in {checks.show(row)}",
+            "hint": "If that means unknown, pass {unknown}.",
+            "options": {"unknown": ""},
+        }
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
         """Split the bytes of one sentence into named columns."""

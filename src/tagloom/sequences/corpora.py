@@ -8,6 +8,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any
 
+from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.column_guesses import conllu_layout, plain_layout
 from tagloom.sequences.columns import ColumnLayout
@@ -20,7 +21,7 @@ from tagloom.sequences.files import (
     sample_lines,
     split_suffix,
 )
-from tagloom.sequences.guesses import FORMATS, SUFFIXES, guess_format
+from tagloom.sequences.guesses import FORMATS, PASS_FORMAT, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
@@ -239,10 +240,11 @@ def stream(
         lines = sample_lines(file, 1 if format else SAMPLE)
         if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
             raise FormatError(
-                "its lines end in a carriage return alone, as on old Macintoshes. "
-                "Convert it first: tr '\\r' '\\n'.",
-                file.name,
-                1,
+                path=file.name,
+                line=1,
+                expected="lines that end in a line feed",
+                found="carriage returns alone, as on old Macintoshes",
+                hint="Convert the file first: tr '\\r' '\\n'.",
             )
         if format is None:
             format, why = guess_format(file.name, lines)
@@ -420,7 +422,7 @@ def write(
     fish  fish VERB
     """
     if isinstance(append, str):
-        raise FormatError(f"append= takes a list of names, found {append!r}.")
+        raise FormatError(parameter="append", expected="a list of names", found=repr(append))
     given = {"label": label, "columns": columns, "sep": sep, "unknown": unknown}
     given["append"] = _added(append)
     if isinstance(sentences, Sentence):
@@ -535,7 +537,9 @@ def _log(level: str, message: str) -> None:
 
 def _check_format(format: str) -> None:
     if format not in FORMATS:
-        raise FormatError(f"there is no format {format!r}. Choose one of: {', '.join(FORMATS)}.")
+        raise FormatError(
+            parameter="format", expected=f"one of {', '.join(FORMATS)}", found=checks.show(format)
+        )
 
 
 def _only(given: dict[str, Any], takes: set[str], format: str, doing: str) -> dict[str, Any]:
@@ -543,10 +547,15 @@ def _only(given: dict[str, Any], takes: set[str], format: str, doing: str) -> di
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in takes:
-            allowed = ", ".join(f"{x}=" for x in sorted(takes))
-            raise FormatError(f"{name}= has no meaning in {doing} {format}. It takes: {allowed}.")
+            raise FormatError(
+                parameter=name,
+                expected=f"left out for {doing} {format}, which takes {', '.join(sorted(takes))}",
+                found=checks.show(options[name]),
+            )
     if isinstance(options.get("columns"), str):
-        raise FormatError(f"columns= takes a list of names, found {options['columns']!r}.")
+        raise FormatError(
+            parameter="columns", expected="a list of names", found=checks.show(options["columns"])
+        )
     return options
 
 
@@ -562,16 +571,21 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
     if named or own:
         return named or str(own)
     raise FormatError(
-        f"cannot tell the format to write from the name {name!r}. "
-        f"Pass format=, one of {', '.join(map(repr, FORMATS))}."
+        expected="a name from which the format follows",
+        found=repr(name),
+        hint=PASS_FORMAT,
+        options={"format": ...},
     )
 
 
 def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:
     if len(layout.names) != len(first.names):
         raise FormatError(
-            f"sentence {i} has {len(layout.names)} columns, the first sentence "
-            f"{len(first.names)}. Name those to write: columns=[…]."
+            where=f"sentence {i}",
+            expected=f"{len(first.names)} columns, as in the first sentence",
+            found=str(len(layout.names)),
+            hint="Name those to write with {columns}.",
+            options={"columns": ...},
         )
 
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any, TypeAlias
 
+from tagloom import checks
 from tagloom._native import first_bad_byte
 from tagloom.errors import FormatError, MissingExtraError, about_file
 
@@ -68,7 +69,11 @@ class Input:
         file: IO[Any]
         if not isinstance(source, str | os.PathLike):
             if not hasattr(source, "read"):
-                raise FormatError(f'expected a path, "-" or an open file, found {source!r:.60}.')
+                raise FormatError(
+                    parameter="path",
+                    expected='a path, "-" or an open file',
+                    found=checks.show_type(source),
+                )
             self.name, file = str(getattr(source, "name", "<file>")), source
         elif os.fspath(source) == "-":
             self.name, file = "<stdin>", getattr(sys.stdin, "buffer", sys.stdin)
@@ -91,10 +96,12 @@ class Input:
                 for mark, actual in _MARKS.items():
                     if self._pending.startswith(mark):
                         raise FormatError(
-                            f"starts with the byte order mark of {actual.upper()}. "
-                            f'Pass encoding="{actual}".',
-                            self.name,
-                            1,
+                            path=self.name,
+                            line=1,
+                            expected="UTF-8",
+                            found=f"the byte order mark of {actual.upper()}",
+                            hint="Pass {encoding}.",
+                            options={"encoding": actual},
                         )
         except BaseException:
             self.close()
@@ -126,8 +133,9 @@ class Input:
             return data
         except _damages() as error:
             raise FormatError(
-                f"the compressed data is damaged or cut short ({error}). Fetch the file again.",
-                self.name,
+                f"the compressed data is damaged or truncated: {error}.",
+                path=self.name,
+                hint="Fetch the file again.",
             ) from error
 
     def read(self, size: int = CHUNK) -> bytes:
@@ -143,9 +151,11 @@ class Input:
                 text = self._decoder.decode(data, not data)
             except UnicodeError as error:
                 raise FormatError(
-                    f"not {self.encoding}, after byte {self._decoded} ({error}). "
-                    "Pass the encoding that the file is written in.",
-                    self.name,
+                    path=self.name,
+                    expected=f"text in {self.encoding}",
+                    found=f"other bytes after byte {self._decoded} ({error})",
+                    hint="Pass the encoding of the file as {encoding}.",
+                    options={"encoding": ...},
                 ) from None
             self._decoded += len(data)
             if text or not data:
@@ -239,10 +249,11 @@ def check_size(size: int, name: str, line: int, end: str) -> None:
     """
     if size > SENTENCE_LIMIT:
         raise FormatError(
-            f"a sentence of more than {SENTENCE_LIMIT / 1e6:,.0f} MB begins here; expected {end} "
-            "after each sentence. Is this the right file and format? If so, split it.",
-            name,
-            line,
+            path=name,
+            line=line,
+            expected=f"{end} after each sentence",
+            found=f"a sentence of more than {SENTENCE_LIMIT / 1e6:,.0f} MB",
+            hint="Is this the right file and format? If so, split it.",
         )
 
 
@@ -259,18 +270,20 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
     for number, line in enumerate(lines, 1):
         bad = first_bad_byte(line)
         if bad < len(line):
-            what = "NUL: this is no text file" if line[bad] == 0 else "not UTF-8"
             raise FormatError(
-                f"byte 0x{line[bad]:02X} is {what}. Save the file as text in UTF-8.",
-                os.fspath(path),
-                number,
+                path=os.fspath(path),
+                line=number,
+                expected="text in UTF-8",
+                found=f"byte 0x{line[bad]:02X}",
+                hint="Save the file as text in UTF-8.",
             )
         if len(line) > LINE_LIMIT:
             raise FormatError(
-                f"a line of {len(line):,} bytes; expected at most {LINE_LIMIT:,}. Is it the right "
-                "file?",
-                os.fspath(path),
-                number,
+                path=os.fspath(path),
+                line=number,
+                expected=f"a line of at most {LINE_LIMIT:,} bytes",
+                found=f"one of {len(line):,}",
+                hint="Is it the right file?",
             )
     return [line.decode("utf-8").removesuffix("\r") for line in lines]
 
@@ -284,18 +297,14 @@ def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:
 
 def bad_byte_error(byte: int, name: str, line: int, offset: int) -> FormatError:
     """Make the error for a byte that cannot stand in a text file."""
-    if byte == 0:
-        return FormatError(
-            f"NUL byte at offset {offset}. This is not a text file, or it is UTF-16: "
-            'then pass encoding="utf-16".',
-            name,
-            line,
-        )
+    other = "utf-16" if byte == 0 else "latin-1"
     return FormatError(
-        f"byte 0x{byte:02X} at offset {offset} is not UTF-8. "
-        'If the file is in another encoding, name it: encoding="latin-1".',
-        name,
-        line,
+        path=name,
+        line=line,
+        expected="text in UTF-8",
+        found=f"byte 0x{byte:02X} at offset {offset}",
+        hint=f"If the file is in another encoding, such as {other}, pass {{encoding}}.",
+        options={"encoding": other},
     )
 
 
@@ -304,7 +313,9 @@ def _codec_name(encoding: str) -> str:
         name = codecs.lookup(encoding).name
     except LookupError:
         raise FormatError(
-            f'there is no encoding {encoding!r}. Try "utf-8", "latin-1" or "utf-16".'
+            parameter="encoding",
+            expected="an encoding such as utf-8, latin-1 or utf-16",
+            found=repr(encoding),
         ) from None
     return "utf-8" if name == "utf-8-sig" else name
 
@@ -396,8 +407,9 @@ def _import_zstandard(name: str) -> Any:
         import zstandard
     except ImportError:
         raise MissingExtraError(
-            f"{name}: zstd files need the package zstandard. "
-            "Install it with: pip install 'tagloom[zstd]'"
+            "zstd files need the package zstandard.",
+            where=name,
+            hint="Install it with: pip install 'tagloom[zstd]'",
         ) from None
     return zstandard
 
@@ -423,9 +435,11 @@ class Output:
                 data = self._encoder.encode(text)
             except UnicodeEncodeError as error:
                 raise FormatError(
-                    f"{self._encoding} has no {error.object[error.start]!r}. "
-                    'Write with encoding="utf-8".',
-                    self.name,
+                    path=self.name,
+                    expected=f"a character of {self._encoding}",
+                    found=repr(error.object[error.start]),
+                    hint="Write with {encoding}.",
+                    options={"encoding": "utf-8"},
                 ) from None
         self._file.write(data)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.files import split_suffix
 from tagloom.storage import is_model
@@ -109,9 +110,7 @@ def _by_conllu_name_or_nothing(sample: _Sample) -> _Guess:
 
 def _not_a_model(sample: _Sample) -> _Guess:
     if not sample.is_text and is_model(sample.path):
-        raise FormatError(
-            "this is a model, not a corpus. Read it with tagloom.load(path).", sample.path
-        )
+        raise FormatError(path=sample.path, expected="a file of sentences", found="a model")
     return None
 
 
@@ -122,9 +121,12 @@ def _by_object(sample: _Sample) -> _Guess:
         return _guess_object(sample.path, first)
     if sample.named == "jsonl":
         raise FormatError(
-            f"the name says JSONL, but the file starts with {first[:40]!r}. {_pass()}",
-            sample.path,
-            1,
+            path=sample.path,
+            line=1,
+            expected="a JSON object, because of the name",
+            found=checks.show(first, 40),
+            hint=PASS_FORMAT,
+            options={"format": ...},
         )
     return None
 
@@ -180,9 +182,11 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
     has_text = isinstance(first.get("text"), str)
     if has_tokens and has_text and "spans" in first:
         raise FormatError(
-            "cannot tell the format: the first object has tokens, but text and spans too. "
-            'Pass format="jsonl" or format="jsonl-spans".',
-            path,
+            path=path,
+            expected="tokens, or text and spans",
+            found="both in the first object",
+            hint="Pass {format}: jsonl for the tokens, jsonl-spans for the text.",
+            options={"format": ...},
         )
     if has_text and not has_tokens:
         return "jsonl-spans", "its objects have text, and no tokens"
@@ -193,20 +197,28 @@ def _unknown_format(sample: _Sample) -> FormatError:
     """Explain why no rule answered, by what the file looks like."""
     if not sample.is_text:
         return FormatError(
-            "there are NUL bytes in it: this is not a text file, or it is UTF-16. "
-            'Then pass encoding="utf-16".',
-            sample.path,
+            path=sample.path,
+            expected="a text file",
+            found="NUL bytes",
+            hint="If it is text in UTF-16, pass {encoding}.",
+            options={"encoding": "utf-16"},
         )
     if sample.suffix == ".csv":
         return FormatError(
-            'columns kept apart by commas are read with format="conll" and sep=","; expected no '
-            "quoted fields, and a blank line after each sentence.",
-            sample.path,
+            path=sample.path,
+            expected="a known format",
+            found="a .csv file",
+            hint="Pass {format} and {sep} to read columns separated by commas, without quoted "
+            "fields and with a blank line after each sentence.",
+            options={"format": "conll", "sep": ","},
         )
     return FormatError(
-        f"cannot tell the format: the first row is {sample.rows[0][:60]!r}. {_pass()}", sample.path
+        path=sample.path,
+        expected="a known format",
+        found=f"{checks.show(sample.rows[0])} in the first row",
+        hint=PASS_FORMAT,
+        options={"format": ...},
     )
 
 
-def _pass() -> str:
-    return "Pass format=, one of " + ", ".join(map(repr, FORMATS)) + "."
+PASS_FORMAT = f"Pass {{format}}: {', '.join(FORMATS)}."

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences.faults import check_lengths, placed
 from tagloom.sequences.files import BOM, Input, sample_lines
 from tagloom.sequences.sentences import Label, Sentence
 
@@ -106,7 +108,7 @@ class ObjectLayout:
                     tokens, labels, text, offsets, problems = self._parse(_load(raw))
                 except FormatError as error:
                     yield batch
-                    raise FormatError(str(error), file.name, line) from None
+                    raise placed(error, file.name, line) from None
                 self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
                 batch.append(
                     Sentence._from_file(
@@ -146,11 +148,7 @@ class ObjectLayout:
 
     def render(self, sentence: Sentence, where: str) -> bytes:
         """Write one sentence: from its own bytes if it was read from such a file."""
-        labels = sentence.labels
-        if labels is not None and len(labels) != len(sentence):
-            raise FormatError(
-                f"{where}: {len(sentence)} tokens but {len(labels)} labels; they must agree."
-            )
+        check_lengths(sentence, where)
         own = sentence._layout
         value: dict[str, Any] = {}
         before, after = "", "\n"  # blank lines, and the line end
@@ -171,11 +169,16 @@ class ObjectLayout:
         try:
             (_put_spans if self.format == "jsonl-spans" else _put_tokens)(value, sentence, self)
         except FormatError as error:
-            raise FormatError(f"{where}: {error}") from None
+            error.where = checks.join(where, error.where)
+            raise
         for name in self.extra:
             if name not in sentence.columns:
-                known = ", ".join(sentence.columns) or "none"
-                raise FormatError(f"{where} has no column {name!r}. It has: {known}.")
+                raise FormatError(
+                    where=where,
+                    parameter="columns",
+                    expected=f"columns of the sentence: {', '.join(sentence.columns) or 'none'}",
+                    found=repr(name),
+                )
             value[name] = sentence.columns[name]
         return f"{before}{json.dumps(value, ensure_ascii=False)}{after}".encode()
 
@@ -193,20 +196,24 @@ def _load(raw: bytes) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise FormatError(
-            f"not JSON at column {error.colno} ({error.msg}): {text[:60]!r}. "
-            "Each line must be one whole object."
+            expected="one JSON object on each line",
+            found=f"{checks.show(text)}, wrong at column {error.colno} ({error.msg})",
         ) from None
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"JSON that cannot be read ({error}): {text[:60]!r}.") from None
+        raise FormatError(
+            expected="JSON that can be read", found=f"{checks.show(text)} ({error})"
+        ) from None
     if not isinstance(value, dict):
         raise FormatError(
-            f'expected an object such as {{"tokens": […], "labels": […]}}, found {text[:60]!r}.'
+            expected='an object such as {"tokens": […], "labels": […]}', found=checks.show(text)
         )
     if "\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         except UnicodeEncodeError:
-            raise FormatError("a \\u escape is half of a surrogate pair. Mend the text.") from None
+            raise FormatError(
+                expected="whole characters", found="a \\u escape that is half of a surrogate pair"
+            ) from None
     return value
 
 
@@ -214,16 +221,18 @@ def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
     tokens = value.get(layout.text_key)
     if not isinstance(tokens, list) or not all(isinstance(x, str) for x in tokens):
         raise FormatError(
-            f"expected a list of strings under {layout.text_key!r}, found {_short(tokens)}. "
-            "Name the key with token=."
+            expected=f"a list of strings under {layout.text_key!r}",
+            found=checks.show(tokens),
+            hint="Name the key with {token}.",
+            options={"token": ...},
         )
     found = layout.labels_of(value)
     if found is None:
         return tokens, None, None, None, []
     if not isinstance(found, list) or len(found) != len(tokens):
         raise FormatError(
-            f"expected a list of {len(tokens)} labels, one per token, under "
-            f"{layout.label_key!r}, found {_short(found)}."
+            expected=f"a list of {len(tokens)} labels, one per token, under {layout.label_key!r}",
+            found=checks.show(found),
         )
     labels: list[Label] = []
     for t, label in enumerate(found):
@@ -233,8 +242,9 @@ def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
             labels.append(label)
         else:
             raise FormatError(
-                f"label {t} is {_short(label)}; a label is a string, null (unknown) or an "
-                "array of strings (one of these). Numbers need their names first."
+                expected=f"a string, null (unknown) or an array of strings as label {t}",
+                found=checks.show(label),
+                hint="Replace numbers by the names of their labels.",
             )
     return tokens, labels, None, None, []
 
@@ -254,16 +264,19 @@ def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
     text = value.get(layout.text_key)
     if not isinstance(text, str):
         raise FormatError(
-            f"expected a string under {layout.text_key!r}, found {_short(text)}. "
-            "Name the key with token=."
+            expected=f"a string under {layout.text_key!r}",
+            found=checks.show(text),
+            hint="Name the key with {token}.",
+            options={"token": ...},
         )
     offsets = [(int(begin), int(end)) for begin, end in layout.tokenize(text)]
     last = 0
     for begin, end in offsets:
         if not last <= begin < end <= len(text):
             raise FormatError(
-                f"tokenize gave {begin}:{end} after {last} in a text of {len(text)} characters; "
-                "tokens must follow one another."
+                parameter="tokenize",
+                expected=f"a function that returns tokens in order, within {len(text)} characters",
+                found=f"{begin}:{end} after {last}",
             )
         last = end
     tokens = [text[begin:end] for begin, end in offsets]
@@ -272,7 +285,7 @@ def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
         return tokens, None, text, offsets, []
     if not isinstance(found, list):
         raise FormatError(
-            f"expected a list of spans under {layout.label_key!r}, found {_short(found)}."
+            expected=f"a list of spans under {layout.label_key!r}", found=checks.show(found)
         )
     labels, problems = _labels_of_spans(text, offsets, [_span(item) for item in found])
     return tokens, labels, text, offsets, problems
@@ -288,8 +301,8 @@ def _span(item: Any) -> tuple[int, int, str]:
         if type(begin) is int and type(end) is int and isinstance(label, str) and label:
             return begin, end, label
     raise FormatError(
-        f'expected a span such as [0, 5, "PER"] or {{"start": 0, "end": 5, "label": "PER"}}, '
-        f"found {_short(item)}."
+        expected='a span such as [0, 5, "PER"] or {"start": 0, "end": 5, "label": "PER"}',
+        found=checks.show(item),
     )
 
 
@@ -305,7 +318,7 @@ def _labels_of_spans(
         if not 0 <= begin < end <= len(text):
             problems.append(f"{shown} is empty or outside the text of {len(text)} characters.")
             continue
-        shown += f" ({_short(text[begin:end])})"
+        shown += f" ({checks.show(text[begin:end])})"
         first, last = bisect_right(ends, begin), bisect_left(begins, end)
         if first == last:
             problems.append(f"{shown} holds no token.")
@@ -331,8 +344,9 @@ def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) 
         found = [text[begin:end] for begin, end in offsets]
         if found != sentence.tokens:
             raise FormatError(
-                f"the tokens are not those of the text: {_short(sentence.tokens)} where the "
-                f"offsets give {_short(found)}. Change text and offsets too, or write jsonl."
+                expected=f"the tokens of the text, {checks.show(found)}",
+                found=checks.show(sentence.tokens),
+                hint="Change text and offsets too, or write jsonl.",
             )
     else:
         text, offsets, end = " ".join(sentence.tokens), [], 0
@@ -374,8 +388,10 @@ def _spans_of_labels(
             continue
         if not isinstance(label, str) or label[:2] not in ("B-", "I-") or len(label) == 2:
             raise FormatError(
-                f"token {t}: spans need BIO labels, found {label!r}. Convert the scheme first: "
-                "tagloom convert --scheme-to bio."
+                where=f"token {t}",
+                expected="a BIO label, as spans need them",
+                found=repr(label),
+                hint="Convert the scheme first: tagloom convert --scheme-to bio.",
             )
         begin, end = offsets[t]
         if label[0] == "I" and label[2:] == open_label:
@@ -384,11 +400,6 @@ def _spans_of_labels(
             spans.append((begin, end, label[2:]))
         open_label = label[2:]
     return spans
-
-
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:60] + "…"
 
 
 def object_layout(
@@ -402,7 +413,10 @@ def object_layout(
 ) -> tuple[ObjectLayout, str]:
     """Find the keys of a JSONL file from its first object."""
     if isinstance(label, int) or isinstance(token, int):
-        raise FormatError("label and token are keys in a JSONL file, not numbers.", file.name)
+        name, value = ("label", label) if isinstance(label, int) else ("token", token)
+        raise FormatError(
+            path=file.name, parameter=name, expected="a key of the objects", found=str(value)
+        )
     keys = _SPAN_KEYS if format == "jsonl-spans" else _TOKEN_KEYS
     first = _first_object(file)
     notes = []
@@ -414,7 +428,10 @@ def object_layout(
         notes += [f"labels under {label!r}"] if labelled else []
     elif first and label not in first and labelled:
         raise FormatError(
-            f"the first object has no key {label!r}. It has: {', '.join(first)}.", file.name
+            path=file.name,
+            parameter="label",
+            expected=f"a key of the first object: {', '.join(first)}",
+            found=repr(label),
         )
     layout = ObjectLayout(
         format,
@@ -434,7 +451,7 @@ def _first_object(file: Input) -> dict[str, Any]:
             try:
                 return _load(text.encode("utf-8"))
             except FormatError as error:
-                raise FormatError(str(error), file.name, line) from None
+                raise placed(error, file.name, line) from None
     return {}
 
 
@@ -442,7 +459,10 @@ def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: s
     present = [key for key in keys.label if key in first]
     if len(present) > 1 and labelled:
         raise FormatError(
-            f'labels may be under {" or ".join(map(repr, present))}. Choose: label="{present[0]}".',
-            path,
+            path=path,
+            expected="one key with labels",
+            found=" and ".join(map(repr, present)),
+            hint="Choose one: {label}.",
+            options={"label": present[0]},
         )
     return present[0] if present else keys.label[0]

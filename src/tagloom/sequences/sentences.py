@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeAlias, overload
 
+from tagloom import checks
 from tagloom.errors import LabelError, SentenceError
 
 #: A label is a name, None where it is unknown, or a frozenset where it is one of several.
@@ -117,8 +118,9 @@ class Sentence:
             self._columns[name] = list(values)
             if len(self._columns[name]) != len(self.tokens):
                 raise SentenceError(
-                    f"column {name!r} has {len(self._columns[name])} values for "
-                    f"{len(self.tokens)} tokens; it needs one per token."
+                    where=f"column {name!r}",
+                    expected=f"{checks.plural(len(self.tokens), 'value')}, one per token",
+                    found=str(len(self._columns[name])),
                 )
         self._comments: list[str] | None = list(comments)
         self.text = text
@@ -254,6 +256,17 @@ class Sentence:
         return f"Sentence({' '.join(shown + more)!r})"
 
 
+def no_labels(where: str) -> LabelError:
+    """Return the error for a sentence that has no labels at all."""
+    return LabelError(
+        where=where,
+        expected="labels",
+        found="none",
+        hint="When reading a file, name their column with {label}.",
+        options={"label": ...},
+    )
+
+
 def show_label(label: Label) -> str:
     """Write a label for people: ``?`` for unknown, ``{A,B}`` for one of several."""
     if label is None:
@@ -262,25 +275,23 @@ def show_label(label: Label) -> str:
 
 
 def _as_tokens(tokens: Iterable[str]) -> list[str]:
-    if isinstance(tokens, str | bytes):
+    is_text = isinstance(tokens, str | bytes)
+    if is_text or not isinstance(tokens, Iterable):
         raise SentenceError(
-            f"expected a list of tokens, found the {type(tokens).__name__} {_cut(tokens)}. "
-            "Split it first, for instance with text.split()."
+            expected="a list of tokens",
+            found=checks.show_type(tokens),
+            hint="Split it first, for instance with text.split()." if is_text else None,
         )
-    if not isinstance(tokens, Iterable):
-        raise SentenceError(f"expected a list of tokens, found {_cut(tokens)}.")
     tokens = list(tokens)
     for t, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise SentenceError(
-                f"token {t} is {_cut(token)}, of type {type(token).__name__}; tokens are str."
-            )
+            raise SentenceError(where=f"token {t}", expected="a str", found=checks.show_type(token))
     return tokens
 
 
 def _as_labels(labels: Iterable[Any], n_tokens: int) -> list[Label]:
-    if isinstance(labels, str | bytes):
-        raise LabelError(f"expected a list of labels, found the str {_cut(labels)}.")
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise LabelError(expected="a list of labels", found=checks.show_type(labels))
     labels = list(labels)
     result: list[Label] = []
     try:
@@ -289,23 +300,13 @@ def _as_labels(labels: Iterable[Any], n_tokens: int) -> list[Label]:
     except TypeError:
         pass
     for t, label in enumerate(labels):
-        if isinstance(label, set | frozenset) and label and all(isinstance(x, str) for x in label):
-            label = frozenset(label)
-        elif label is not None and not isinstance(label, str):
-            raise LabelError(
-                f"label {t} is {_cut(label)}; a label is a str, None (unknown) "
-                "or a set of str (one of these)."
-            )
-        result.append(label)
+        label = checks.label(label, f"token {t}", may_be_open=True)
+        result.append(frozenset(label) if isinstance(label, set) else label)
     if len(result) != n_tokens:
-        raise LabelError(f"{n_tokens} tokens but {len(result)} labels; they must agree.")
+        raise LabelError(
+            expected=f"{checks.plural(n_tokens, 'label')}, one per token", found=str(len(result))
+        )
     return result
-
-
-def _cut(value: object, width: int = 60) -> str:
-    """Show a value in an error message, shortened."""
-    shown = repr(value[:width]) if isinstance(value, str | bytes) else repr(value)
-    return shown if len(shown) <= width + 3 else shown[:width] + "…"
 
 
 class Corpus(Sequence[Sentence]):
@@ -363,13 +364,12 @@ class Corpus(Sequence[Sentence]):
         notice: str | None = None,
         problems: Iterable[str] = (),
     ) -> None:
-        if isinstance(sentences, str | bytes):
+        if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
             raise SentenceError(
-                f"expected a list of sentences, found the {type(sentences).__name__} "
-                f"{_cut(sentences)}. To read a file use tagloom.read(path)."
+                expected="a list of sentences",
+                found=checks.show_type(sentences),
+                hint="To read a file, use tagloom.read(path).",
             )
-        if not isinstance(sentences, Iterable):
-            raise SentenceError(f"expected a list of sentences, found {_cut(sentences)}.")
         self._sentences = [_as_sentence(s, i) for i, s in enumerate(sentences)]
         if labels is not None:
             self._sentences = _with_labels(self._sentences, labels)
@@ -397,11 +397,7 @@ class Corpus(Sequence[Sentence]):
         result = []
         for i, s in enumerate(self._sentences):
             if s.labels is None:
-                where = f"{self.path}: " if self.path else ""
-                raise LabelError(
-                    f"{where}sentence {i} has no labels. To read them from a file, name the "
-                    "column: tagloom.read(path, label=...)."
-                )
+                raise no_labels(checks.place(i, path=self.path))
             result.append(s.labels)
         return result
 
@@ -512,20 +508,28 @@ def _as_sentence(value: Sentence | Iterable[str], i: int) -> Sentence:
         return value
     try:
         return Sentence(value)
-    except TypeError as error:
-        raise SentenceError(f"sentence {i}: {error}") from None
+    except SentenceError as error:
+        error.where = checks.join(checks.place(i), error.where)
+        raise
 
 
 def _with_labels(sentences: list[Sentence], labels: Iterable[Iterable[Any]]) -> list[Sentence]:
-    if isinstance(labels, str | bytes):
-        raise LabelError(f"expected a list of lists of labels, found the str {_cut(labels)}.")
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise LabelError(
+            parameter="labels", expected="a list of lists of labels", found=checks.show_type(labels)
+        )
     rows = list(labels)
     if len(rows) != len(sentences):
-        raise LabelError(f"{len(sentences)} sentences but {len(rows)} lists of labels.")
+        raise LabelError(
+            parameter="labels",
+            expected=f"{checks.plural(len(sentences), 'list')} of labels, one per sentence",
+            found=str(len(rows)),
+        )
     result = []
     for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
         try:
             result.append(sentence.with_labels(row))
         except LabelError as error:
-            raise LabelError(f"sentence {i}: {error}") from None
+            error.where = checks.join(checks.place(i), error.where)
+            raise
     return result

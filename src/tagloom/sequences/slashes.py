@@ -6,9 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences.faults import (
+    check_lengths,
+    check_not_empty,
+    placed,
+    several_labels,
+    unknown_label,
+)
 from tagloom.sequences.files import BOM, Input
-from tagloom.sequences.sentences import Label, Sentence, show_label
+from tagloom.sequences.sentences import Label, Sentence
 
 _ITEM = re.compile(r"([^ \t\r\n]+)")
 
@@ -56,7 +64,7 @@ class SlashLayout:
                     tokens, labels = (items, None) if self.format == "text" else self._split(items)
                 except FormatError as error:
                     yield batch
-                    raise FormatError(str(error), file.name, line) from None
+                    raise placed(error, file.name, line) from None
                 batch.append(
                     Sentence._from_file(tokens, labels, before + raw, line - n_before, self)
                 )
@@ -71,8 +79,10 @@ class SlashLayout:
             token, sep, label = item.rpartition(self.sep)
             if not (token and sep and (label or self.unknown == "")):
                 raise FormatError(
-                    f"expected word{self.sep}TAG, found {item[:60]!r} as item "
-                    f"{len(tokens) + 1}. If another sign joins word and tag, pass sep=."
+                    expected=f"word{self.sep}TAG",
+                    found=f"{checks.show(item)} as item {len(tokens) + 1}",
+                    hint="If another sign joins word and tag, pass {sep}.",
+                    options={"sep": ...},
                 )
             tokens.append(token)
             labels.append(None if label == self.unknown else label)
@@ -92,17 +102,17 @@ class SlashLayout:
 
     def render(self, sentence: Sentence, where: str) -> bytes:
         """Write one sentence: from its own bytes if it was read with this layout."""
-        if not sentence.tokens:
-            raise FormatError(
-                f"{where} has no tokens, and slash cannot hold that. Leave it out, or write jsonl."
-            )
+        check_not_empty(sentence, "slash", where)
+        check_lengths(sentence, where)
         labels = sentence.labels if sentence.labels is not None else [None] * len(sentence)
-        if len(labels) != len(sentence):
-            raise FormatError(
-                f"{where}: {len(sentence)} tokens but {len(labels)} labels; they must agree."
-            )
         if self.format == "text" and sentence.labels is not None:
-            raise FormatError(f'{where} has labels, which plain text cannot hold. Pass "slash".')
+            raise FormatError(
+                where=where,
+                expected="no labels, which plain text cannot hold",
+                found="labels",
+                hint="Pass {format}.",
+                options={"format": "slash"},
+            )
         items = [
             self._item(token, label, f"{where}, token {t}")
             for t, (token, label) in enumerate(zip(sentence.tokens, labels, strict=True))
@@ -110,7 +120,12 @@ class SlashLayout:
         for name in self.extra:
             values = sentence.columns.get(name)
             if values is None or len(values) != len(items):
-                raise FormatError(f"{where} has no column {name!r} with a value per token.")
+                raise FormatError(
+                    where=where,
+                    parameter="append",
+                    expected="columns with one value per token",
+                    found=repr(name),
+                )
             items = [f"{item}{self.sep}{x}" for item, x in zip(items, values, strict=True)]
         own = sentence._layout
         if isinstance(own, SlashLayout):
@@ -125,25 +140,24 @@ class SlashLayout:
         if self.format == "text":
             if _ITEM.fullmatch(token):
                 return token
-            raise FormatError(f"{where}: {token!r} is not one word of plain text. Write jsonl.")
-        if isinstance(label, frozenset):
             raise FormatError(
-                f"{where}: the label is one of {show_label(label)}, and slash holds one. "
-                "Write jsonl, or choose."
+                where=where, expected="one word", found=repr(token), hint="Write jsonl."
             )
+        if isinstance(label, frozenset):
+            raise several_labels(label, "slash", where)
         if label is None:
             if self.unknown is None:
-                raise FormatError(
-                    f"{where}: the label is unknown, and slash has no sign for that. "
-                    'Choose one, such as unknown="_", or write jsonl.'
-                )
+                raise unknown_label("slash", where)
             label = self.unknown
         item = f"{token}{self.sep}{label}"
         is_whole = token and label != "" and self.sep not in label and _ITEM.fullmatch(item)
         if not is_whole and not (label == self.unknown == "" and _ITEM.fullmatch(token)):
             raise FormatError(
-                f"{where}: {token!r} with {label!r} cannot be written as word{self.sep}TAG. "
-                "Choose another sep=, or write jsonl."
+                where=where,
+                expected=f"a word and a label that fit word{self.sep}TAG",
+                found=f"{token!r} with {label!r}",
+                hint="Choose another {sep}, or write jsonl.",
+                options={"sep": ...},
             )
         return item
 
@@ -158,6 +172,11 @@ def slash_layout(
 ) -> tuple[SlashLayout, str]:
     """Make the layout of a word/TAG file, or of plain text."""
     if sep is not None and (not sep or _ITEM.fullmatch(sep) is None):
-        raise FormatError(f"sep joins word and tag, so it cannot be {sep!r}.", file.name)
+        raise FormatError(
+            path=file.name,
+            parameter="sep",
+            expected="a sign without blanks that joins word and tag",
+            found=repr(sep),
+        )
     head = BOM if file.has_bom else b""
     return SlashLayout(sep or "/", unknown, format, labelled, head=head), ""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, TypeAlias
 
+from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.column_guesses import find_column
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
@@ -57,12 +58,16 @@ def _choose_conllu_label(
 ) -> None:
     """Find the column of the labels in CoNLL-U, which cannot have more than its ten."""
     if added not in ([], ["label"]):
-        raise FormatError(f"CoNLL-U has ten columns; it cannot take {', '.join(added)} too.")
+        raise FormatError(
+            parameter="append", expected="['label'] in CoNLL-U", found=checks.show(added)
+        )
     if "label" in options:
-        layout.label, layout.label_tail = find_column(options["label"], layout.names, None), -1
+        layout.label, layout.label_tail = find_column(options["label"], layout.names, "label"), -1
     elif needs_label:
         raise FormatError(
-            f"the labels have no column. Choose label=, one of {', '.join(layout.names)}."
+            parameter="label",
+            expected=f"the column for the labels, one of {', '.join(layout.names)}",
+            found="None",
         )
 
 
@@ -74,7 +79,11 @@ def _add_columns(layout: ColumnLayout, added: list[str], header_sep: str) -> Non
             layout.label, layout.label_tail = len(layout.names), -1
             name = next(x for x in _free_names("label") if x not in before)
         elif name in before:
-            raise FormatError(f"the file has a column {name!r} already. Choose another name.")
+            raise FormatError(
+                parameter="append",
+                expected="names of new columns",
+                found=f"{name!r}, which the file has",
+            )
         layout.names = [*layout.names, name]
     if added and layout.has_header:
         row = layout.head.rstrip(b"\r\n")
@@ -93,7 +102,7 @@ def _new_conllu(options: Mapping[str, Any]) -> ColumnLayout:
         "\t",
         list(CONLLU),
         token=CONLLU.index("form"),
-        label=find_column(options.get("label", "upos"), CONLLU, None),
+        label=find_column(options.get("label", "upos"), CONLLU, "label"),
         id=CONLLU.index("id"),
         comment="#",
         unknown=options.get("unknown") or UNKNOWN,

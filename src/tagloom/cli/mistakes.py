@@ -1,0 +1,84 @@
+"""Errors of the library as one line that names the options of the running command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tagloom.errors import NameOption, TagloomError, python_option
+
+
+class Group(click.Group):
+    """A group whose commands report errors of the library with their own option names."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an error of the library becomes one of click, which is one line."""
+        try:
+            return super().invoke(ctx)
+        except TagloomError as error:
+            name = ctx.invoked_subcommand
+            command = None if name is None else self.get_command(ctx, name)
+            raise click.ClickException(error.render(naming(command))) from error
+
+
+@contextmanager
+def named(names: Mapping[str, str], *, unless: str | None = None) -> Iterator[None]:
+    """Report parameters by other options than those of their names.
+
+    Parameters
+    ----------
+    names : mapping
+        Parameters and the options for them: ``{"sep": "to_sep"}``.
+    unless : str, optional
+        Leave errors about this file alone.
+    """
+    try:
+        yield
+    except TagloomError as error:
+        if unless is not None and getattr(error, "path", None) == unless:
+            raise
+        command = click.get_current_context().command
+        raise click.ClickException(error.render(naming(command, names))) from error
+
+
+def naming(command: click.Command | None, names: Mapping[str, str] | None = None) -> NameOption:
+    """Return the function that writes a parameter as an option of a command, if it is one.
+
+    Parameters
+    ----------
+    command : click.Command or None
+    names : mapping, optional
+        The option for a parameter whose name differs.
+    """
+    options = {
+        option.name: option
+        for option in (command.params if command else ())
+        if isinstance(option, click.Option)
+    }
+
+    def write(name: str, value: Any = ...) -> str:
+        option = options.get((names or {}).get(name, name))
+        return python_option(name, value) if option is None else show_option(option, value)
+
+    return write
+
+
+def show_option(option: click.Option, value: Any = ...) -> str:
+    """Write an option as it is typed, with a value to try unless that is ``...``."""
+    name = max(option.opts, key=len)
+    if value is ...:
+        return name
+    if option.is_flag:
+        return name if value or not option.secondary_opts else max(option.secondary_opts, key=len)
+    return f"{name} {_quote(str(value))}"
+
+
+def _quote(value: str) -> str:
+    """Return a value as it is typed: Windows knows no quotes but double ones."""
+    value = value.replace("\t", r"\t")  # which --sep reads as a tab
+    return f'"{value}"' if os.name == "nt" else shlex.quote(value)

@@ -1,0 +1,223 @@
+"""The wording of errors, once per kind: as Python shows it, and as a command does.
+
+Everywhere else errors are asserted by their fields, so that a sentence is edited here alone.
+"""
+
+import io
+import warnings
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom import checks, cli
+from tagloom.cli.mistakes import naming
+from tagloom.errors import TagloomError
+
+
+def command(*names):
+    """A command of the command line, whose options its messages name."""
+    found = cli.group
+    for name in names:
+        found = found.get_command(None, name)
+    return found
+
+
+TRAIN, CONVERT, EVAL = command("train", "crf"), command("convert"), command("eval")
+WORDS = [["They", "can", "fish"]]
+
+
+def read(text, *arguments, **options):
+    return tl.read(io.StringIO(text), *arguments, **options)
+
+
+def fit(X, y=None, **options):
+    return tl.CRF("words", max_iterations=1, **options).fit(X, y)
+
+
+# what is called; a command; the text in Python; the text of the command, if it is another
+MESSAGES = {
+    "integer": (
+        lambda: checks.count(0, "min_count", least=1),
+        TRAIN,
+        "min_count must be an integer of at least 1; got 0.",
+        "--min-count must be an integer of at least 1; got 0.",
+    ),
+    "large integer": (
+        lambda: checks.count(2**70, "order"),
+        TRAIN,
+        "order must be an integer below 2**63; got an integer of 71 bits.",
+        "--order must be an integer below 2**63; got an integer of 71 bits.",
+    ),
+    "number": (
+        lambda: checks.number(float("nan"), "l2", least=0),
+        TRAIN,
+        "l2 must be a finite number of at least 0; got nan.",
+        "--l2 must be a finite number of at least 0; got nan.",
+    ),
+    "choice": (
+        lambda: checks.choice("sen", "states", ("auto", "seen", "all")),
+        TRAIN,
+        "states must be one of 'auto', 'seen', 'all'; got 'sen'.",
+        "--states must be one of 'auto', 'seen', 'all'; got 'sen'.",
+    ),
+    "flag": (
+        lambda: checks.flag("no", "averaged"),
+        TRAIN,
+        "averaged must be True or False; got 'no'.",
+    ),
+    "threads": (
+        lambda: checks.threads(0),
+        TRAIN,
+        "n_threads must be an integer of at least 1; got 0. Pass None for all cores.",
+        "--n-threads must be an integer of at least 1; got 0. Pass None for all cores.",
+    ),
+    "file name": (
+        lambda: checks.path(3, "checkpoint"),
+        TRAIN,
+        "checkpoint must be a file name; got 3, of type int.",
+        "--checkpoint must be a file name; got 3, of type int.",
+    ),
+    "text for sentences": (
+        lambda: checks.sentences("They can fish"),
+        TRAIN,
+        "expected a list of sentences, found the str 'They can fish'. Split it into tokens first: "
+        "[text.split()]; or read a file: tagloom.read(path).",
+    ),
+    "text for a sentence": (
+        lambda: tl.Sentence("They can fish"),
+        TRAIN,
+        "expected a list of tokens, found the str 'They can fish'. Split it first, for instance "
+        "with text.split().",
+    ),
+    "numbers of labels": (
+        lambda: tl.Corpus(WORDS, [["PRON", "AUX"]]),
+        TRAIN,
+        "sentence 0: expected 3 labels, one per token, found 2.",
+    ),
+    "unknown label": (
+        lambda: tl.evaluate([["O", None]], [["O", "O"]]),
+        EVAL,
+        "gold: sentence 0, token 1: expected a known label, found None (unknown). Complete the "
+        "labels of this sentence, or leave it out.",
+    ),
+    "no labels": (
+        lambda: tl.Corpus(WORDS).labels,
+        TRAIN,
+        "sentence 0: expected labels, found none. When reading a file, name their column with "
+        "label.",
+        "sentence 0: expected labels, found none. When reading a file, name their column with "
+        "--label.",
+    ),
+    "one label": (
+        lambda: fit(WORDS, [["X", "X", "X"]]),
+        TRAIN,
+        "Every token of all 1 sentences has the label 'X'. Is it the right column? Set label to "
+        "choose another.",
+        "Every token of all 1 sentences has the label 'X'. Is it the right column? Set --label to "
+        "choose another.",
+    ),
+    "columns of a row": (
+        lambda: read("a,X\nb\tY\n", "conll", sep=","),
+        TRAIN,
+        "<file>:2: expected 2 columns as on line 1, found 1 in 'b\\tY'. Wrong separator? Try "
+        'sep="\\t".',
+        "<file>:2: expected 2 columns as on line 1, found 1 in 'b\\tY'. Wrong separator? Try "
+        "--sep '\\t'.",
+    ),
+    "a column": (
+        lambda: read("a X\n", "conll", label="upos"),
+        TRAIN,
+        "<file>: label must be one of the columns 0, 1; got 'upos'.",
+        "<file>: --label must be one of the columns 0, 1; got 'upos'.",
+    ),
+    "format": (
+        lambda: read("They swim\n"),
+        CONVERT,
+        "<file>: expected a known format, found 'They swim' in the first row. Pass format: conll, "
+        "conllu, slash, text, jsonl, jsonl-spans.",
+    ),
+    "encoding": (
+        lambda: tl.read(io.BytesIO(b"Zo\xeb N\n"), "conll"),
+        TRAIN,
+        "<file>:1: expected text in UTF-8, found byte 0xEB at offset 2. If the file is in another "
+        'encoding, such as latin-1, pass encoding="latin-1".',
+        "<file>:1: expected text in UTF-8, found byte 0xEB at offset 2. If the file is in another "
+        "encoding, such as latin-1, pass --encoding latin-1.",
+    ),
+    "a value to write": (
+        lambda: tl.write([tl.Sentence(["a"])], io.BytesIO(), "slash"),
+        CONVERT,
+        "sentence 0, token 0: expected a known label, as slash has no sign for unknown ones, found "
+        'None (unknown). Choose a sign, such as unknown="_", or write jsonl.',
+        "sentence 0, token 0: expected a known label, as slash has no sign for unknown ones, found "
+        "None (unknown). Choose a sign, such as --unknown _, or write jsonl.",
+    ),
+    "scheme": (
+        lambda: tl.labels.validate([["O"]], "bieos"),
+        EVAL,
+        "scheme must be one of bio, iob1, io, bioes, bilou, iob2, iobes; got 'bieos'.",
+        "--scheme must be one of bio, iob1, io, bioes, bilou, iob2, iobes; got 'bieos'.",
+    ),
+    "illegal label": (
+        lambda: tl.labels.convert([["O", "I-PER"]], "bio", "bioes"),
+        CONVERT,
+        "sentence 0, token 1: 'I-PER' cannot follow 'O' in bio. If the labels are iob1, pass "
+        'source="iob1". Pass repair=True to read them as conlleval does.',
+        "sentence 0, token 1: 'I-PER' cannot follow 'O' in bio. If the labels are iob1, pass "
+        'source="iob1". Pass --repair to read them as conlleval does.',
+    ),
+    "systems": (
+        lambda: tl.evaluate([["O"], ["O"]], [["O"]]),
+        EVAL,
+        "predicted: expected 2 sentences, as in gold, found 1. Both need the same sentences in the "
+        "same order.",
+    ),
+    "shapes": (
+        lambda: tl.evaluation.reliability(np.zeros(2), [True], n_bins=10),
+        EVAL,
+        "is_right must be bools of the shape of confidence, (2,), in one dimension; got shape "
+        "(1,), bool.",
+    ),
+    "data set": (
+        lambda: tl.datasets.load("german"),
+        TRAIN,
+        "name must be a corpus that comes with tagloom: english; got 'german'. Worked examples are "
+        "in classic(); to read a file, use tagloom.read(path).",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_wording(kind):
+    call, running, python, *option = MESSAGES[kind]
+    with pytest.raises(TagloomError) as told:
+        call()
+    assert str(told.value) == python
+    assert told.value.render(naming(running)) == (option or [python])[0]
+
+
+def test_wording_of_warnings():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit([["a", "b", "c"]], [["I-X", "B-Y", "I-Z"]])
+    (warning,) = [w.message for w in caught if isinstance(w.message, TagloomError)]
+    assert str(warning) == (
+        "No scheme fits: bio: 2 illegal, as 'I-X' cannot start a sentence in bio; iob1: 1 illegal, "
+        "as 'B-Y' cannot follow 'I-X' in iob1; io: 1 illegal, as 'B-Y' is not a label of io; "
+        "bioes: 4 illegal, as 'I-X' cannot start a sentence in bioes; bilou: 4 illegal, as 'I-X' "
+        "cannot start a sentence in bilou. Predictions may be illegal, too. To find such labels, "
+        'run tagloom check; to rule them out, pass constraints="bio".'
+    )
+    assert warning.render(naming(TRAIN)).endswith("pass --constraints bio.")
+
+
+def test_options_are_written_as_they_are_typed():
+    write = naming(EVAL)
+    assert write("spans", False) == "--no-spans"
+    assert write("strict", True) == "--strict"
+    assert write("n_bootstrap", 0) == "--n-bootstrap 0"
+    assert write("sep", "\t") == r"--sep '\t'"
+    assert write("tokenize", "x") == 'tokenize="x"'  # not an option
+    assert naming(None)("sep", ";") == 'sep=";"'
+    assert naming(CONVERT, {"format": "from_"})("format") == "--from"
