@@ -481,6 +481,11 @@ class Vocabulary:
 def count_words(words: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, V: int, Y: int) -> NDArray[numpy.float64]:
     """How often each word has each label [V, Y]; weight [N] is of sentences."""
 
+def add_rows(ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n: int) -> NDArray[numpy.float64]:
+    """
+    Sum the rows [T, Y] that have the same number, each times its weight [T]: [n, Y].
+    """
+
 def count_ngrams(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, Y: int, k: int) -> NDArray[numpy.float64]:
     """
     How often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.

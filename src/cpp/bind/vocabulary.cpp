@@ -77,6 +77,24 @@ nb::ndarray<nb::numpy, double> count_words_py(Ids words, Ids gold, Offsets offse
     return give(std::move(counts), {V, Y});
 }
 
+nb::ndarray<nb::numpy, double> add_rows_py(Ids ids, Vocabulary::In<double, 2> values, Weight weight,
+                                           std::size_t n) {
+    const std::size_t T = ids.size(), Y = values.shape(1);
+    if (values.shape(0) != T || (weight && weight->size() != T) ||
+        !are_below(ids, static_cast<int64_t>(n))) {
+        throw std::invalid_argument("rows, their numbers and their weights do not fit each other");
+    }
+    if (Y > 0 && n > (std::size_t{1} << 40) / Y) throw std::invalid_argument("too many rows");
+    std::vector<double> sums(n * Y);
+    {
+        const WithoutGil unlocked;
+        add_rows({static_cast<int64_t>(T), static_cast<int64_t>(Y), ids.data(), values.data(),
+                  weight ? weight->data() : nullptr},
+                 sums.data());
+    }
+    return give(std::move(sums), {n, Y});
+}
+
 nb::ndarray<nb::numpy, double> count_ngrams_py(Ids gold, Offsets offsets, Weight weight,
                                                std::size_t Y, int64_t k) {
     const LabelledTokens tokens = check_tokens(gold, offsets, weight, static_cast<int64_t>(Y));
@@ -173,6 +191,8 @@ void bind_vocabulary(nb::module_& m) {
              "[V + M]).");
     m.def("count_words", &count_words_py, "words"_a, "gold"_a, "offsets"_a, "weight"_a.none(),
           "V"_a, "Y"_a, "How often each word has each label [V, Y]; weight [N] is of sentences.");
+    m.def("add_rows", &add_rows_py, "ids"_a, "values"_a, "weight"_a.none(), "n"_a,
+          "Sum the rows [T, Y] that have the same number, each times its weight [T]: [n, Y].");
     m.def("count_ngrams", &count_ngrams_py, "gold"_a, "offsets"_a, "weight"_a.none(), "Y"_a, "k"_a,
           "How often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.");
 }

@@ -17,6 +17,15 @@ void count_words(const LabelledTokens& tokens, const int32_t* words, double* cou
     }
 }
 
+void add_rows(const WeightedRows& rows, double* sums) {
+    for (int64_t t = 0; t < rows.T; t++) {
+        const double weight = rows.weight ? rows.weight[t] : 1.0;
+        const double* value = rows.values + t * rows.Y;
+        double* sum = sums + rows.ids[t] * rows.Y;
+        for (int64_t y = 0; y < rows.Y; y++) sum[y] += weight * value[y];
+    }
+}
+
 void count_ngrams(const LabelledTokens& tokens, int64_t k, double* counts) {
     const int64_t base = tokens.Y + 1;
     int64_t histories = 1;  // (Y + 1)^k

@@ -32,7 +32,7 @@ class WordTokens:
     Attributes
     ----------
     extractor : Templates
-        The chain of attributes of `tables.chain`.
+        The chain of attributes of `tables.spelling_chain`.
     vocabulary : Vocabulary
         The W words, in the order in which they first occur.
     ids : ndarray of int32, shape (T,)
@@ -158,9 +158,8 @@ def add_rows(
         ends = each if weight is not None else each[[0, -1]]
         counted: Float64 = _native.count_words(ids, gamma, ends, weight, n, Y)
         return counted
-    weighted = gamma if weight is None else gamma * weight[:, None]
-    columns = [np.bincount(ids, column, minlength=n) for column in weighted.T]
-    return np.stack(columns, axis=1) if columns else np.zeros((n, 0))
+    summed: Float64 = _native.add_rows(ids, gamma, weight, n)
+    return summed
 
 
 @dataclass
@@ -172,7 +171,7 @@ class WordCounts:
     labels : tuple of str
         The Y labels.
     extractor : Templates
-        The chain of attributes of `tables.chain`.
+        The chain of attributes of `tables.spelling_chain`.
     index : Index
         The A attributes of the chain: S spellings of rare words, of which the bias is the first,
         then the V known words, then their variants.
