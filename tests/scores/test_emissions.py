@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hmmlearn.hmm import CategoricalHMM
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import gammaln, psi
+from scipy.stats import dirichlet as scipy_dirichlet
 
 import tagloom as tl
 from tagloom.errors import ModelFileError, NotFittedError, ParameterError, ShapeError
-from tagloom.scores.emissions import base
+from tagloom.scores.emissions import base, dirichlet
 from tagloom.scores.markov import MarkovChain
 from tagloom.scores.smoothing import Smoothing
 from tagloom.scores.word_counts import WordTokens
@@ -166,6 +168,7 @@ def test_parameters_are_compared_and_shown():
     [
         (Words(), "draw_posterior", (None, None)),
         (Words(), "log_prior", ()),
+        (Words(), "mean_field", (None,)),
         (Words(lexical=1), "draw_posterior", (None, None)),
         (Words(lexical=1), "log_prior", ()),
         (Features(["shape"]), "generate", (Y, None)),
@@ -306,6 +309,59 @@ def test_features_are_drawn_from_their_posterior():
     assert_allclose(draws.sum(axis=1), 1, rtol=1e-5)
     assert (np.abs(draws.mean(axis=0) - mean) < 5 * np.sqrt(variance / n)).all()
     assert_allclose(draws.var(axis=0), variance, rtol=0.2)
+
+
+def test_the_variational_bound_of_known_labels_is_the_evidence():
+    """log Pr(x | y) of a Dirichlet-multinomial, in closed form."""
+    bound = Features(["suffix(1)", "prefix(1)"], smoothing=0.4).bind(LABELS)
+    fitted = bound.mean_field(bound.collect(X, Y))
+    lower = fitted.log_probs(X)[np.arange(len(Y)), Y].sum() + fitted.log_prior()
+    evidence = 0.0
+    for at in (-1, 0):
+        values = [word[at] for word in tokens_of(X)]
+        cells = len(set(values)) + 1
+        for y in range(3):
+            counts = Counter(v for v, label in zip(values, Y, strict=True) if label == y)
+            evidence += gammaln(cells * 1.4) - gammaln(cells * 1.4 + sum(counts.values()))
+            evidence += sum(gammaln(1.4 + n) - gammaln(1.4) for n in counts.values())
+    assert lower == pytest.approx(evidence, rel=1e-6)
+    other = bound.mean_field(bound.collect(X, (Y + 1) % 3))  # another q bounds it from below
+    assert other.log_probs(X)[np.arange(len(Y)), Y].sum() + other.log_prior() < evidence
+    again = fitted.update(bound.collect(X, Y))  # the divergence goes with its posterior
+    assert again.log_prior() == bound.update(bound.collect(X, Y)).log_prior()
+
+
+def test_digamma_is_that_of_scipy():
+    x = np.concatenate([np.logspace(-8, 6, 200), np.arange(1, 12)])
+    assert_allclose(dirichlet.digamma(x), psi(x), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.5, 30])
+def test_dirichlet_draws_have_their_mean_logarithm(scale):
+    alpha = scale * np.array([[1.0, 2.0], [0.5, 4.0], [3.0, 1.0]])
+    rng, n = np.random.default_rng(0), 4000
+    draws = np.array([dirichlet.draw(alpha, rng) for _ in range(n)])
+    assert np.isfinite(draws).all()
+    assert_allclose(np.exp(draws).sum(axis=1), 1, rtol=1e-12)
+    error = draws.std(axis=0) / np.sqrt(n)
+    assert (np.abs(draws.mean(axis=0) - dirichlet.mean_log(alpha)) < 5 * error).all()
+    probs = np.exp(draws)
+    mean, error = alpha / alpha.sum(axis=0), probs.std(axis=0) / np.sqrt(n)
+    assert (np.abs(probs.mean(axis=0) - mean) < 5 * error + 1e-12).all()
+
+
+def test_divergence_is_its_expectation():
+    """KL(q ‖ p) = E_q[log q - log p], by draws from q."""
+    alpha = np.array([[2.0], [0.7], [4.0]])
+    rng = np.random.default_rng(0)
+    logs = np.array([dirichlet.draw(alpha, rng)[:, 0] for _ in range(20_000)])
+    theta = np.exp(logs).T
+    of_q = scipy_dirichlet(alpha[:, 0]).logpdf(theta / theta.sum(axis=0))
+    of_p = scipy_dirichlet([1.3] * 3).logpdf(theta / theta.sum(axis=0))
+    ratio = of_q - of_p
+    error = ratio.std() / np.sqrt(len(ratio))
+    assert abs(ratio.mean() - dirichlet.divergence(alpha, 1.3)) < 5 * error
+    assert dirichlet.divergence(np.full((3, 2), 1.3), 1.3) == pytest.approx(0, abs=1e-12)
 
 
 def test_em_by_these_parts_is_that_of_hmmlearn():

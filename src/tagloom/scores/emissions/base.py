@@ -12,7 +12,8 @@ labels are known or only probable. Learners of every kind meet the emission at t
     emission = emission.update(stats)            # maximise; or draw_posterior(stats, rng)
 
 Counting labelled data is ``update(collect(data, labels))``; expectation maximisation repeats
-``log_probs``, ``collect``, ``update``; a Gibbs sampler replaces ``update`` by ``draw_posterior``.
+``log_probs``, ``collect``, ``update``; a Gibbs sampler replaces ``update`` by ``draw_posterior``,
+variational Bayes by ``mean_field``.
 Nothing is changed in place, so a fitted emission is shared between threads without locks.
 """
 
@@ -33,7 +34,7 @@ from tagloom.errors import ModelFileError, NotFittedError, ParameterError, Shape
 from tagloom.scores.linear import Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.scores.smoothing import Smoothing
-from tagloom.scores.tables import chain
+from tagloom.scores.tables import spelling_chain
 from tagloom.scores.word_counts import WordTokens
 from tagloom.storage import File
 
@@ -294,6 +295,19 @@ class Emission(ABC):
         """
         raise self.unsupported("draw_posterior", "it has no prior to draw from")
 
+    def mean_field(self, stats: Any) -> Self:
+        """Return the update of variational Bayes, which keeps the posterior q of the parameters.
+
+        Its `log_probs` are E_q[log Pr(x_t | y)], and its `log_prior` is −KL(q ‖ prior), so that the
+        log-partition of a trellis plus `log_prior` is a lower bound of the evidence.
+
+        Raises
+        ------
+        ParameterError
+            If the emission has no prior.
+        """
+        raise self.unsupported("mean_field", "it has no prior")
+
     def initialise(self, X: Any, rng: np.random.Generator) -> Self:
         """Return a random emission to start from when there are no labels.
 
@@ -503,7 +517,7 @@ def fingerprint_of(X: Any) -> tuple[npt.NDArray[Any], ...]:
     if len(X) and all(isinstance(x, np.ndarray) and x.dtype.kind in "iufb" for x in X):
         return (np.concatenate([np.reshape(x, (len(x), -1)) for x in X]),)
     rows = [[_printable(token) for token in getattr(x, "tokens", x)] for x in X]
-    return WordTokens.read(chain(0), rows).fingerprint
+    return WordTokens.read(spelling_chain(0), rows).fingerprint
 
 
 def _printable(token: Any) -> str:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tagloom import _native, checks, features
 from tagloom.errors import ModelFileError, ParameterError
 from tagloom.features import Templates
+from tagloom.scores.emissions import dirichlet
 from tagloom.scores.emissions.base import (
     Emission,
     Float64,
@@ -139,6 +140,7 @@ class Features(Emission):
 
     linear: LinearScores
     word_emission: Words | None = None
+    _divergence: float | None = None  # of the variational posterior from the prior
 
     def check(self) -> None:
         """Raise if a parameter is out of range."""
@@ -272,40 +274,57 @@ class Features(Emission):
     def update(self, stats: FeatureStats) -> Self:
         """Estimate Pr(v | y) from counts."""
         k, of_label = self.smoothing, stats.counts[_BIAS]  # [Y]
-        new = self._with_cells(stats, lambda cells: (cells + k, of_label + k * len(cells)))
-        if new.word_emission is None:
-            return new
-        return new.replace(word_emission=new.word_emission.update(stats.words))
+        bias, parts = np.zeros(len(self.labels)), []
+        for cells in self._cells(stats):
+            masses = cells + k
+            bias += np.log(masses[-1] / (of_label + k * len(cells)))
+            parts.append(np.log(masses[:-1] / masses[-1]))
+        return self._learn(stats, bias, parts, lambda words: words.update(stats.words))
 
     def draw_posterior(self, stats: FeatureStats, rng: np.random.Generator) -> Self:
         """Draw Pr(v | y) of each feature from its posterior, Dirichlet(count(v, y) + k + 1)."""
+        drawn = [dirichlet.draw(alpha, rng) for alpha in self._posteriors(stats)]
+        return self._with_logs(stats, drawn, lambda words: words.draw_posterior(stats.words, rng))
 
-        def draw(cells: Float64) -> tuple[Float64, Float64]:
-            masses = rng.standard_gamma(cells + self.smoothing + 1)
-            return masses, masses.sum(axis=0)
+    def mean_field(self, stats: FeatureStats) -> Self:
+        """Return the update of variational Bayes; see `Emission.mean_field`."""
+        alphas = self._posteriors(stats)
+        logs = [dirichlet.mean_log(alpha) for alpha in alphas]
+        new = self._with_logs(stats, logs, lambda words: words.mean_field(stats.words))
+        prior = self.smoothing + 1
+        return new.replace(_divergence=sum(dirichlet.divergence(a, prior) for a in alphas))
 
-        new = self._with_cells(stats, draw)
-        if new.word_emission is None:
-            return new
-        return new.replace(word_emission=new.word_emission.draw_posterior(stats.words, rng))
-
-    def _with_cells(
-        self, stats: FeatureStats, estimate: Callable[[Float64], tuple[Float64, Float64]]
-    ) -> Self:
-        """Return the emission whose probabilities are estimated from counts.
-
-        ``estimate`` takes the counts of one template [V + 1, Y], the last row for tokens that have
-        none of its V values, and returns masses of the same shape and their sums [Y].
-        """
-        Y = len(self.labels)
-        bias, parts = np.zeros(Y), []
+    def _cells(self, stats: FeatureStats) -> list[Float64]:
+        """List the counts of each template [V + 1, Y]; last, tokens with none of its V values."""
+        cells = []
         for first, end in _ranges(stats.ends):
             counts = stats.counts[first:end]
             others = np.maximum(stats.counts[_BIAS] - counts.sum(axis=0), 0)  # [Y]
-            masses, total = estimate(np.concatenate([counts, others[None]]))
-            bias += np.log(masses[-1] / total)
-            parts.append(np.log(masses[:-1] / masses[-1]))
-        return self.replace(linear=self._make_linear(stats.index, np.vstack([bias, *parts])))
+            cells.append(np.concatenate([counts, others[None]]))
+        return cells
+
+    def _posteriors(self, stats: FeatureStats) -> list[Float64]:
+        """List the parameters of each template's posterior [V + 1, Y]."""
+        return [cells + self.smoothing + 1 for cells in self._cells(stats)]
+
+    def _with_logs(
+        self, stats: FeatureStats, logs: list[Float64], learn_words: Callable[[Words], Words]
+    ) -> Self:
+        """Return the emission that has log Pr(v | y) of each template [V + 1, Y]."""
+        bias = np.sum([log[-1] for log in logs], axis=0)
+        return self._learn(stats, bias, [log[:-1] - log[-1] for log in logs], learn_words)
+
+    def _learn(
+        self,
+        stats: FeatureStats,
+        bias: Float64,
+        parts: list[Float64],
+        learn_words: Callable[[Words], Words],
+    ) -> Self:
+        """Return the emission with a score for each attribute, and words that have learnt too."""
+        words = None if self.word_emission is None else learn_words(self.word_emission)
+        linear = self._make_linear(stats.index, np.vstack([bias, *parts]))
+        return self.replace(linear=linear, word_emission=words, _divergence=None)
 
     def _make_linear(self, index: _native.Index, rows: Float64) -> LinearScores:
         """Make scores with a row for each attribute [A, Y]."""
@@ -326,9 +345,14 @@ class Features(Emission):
         )
 
     def log_prior(self) -> float:
-        """Return the log density of the Dirichlet priors, k · Σ log Pr(v | y), and of the words."""
+        """Return the log density of the Dirichlet priors, k · Σ log Pr(v | y), and of the words.
+
+        After `mean_field`, −KL(q ‖ prior).
+        """
         self.check_learned("log_prior")
         words = 0.0 if self.word_emission is None else self.word_emission.log_prior()
+        if self._divergence is not None:
+            return words - self._divergence
         return words + self.smoothing * sum(float(p.sum()) for p in self._log_cells())
 
     def _log_cells(self) -> list[Float64]:

@@ -14,7 +14,7 @@ from tagloom.scores.emissions.base import Emission, Float64, Gamma, check_gamma
 from tagloom.scores.linear import Names, Scored
 from tagloom.scores.parts import Parts
 from tagloom.scores.smoothing import Smoothing
-from tagloom.scores.tables import Int32, Int64, WordTable, chain
+from tagloom.scores.tables import Int32, Int64, WordTable, spelling_chain
 from tagloom.scores.word_counts import WordCounts, WordStats, WordTokens, count_words
 from tagloom.storage import File
 
@@ -133,7 +133,7 @@ class Words(Emission):
         """Number the words of sentences."""
         if isinstance(X, WordTokens):
             return X
-        return WordTokens.read(chain(self.max_suffix), X)
+        return WordTokens.read(spelling_chain(self.max_suffix), X)
 
     # ---- scoring ---------------------------------------------------------------------------
 
@@ -242,6 +242,14 @@ class Words(Emission):
             "Features has a Dirichlet prior for each template.",
         )
 
+    def mean_field(self, stats: Any) -> Self:
+        """Raise: case variants and spellings are not a prior."""
+        raise self.unsupported(
+            "mean_field",
+            "case variants and spellings, which smooth the counts, are counted from the same data",
+            "Features has a Dirichlet prior for each template.",
+        )
+
     # ---- looking inside --------------------------------------------------------------------
 
     def word_probs(self) -> Float64:
@@ -293,7 +301,7 @@ class Words(Emission):
             The Y labels and the V words; other words are impossible.
         probs : ndarray, shape (Y, V)
         """
-        extractor, index = chain(0), _native.Index()
+        extractor, index = spelling_chain(0), _native.Index()
         encoded = extractor.encode([list(words)], index, grow=True)
         # Row 0 is the bias, which all other words have.
         rows = np.full((max(index.size, 1), len(labels)), -np.inf)
