@@ -246,9 +246,9 @@ def test_an_emission_of_the_user_with_weights_and_search(signal):
     np.testing.assert_allclose(weighted.emission_.mean_, expected.emission_.mean_)
     from sklearn.model_selection import GridSearchCV
 
-    choices = {"emissions": [Bell(), Bell(floor=100.0)], "order": [1, 2]}
-    search = GridSearchCV(tl.HMM(), choices, cv=3).fit(X, y)
-    assert search.best_params_["emissions"].floor < 1
+    choices = {"emissions__floor": [0.001, 1000.0], "order": [1, 2]}
+    search = GridSearchCV(tl.HMM(emissions=Bell()), choices, cv=3).fit(X, y)
+    assert search.best_params_["emissions__floor"] < 1
 
 
 def test_an_emission_whose_module_is_not_imported(signal, tmp_path):

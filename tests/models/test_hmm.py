@@ -733,6 +733,19 @@ def test_old_names_beside_an_emission():
     assert caught.value.parameter == "lexical"
 
 
+def test_parameters_of_the_emission_are_reached_by_name():
+    words = tl.emissions.Words(rare=3)
+    model = tl.HMM(emissions=words).set_params(order=2, emissions__rare=5, emissions__lexical=1)
+    assert (model.order, model.emissions) == (2, tl.emissions.Words(rare=5, lexical=1))
+    assert words == tl.emissions.Words(rare=3)  # not changed in place
+    assert tl.HMM().set_params(emissions__rare=5).emissions == tl.emissions.Words(rare=5)
+    shorthand = tl.HMM(emissions=["shape"]).set_params(emissions__smoothing=0.5)
+    assert shorthand.emissions == FEATURES(["shape"], smoothing=0.5)
+    with pytest.raises(ParameterError) as caught:
+        tl.HMM().set_params(emissions__depth=5)
+    assert caught.value.parameter == "emissions__depth"
+
+
 def test_emissions_that_are_the_word_alone():
     assert tl.HMM(emissions=["word"]).fit(X, Y).digest() == tl.HMM().fit(X, Y).digest()
 

@@ -69,6 +69,37 @@ def choose_emission(emissions: Any, old: Mapping[str, Any]) -> Emission:
     return Features(emissions, **smoothing, words=Words(**words) if has_options else None)
 
 
+def join_nested(emissions: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace parameters such as ``emissions__rare`` by an emission that has them.
+
+    Parameters
+    ----------
+    emissions : Emission, list of str, or None
+        The emission as it is; it is not changed.
+    params : mapping
+
+    Raises
+    ------
+    ParameterError
+        If the emission has no such parameter.
+    """
+    nested = {name: value for name, value in params.items() if name.startswith("emissions__")}
+    joined = {name: value for name, value in params.items() if name not in nested}
+    if nested:
+        emission = choose_emission(joined.get("emissions", emissions), {})
+        names = emission.get_params()
+        changes = {name.removeprefix("emissions__"): value for name, value in nested.items()}
+        for name in changes:
+            if name not in names:
+                raise ParameterError(
+                    parameter=f"emissions__{name}",
+                    expected=f"one of the parameters {', '.join(names)} of {emission.kind}",
+                    found=repr(name),
+                )
+        joined["emissions"] = emission.replace(**changes)
+    return joined
+
+
 def warn_moved(old: Mapping[str, Any]) -> None:
     """Warn of parameters that moved to `Words`."""
     given = {name: value for name, value in old.items() if value is not None}

@@ -22,6 +22,7 @@ from tagloom.models.emissions import (
     MOVED,
     choose_emission,
     gather_options,
+    join_nested,
     upgrade_header,
     warn_moved,
 )
@@ -64,8 +65,9 @@ class HMM(Convertible):
     stop : bool
         Whether the end of a sentence is part of the model; it depends on the last label only.
     emissions : Emission or list of str, optional
-        What labels emit: an emission of `tagloom.emissions`, or templates of features, which are
-        a shorthand for ``Features(templates)``; by default ``Words()``.
+        Templates of the features that labels emit, or an emission of `tagloom.emissions`; by
+        default ``Words()``. Templates are a shorthand for ``Features(templates)``. Searches and
+        `set_params` reach the parameters of an emission as ``emissions__rare``.
     constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
         What is never predicted, as for `CRF`. The joint distribution ignores it.
     labels : sequence of str, optional
@@ -97,13 +99,8 @@ class HMM(Convertible):
         Start, transitions and stop.
     emission_ : Emission
         The fitted emission.
-    log_start_ : ndarray, shape (Y,)
-        log Pr(y_1).
-    log_moves_ : tuple of k ndarray
-        log Pr(y_t | the j labels before), of shape (Y,) * (j + 1), for j from 1 to k: those for
-        fewer than k labels are for the beginning of a sentence.
-    log_stop_ : ndarray, shape (Y,), or None
-        log Pr(■ | y).
+    log_start_, log_moves_, log_stop_
+        Arrays of the chain; see `MarkovChain`.
     training_ : dict
         The training record.
 
@@ -194,6 +191,10 @@ class HMM(Convertible):
         allowed = constraints.resolve(self.constraints, scheme, gold, read.sentences, read.rows)
         self._fitted = HiddenMarkov.join(chain, emission, allowed, read.record(data, began))
         return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; those of the emission are named ``emissions__rare`` and so on."""
+        return super().set_params(**join_nested(self.emissions, params))
 
     def _check_parameters(self) -> tuple[Smoothing, Emission]:
         constraints.check(self.constraints)
