@@ -64,6 +64,7 @@ def test_ties_go_to_the_label_that_is_commoner_among_words_like_it():
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(ParameterError) as caught:
-        tl.MostFrequentTag(max_suffix=-1).fit(X, Y)
-    assert (caught.value.parameter, caught.value.found) == ("max_suffix", "-1")
+    for name, value in {"max_suffix": -1, "min_count": 0, "fold_case": "no"}.items():
+        with pytest.raises(ParameterError) as caught:
+            tl.MostFrequentTag(**{name: value}).fit(X, Y)
+        assert (caught.value.parameter, caught.value.found) == (name, repr(value))

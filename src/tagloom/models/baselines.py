@@ -1,4 +1,4 @@
-"""The baseline that every tagger has to beat: each word gets the label that it has most often."""
+"""The baseline that every tagger has to beat: each word gets its most frequent label."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tagloom.models.labelled import read_labelled
 from tagloom.models.tables import TableTagger
 from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Parts
-from tagloom.scores.tables import WordTable, chain
+from tagloom.scores.tables import WordTable, spelling_chain
 from tagloom.scores.word_counts import WordStats, WordTokens, count_words
 from tagloom.storage import File
 from tagloom.trellis import Trellis
 from tagloom.trellis.engine import Dense
 
-# How much the labels of all words like it weigh against those of the word itself: they break ties.
+# Pseudo-count of the label distribution of a word's spelling: it only breaks ties.
 _TIE = 1e-3
 
 # With more labels, the matrix of transitions of a decoder would be larger than the table of words.
@@ -30,34 +30,35 @@ _MOST_LABELS = 1000
 
 
 class MostFrequentTag(TableTagger):
-    r"""The lookup baseline: a word gets its most frequent label, whatever stands around it.
+    r"""The lookup baseline: a word gets its most frequent label, whatever its context.
 
-    A word that was never seen is looked up with or without a capital (``fishing``, ``Fishing``). If
-    that was not seen either, it gets the most frequent label of words that occur once, among those
-    with the same shape and the longest common ending, for endings of up to ``max_suffix`` letters.
-    Equally frequent labels are told apart by how frequent they are in such words.
+    An unknown word is looked up with or without a capital (``fishing``, ``Fishing``). If that is
+    unknown, too, it gets the most frequent label of words that occur once, among those with the
+    same shape and the longest common ending, for endings of up to ``max_suffix`` letters. Ties
+    between labels are broken by their frequency in such words.
 
-    The scores of its trellis are logarithms of relative frequencies, log Pr(y | word), and its
-    moves are free: so marginals, n-best lists and samples are those of independent tokens.
+    The scores of its trellis are logarithms of relative frequencies, log Pr(y | word), and all
+    transitions are free: marginals, n-best lists and samples are those of independent tokens.
 
     Parameters
     ----------
     max_suffix : int
-        The longest ending that tells labels of unknown words; with 0 they all get the same label.
+        Length of the longest ending by which unknown words are scored; with 0 they all get the
+        same label.
     fold_case : bool
-        Whether unknown words take after known ones that differ in capitals only.
+        Whether an unknown word is scored like a known word that differs in capitals only.
     min_count : int
-        Words that occur less often are taken as unknown.
+        Words that occur less often are treated as unknown.
     labels : sequence of str, optional
         The labels in their order; by default those of the training data, sorted.
     n_threads : int, optional
-        All cores by default; nothing depends on it but the time that tagging takes.
+        All cores by default; the result does not depend on it.
 
     Attributes
     ----------
     labels_ : ndarray of str, shape (Y,)
     training_ : dict
-        Where this comes from.
+        The training record.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class MostFrequentTag(TableTagger):
         began = time.perf_counter()
         self._check_parameters()
         read = read_labelled(X, y, sample_weight, self.labels)
-        data = WordTokens.read(chain(self.max_suffix), read.sentences)
+        data = WordTokens.read(spelling_chain(self.max_suffix), read.sentences)
         counted = count_words(
             WordStats.count(data, read.gold, read.token_weight, len(read.labels)),
             read.labels,
@@ -136,6 +137,7 @@ class MostFrequentTag(TableTagger):
 
     def _check_parameters(self) -> None:
         checks.count(self.max_suffix, "max_suffix")
+        checks.flag(self.fold_case, "fold_case")
         checks.count(self.min_count, "min_count", least=1)
         checks.threads(self.n_threads)
 

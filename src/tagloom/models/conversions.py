@@ -21,7 +21,7 @@ from tagloom.models.linear import LinearTagger
 from tagloom.scores import LinearScores, Rows
 from tagloom.scores.emissions import Words
 from tagloom.scores.markov import MarkovChain
-from tagloom.scores.tables import WordTable, chain
+from tagloom.scores.tables import WordTable, spelling_chain
 
 Float64 = npt.NDArray[np.float64]
 
@@ -314,7 +314,7 @@ def _check_features(scores: LinearScores) -> int:
     """Return the longest ending of the features, which must be those of `to_linear`."""
     templates = getattr(scores.extractor, "templates", [])
     max_suffix = max(len(templates) - 3, 0)
-    is_chain = scores.extractor.to_dict() == chain(max_suffix).to_dict()
+    is_chain = scores.extractor.to_dict() == spelling_chain(max_suffix).to_dict()
     if not is_chain or scores.edge_rows is not None:
         raise ParameterError(
             where="HMM.from_linear",
@@ -331,7 +331,7 @@ def _read_table(
 
     Endings that no known word has are left out.
     """
-    extractor = chain(max_suffix)
+    extractor = spelling_chain(max_suffix)
     A, Y = scores.rows.n_attributes, len(scores.labels)
     weights = np.zeros((A, Y))
     weights[scores.rows.attributes, scores.rows.cols] = scores.rows.weights

@@ -7,7 +7,7 @@ it; `Learnt` gives its parts the names that users know.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -165,6 +165,7 @@ class HiddenMarkov(Fitted):
         labels = tuple(checks.label_names(header["labels"]))
         if not labels:
             raise ModelFileError(where="labels", expected="at least one label", found="none")
+        smoothing = replace(smoothing, stop=bool(header["stop"]))  # as learnt, not as set since
         emission = from_plain(header["emission"]).bind(labels, smoothing)
         return cls.join(
             MarkovChain.from_file(file, len(labels)),

@@ -1,4 +1,4 @@
-"""Taggers that learn by counting: what a word table gives to all of them."""
+"""What taggers that learn by counting share: a table of words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TableTagger(Tagger):
         label : str, optional
             Only scores of this label.
         n : int, optional
-            At most so many.
+            Maximum number.
 
         Returns
         -------

@@ -1,11 +1,11 @@
-"""Tables of scores by word: a row for each word that is known, and for others by their spelling.
+"""Tables of scores by word: a row for each known word, and for unknown words by their spelling.
 
-A token has a chain of attributes, from what it shares with all tokens to what it shares with none:
+A token has a spelling chain: attributes from the one that all tokens share to the word itself:
 
     bias → short_shape → short_shape & suffix(1) → … → short_shape & suffix(n) → word
 
-Each attribute that the index knows has a row of scores, and a token takes the row of the last one:
-its own if the word is known, otherwise that of the longest known ending of words of its shape.
+Each attribute in the index has a row of scores, and a token takes the row of the last one in its
+chain: that of the word if it is known, otherwise of the longest known ending of its shape.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
-def chain(max_suffix: int) -> Templates:
-    """Make the templates of the chain, in its order.
+def spelling_chain(max_suffix: int) -> Templates:
+    """Return the templates of the spelling chain, in its order.
 
     Parameters
     ----------
     max_suffix : int
-        The length of the longest ending; 0 for none, not even the shape.
+        Length of the longest ending; 0 leaves out endings and shape.
     """
     endings = [f"short_shape & suffix({n})" for n in range(1, max_suffix + 1)]
     return Templates(["bias", *(["short_shape", *endings] if max_suffix else []), "word"])
@@ -62,17 +62,17 @@ def find_types(sentences: Any) -> Types:
     Raises
     ------
     SentenceError
-        If a token is not a str; says which.
+        If a token is not a str; names the token.
     """
     tokens = [row if type(row) is list else list(row) for row in read_tokens(sentences)]
     table: dict[str, int] = {}
-    found = _native.intern(tokens, table)
-    if found is None:
+    numbered = _native.intern(tokens, table)
+    if numbered is None:  # a subclass of str, or not a str
         check_words(tokens)
         table = {}
-        found = _native.intern([[str(token) for token in row] for row in tokens], table)
-        assert found is not None
-    return Types(list(table), *found)
+        numbered = _native.intern([[str(token) for token in row] for row in tokens], table)
+        assert numbered is not None
+    return Types(list(table), *numbered)
 
 
 def check_words(tokens: Sequence[Sequence[Any]]) -> None:
@@ -92,14 +92,14 @@ def check_words(tokens: Sequence[Sequence[Any]]) -> None:
 
 @dataclass(frozen=True)
 class WordTable:
-    """A row of scores for each known word, and for each known class of spelling.
+    """A row of scores for each known word, and for each known spelling.
 
     Attributes
     ----------
     labels : tuple of str
         The Y labels.
     extractor : FeatureExtractor
-        The chain.
+        The spelling chain.
     index : Index
         The number of each attribute of the chain.
     names : Names
@@ -204,7 +204,7 @@ class WordTable:
         y : int or None
             Only this label.
         n : int or None
-            At most so many.
+            Maximum number.
         """
         rows, words = self.rows[self.words], self.words
         if pattern is not None:
@@ -226,7 +226,7 @@ class WordTable:
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self) -> File:
-        """Describe everything as a JSON-able header and arrays."""
+        """Return the table as a header of plain data and arrays."""
         names = self.names
         header = {"labels": list(self.labels), "features": self.extractor.to_dict()}
         arrays: dict[str, npt.NDArray[Any]] = {
@@ -242,7 +242,7 @@ class WordTable:
 
     @classmethod
     def from_file(cls, file: File) -> WordTable:
-        """Make a table from what `to_file` returned, trusting nothing.
+        """Make a table from what `to_file` returned; nothing in it is trusted.
 
         Raises
         ------
@@ -250,37 +250,38 @@ class WordTable:
             If it does not fit together.
         """
         header, arrays = file.header, file.arrays
-        labels = header["labels"]
-        if not isinstance(labels, list) or not all(isinstance(y, str) for y in labels):
-            raise ModelFileError("the labels are not a list of strings")
-        if len(set(labels)) != len(labels) or not labels:
-            raise ModelFileError(f"the labels are empty or repeat: {labels[:10]}")
+        labels = checks.label_names(header["labels"])
         index = _native.Index.from_keys(arrays["keys"])
         rows = log_scores(arrays, "emission_weights", (index.size, len(labels)))
-        if index.size == 0:
-            raise ModelFileError("there are no words")
+        if not labels or index.size == 0:
+            found = "no labels" if not labels else "no attributes"
+            raise ModelFileError(expected="a table with labels and attributes", found=found)
         words = _places(arrays, "words", index.size)
         parent = _places(arrays, "parent", index.size)
         if len(parent) != index.size:
-            raise ModelFileError(f"parent must be {index.size} numbers; found {len(parent)}")
+            raise ModelFileError(
+                where="parent", expected=f"{index.size} numbers", found=str(len(parent))
+            )
         extractor = features.from_dict(header["features"])
         names = PackedNames(arrays["names"], index.size)
         table = cls(tuple(labels), extractor, index, names, words, parent, rows)
         encoded = extractor.encode([["a"]], index)
         if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
-            raise ModelFileError("the features are no chain that begins with the bias")
+            raise ModelFileError(
+                where="features", expected="a chain that begins with the bias", found="others"
+            )
         return table
 
 
 @dataclass(frozen=True)
 class PairTable:
-    """What a word says about the label after its own, or about the end of the sentence.
+    """How much likelier a word is before each label, or before the end of the sentence.
 
     Attributes
     ----------
     words : ndarray of int32, shape (C,)
-        The rows of a `WordTable` that are words with something to say; the others share the first
-        Y rows of ``scores``.
+        The rows of a `WordTable` that are words with scores of their own; all others share the
+        first Y rows of ``scores``.
     rows : ndarray of int32, shape (C, Y)
         For each of them and its label, the row of ``scores``.
     scores : ndarray, shape (R, Y + 1)
@@ -292,16 +293,16 @@ class PairTable:
     scores: Floats
 
     def edges(self, places: Int32) -> Floats:
-        """Score every label at every token, given that before: edge [T, Y, Y]; row 0 is unused."""
+        """Score every label at every token, given the one before [T, Y, Y]; row 0 is unused."""
         Y = self.scores.shape[1] - 1
-        found = np.empty((len(places), Y, Y), dtype=self.scores.dtype)
-        np.take(self._after, self.rows_of(np.roll(places, 1)), axis=0, out=found)
-        return found
+        edge = np.empty((len(places), Y, Y), dtype=self.scores.dtype)
+        np.take(self._after, self.rows_of(np.roll(places, 1)), axis=0, out=edge)
+        return edge
 
     def ends(self, places: Int32) -> Floats:
         """Score the end of a sentence after tokens [·, Y]."""
-        found: Floats = self.scores[:, -1][self.rows_of(places)]
-        return found
+        ends: Floats = self.scores[:, -1][self.rows_of(places)]
+        return ends
 
     def rows_of(self, places: Int32) -> Int32:
         """Find the row for each token and its label [T, Y]."""
@@ -309,17 +310,17 @@ class PairTable:
         if not len(self.words):
             return np.broadcast_to(np.arange(Y, dtype=np.int32), (len(places), Y))
         at = np.minimum(np.searchsorted(self.words, places), len(self.words) - 1)
-        found: Int32 = np.where(
+        rows: Int32 = np.where(
             (self.words[at] == places)[:, None], self.rows[at], np.arange(Y, dtype=np.int32)
         )
-        return found
+        return rows
 
     @cached_property
     def _after(self) -> Floats:
         return np.ascontiguousarray(self.scores[:, :-1])
 
     def to_file(self) -> File:
-        """Describe everything as arrays."""
+        """Return the table as arrays."""
         arrays = {
             "pair_words": self.words,
             "pair_rows": self.rows.ravel(),
@@ -329,7 +330,7 @@ class PairTable:
 
     @classmethod
     def from_file(cls, arrays: dict[str, npt.NDArray[Any]], A: int, Y: int) -> PairTable:
-        """Make a table from what `to_file` returned, trusting nothing.
+        """Make a table from what `to_file` returned; nothing in it is trusted.
 
         Raises
         ------
@@ -343,14 +344,20 @@ class PairTable:
             log_scores(arrays, "pair_weights", (R, Y + 1)),
         )
         if R < Y or len(rows) != len(words) * Y or (np.diff(words) <= 0).any():
-            raise ModelFileError("the table of words and labels after them does not fit")
+            raise ModelFileError(
+                where="pair_words, pair_rows, pair_weights",
+                expected=f"ascending words, {Y} rows for each, at least {Y} scores",
+                found=f"{len(words)} words, {len(rows)} rows, {R} scores",
+            )
         return cls(words, rows.reshape(len(words), Y), scores)
 
 
 def _places(arrays: dict[str, npt.NDArray[Any]], name: str, n: int) -> Int32:
     array = arrays[name]
     if array.dtype != np.int32 or array.ndim != 1:
-        raise ModelFileError(f"{name} must be a list of int32; found {array.dtype} {array.shape}")
+        raise ModelFileError(
+            where=name, expected="a list of int32", found=f"{array.dtype} {array.shape}"
+        )
     if array.size and not 0 <= array.min() <= array.max() < n:
-        raise ModelFileError(f"{name} must be numbers below {n}")
+        raise ModelFileError(where=name, expected=f"numbers below {n}", found=str(array.max()))
     return array
