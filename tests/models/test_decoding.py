@@ -94,6 +94,29 @@ def test_impossible_words_and_sentences():
     assert (error.value.sequence, error.value.position) == (1, 1)
 
 
+def test_a_subclass_that_scores_in_another_way_is_decoded_by_its_trellis():
+    X, y = [["a", "b"], ["b", "c"]], [["X", "Y"], ["Y", "X"]]
+
+    class Turned(tl.HMM, kind="tests.Turned"):
+        def score_sentences(self, sentences, n_threads):
+            batch = super().score_sentences(sentences, n_threads)
+            return tl.Trellis(-batch.emit, offsets=batch.offsets)
+
+    class Flat(tl.emissions.Words, kind="tests.Flat"):
+        def log_probs(self, X):
+            return np.zeros_like(super().log_probs(X))
+
+        def scores(self, X, n_threads=1):
+            scored = super().scores(X, n_threads)
+            return scored._replace(emit=np.zeros_like(scored.emit))
+
+    assert not Turned.decodes_natively
+    assert tl.HMM.decodes_natively
+    assert tl.CRF.decodes_natively
+    for tagger in (Turned().fit(X, y), tl.HMM(emissions=Flat()).fit(X, y)):
+        assert tagger.predict(X) == by_trellis(tagger, X) != tl.HMM().fit(X, y).predict(X)
+
+
 def test_tables_of_float64_are_left_to_the_trellis():
     hmm = tl.HMM.from_probs(
         ["N", "V"],

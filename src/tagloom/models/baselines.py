@@ -77,6 +77,8 @@ class MostFrequentTag(TableTagger):
 
     _fitted: _FittedTable
 
+    decodes_natively = True
+
     def __init__(
         self,
         *,

@@ -116,6 +116,8 @@ class HMM(Convertible):
     ['N', 'V', 'V']
     """
 
+    decodes_natively = True
+
     def __init__(
         self,
         order: int = 1,

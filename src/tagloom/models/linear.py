@@ -121,6 +121,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
     training_ = Learned["dict[str, Any]"](record=True)
     compaction_ = Learned["Compaction"]()
 
+    decodes_natively = True
     _fitted: LinearFitted
     _state_type: ClassVar[type[LinearFitted]] = LinearFitted
 

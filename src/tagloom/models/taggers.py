@@ -10,7 +10,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -100,8 +100,16 @@ class Tagger(Model):
     """
 
     family = "tagger"
+    #: Whether `predict` may use the native decoder of the state, which gives the labels of
+    #: `score_sentences`. A class that overrides that method and not this has none.
+    decodes_natively: ClassVar[bool] = False
 
     _fitted: Fitted  # everything that was learnt; absent until then
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "score_sentences" in cls.__dict__ and "decodes_natively" not in cls.__dict__:
+            cls.decodes_natively = False
 
     # ---- what a model implements -----------------------------------------------------------
 
@@ -211,7 +219,7 @@ class Tagger(Model):
         """
         self._check_fitted("predict")
         _check_threads(n_threads)
-        decoder = self._fitted.decoder if known is None else None
+        decoder = self._fitted.decoder if known is None and self.decodes_natively else None
         threads = n_threads or getattr(self, "n_threads", None) or ALL_THREADS
         few = None if decoder is None else decoder.decode_few(X, threads)
         if few is not None:

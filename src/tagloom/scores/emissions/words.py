@@ -162,7 +162,10 @@ class Words(Emission):
 
     def decoder(self, transitions: Dense) -> Decoder | None:
         """Make a native decoder; see `Emission.decoder`."""
-        return None if self.has_edges else self.table.decoder(transitions)
+        scoring = ("log_probs", "scores", "scores_beside", "locate")
+        if any(getattr(type(self), name) is not getattr(Words, name) for name in scoring):
+            return None  # a subclass scores in another way
+        return self.table.decoder(transitions)
 
     def parts(self, sequence: Any) -> Parts:
         """Name the attribute of each token whose score it has."""
