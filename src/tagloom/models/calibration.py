@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import evaluation
+from tagloom import checks, evaluation
 from tagloom.errors import LabelError
-from tagloom.models.data import as_sentences, gold_labels
+from tagloom.models.data import gold_labels
 from tagloom.trellis import Trellis
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def reliability(tagger: Tagger, X: Any, y: Any, n_bins: int) -> evaluation.Relia
     X, y, n_bins
         As of `Tagger.reliability`.
     """
-    sentences = as_sentences(X)
+    sentences = checks.sentences(X)
     gold = gold_labels(sentences, X, y)
     place = {label: i for i, label in enumerate(tagger.labels_.tolist())}
     confidence, is_right = [np.empty(0)], [np.empty(0, dtype=np.bool_)]
@@ -55,7 +55,7 @@ def fit_temperature(tagger: Tagger, X: Any, y: Any) -> float:
     LabelError
         If no label is one of the tagger's.
     """
-    sentences = as_sentences(X)
+    sentences = checks.sentences(X)
     place = {label: i for i, label in enumerate(tagger.labels_.tolist())}
     truth = [place.get(label, -1) for row in gold_labels(sentences, X, y) for label in row]
     gold: npt.NDArray[np.int64] = np.array(truth, dtype=np.int64)

@@ -81,22 +81,26 @@ def compact(
         n = _bisect(W, lambda k: measure(keep(k)) >= min_accuracy)
         if n > W:
             raise ParameterError(
-                f"min_accuracy = {min_accuracy} is above {measure(scores):.4f}, the accuracy of "
-                "the whole model on dev. Ask for less."
+                parameter="min_accuracy",
+                expected=f"at most {measure(scores):.4f}, the accuracy of the whole model on dev",
+                found=f"{min_accuracy}",
             )
         found = keep(n)
         if max_bytes is not None and _size(found) > max_bytes:
             raise ParameterError(
-                f"an accuracy of {min_accuracy} takes {_size(found):,} bytes, more than max_bytes "
-                f"= {max_bytes:,}. Ask for less, or allow more."
+                parameter="max_bytes",
+                expected=f"at least {_size(found):,} for an accuracy of {min_accuracy}",
+                found=f"{max_bytes:,}",
+                hint="Lower min_accuracy, or allow more bytes.",
             )
     else:
         assert max_bytes is not None
         n = _bisect(W, lambda k: _size(keep(W - k)) <= max_bytes)
         if n > W:
             raise ParameterError(
-                f"max_bytes = {max_bytes:,} is too few: without any feature the model takes "
-                f"{_size(keep(0)):,} bytes."
+                parameter="max_bytes",
+                expected=f"at least {_size(keep(0)):,}, the size of the model without features",
+                found=f"{max_bytes:,}",
             )
         found = keep(W - n)
     report = Compaction(

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import labels
+from tagloom import checks, labels
 from tagloom.errors import DataWarning, LabelError, ModelFileError, ParameterError, SentenceError
-from tagloom.models.data import Gold, caller_level, is_open, place_of
+from tagloom.models.data import Gold, caller_level
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
 
@@ -83,12 +83,14 @@ class TagDictionary:
             If tokens are no words.
         """
         if isinstance(self.min_count, bool) or not isinstance(self.min_count, int | np.integer):
-            raise ParameterError(f"min_count must be a whole number; got {self.min_count!r}.")
+            raise ParameterError(
+                parameter="min_count", expected="an integer", found=checks.show(self.min_count)
+            )
         counts: Counter[str] = Counter()
         seen: dict[str, set[str]] = {}
         for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
             for word, label in zip(_words(sentence, i), row, strict=True):
-                if not is_open(label):  # an open label says nothing
+                if not checks.is_open(label):  # an open label says nothing
                     counts[word] += 1
                     seen.setdefault(word, set()).add(label)
         found = {word: seen[word] for word, n in counts.items() if n >= self.min_count}
@@ -98,7 +100,9 @@ class TagDictionary:
             if unknown or not found[word]:
                 what = f"the label {sorted(unknown)[0]!r}" if unknown else "no label"
                 raise LabelError(
-                    f"TagDictionary: {word!r} has {what}; the labels are {', '.join(names)}."
+                    where=f"TagDictionary, entry {word!r}",
+                    expected=f"some of the labels {', '.join(names)}",
+                    found=what,
                 )
         return {word: tuple(sorted(own)) for word, own in found.items() if len(own) < len(names)}
 
@@ -217,13 +221,21 @@ class Constraints:
         space = None
         if states is not None:
             if "order" in states:
-                raise ModelFileError("a constraint is not a state space of order k")
+                raise ModelFileError(
+                    where="constraints", expected="a state space of order k", found="another kind"
+                )
             space = StateSpace.from_dict(states)
             if space.labels != names:
-                raise ModelFileError("a constraint is over other labels")
+                raise ModelFileError(
+                    where="constraints",
+                    expected="the labels of the model",
+                    found=checks.show(space.labels),
+                )
         words = {str(word): tuple(own) for word, own in dict(dictionary).items()}
         if any(not own or not set(own) <= set(names) for own in words.values()):
-            raise ModelFileError("a dictionary has labels that there are not")
+            raise ModelFileError(
+                where="dictionary", expected="labels of the model", found="other labels"
+            )
         return cls(names, scheme, space, words)
 
     @property
@@ -247,8 +259,10 @@ def check(spec: Any) -> None:
             continue
         if not (isinstance(part, str) and part in ("auto", *SCHEMES)):
             raise ParameterError(
-                f"constraints must be one of 'auto', {', '.join(map(repr, SCHEMES))}, a StateSpace "
-                f"or a TagDictionary, a list of these, or None; got {part!r}."
+                parameter="constraints",
+                expected=f"one of 'auto', {', '.join(map(repr, SCHEMES))}, a StateSpace, a "
+                "TagDictionary, a list of these, or None",
+                found=checks.show(part),
             )
 
 
@@ -276,8 +290,11 @@ def resolve(
         elif isinstance(part, StateSpace):
             if part.n_weights:
                 raise ParameterError(
-                    f"constraints: {part!r} ties weights to its moves. To learn them pass it as "
-                    "states=."
+                    parameter="constraints",
+                    expected="a state space without weights",
+                    found=checks.show(part),
+                    hint="To learn its weights, pass it as {states}.",
+                    options={"states": ...},
                 )
             named = over(part, names, "constraints")
             space = named if space is None else space & named
@@ -298,8 +315,11 @@ def over(space: StateSpace, names: tuple[str, ...], parameter: str) -> StateSpac
     if space.n_labels != len(names) or space.labels not in (None, names):
         own = space.n_labels if space.labels is None else f"{', '.join(space.labels)}"
         raise LabelError(
-            f"{parameter}: the state space is over the labels {own}; the data have "
-            f"{', '.join(names)}. Give both in one order with labels=."
+            parameter=parameter,
+            expected=f"a state space over the labels of the data, {', '.join(names)}",
+            found=f"one over {own}",
+            hint="Set {labels} to give both the same order.",
+            options={"labels": ...},
         )
     return space if space.labels is not None else space & StateSpace.first_order(names)
 
@@ -316,8 +336,9 @@ def known_rows(known: Any, n: int) -> list[Any]:
     rows = list(known) if is_list else []
     if not is_list or len(rows) != n:
         raise LabelError(
-            f"known must be a list with an entry for each of the {n} sentences: None, or a list "
-            f"of labels; got {len(rows) if is_list else known!r:.60}."
+            parameter="known",
+            expected=f"a list of {n} entries, one per sentence, each None or a list of labels",
+            found=checks.plural(len(rows), "entry") if is_list else checks.show_type(known),
         )
     return rows
 
@@ -338,7 +359,9 @@ def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> 
         n = len(sentence)
         if row is not None and (not isinstance(row, list | tuple) or len(row) != n):
             raise LabelError(
-                f"known: sentence {i} has {n} tokens; expected None or {n} labels, found {row!r}."
+                where=f"known, sentence {i}",
+                expected=f"None or {checks.plural(n, 'label')}, one per token",
+                found=checks.show(row),
             )
         for t, label in enumerate(row or ()):
             if label is None:
@@ -346,8 +369,9 @@ def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> 
             own = {label} if isinstance(label, str) else label
             if not isinstance(own, set | frozenset) or not own or not number.keys() >= own:
                 raise LabelError(
-                    f"known: sentence {i}, token {t}: found {label!r}; expected None, one of the "
-                    f"labels {', '.join(names)}, or a set of them."
+                    where=f"known, sentence {i}, token {t}",
+                    expected=f"None, one of the labels {', '.join(names)}, or a set of them",
+                    found=checks.show(label),
                 )
             allowed[first + t] = False
             allowed[first + t, [number[y] for y in own]] = True
@@ -423,8 +447,10 @@ def _words(sentence: Any, i: int) -> Sequence[str]:
     words = sentence.tokens if isinstance(sentence, Sentence) else sentence
     if len(words) and not isinstance(words[0], str):
         raise SentenceError(
-            f"{place_of(None, i)}: a tag dictionary needs words; the first token is "
-            f"{words[0]!r:.60}. Leave the dictionary out, or pass tokens that are str."
+            where=checks.place(i, 0),
+            expected="a str, which a tag dictionary needs",
+            found=checks.show_type(words[0]),
+            hint="Leave the dictionary out, or pass tokens that are str.",
         )
     found: Sequence[str] = words
     return found

@@ -20,9 +20,6 @@ from tagloom.sequences import Corpus, Sentence
 # 22 to 62 times √T in the corpora that we know.
 _LABELS = 8
 
-as_sentences = checks.sentences
-is_open = checks.is_open
-
 _COLUMN = "Is it the right column? Set {label} to choose another."
 
 
@@ -261,11 +258,6 @@ def _lengths(sentences: Sequence[Any]) -> npt.NDArray[np.int64]:
     if lengths is None:
         lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
     return lengths
-
-
-def place_of(path: str | None, i: int) -> str:
-    """Return the place of a sentence, with its file if that is known."""
-    return checks.place(i, path=path)
 
 
 def caller_level() -> int:

@@ -47,7 +47,10 @@ class Estimator:
         for name, value in params.items():
             if name not in known:
                 raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}. It has: {', '.join(known)}."
+                    f"{type(self).__name__} has no parameter {name!r}.",
+                    expected=f"one of {', '.join(known)}",
+                    found=repr(name),
+                    hint=f"It has: {', '.join(known)}.",
                 )
             setattr(self, name, value)
         return self
@@ -147,8 +150,10 @@ class Estimator:
         for name in requests:
             if name not in known:
                 raise ParameterError(
-                    f"{method} of {type(self).__name__} has no metadata {name!r}. "
-                    f"It has: {', '.join(known) or 'none'}."
+                    f"{method} of {type(self).__name__} has no metadata {name!r}.",
+                    expected=f"one of {', '.join(known)}",
+                    found=repr(name),
+                    hint=f"It has: {', '.join(known) or 'none'}.",
                 )
         asked = {**self._requests.get(method, {}), **requests}
         self._requests = {**self._requests, method: asked}

@@ -235,8 +235,8 @@ class Model(Estimator, ABC):
     def _check_fitted(self, method: str) -> None:
         if not self.is_fitted:
             raise NotFittedError(
-                f"This {type(self).__name__} has no weights yet. Call fit(), or read a saved one "
-                f"with tagloom.load(path), before {method}()."
+                f"This {type(self).__name__} is not fitted.",
+                hint=f"Call fit(), or load a saved one with tagloom.load(path), before {method}().",
             )
 
 

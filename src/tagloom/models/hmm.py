@@ -17,7 +17,6 @@ from tagloom import checks
 from tagloom.errors import LabelError
 from tagloom.models import constraints
 from tagloom.models.conversions import Convertible
-from tagloom.models.data import as_sentences
 from tagloom.models.emissions import (
     MOVED,
     choose_emission,
@@ -262,7 +261,7 @@ class HMM(Convertible):
         0.189
         """
         model = self._learnt("log_joint")
-        trellis = model.score(as_sentences([x]), self.n_threads, is_constrained=False)
+        trellis = model.score(checks.sentences([x]), self.n_threads, is_constrained=False)
         if len(y) != trellis.offsets[-1]:
             raise LabelError(
                 where="HMM.log_joint",

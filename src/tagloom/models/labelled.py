@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import checks
 from tagloom.errors import ParameterError
 from tagloom.models.data import (
     Gold,
-    as_sentences,
     as_weights,
     check_not_empty,
     digest,
@@ -92,7 +92,7 @@ def read_labelled(X: Any, y: Any, sample_weight: Any, labels: Any) -> Labelled:
     SentenceError, LabelError, ParameterError
         If the data are wrong; names the sentence.
     """
-    sentences = as_sentences(X)
+    sentences = checks.sentences(X)
     check_not_empty(sentences, getattr(X, "path", None))
     read = read_labels(sentences, X, y)
     names, gold, _ = number_labels(read, labels)

@@ -21,7 +21,7 @@ from tagloom.errors import LabelError, ParameterError
 from tagloom.features import Templates
 from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import as_sentences, gold_labels
+from tagloom.models.data import gold_labels
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel, training_record
 from tagloom.models.reading import TrainingData, WarmStart, read
@@ -302,7 +302,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
         from tagloom.models.layouts import cut
 
         X, y = dev if isinstance(dev, tuple) else (dev, None)
-        sentences = as_sentences(X)
+        sentences = checks.sentences(X)
         rows = gold_labels(sentences, X, y)
         if not any(rows):
             raise LabelError(
@@ -478,7 +478,9 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
     def _node_weights(self, pattern: str | None, label: str | None) -> list[FeatureWeight]:
         scores, names = self.scores_, self._label_list
         if label is not None and label not in names:
-            raise LabelError(f"no label {label!r}. There are: {', '.join(names)}.")
+            raise LabelError(
+                parameter="label", expected=f"one of {', '.join(names)}", found=repr(label)
+            )
         chosen = np.ones(len(scores.rows.cols), dtype=bool)
         if label is not None:
             chosen &= scores.rows.cols == names.index(label)
@@ -530,9 +532,13 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
 
         self._check_fitted("compact")
         if max_bytes is None and min_accuracy is None:
-            raise ParameterError("compact needs max_bytes= or min_accuracy=.")
+            raise ParameterError("compact requires max_bytes or min_accuracy.")
         if min_accuracy is not None and dev is None:
-            raise ParameterError("min_accuracy= needs dev=, the data to measure it on.")
+            raise ParameterError(
+                parameter="dev",
+                expected="labelled sentences to measure min_accuracy on",
+                found="None",
+            )
         new, measure = copy.copy(self), None
         if dev is not None:
             X, y = dev if isinstance(dev, tuple) else (dev, None)

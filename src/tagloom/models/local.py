@@ -105,8 +105,12 @@ class LocalTagger(LinearTagger):
         """
         if self.loss == "hinge":
             raise ParameterError(
-                "loss='hinge' has no partial_fit: its objective is that of a whole corpus. Call "
-                "fit() with all sentences, or take loss='perceptron' or 'log'."
+                "partial_fit does not work with loss='hinge', whose objective is over a corpus.",
+                parameter="loss",
+                expected="'perceptron' or 'log' for partial_fit",
+                found="'hinge'",
+                hint="Call fit() with all sentences, or choose another {loss}.",
+                options={"loss": ...},
             )
         return super().partial_fit(X, y, sample_weight=sample_weight)
 

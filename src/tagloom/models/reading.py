@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, features
+from tagloom import _native, checks, features
 from tagloom.errors import LabelError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models import constraints
@@ -22,12 +22,10 @@ from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
     Gold,
     LabelRows,
-    as_sentences,
     as_weights,
     check_not_empty,
     digest,
     number_labels,
-    place_of,
     read_labels,
 )
 from tagloom.scores import LinearScores, Names
@@ -179,7 +177,7 @@ def read(
     SentenceError, LabelError
         If the data are wrong; the message names the sentence.
     """
-    sentences = as_sentences(X)
+    sentences = checks.sentences(X)
     path = getattr(X, "path", None)
     check_not_empty(sentences, path)
     read = read_labels(sentences, X, y, may_be_open=settings.takes_open_labels)
@@ -315,7 +313,7 @@ def _check_paths(gold: Gold, states: StateSpace | None, offsets: Int64, path: st
     if dead.any():
         raise LabelError(
             "the constraints forbid its own labels.",
-            where=place_of(path, int(np.flatnonzero(dead)[0])),
+            where=checks.place(int(np.flatnonzero(dead)[0]), path=path),
             hint="Correct them, or leave constrain_training out: constraints then hold for "
             "predictions only.",
         )

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, evaluation, labels
+from tagloom import _native, checks, evaluation, labels
 from tagloom.errors import NotFittedError, ParameterError
 from tagloom.models.constraints import known_labels, known_rows
-from tagloom.models.data import as_sentences, as_weights, gold_labels, token_names
+from tagloom.models.data import as_weights, gold_labels, token_names
 from tagloom.models.files import Model
 from tagloom.models.fitted import Fitted
 from tagloom.scores.parts import Part, Parts, tempered
@@ -198,7 +198,7 @@ class Tagger(Model):
         """
         self._check_fitted("trellis")
         _check_threads(n_threads)
-        return self._calibrated(as_sentences(X), known, n_threads)
+        return self._calibrated(checks.sentences(X), known, n_threads)
 
     def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
         """Find the best labels of each sentence.
@@ -407,7 +407,7 @@ class Tagger(Model):
             For each sentence n lists of labels.
         """
         self._check_fitted("sample")
-        trellis = self._calibrated(as_sentences(X), known, None)
+        trellis = self._calibrated(checks.sentences(X), known, None)
         paths = trellis.sample(n, random_state)  # [n, T]
         draws = [_native.label_lists(path, trellis.offsets, self._label_list) for path in paths]
         return [list(drawn) for drawn in zip(*draws, strict=True)] or [
@@ -495,7 +495,7 @@ class Tagger(Model):
         from tagloom.models import explanations
 
         self._check_fitted("explain")
-        sentences = as_sentences([sentence])
+        sentences = checks.sentences([sentence])
         scored = self._scored(sentences, None if known is None else [known], None)[0]
         trellis = _as_trellis(scored, "explain")
         path = trellis.viterbi().path
@@ -521,7 +521,7 @@ class Tagger(Model):
             Between 0 and 1; 0 if there are no tokens.
         """
         self._check_fitted("score")
-        sentences = as_sentences(X)
+        sentences = checks.sentences(X)
         gold = gold_labels(sentences, X, y)
         predicted = self.predict(sentences)
         weights = as_weights(
@@ -696,7 +696,7 @@ class Tagger(Model):
     ) -> Iterator[tuple[Sequence[Any], Any]]:
         """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
         _check_threads(n_threads)
-        sentences = as_sentences(X)
+        sentences = checks.sentences(X)
         rows = None if known is None else known_rows(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
