@@ -140,7 +140,7 @@ def test_known_labels_are_kept(tagger, test):
 def test_invalid_known_labels(checked, test):
     sentences = list(test)[:8]
     gold = [sentence.labels for sentence in sentences]
-    with pytest.raises(LabelError, match="an entry for each of the 8 sentences"):
+    with raises(LabelError, parameter="known", expected="a list of 8 entries"):
         checked.predict(sentences, known=gold[:3])
     with raises(LabelError, where="known, sentence 0, token 0", found="'NOPE'"):
         checked.predict(sentences[:1], known=[["NOPE"] * len(gold[0])])

@@ -338,7 +338,7 @@ def known_rows(known: Any, n: int) -> list[Any]:
         raise LabelError(
             parameter="known",
             expected=f"a list of {n} entries, one per sentence, each None or a list of labels",
-            found=checks.plural(len(rows), "entry") if is_list else checks.show_type(known),
+            found=f"{len(rows)} of them" if is_list else checks.show_type(known),
         )
     return rows
 
