@@ -166,6 +166,6 @@ def test_it_is_saved_and_loaded():
 
 
 def test_a_warning_about_labels_names_the_line_that_called_fit():
-    with pytest.warns(UserWarning, match="Illegal label sequences") as caught:
+    with pytest.warns(UserWarning, match="No scheme fits") as caught:
         tl.CRF(features="words", max_iterations=1).fit([["a", "b"]], [["I-X", "B-Y"]])
     assert {w.filename for w in caught} == {__file__}

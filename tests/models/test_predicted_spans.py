@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import InfeasibleError, ParameterError, SchemeError
 from tagloom.labels import span_rules, to_spans
 from tagloom.trellis import StateSpace, runs
@@ -169,7 +170,7 @@ def test_the_reading_can_be_chosen():
 
 def test_wrong_input():
     pos = tl.HMM().fit([["a", "b"]], [["N", "V"]])
-    with pytest.raises(SchemeError, match=r"labels\[0\]: 'N' has no letter of a span scheme"):
+    with raises(SchemeError, where="labels[0]", found="'N'"):
         pos.predict_spans([["a"]])
     assert pos.predict_spans([["a"]], scheme="io")[0][0][:3] == ("N", 0, 1)
     ner = tl.HMM().fit([["a", "b"]], [["B-P", "O"]])
@@ -177,9 +178,9 @@ def test_wrong_input():
         ner.predict_spans([["a"]], 1.5)
     with pytest.raises(ParameterError, match="got 0"):
         ner.predict_spans([["a"]], 0)
-    with pytest.raises(SchemeError, match="No scheme is called 'bil'"):
+    with raises(SchemeError, parameter="scheme", found="'bil'"):
         ner.predict_spans([["a"]], scheme="bil")
-    with pytest.raises(SchemeError, match=r"labels\[0\]: 'B-P' is not a label of io"):
+    with raises(SchemeError, where="labels[0]", expected="of io", found="'B-P'"):
         ner.predict_spans([["a"]], scheme="io")
     assert ner.predict_spans([]) == ner.predict_spans([], 0.5) == []
     assert ner.predict_spans([[]], 0.5) == [[]]
