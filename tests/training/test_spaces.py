@@ -171,12 +171,18 @@ def test_wrong_sets(changes, message):
             made.make(**{name: array})
 
 
+def make_space(space, order=0, **changes):
+    """Build the native space of a state space with some arrays changed."""
+    names = ("n_labels", "state_labels", "src", "dst", "initial", "final", "n_weights")
+    names += ("tie_indptr", "tie_ids", "start_tie_indptr", "start_tie_ids")
+    arrays = {name: getattr(space, name) for name in names} | changes
+    ties = _native.Ties(arrays.pop("tie_indptr"), arrays.pop("tie_ids"))
+    starts = _native.Ties(arrays.pop("start_tie_indptr"), arrays.pop("start_tie_ids"))
+    return _native.Space(ties=ties, start_ties=starts, order=order, **arrays)
+
+
 def test_wrong_spaces():
     space = StateSpace.order(2, 2)
-    names = ("n_labels", "state_labels", "src", "dst", "initial", "final")
-    names += ("tie_indptr", "tie_ids", "start_tie_indptr", "start_tie_ids", "n_weights")
-    good = {name: getattr(space, name) for name in names}
-    _native.Space(**good)
     for name, value in [
         ("src", 99),
         ("dst", -1),
@@ -184,12 +190,16 @@ def test_wrong_spaces():
         ("tie_ids", space.n_weights),
         ("tie_indptr", 5),
     ]:
-        array = good[name].copy()
+        array = getattr(space, name).copy()
         array[-1] = value
         with pytest.raises(ValueError, match=r"range|sorted|label"):
-            _native.Space(**good | {name: array})
-    with pytest.raises(ValueError, match="dense moves"):
-        _native.Space(**good, levels=2, dense=np.zeros(5, np.int32))
+            make_space(space, **{name: array})
+    with pytest.raises(ValueError, match="one per state"):
+        make_space(space, initial=space.initial[1:])
+    made = encoding(1, "labels")
+    for order, message in [(1, "no state"), (9, "too few moves")]:  # histories that it lacks
+        with pytest.raises(ValueError, match=message):
+            made.make(space=make_space(NO_21, order=order))
     with pytest.raises(ValueError, match="another number of labels"):
         encoding(1, "labels").make(space=space.native)
 

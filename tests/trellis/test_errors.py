@@ -505,7 +505,7 @@ def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():
         (lambda t: Trellis(t.emit, labels=[1, 0]), LabelError, ("str", "1")),
         (lambda t: Trellis([[1, 2], [3]]), ShapeError, ("emit", "numbers")),
         (lambda t: t.names([0, 2]), LabelError, ("0 to 1",)),
-        (lambda t: list(t), TypeError, ("single trellis",)),
+        (lambda t: list(t), TypeError, ("single Trellis",)),
         (lambda t: Trellis(t.emit, offsets=[0, 2])["a"], TypeError, ("int or a slice", "'a'")),
     ],
 )

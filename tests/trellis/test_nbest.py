@@ -42,7 +42,7 @@ def trellis_of(space, look, *, with_edge=False, dtype=np.float64, seed=0):
 
 def automaton_nbest(trellis, n):
     automaton = trellis._transitions.automaton
-    return automaton.nbest(trellis.emit, trellis.edge, trellis.offsets, n, 1)
+    return automaton.nbest(trellis._batch.native, 1, n)
 
 
 @pytest.mark.parametrize("look", ["floats", "ties", "holes"])

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 namespace tagloom {
+void bind_automata(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 void bind_evaluation(nanobind::module_& m);
 void bind_features(nanobind::module_& m);

@@ -7,171 +7,114 @@
 #include <nanobind/stl/tuple.h>
 
 #include "bind/arrays.hpp"
+#include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/dense.hpp"
 #include "bind/gil.hpp"
 
 namespace tagloom {
 namespace {
 
-template <class In>
-DenseBatch<In> dense_batch(const Array<const In, 2>& emit, const Array<const int64_t, 1>& offsets,
-                           const Array<const double, 4>& moves, const Array<const double, 1>& start,
-                           const Array<const double, 1>& stop, const Maybe<const In, 3>& edge,
-                           int64_t threads) {
-    const int64_t Y = emit.shape(1), tokens = emit.shape(0);
-    check_offsets(offsets, tokens);
-    const int64_t levels = moves.shape(0), G = moves.shape(1);
-    int64_t power = 1;
-    for (int64_t k = 1; k < levels; ++k) power *= Y;
-    require(Y > 0 && levels > 0 && G == power, "moves must be [k, Y^(k-1), Y, Y]");
-    require(int64_t(moves.shape(2)) == Y && int64_t(moves.shape(3)) == Y,
-            "moves must be [k, Y^(k-1), Y, Y]");
-    require(int64_t(start.shape(0)) == Y && int64_t(stop.shape(0)) == Y,
-            "start and stop must be [Y]");
-    if (edge)
-        require(int64_t(edge->shape(0)) == tokens && int64_t(edge->shape(1)) == Y &&
-                    int64_t(edge->shape(2)) == Y,
-                "edge must be [tokens, Y, Y]");
-    return {Y,
-            G,
-            levels,
-            moves.data(),
-            start.data(),
-            stop.data(),
-            emit.data(),
-            data_or_null(edge),
-            offsets.data(),
-            int64_t(offsets.shape(0)) - 1,
-            threads};
+void dense_viterbi(const DenseScores& scores, const BatchArrays& x, int64_t threads,
+                   Array<int32_t, 1> path, Array<double, 1> score) {
+    require(int64_t(path.shape(0)) == x.T && int64_t(score.shape(0)) == x.N,
+            "path must be [T] and score [N]");
+    scores.with(x, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        viterbi(batch, path.data(), score.data());
+    });
 }
 
-template <class In>
-void dense_viterbi(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
-                   Array<const double, 4> moves, Array<const double, 1> start,
-                   Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
-                   double largest_emit, Array<int32_t, 1> path, Array<double, 1> score) {
-    auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    batch.largest_emit = largest_emit;
-    require(path.shape(0) == emit.shape(0) && int64_t(score.shape(0)) == batch.N,
-            "wrong output shape");
-    const WithoutGil unlocked;
-    viterbi(batch, path.data(), score.data());
+void dense_sum(const DenseScores& scores, const BatchArrays& x, int64_t threads,
+               Array<double, 1> log_z, Array<bool, 1> ok, Maybe<const double, 1> weight,
+               BatchArrays::Results<2> marginals, BatchArrays::Results<3> pairs,
+               const MoveCounts* counts) {
+    require(int64_t(log_z.shape(0)) == x.N && int64_t(ok.shape(0)) == x.N,
+            "log_z and ok must be [N]");
+    require(!weight || int64_t(weight->shape(0)) == x.N, "weight must be [N]");
+    if (counts) counts->check(scores.moves.size(), scores.Y);
+    scores.with(x, threads, [&](const auto& batch, auto zero) {
+        using In = decltype(zero);
+        const Expected<In> expected{
+            x.results<In, 2>(marginals, "marginals must be [T, Y], of the type of emit"),
+            x.results<In, 3>(pairs, "pairs must be [T, Y, Y], of the type of emit"),
+            counts ? counts->moves.data() : nullptr, counts ? counts->start.data() : nullptr,
+            counts ? counts->stop.data() : nullptr};
+        const double* weights = data_or_null(weight);
+        const WithoutGil unlocked;
+        sum(batch, weights, expected, log_z.data(), ok.data());
+    });
 }
 
-template <class In>
-void dense_sum(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
-               Array<const double, 4> moves, Array<const double, 1> start,
-               Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
-               Maybe<const double, 1> weight, Array<double, 1> log_z, Array<bool, 1> ok,
-               Maybe<In, 2> marginals, Maybe<In, 3> pairs, Maybe<double, 4> transitions,
-               Maybe<double, 1> start_counts, Maybe<double, 1> stop_counts) {
-    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    const int64_t N = batch.N, Y = batch.Y, tokens = emit.shape(0);
-    require(int64_t(log_z.shape(0)) == N && int64_t(ok.shape(0)) == N, "wrong output shape");
-    require(!weight || int64_t(weight->shape(0)) == N, "weight must be [N]");
-    require(
-        !marginals || (int64_t(marginals->shape(0)) == tokens && int64_t(marginals->shape(1)) == Y),
-        "marginals must be [tokens, Y]");
-    require(!pairs || (int64_t(pairs->shape(0)) == tokens && int64_t(pairs->shape(1)) == Y &&
-                       int64_t(pairs->shape(2)) == Y),
-            "pairs must be [tokens, Y, Y]");
-    require(
-        !transitions ||
-            (transitions->shape(0) == moves.shape(0) && transitions->shape(1) == moves.shape(1) &&
-             int64_t(transitions->shape(2)) == Y && int64_t(transitions->shape(3)) == Y),
-        "transitions must have the shape of moves");
-    require(!start_counts || int64_t(start_counts->shape(0)) == Y, "start_counts must be [Y]");
-    require(!stop_counts || int64_t(stop_counts->shape(0)) == Y, "stop_counts must be [Y]");
-    const Expected<In> expected{data_or_null(marginals), data_or_null(pairs),
-                                data_or_null(transitions), data_or_null(start_counts),
-                                data_or_null(stop_counts)};
-    const double* weights = data_or_null(weight);
-    const WithoutGil unlocked;
-    sum(batch, weights, expected, log_z.data(), ok.data());
-}
-
-template <class In>
-void dense_sample(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
-                  Array<const double, 4> moves, Array<const double, 1> start,
-                  Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
+void dense_sample(const DenseScores& scores, const BatchArrays& x, int64_t threads,
                   Array<const double, 2> uniform, Array<int32_t, 2> paths, Array<double, 1> log_z,
                   Array<bool, 1> ok) {
-    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    require(uniform.shape(0) == emit.shape(0), "uniform must be [tokens, n]");
-    require(paths.shape(0) == uniform.shape(1) && paths.shape(1) == emit.shape(0),
-            "paths must be [n, tokens]");
-    require(int64_t(log_z.shape(0)) == batch.N && int64_t(ok.shape(0)) == batch.N,
-            "wrong output shape");
-    const WithoutGil unlocked;
-    sample(batch, uniform.shape(1), uniform.data(), paths.data(), log_z.data(), ok.data());
+    require(int64_t(uniform.shape(0)) == x.T, "uniform must be [T, n]");
+    require(paths.shape(0) == uniform.shape(1) && int64_t(paths.shape(1)) == x.T,
+            "paths must be [n, T]");
+    require(int64_t(log_z.shape(0)) == x.N && int64_t(ok.shape(0)) == x.N,
+            "log_z and ok must be [N]");
+    scores.with(x, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        sample(batch, uniform.shape(1), uniform.data(), paths.data(), log_z.data(), ok.data());
+    });
 }
 
-template <class In>
-void dense_entropy(Array<const In, 2> emit, Array<const int64_t, 1> offsets,
-                   Array<const double, 4> moves, Array<const double, 1> start,
-                   Array<const double, 1> stop, Maybe<const In, 3> edge, int64_t threads,
+void dense_entropy(const DenseScores& scores, const BatchArrays& x, int64_t threads,
                    Array<double, 1> out, Array<double, 1> log_z, Array<bool, 1> ok) {
-    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    require(int64_t(out.shape(0)) == batch.N && int64_t(log_z.shape(0)) == batch.N &&
-                int64_t(ok.shape(0)) == batch.N,
-            "wrong output shape");
-    const WithoutGil unlocked;
-    entropy(batch, out.data(), log_z.data(), ok.data());
+    require(int64_t(out.shape(0)) == x.N && int64_t(log_z.shape(0)) == x.N &&
+                int64_t(ok.shape(0)) == x.N,
+            "out, log_z and ok must be [N]");
+    scores.with(x, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        entropy(batch, out.data(), log_z.data(), ok.data());
+    });
 }
 
 template <class T>
 using Flat = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-// The number of paths of each sequence [N]; the paths, flat; their scores, flat.
-template <class In>
 nb::typed<nb::tuple, Flat<int64_t>, Flat<int32_t>, Flat<double>> dense_nbest(
-    Array<const In, 2> emit, Array<const int64_t, 1> offsets, Array<const double, 4> moves,
-    Array<const double, 1> start, Array<const double, 1> stop, Maybe<const In, 3> edge,
-    int64_t threads, int64_t n) {
-    const auto batch = dense_batch<In>(emit, offsets, moves, start, stop, edge, threads);
-    NBestPaths best;
-    {
+    const DenseScores& scores, const BatchArrays& x, int64_t threads, int64_t n) {
+    NBestPaths best = scores.with(x, threads, [&](const auto& batch, auto) {
         const WithoutGil unlocked;
-        best = nbest(batch, n);
-    }
+        return nbest(batch, n);
+    });
     const size_t N = best.count.size(), labels = best.paths.size(), k = best.scores.size();
     return nb::make_tuple(to_numpy(std::move(best.count), {N}),
                           to_numpy(std::move(best.paths), {labels}),
                           to_numpy(std::move(best.scores), {k}));
 }
 
-template <class R>
-void bind_for(nb::module_& m) {
-    m.def("dense_viterbi", dense_viterbi<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("largest_emit"), nb::arg("path").noconvert(),
-          nb::arg("score").noconvert());
-    m.def("dense_sum", dense_sum<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("weight").none(), nb::arg("log_z").noconvert(),
-          nb::arg("ok").noconvert(), nb::arg("marginals").noconvert() = nb::none(),
-          nb::arg("pairs").noconvert() = nb::none(),
-          nb::arg("transitions").noconvert() = nb::none(),
-          nb::arg("start_counts").noconvert() = nb::none(),
-          nb::arg("stop_counts").noconvert() = nb::none());
-    m.def("dense_sample", dense_sample<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("uniform"), nb::arg("paths").noconvert(),
-          nb::arg("log_z").noconvert(), nb::arg("ok").noconvert());
-    m.def("dense_entropy", dense_entropy<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("out").noconvert(), nb::arg("log_z").noconvert(),
-          nb::arg("ok").noconvert());
-    m.def("dense_nbest", dense_nbest<R>, nb::arg("emit").noconvert(), nb::arg("offsets"),
-          nb::arg("moves"), nb::arg("start"), nb::arg("stop"), nb::arg("edge").none(),
-          nb::arg("threads"), nb::arg("n"));
-}
-
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-    bind_for<float>(m);
-    bind_for<double>(m);
+    nb::class_<DenseScores>(m, "Dense", "Scores of transitions [k, Y^(k-1), Y, Y], start, stop.")
+        .def(nb::init<int64_t, int64_t, const MaybeScores&, const MaybeScores&,
+                      const MaybeScores&>(),
+             nb::arg("n_labels"), nb::arg("order"), nb::arg("moves").none(),
+             nb::arg("start").none(), nb::arg("stop").none(),
+             nb::sig("def __init__(self, n_labels: int, order: int, moves: " SCORES
+                     " | None, start: " SCORES " | None, stop: " SCORES " | None) -> None"))
+        .def_prop_ro(
+            "shape", [](const DenseScores& s) { return std::make_tuple(s.levels, s.G, s.Y, s.Y); },
+            "(k, Y^(k-1), Y, Y), the shape of the scores of transitions.")
+        .def("viterbi", dense_viterbi, nb::arg("batch"), nb::arg("threads"),
+             nb::arg("path").noconvert(), nb::arg("score").noconvert())
+        .def("sum", dense_sum, nb::arg("batch"), nb::arg("threads"), nb::arg("log_z").noconvert(),
+             nb::arg("ok").noconvert(), nb::arg("weight").none() = nb::none(),
+             nb::arg("marginals").noconvert() = nb::none(),
+             nb::arg("pairs").noconvert() = nb::none(), nb::arg("counts").none() = nb::none(),
+             nb::sig("def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], "
+                     "ok: NDArray[numpy.bool_], weight: NDArray[numpy.float64] | None = None, "
+                     "marginals: " SCORES " | None = None, pairs: " SCORES
+                     " | None = None, counts: MoveCounts | None = None) -> None"))
+        .def("sample", dense_sample, nb::arg("batch"), nb::arg("threads"), nb::arg("uniform"),
+             nb::arg("paths").noconvert(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert())
+        .def("entropy", dense_entropy, nb::arg("batch"), nb::arg("threads"),
+             nb::arg("out").noconvert(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert())
+        .def("nbest", dense_nbest, nb::arg("batch"), nb::arg("threads"), nb::arg("n"),
+             "The number of paths of each sequence [N]; their labels, flat; their scores, flat.");
 }
 
 }  // namespace tagloom

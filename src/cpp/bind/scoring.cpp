@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/dense.hpp"
 #include "bind/extractor.hpp"
 #include "bind/gil.hpp"
 #include "bind/index.hpp"
@@ -317,8 +318,7 @@ Out<float> normalise(const LocalNormaliser& self, const In<float, 2>& emit,
 // that needs a closer look: a sentence has no path, or a score is NaN or +inf.
 class Decoder {
   public:
-    Decoder(nb::typed<nb::object, Scorer> scorer, const In<double, 4>& moves,
-            const In<double, 1>& start, const In<double, 1>& stop, nb::list labels,
+    Decoder(nb::typed<nb::object, Scorer> scorer, const DenseScores& transitions, nb::list labels,
             std::optional<nb::typed<nb::object, Scorer>> edges,
             std::optional<LocalNormaliser> normaliser)
         : held_(scorer),
@@ -326,26 +326,14 @@ class Decoder {
           held_edges_(edges ? nb::object(*edges) : nb::none()),
           edges_(edges ? &nb::cast<const Scorer&>(*edges) : nullptr),
           normaliser_(std::move(normaliser)),
+          transitions_(transitions),
           labels_(std::move(labels)) {
         const int64_t Y = scorer_.K();
-        const auto is_labels = [Y](std::size_t n) { return static_cast<int64_t>(n) == Y; };
-        transitions_.Y = Y;
-        transitions_.levels = static_cast<int64_t>(moves.shape(0));
-        transitions_.G = static_cast<int64_t>(moves.shape(1));
-        transitions_.moves.assign(moves.data(), moves.data() + moves.size());
-        transitions_.start.assign(start.data(), start.data() + start.size());
-        transitions_.stop.assign(stop.data(), stop.data() + stop.size());
         transitions_.has_edges = edges_ != nullptr;
-        int64_t G = 1;
-        for (int64_t k = 1; k < transitions_.levels && G <= transitions_.G; k++) G *= Y;
-        if (!is_labels(moves.shape(2)) || !is_labels(moves.shape(3)) ||
-            !is_labels(start.shape(0)) || !is_labels(stop.shape(0)) || !is_labels(labels_.size()) ||
-            transitions_.levels < 1 || transitions_.G != G || (edges_ && edges_->K() != Y * Y) ||
-            (normaliser_ && normaliser_->Y() != Y)) {
-            fail(
-                "moves [k, Y^(k-1), Y, Y], start, stop, labels, edges and normaliser must be for " +
-                std::to_string(Y) + " labels.");
-        }
+        if (transitions_.Y != Y || static_cast<int64_t>(labels_.size()) != Y ||
+            (edges_ && edges_->K() != Y * Y) || (normaliser_ && normaliser_->Y() != Y))
+            fail("transitions, labels, edges and normaliser must be for " + std::to_string(Y) +
+                 " labels.");
     }
 
     nb::object decode(nb::handle columns, nb::handle numeric, int64_t threads) const {
@@ -442,13 +430,12 @@ void bind_scoring(nb::module_& m) {
 
     nb::class_<Decoder>(m, "Decoder",
                         "From sentences to their best labels: scorers, and transitions.")
-        .def(nb::init<nb::typed<nb::object, Scorer>, const In<double, 4>&, const In<double, 1>&,
-                      const In<double, 1>&, nb::list, std::optional<nb::typed<nb::object, Scorer>>,
+        .def(nb::init<nb::typed<nb::object, Scorer>, const DenseScores&, nb::list,
+                      std::optional<nb::typed<nb::object, Scorer>>,
                       std::optional<LocalNormaliser>>(),
-             "scorer"_a, "moves"_a, "start"_a, "stop"_a, "labels"_a, "edges"_a = nb::none(),
+             "scorer"_a, "transitions"_a, "labels"_a, "edges"_a = nb::none(),
              "normaliser"_a = nb::none(),
-             nb::sig("def __init__(self, scorer: Scorer, moves: NDArray[numpy.float64], start: "
-                     "NDArray[numpy.float64], stop: NDArray[numpy.float64], labels: list[str], "
+             nb::sig("def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], "
                      "edges: Scorer | None = None, normaliser: LocalNormaliser | None = None) -> "
                      "None"))
         .def("decode", &Decoder::decode, "columns"_a, "numeric"_a, "threads"_a = 1,

@@ -101,44 +101,6 @@ void make_labels(LabelArrays* self, Array<const int32_t> gold, int64_t n_labels,
     new (self) LabelArrays{std::move(gold), n_labels, std::move(sets), std::move(allowed)};
 }
 
-template <class T>
-std::vector<T> vector_of(const Array<const T>& array) {
-    return std::vector<T>(array.data(), array.data() + array.size());
-}
-
-void make_space(Space* self, int64_t n_labels, Array<const int32_t> state_labels,
-                Array<const int32_t> src, Array<const int32_t> dst, Array<const bool> initial,
-                Array<const bool> final_, Array<const int64_t> tie_indptr,
-                Array<const int32_t> tie_ids, Array<const int64_t> start_tie_indptr,
-                Array<const int32_t> start_tie_ids, int64_t n_weights, int64_t levels,
-                Maybe<const int32_t> dense) {
-    Space space;
-    space.K = n_weights;
-    Automaton& a = space.automaton;
-    a.Y = n_labels;
-    a.label = vector_of(state_labels);
-    a.src = vector_of(src);
-    a.dst = vector_of(dst);
-    constexpr double forbidden = -std::numeric_limits<double>::infinity();
-    for (size_t s = 0; s < initial.size(); ++s) a.start.push_back(initial(s) ? 0.0 : forbidden);
-    for (size_t s = 0; s < final_.size(); ++s) a.stop.push_back(final_(s) ? 0.0 : forbidden);
-    space.tie_ptr = vector_of(tie_indptr);
-    space.ties = vector_of(tie_ids);
-    space.start_tie_ptr = vector_of(start_tie_indptr);
-    space.start_ties = vector_of(start_tie_ids);
-    if (dense) {
-        require(levels >= 1 && levels < 64 && n_labels >= 1, "levels must be the order");
-        space.levels = levels;
-        for (int64_t k = 1; k < levels; ++k) {
-            require(space.G <= int64_t(dense->size()), "the dense moves do not fit");
-            space.G *= n_labels;
-        }
-        space.dense = vector_of(*dense);
-    }
-    space.index();
-    new (self) Space(std::move(space));
-}
-
 void make_problem(Problem* self, Array<const int64_t> offsets, const AttributeArrays& nodes,
                   const LabelArrays& labels, const AttributeArrays* edges,
                   Maybe<const double> weight, bool all_combinations, bool boundaries, bool float32,
@@ -453,11 +415,6 @@ void bind_online(nb::module_& m) {
 }  // namespace
 
 void bind_training(nb::module_& m) {
-    nb::class_<Space>(m, "Space", "The moves of a state space and the weights they are tied to.")
-        .def("__init__", make_space, nb::arg("n_labels"), nb::arg("state_labels"), nb::arg("src"),
-             nb::arg("dst"), nb::arg("initial"), nb::arg("final"), nb::arg("tie_indptr"),
-             nb::arg("tie_ids"), nb::arg("start_tie_indptr"), nb::arg("start_tie_ids"),
-             nb::arg("n_weights"), nb::arg("levels") = 0, nb::arg("dense").none() = nb::none());
     nb::class_<AttributeArrays>(
         m, "Attributes", "Attributes of tokens as sparse rows: ids[indptr[t]:indptr[t + 1]].")
         .def("__init__", make_attributes, nb::arg("indptr"), nb::arg("ids"), nb::arg("n"),

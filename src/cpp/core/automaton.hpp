@@ -1,27 +1,31 @@
-// Any automaton over labels, in double: the answer where the scaled probabilities of the dense
-// kernels underflow, and the only layout for pruned and user-made state spaces. Sums over paths are
-// taken on scaled probabilities too, and in log space where those would lose digits.
+// A state space with scores, in double: the layout for pruned and user-made state spaces, and for
+// sequences where the scaled probabilities of the dense kernels underflow. Sums over paths use
+// scaled probabilities where they lose no digits, otherwise log space.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "core/space.hpp"
+
 namespace tagloom {
 
-// Moves sorted by the state they lead to (CSR), with a second index by the state they leave.
+// A state space with scores. The space is not copied: it must outlive the automaton.
 struct Automaton {
-    int64_t Y = 0;                    // labels
-    std::vector<int32_t> label;       // [S] of each state
-    std::vector<int32_t> src, dst;    // [M] sorted by dst
+    explicit Automaton(const Space& s)
+        : space(&s), score(s.moves(), 0.0), start(s.states(), 0.0), stop(s.states(), 0.0) {}
+
+    const Space* space;
     std::vector<double> score;        // [M]
     std::vector<double> start, stop;  // [S] -inf where a path may not start or stop
-    std::vector<int64_t> into;        // [S + 1] moves into s are into[s] .. into[s + 1]
-    std::vector<int64_t> out_of;      // [S + 1] moves out of s are by_src[out_of[s]] ...
-    std::vector<int64_t> by_src;      // [M]
 
-    int64_t states() const { return static_cast<int64_t>(label.size()); }
-    int64_t moves() const { return static_cast<int64_t>(src.size()); }
-    void index();  // fills into, out_of and by_src; moves must be sorted by dst
+    int64_t Y() const { return space->Y; }
+    int64_t states() const { return space->states(); }
+    int64_t moves() const { return space->moves(); }
+    int32_t label(int64_t s) const { return space->label[s]; }
+    int32_t src(int64_t m) const { return space->src[m]; }
+    int32_t dst(int64_t m) const { return space->dst[m]; }
+    int64_t into(int64_t s) const { return space->into[s]; }
 };
 
 // One sequence. In is float or double; all arithmetic is double.

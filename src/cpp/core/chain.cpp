@@ -24,7 +24,7 @@ Chain<In>::Chain(const Space& space_, bool boundaries_, bool with_edges)
     : space(space_),
       boundaries(boundaries_),
       is_dense(space.levels == 1 || (space.levels > 1 && !with_edges)),
-      Y(space.Y()),
+      Y(space.Y),
       stride(round_up(Y, 8)),
       rows(is_dense ? space.levels * space.G * Y : 0),
       scores(rows * stride, -kInfinity),
@@ -35,7 +35,7 @@ Chain<In>::Chain(const Space& space_, bool boundaries_, bool with_edges)
       offsets(std::max<int64_t>(space.levels, 1)),
       row(Y + 8),
       matrix(is_dense ? Y * stride : 0),
-      automaton(space.automaton) {}
+      automaton(space) {}
 
 template <class In>
 void Chain<In>::set(const double* tail_) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/automaton.hpp"
 #include "core/space.hpp"
 
 namespace tagloom {

@@ -75,7 +75,7 @@ void check(const Examples& x) {
     for (int64_t t = 0; x.allowed && t < x.T; ++t)
         if (x.allowed[t] < -x.n_sets || x.allowed[t] >= 0)
             fail("allowed[" + std::to_string(t) + "] is not a set of labels.");
-    if (x.space && x.space->Y() != x.Y) fail("the state space has another number of labels.");
+    if (x.space && x.space->Y != x.Y) fail("the state space has another number of labels.");
     check_attributes(x.nodes, x.T, x.Y, "nodes.");
     if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edges.");
 }
@@ -200,6 +200,7 @@ Problem::Problem(const Examples& x, int64_t threads)
     check(x);
     if (x.nodes.nnz + x.edges.nnz < kWorthThreads) threads = 1;
     space = x.space ? *x.space : Space::first_order(Y);
+    space.index_dense();
     sets.assign(x.sets, x.sets + x.n_sets * Y);
     lay_out_rows(x, threads);
     order_sentences(x);

@@ -211,8 +211,8 @@ void Sentences<In>::each_of_moves(const int32_t* right, const int32_t* wrong,
     for (int64_t t = 1; t < T; ++t) {
         const int64_t to_right = space.move_of[r * Y + right[t]],
                       to_wrong = space.move_of[w * Y + wrong[t]];
-        r = space.automaton.dst[to_right];
-        w = space.automaton.dst[to_wrong];
+        r = space.dst[to_right];
+        w = space.dst[to_wrong];
         if (to_right == to_wrong) continue;
         space.each_of_move(to_right, bounds, more);
         space.each_of_move(to_wrong, bounds, less);

@@ -1,10 +1,15 @@
 #include "core/space.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
+
+#include "core/automaton.hpp"
 
 namespace tagloom {
 namespace {
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
@@ -19,76 +24,108 @@ bool is_rising(const std::vector<int64_t>& ptr, size_t rows, size_t total) {
            std::is_sorted(ptr.begin(), ptr.end());
 }
 
+// How many keys are below each of 0 .. n: where the rows of a CSR index begin.
+std::vector<int64_t> row_starts(const std::vector<int32_t>& keys, int64_t n) {
+    std::vector<int64_t> starts(n + 1, 0);
+    for (int32_t key : keys) ++starts[key + 1];
+    for (int64_t i = 0; i < n; ++i) starts[i + 1] += starts[i];
+    return starts;
+}
+
 }  // namespace
 
 Space Space::first_order(int64_t Y) {
     Space space;
-    Automaton& a = space.automaton;
-    a.Y = Y;
+    space.Y = Y;
+    space.levels = 1;
     for (int32_t y = 0; y < Y; ++y) {
-        a.label.push_back(y);
+        space.label.push_back(y);
         for (int32_t y_prev = 0; y_prev < Y; ++y_prev) {
-            a.src.push_back(y_prev);
-            a.dst.push_back(y);
+            space.src.push_back(y_prev);
+            space.dst.push_back(y);
         }
     }
-    a.start.assign(Y, 0.0);
-    a.stop.assign(Y, 0.0);
+    space.is_initial.assign(Y, 1);
+    space.is_final.assign(Y, 1);
     space.tie_ptr.assign(Y * Y + 1, 0);
     space.start_tie_ptr.assign(Y + 1, 0);
-    space.levels = 1;
-    for (int64_t j = 0; j < Y * Y; ++j)
-        space.dense.push_back(static_cast<int32_t>(j % Y * Y + j / Y));
     space.index();
     return space;
 }
 
 void Space::index() {
-    Automaton& a = automaton;
-    const int64_t S = a.states(), M = a.moves(), Y = a.Y;
+    const int64_t S = states(), M = moves();
     require(Y >= 1 && S >= 1 && M <= std::numeric_limits<int32_t>::max(), "no labels or no states");
-    require(below(a.label, Y) && below(a.src, S) && below(a.dst, S) && a.dst.size() == a.src.size(),
+    require(below(label, Y) && below(src, S) && below(dst, S) && dst.size() == src.size(),
             "a state or label is out of range");
-    require(std::is_sorted(a.dst.begin(), a.dst.end()), "moves must be sorted by dst");
-    require(int64_t(a.start.size()) == S && int64_t(a.stop.size()) == S,
-            "starts and stops must be one per state");
+    require(std::is_sorted(dst.begin(), dst.end()), "moves must be sorted by dst");
+    require(int64_t(is_initial.size()) == S && int64_t(is_final.size()) == S,
+            "initial and final must be one per state");
     require(is_rising(tie_ptr, M, ties.size()) && below(ties, K) &&
                 is_rising(start_tie_ptr, S, start_ties.size()) && below(start_ties, K),
             "a tied weight is out of range");
-    require(levels == 0 || (int64_t(dense.size()) == levels * G * Y * Y && below(dense, M)),
-            "the dense moves do not fit");
-    a.score.assign(M, 0.0);
-    a.index();
+    into = row_starts(dst, S);
+    out_of = row_starts(src, S);
+    by_src.resize(M);
+    std::vector<int64_t> next(out_of.begin(), out_of.end() - 1);
+    for (int64_t m = 0; m < M; ++m) by_src[next[src[m]]++] = m;
     pair.resize(M);
     move_of.assign(S * Y, -1);
     first_state.assign(Y, -1);
     for (int64_t m = 0; m < M; ++m) {
-        pair[m] = static_cast<int32_t>(a.label[a.src[m]] * Y + a.label[a.dst[m]]);
-        int32_t& move = move_of[a.src[m] * Y + a.label[a.dst[m]]];
+        pair[m] = static_cast<int32_t>(label[src[m]] * Y + label[dst[m]]);
+        int32_t& move = move_of[src[m] * Y + label[dst[m]]];
         require(move < 0, "two moves read one label in one state");
         move = static_cast<int32_t>(m);
     }
     for (int64_t s = 0; s < S; ++s)
-        if (a.start[s] == 0) first_state[a.label[s]] = static_cast<int32_t>(s);
+        if (is_initial[s]) first_state[label[s]] = static_cast<int32_t>(s);
+}
+
+void Space::index_dense() {
+    dense.clear();
+    if (levels == 0) return;
+    G = 1;
+    for (int64_t k = 1; k < levels; ++k) {
+        G *= Y;
+        require(G <= moves(), "the space has too few moves for its order");
+    }
+    dense.reserve(levels * G * Y * Y);
+    std::vector<int32_t> history(levels);              // h_1 .. h_k, the newest last
+    for (int64_t known = 1; known <= levels; ++known)  // length of the history at this level
+        for (int64_t j = 0; j < G * Y; ++j) {          // entry [h_2 .. h_k, h_1]
+            history[0] = static_cast<int32_t>(j % Y);
+            for (int64_t h = levels - 1, rest = j / Y; h > 0; --h, rest /= Y)
+                history[h] = static_cast<int32_t>(rest % Y);
+            int64_t s = first_state[history[levels - known]];
+            for (int64_t h = levels - known + 1; h < levels && s >= 0; ++h) {
+                const int64_t m = move_of[s * Y + history[h]];
+                s = m < 0 ? -1 : dst[m];
+            }
+            for (int64_t y = 0; y < Y; ++y) {
+                require(s >= 0 && move_of[s * Y + y] >= 0, "a history of the space has no state");
+                dense.push_back(move_of[s * Y + y]);
+            }
+        }
 }
 
 void Space::score(const double* tail, bool boundaries, Automaton& scored) const {
-    const double *start = tail + Y() * Y(), *stop = start + Y(), *tied = tail + ties_at(boundaries);
-    for (int64_t m = 0; m < automaton.moves(); ++m) scored.score[m] = move_score(tail, tied, m);
-    for (int64_t s = 0; s < automaton.states(); ++s) {
-        const int32_t y = automaton.label[s];
-        scored.start[s] = automaton.start[s] + (boundaries ? start[y] : 0.0);
-        scored.stop[s] = automaton.stop[s] + (boundaries ? stop[y] : 0.0);
+    const double *start = tail + Y * Y, *stop = start + Y, *tied = tail + ties_at(boundaries);
+    for (int64_t m = 0; m < moves(); ++m) scored.score[m] = move_score(tail, tied, m);
+    for (int64_t s = 0; s < states(); ++s) {
+        const int32_t y = label[s];
+        scored.start[s] = (is_initial[s] ? 0.0 : kMinusInf) + (boundaries ? start[y] : 0.0);
+        scored.stop[s] = (is_final[s] ? 0.0 : kMinusInf) + (boundaries ? stop[y] : 0.0);
         for (int64_t j = start_tie_ptr[s]; j < start_tie_ptr[s + 1]; ++j)
             scored.start[s] += tied[start_ties[j]];
     }
 }
 
-void Space::spread(const double* moves, const double* start, const double* stop, bool boundaries,
+void Space::spread(const double* moves_, const double* start, const double* stop, bool boundaries,
                    double* counts) const {
-    for (int64_t m = 0; m < automaton.moves(); ++m)
-        each_of_move(m, boundaries, [&](int64_t j) { counts[j] += moves[m]; });
-    for (int64_t s = 0; s < automaton.states(); ++s) {
+    for (int64_t m = 0; m < moves(); ++m)
+        each_of_move(m, boundaries, [&](int64_t j) { counts[j] += moves_[m]; });
+    for (int64_t s = 0; s < states(); ++s) {
         each_of_start(s, boundaries, [&](int64_t j) { counts[j] += start[s]; });
         each_of_stop(s, boundaries, [&](int64_t j) { counts[j] += stop[s]; });
     }

@@ -1,43 +1,56 @@
-// The state space of a linear model: which moves there are, and which weights each is tied to.
+// A state space: a deterministic automaton over labels, with weights tied to its moves.
 //
-// The weights that are no features come after them in theta, the *tail*:
+// From a state there is at most one move per label, and at most one initial state per label, so
+// label paths and state paths are one to one. A Space has no scores; an Automaton (automaton.hpp)
+// adds them. In a linear model all weights but those of features form the *tail* of theta:
 //
 //   tail = [trans Y*Y, from -> to][start Y][stop Y][tied K]
 //
-// start and stop only with boundaries. The score of a move is that of its pair of labels in trans
-// plus the tied weights of the state space: n-grams of labels, runs, counts. First order has none.
+// start and stop only with boundaries. The score of a move is that of its label pair in trans plus
+// its tied weights: n-grams of labels, runs, counts. First order has no tied weights.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <vector>
-
-#include "core/automaton.hpp"
 
 namespace tagloom {
 
+struct Automaton;
+
 struct Space {
+    int64_t Y = 0;                       // labels
     int64_t K = 0;                       // tied weights
-    Automaton automaton;                 // without scores; start and stop are 0, or -inf: forbidden
+    std::vector<int32_t> label;          // [S] the label that each state emits
+    std::vector<uint8_t> is_initial;     // [S]
+    std::vector<uint8_t> is_final;       // [S]
+    std::vector<int32_t> src, dst;       // [M] moves, sorted by dst
     std::vector<int64_t> tie_ptr;        // [M + 1] weights tied to move m are
     std::vector<int32_t> ties;           //   ties[tie_ptr[m]] .. ties[tie_ptr[m + 1]]
     std::vector<int64_t> start_tie_ptr;  // [S + 1] the same for starting in a state
     std::vector<int32_t> start_ties;
-    // Where the states are all histories of k labels: the move of each entry of the matrices of
-    // kernels.hpp [levels, G, Y, Y]. levels is 0 for any other space.
-    int64_t G = 1, levels = 0;
-    std::vector<int32_t> dense;
+    int64_t levels = 0;  // k if the states are all histories of 1 to k labels, otherwise 0
+
     // Filled by index():
+    std::vector<int64_t> into;         // [S + 1] moves into s are into[s] .. into[s + 1]
+    std::vector<int64_t> out_of;       // [S + 1] moves out of s are by_src[out_of[s]] ...
+    std::vector<int64_t> by_src;       // [M]
     std::vector<int32_t> pair;         // [M] label of src * Y + label of dst
     std::vector<int32_t> move_of;      // [S, Y] the move that reads a label in a state, or -1
     std::vector<int32_t> first_state;  // [Y] or -1
 
+    // Filled by index_dense(), where levels > 0: the move of each entry of the matrices of
+    // kernels.hpp [levels, G, Y, Y], with G = Y^(levels - 1).
+    int64_t G = 1;
+    std::vector<int32_t> dense;
+
     static Space first_order(int64_t Y);
     void index();  // std::invalid_argument if a number is out of range
+    void index_dense();
 
-    int64_t Y() const { return automaton.Y; }
+    int64_t states() const { return static_cast<int64_t>(label.size()); }
+    int64_t moves() const { return static_cast<int64_t>(src.size()); }
     bool is_first_order() const { return levels == 1 && K == 0; }
-    int64_t tail_size(bool boundaries) const { return Y() * Y() + (boundaries ? 2 * Y() : 0) + K; }
+    int64_t tail_size(bool boundaries) const { return Y * Y + (boundaries ? 2 * Y : 0) + K; }
     int64_t ties_at(bool boundaries) const { return tail_size(boundaries) - K; }
 
     double move_score(const double* tail, const double* tied, int64_t m) const {
@@ -45,10 +58,10 @@ struct Space {
         for (int64_t j = tie_ptr[m]; j < tie_ptr[m + 1]; ++j) score += tied[ties[j]];
         return score;
     }
-    // The scores of the states' starts and stops, and of the moves.
+    // Writes the scores of moves, starts and stops into an automaton of this space.
     void score(const double* tail, bool boundaries, Automaton& scored) const;
 
-    // Calls use(place in the tail) for every weight that a move, or a start, is tied to.
+    // Calls use(place in the tail) for every weight that a move, a start or a stop is tied to.
     template <class Use>
     void each_of_move(int64_t m, bool boundaries, const Use& use) const {
         use(pair[m]);
@@ -57,34 +70,35 @@ struct Space {
     }
     template <class Use>
     void each_of_start(int64_t s, bool boundaries, const Use& use) const {
-        if (boundaries) use(Y() * Y() + automaton.label[s]);
+        if (boundaries) use(Y * Y + label[s]);
         const int64_t at = ties_at(boundaries);
         for (int64_t j = start_tie_ptr[s]; j < start_tie_ptr[s + 1]; ++j) use(at + start_ties[j]);
     }
     template <class Use>
     void each_of_stop(int64_t s, bool boundaries, const Use& use) const {
-        if (boundaries) use(Y() * Y() + Y() + automaton.label[s]);
+        if (boundaries) use(Y * Y + Y + label[s]);
     }
-    // The same for all of a path of labels; false, at the latest at its end, if it is refused.
+    // The same for all of a label path, T > 0; false if the space does not accept it, perhaps after
+    // some calls of use.
     template <class Use>
     bool each_of_path(const int32_t* path, int64_t T, bool boundaries, const Use& use) const {
         int64_t s = first_state[path[0]];
         if (s < 0) return false;
         each_of_start(s, boundaries, use);
         for (int64_t t = 1; t < T; ++t) {
-            const int64_t m = move_of[s * Y() + path[t]];
+            const int64_t m = move_of[s * Y + path[t]];
             if (m < 0) return false;
             each_of_move(m, boundaries, use);
-            s = automaton.dst[m];
+            s = dst[m];
         }
         each_of_stop(s, boundaries, use);
-        return automaton.stop[s] > -std::numeric_limits<double>::infinity();
+        return is_final[s];
     }
 
-    // Expected moves [M], starts [S] and stops [S] into counts of the tail, +=.
+    // Adds expected moves [M], starts [S] and stops [S] to counts of the tail.
     void spread(const double* moves, const double* start, const double* stop, bool boundaries,
                 double* counts) const;
-    // Expected moves of the dense matrices into counts of the tail, +=; moves become 0.
+    // Adds expected moves of the dense matrices to counts of the tail, and sets them to 0.
     void spread_dense(double* moves, bool boundaries, double* counts) const;
 };
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tagloom import checks
+from tagloom import _native, checks
 from tagloom.models.fitted import Fitted
 from tagloom.models.labelled import read_labelled
 from tagloom.models.tables import TableTagger
@@ -20,7 +20,6 @@ from tagloom.scores.tables import WordTable, spelling_chain
 from tagloom.scores.word_counts import WordStats, WordTokens, count_words
 from tagloom.storage import File
 from tagloom.trellis import Trellis
-from tagloom.trellis.engine import Dense
 
 # Pseudo-count of the label distribution of a word's spelling: it only breaks ties.
 _TIE = 1e-3
@@ -186,4 +185,4 @@ class _FittedTable(Fitted):
         Y = len(self.labels)
         if Y > _MOST_LABELS:
             return None
-        return self.table.decoder(Dense(np.zeros((1, 1, Y, Y)), np.zeros(Y), np.zeros(Y)))
+        return self.table.decoder(_native.Dense(Y, 1, None, None, None))

@@ -8,13 +8,10 @@ asked most often, the best labels of ordinary sentences; whatever it cannot answ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tagloom import _native
 from tagloom.features import Templates
-
-if TYPE_CHECKING:
-    from tagloom.trellis.engine import Dense
 
 
 class Decoder:
@@ -26,7 +23,7 @@ class Decoder:
         What the scorers were compiled from.
     scorer : _native.Scorer
         Scores of labels [T, Y].
-    transitions : Dense
+    transitions : _native.Dense
         Scores of transitions, starts and stops; −inf for what is forbidden.
     labels : sequence of str
         The Y labels.
@@ -40,14 +37,14 @@ class Decoder:
         self,
         templates: Templates,
         scorer: _native.Scorer,
-        transitions: Dense,
+        transitions: _native.Dense,
         labels: Sequence[str],
         *,
         edges: _native.Scorer | None = None,
         normaliser: _native.LocalNormaliser | None = None,
     ) -> None:
         self._templates = templates
-        self._native = _native.Decoder(scorer, *transitions, list(labels), edges, normaliser)
+        self._native = _native.Decoder(scorer, transitions, list(labels), edges, normaliser)
         self._takes_lists = templates.reads_only_tokens
 
     def decode_few(self, X: Any, n_threads: int) -> list[list[str]] | None:

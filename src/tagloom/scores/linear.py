@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,6 @@ from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
 from tagloom.trellis import StateSpace
-
-if TYPE_CHECKING:
-    from tagloom.trellis.engine import Dense
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -230,13 +227,13 @@ class LinearScores:
         return Scored(offsets, emit, edge)
 
     def decoder(
-        self, transitions: Dense, normaliser: _native.LocalNormaliser | None = None
+        self, transitions: _native.Dense, normaliser: _native.LocalNormaliser | None = None
     ) -> Decoder | None:
         """Make the native decoder from sentences to labels.
 
         Parameters
         ----------
-        transitions : Dense
+        transitions : _native.Dense
             Scores of transitions, starts and stops; −inf for what is forbidden.
         normaliser : _native.LocalNormaliser, optional
             Turns the scores into log probabilities of a local model.

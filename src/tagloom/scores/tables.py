@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,6 @@ from tagloom.scores.decoders import Decoder
 from tagloom.scores.linear import Names, PackedNames, log_scores
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
-
-if TYPE_CHECKING:
-    from tagloom.trellis.engine import Dense
 
 Floats = npt.NDArray[np.floating[Any]]
 Int32 = npt.NDArray[np.int32]
@@ -148,12 +145,12 @@ class WordTable:
         found: Int32 = encoded.ids[encoded.indptr[1:] - 1]
         return found
 
-    def decoder(self, transitions: Dense) -> Decoder | None:
+    def decoder(self, transitions: _native.Dense) -> Decoder | None:
         """Make the native decoder from sentences to labels.
 
         Parameters
         ----------
-        transitions : Dense
+        transitions : _native.Dense
             Scores of transitions, starts and stops; −inf for what is forbidden.
 
         Returns

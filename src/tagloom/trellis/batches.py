@@ -7,26 +7,49 @@ A single sequence is a batch of one. What all sequences share, the scores of tra
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import _native
 from tagloom.errors import ShapeError
-from tagloom.trellis.inputs import as_array, check_offsets, check_scores, measure_scores
+from tagloom.trellis.inputs import as_array, check_offsets, measure_scores
 
 Floats = npt.NDArray[np.floating[Any]]
 Int64 = npt.NDArray[np.int64]
 Positions = slice | Int64
 
 
-class Batch(NamedTuple):
-    """Checked scores of N sequences with T positions in all."""
+class Batch:
+    """Checked scores of N sequences with T positions in all. Immutable.
 
-    emit: Floats  #: [T, Y]
-    edge: Floats | None  #: [T, Y, Y]; the row of a sequence's first position is not used
-    offsets: Int64  #: [N + 1]
-    largest_emit: float  #: no finite score in emit has a larger absolute value
+    Attributes
+    ----------
+    emit : ndarray, shape (T, Y)
+    edge : ndarray, shape (T, Y, Y), or None
+        The row of a sequence's first position is not used.
+    offsets : ndarray of int64, shape (N + 1,)
+    largest_emit : float
+        No finite score in emit has a larger absolute value.
+    native : _native.Batch
+        The same arrays for the native core.
+    """
+
+    __slots__ = ("edge", "emit", "largest_emit", "native", "offsets")
+
+    def __init__(
+        self, emit: Floats, edge: Floats | None, offsets: Int64, largest_emit: float
+    ) -> None:
+        self.emit, self.edge, self.offsets = emit, edge, offsets
+        self.largest_emit = largest_emit
+        self.native = _native.Batch(emit, edge, offsets, largest_emit)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch, (self.emit, self.edge, self.offsets, self.largest_emit)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
 
     def one(self, i: int) -> Batch:
         """Return sequence i as a batch of one, not copied."""
@@ -50,6 +73,10 @@ class Batch(NamedTuple):
         edge = None if self.edge is None else self.edge[positions]
         return Batch(self.emit[positions], edge, offsets, self.largest_emit), positions
 
+    def with_emit(self, emit: Floats) -> Batch:
+        """Return a batch with other scores of labels, no finite one larger than before."""
+        return Batch(emit, self.edge, self.offsets, self.largest_emit)
+
     def map_scores(self, function: Callable[[Floats], Floats]) -> Batch:
         """Return a batch with a function applied to all scores."""
         largest = function(np.array([self.largest_emit], dtype=self.emit.dtype))
@@ -71,18 +98,19 @@ def read_batch(
     if scores.ndim != 2 or scores.shape[1] == 0 or Y not in (None, scores.shape[1]):
         labels = "at least one label" if Y is None else f"Y = {Y}"
         raise ShapeError(f"emit must have shape (T, Y) with {labels}; got {scores.shape}.")
-    T = len(scores)
+    T, Y = scores.shape
     starts = np.array([0, T]) if offsets is None else check_offsets(offsets, T)
-    if edge is not None:
-        edge = check_shape(edge, "edge", "(T, Y, Y)", (*scores.shape, scores.shape[1]), scores)
+    edge = check_shape(edge, "edge", "(T, Y, Y)", (T, Y, Y), scores)
     return Batch(scores, edge, starts, largest)
 
 
 def check_shape(
-    array: npt.ArrayLike, name: str, form: str, shape: tuple[int, ...], emit: Floats
-) -> Floats:
-    """Return scores of the type of emit that have a shape, such as form "(Y, Y)"."""
-    scores = check_scores(array, name, emit.dtype)
+    array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], emit: Floats
+) -> Floats | None:
+    """Return scores of a shape, of form "(Y, Y)" say, and of the type of emit; None for None."""
+    if array is None:
+        return None
+    scores, _ = measure_scores(array, name, emit.dtype, 1)
     if scores.shape != shape:
         raise ShapeError(
             f"{name} must have shape {form} = {shape} to match emit {emit.shape}; "

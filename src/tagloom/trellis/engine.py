@@ -40,14 +40,6 @@ class Counts(NamedTuple):
     weights: Float64  #: [K] uses of each weight that the state space ties to its moves
 
 
-class Dense(NamedTuple):
-    """The scores of transitions as the dense kernels read them; −inf where not allowed."""
-
-    moves: Float64  #: [k, Y^(k-1), Y, Y]: history length − 1, its other labels, y_prev, y
-    start: Float64  #: [Y]
-    stop: Float64  #: [Y]
-
-
 class Transitions:
     """What all sequences of a model share: scores of transitions, starts and stops. Immutable.
 
@@ -77,15 +69,17 @@ class Transitions:
         self.n_labels, self.labels = n_labels, labels
         self.trans, self.start, self.stop, self.weights = trans, start, stop, weights
         self.space = space
+        self._dense: _native.Dense | None = None
+        self._has_dense = False
 
-    def __getstate__(self) -> dict[str, Any]:
-        derived = {"dense", "automaton"}  # native objects cannot be pickled
-        return {name: value for name, value in self.__dict__.items() if name not in derived}
+    _PARTS = ("n_labels", "labels", "trans", "start", "stop", "weights", "space")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # without the native layouts
+        return Transitions, tuple(getattr(self, name) for name in self._PARTS)
 
     def replaced(self, **changes: Any) -> Transitions:
         """Return a copy with some of the arrays changed."""
-        names = ("n_labels", "labels", "trans", "start", "stop", "weights", "space")
-        return Transitions(**{name: getattr(self, name) for name in names} | changes)
+        return Transitions(**{name: getattr(self, name) for name in self._PARTS} | changes)
 
     def map_scores(self, function: Callable[[Floats], Floats]) -> Transitions:
         """Return a copy with a function applied to all scores."""
@@ -97,30 +91,50 @@ class Transitions:
         """The state space."""
         return self.space or StateSpace.first_order(self.labels or self.n_labels)
 
-    @cached_property
-    def dense(self) -> Dense | None:
+    @property
+    def dense(self) -> _native.Dense | None:
         """The dense layout; None if the state space is neither labels nor full histories."""
+        if not self._has_dense:  # cached_property locks until Python 3.12: 1 of 15 µs per sentence
+            self._dense, self._has_dense = self._make_dense(), True
+        return self._dense
+
+    def _make_dense(self) -> _native.Dense | None:
         Y, space = self.n_labels, self.space
-        trans = (
-            np.zeros((Y, Y)) if self.trans is None else self.trans.astype(np.float64, copy=False)
-        )
-        start = np.zeros(Y) if self.start is None else self.start.astype(np.float64, copy=False)
-        stop = np.zeros(Y) if self.stop is None else self.stop.astype(np.float64, copy=False)
         if space is None:
-            return Dense(trans.reshape(1, 1, Y, Y), start, stop)
+            return _native.Dense(Y, 1, self.trans, self.start, self.stop)
         if space.kind == "labels":
-            trans = np.where(space.moves_allowed, trans, -np.inf)
-            start = np.where(space.initial, start, -np.inf)
-            stop = np.where(space.final, stop, -np.inf)
-            return Dense(trans.reshape(1, 1, Y, Y), start, stop)
+            return _native.Dense(Y, 1, *self.by_label)
         if space.kind == "order" and space.history is not None:
-            return Dense(self._moves_by_history(trans, space, space.history), start, stop)
+            moves = self._moves_by_history(space, space.history)
+            return _native.Dense(Y, space.history, moves, self.start, self.stop)
         return None
 
-    def _moves_by_history(self, trans: Float64, space: StateSpace, k: int) -> Float64:
+    @property
+    def by_label(self) -> tuple[Float64, Float64, Float64]:
+        """Scores of transitions [Y, Y], start [Y] and stop [Y]; −inf for what is forbidden.
+
+        An error if states are more than labels.
+        """
+        Y, space = self.n_labels, self.space
+        trans, start, stop = (
+            np.zeros(shape) if array is None else array.astype(np.float64)
+            for array, shape in ((self.trans, (Y, Y)), (self.start, Y), (self.stop, Y))
+        )
+        if space is None:
+            return trans, start, stop
+        if space.kind != "labels":
+            raise ShapeError(f"{space!r} has more states than labels, so no such arrays.")
+        return (
+            np.where(space.moves_allowed, trans, -np.inf),
+            np.where(space.initial, start, -np.inf),
+            np.where(space.final, stop, -np.inf),
+        )
+
+    def _moves_by_history(self, space: StateSpace, k: int) -> Float64:
         """Return the scores of transitions [k, Y^(k-1), Y, Y] of the space of order k."""
         Y = self.n_labels
         groups = {} if self.weights is None else space.unpack(self.weights)
+        trans = np.zeros((Y, Y)) if self.trans is None else self.trans.astype(np.float64)
         level = np.broadcast_to(trans, (Y,) * (k + 1))  # [h_1 .. h_k, y]
         levels = [level]
         for n in range(3, k + 2):  # the transition into position n-2 has a history of n-1 labels
@@ -142,9 +156,7 @@ class Transitions:
             start += row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
         start[~space.initial] = -np.inf
         stop[~space.final] = -np.inf
-        return _native.Automaton(
-            self.n_labels, space.state_labels, space.src, space.dst, self.move_scores, start, stop
-        )
+        return _native.Automaton(space.native, self.move_scores, start, stop)
 
     @property
     def move_scores(self) -> Float64:
@@ -156,13 +168,6 @@ class Transitions:
         if self.weights is not None:
             score += row_sums(self.weights, space.tie_indptr, space.tie_ids)
         return score
-
-    @property
-    def by_label(self) -> Dense:
-        """The dense layout with moves [Y, Y]; an error if states are more than labels."""
-        if self.dense is None or len(self.dense.moves) != 1:
-            raise ShapeError(f"{self.states!r} has more states than labels, so no such arrays.")
-        return self.dense._replace(moves=self.dense.moves[0, 0])
 
     def no_counts(self) -> Counts:
         """Return counts of zero, for `sums` to add to."""
@@ -177,12 +182,11 @@ def viterbi(model: Transitions, batch: Batch, threads: int) -> tuple[Int32, Floa
     """Return the best paths, flat [T], and their scores [N]; −1 and −inf where there is none."""
     path = np.empty(len(batch.emit), dtype=np.int32)
     score = np.empty(len(batch.offsets) - 1)
-    emit, edge, offsets, largest = batch
     if model.dense is not None:
-        _native.dense_viterbi(emit, offsets, *model.dense, edge, threads, largest, path, score)
+        model.dense.viterbi(batch.native, threads, path, score)
     else:
-        model.automaton.viterbi(emit, edge, offsets, threads, path)
-        model.automaton.path_score(emit, edge, offsets, path, score)
+        model.automaton.viterbi(batch.native, threads, path)
+        model.automaton.path_score(batch.native, path, score)
     return path, score
 
 
@@ -193,9 +197,8 @@ def nbest(model: Transitions, batch: Batch, threads: int, n: int) -> tuple[Int64
     and the score of each path, flat.
     """
     if model.dense is not None:
-        emit, edge, offsets, _ = batch
-        return _native.dense_nbest(emit, offsets, *model.dense, edge, threads, n)
-    lists = model.automaton.nbest(batch.emit, batch.edge, batch.offsets, n, threads)
+        return model.dense.nbest(batch.native, threads, n)
+    lists = model.automaton.nbest(batch.native, threads, n)
     counts = np.array([len(scores) for _, scores in lists], dtype=np.int64)
     paths = [paths.ravel() for paths, _ in lists] or [np.empty(0, dtype=np.int32)]
     scores = [scores for _, scores in lists] or [np.empty(0)]
@@ -212,16 +215,15 @@ def sample(
     log_z = np.empty(len(batch.offsets) - 1)
     paths = np.full(uniform.shape[::-1], -1, dtype=np.int32)
     ok = np.zeros(len(log_z), dtype=np.bool_)
-    emit, edge, offsets, _ = batch
     if model.dense is not None:
-        _native.dense_sample(emit, offsets, *model.dense, edge, threads, uniform, paths, log_z, ok)
+        model.dense.sample(batch.native, threads, uniform, paths, log_z, ok)
     if not ok.all():
         rest = np.flatnonzero(~ok)
         part, positions = batch.take(rest)
         log_z[rest] = _automaton_log_z(model, part, threads)
         drawn = np.full((len(paths), len(part.emit)), -1, dtype=np.int32)
         numbers = np.ascontiguousarray(uniform[positions].T)
-        model.automaton.sample(part.emit, part.edge, part.offsets, numbers, threads, drawn)
+        model.automaton.sample(part.native, threads, numbers, drawn)
         paths[:, positions] = drawn
     return paths, log_z
 
@@ -234,21 +236,20 @@ def entropy(model: Transitions, batch: Batch, threads: int) -> tuple[Float64, Fl
     log_z = np.empty(len(batch.offsets) - 1)
     out = np.empty_like(log_z)
     ok = np.zeros(len(log_z), dtype=np.bool_)
-    emit, edge, offsets, _ = batch
     if model.dense is not None:
-        _native.dense_entropy(emit, offsets, *model.dense, edge, threads, out, log_z, ok)
+        model.dense.entropy(batch.native, threads, out, log_z, ok)
     if not ok.all():
         rest = np.flatnonzero(~ok)
         part, _ = batch.take(rest)
         part_out = np.empty(len(rest))
-        model.automaton.entropy(part.emit, part.edge, part.offsets, threads, part_out)
+        model.automaton.entropy(part.native, threads, part_out)
         log_z[rest], out[rest] = _automaton_log_z(model, part, threads), part_out
     return out, log_z
 
 
 def _automaton_log_z(model: Transitions, batch: Batch, threads: int) -> Float64:
     log_z = np.empty(len(batch.offsets) - 1)
-    model.automaton.log_partition(batch.emit, batch.edge, batch.offsets, threads, log_z)
+    model.automaton.log_partition(batch.native, threads, log_z)
     return log_z
 
 
@@ -275,17 +276,13 @@ def sums(
         _automaton_sums(model, batch, threads, log_z, marginals, pairs, counts, weight)
         return log_z
     ok = np.empty(len(log_z), dtype=np.bool_)
-    wanted: dict[str, Any] = {"marginals": marginals, "pairs": pairs}
-    if counts is not None:
-        wanted |= {
-            "transitions": np.zeros_like(dense.moves),
-            "start_counts": counts.start,
-            "stop_counts": counts.stop,
-        }
-    emit, edge, offsets, _ = batch
-    _native.dense_sum(emit, offsets, *dense, edge, threads, weight, log_z, ok, **wanted)
-    if counts is not None:
-        _add_dense_counts(model, counts, wanted["transitions"])
+    if counts is None:
+        dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs)
+    else:
+        moves = np.zeros(dense.shape)
+        into = _native.MoveCounts(moves.ravel(), counts.start, counts.stop)
+        dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs, into)
+        _add_dense_counts(model, counts, moves)
     if not ok.all():
         _repeat_in_log_space(model, batch, threads, ~ok, log_z, marginals, pairs, counts, weight)
     return log_z
@@ -330,22 +327,18 @@ def _automaton_sums(
     counts: Counts | None,
     weight: Float64 | None,
 ) -> None:
-    emit, edge, offsets, _ = batch
+    automaton, space = model.automaton, model.states
     if marginals is None and pairs is None and counts is None:
-        model.automaton.log_partition(emit, edge, offsets, threads, log_z)
+        automaton.log_partition(batch.native, threads, log_z)
         return
-    space = model.states
-    wanted: dict[str, Any] = {"marginals": marginals, "pairs": pairs}
-    if counts is not None:
-        wanted |= {
-            "moves": np.zeros(space.n_moves),
-            "start_counts": np.zeros(space.n_states),
-            "stop_counts": np.zeros(space.n_states),
-        }
-    model.automaton.sum(emit, edge, offsets, threads, weight, log_z, **wanted)
-    if counts is not None:
-        moves, first, last = wanted["moves"], wanted["start_counts"], wanted["stop_counts"]
-        _add_automaton_counts(space, counts, moves, first, last)
+    if counts is None:
+        automaton.sum(batch.native, threads, log_z, weight, marginals, pairs)
+        return
+    moves = np.zeros(space.n_moves)
+    first, last = np.zeros(space.n_states), np.zeros(space.n_states)
+    into = _native.MoveCounts(moves, first, last)
+    automaton.sum(batch.native, threads, log_z, weight, marginals, pairs, into)
+    _add_automaton_counts(space, counts, moves, first, last)
 
 
 def _add_automaton_counts(
@@ -381,7 +374,7 @@ def distant_pairs(
     model: Transitions, batch: Batch, threads: int, distance: int, pairs: Floats
 ) -> None:
     """Write the probabilities of label pairs ``distance`` apart into pairs [T, Y, Y]."""
-    model.automaton.distant_pairs(batch.emit, batch.edge, batch.offsets, distance, threads, pairs)
+    model.automaton.distant_pairs(batch.native, threads, distance, pairs)
 
 
 def state_scores(
@@ -389,18 +382,17 @@ def state_scores(
 ) -> Float64:
     """Return forward or backward scores of states [T, S], in log space."""
     out = np.empty((len(batch.emit), model.states.n_states))
-    model.automaton.scores(batch.emit, batch.edge, batch.offsets, log_sum, forwards, threads, out)
+    model.automaton.scores(batch.native, threads, log_sum, forwards, out)
     return out
 
 
 def path_scores(model: Transitions, batch: Batch, path: Int32) -> Float64:
     """Return the score [N] of each sequence's path [T]; −inf if it is not allowed."""
     score = np.empty(len(batch.offsets) - 1)
-    model.automaton.path_score(batch.emit, batch.edge, batch.offsets, path, score)
+    model.automaton.path_score(batch.native, path, score)
     return score
 
 
 def first_dead_position(model: Transitions, batch: Batch, i: int) -> int:
     """Return the first position that no path of sequence i reaches; T if none may stop."""
-    one = batch.one(i)
-    return model.automaton.first_dead_position(one.emit, one.edge)
+    return model.automaton.first_dead_position(batch.native, i)

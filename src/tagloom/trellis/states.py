@@ -214,57 +214,35 @@ class StateSpace:
         return allowed
 
     @cached_property
-    def next_state(self) -> Int32:
-        """The transition table [S, Y]: the state after reading label y in state s, or −1."""
-        table = np.full((self.n_states, self.n_labels), -1, dtype=np.int32)  # [S, Y]
-        table[self.src, self.state_labels[self.dst]] = self.dst
-        table.flags.writeable = False
-        return table
-
-    @cached_property
-    def move_table(self) -> Int32:
-        """The move [S, Y] that reads label y in state s, or −1."""
-        table = np.full((self.n_states, self.n_labels), -1, dtype=np.int32)  # [S, Y]
-        table[self.src, self.state_labels[self.dst]] = np.arange(self.n_moves)
-        table.flags.writeable = False
-        return table
-
-    @cached_property
     def native(self) -> _native.Space:
-        """The space as learning takes it, with its moves as matrices where it is of order k."""
-        levels, dense = 0, None
-        if self.kind == "order" and self.history is not None:
-            levels, Y = self.history, self.n_labels
-            labels = np.indices((Y,) * levels, dtype=np.int32)  # [k, h_1 .. h_k]
-            tables = []
-            for known in range(1, levels + 1):  # the move into position `known` knows so many
-                state = self.first_state[labels[-known]]
-                for h in labels[levels - known + 1 :]:
-                    state = self.next_state[state, h]
-                tables.append(np.moveaxis(self.move_table[state], 0, levels - 1))
-            dense = np.ascontiguousarray(np.stack(tables)).ravel()  # [k, h_2 .. h_k, h_1, y]
+        """The space in the native core, with its index tables."""
         return _native.Space(
-            self.n_labels,
-            self.state_labels,
-            self.src,
-            self.dst,
-            self.initial,
-            self.final,
-            self.tie_indptr,
-            self.tie_ids,
-            self.start_tie_indptr,
-            self.start_tie_ids,
-            self.n_weights,
-            levels,
-            dense,
+            n_labels=self.n_labels,
+            state_labels=self.state_labels,
+            initial=self.initial,
+            final=self.final,
+            src=self.src,
+            dst=self.dst,
+            ties=_native.Ties(self.tie_indptr, self.tie_ids),
+            start_ties=_native.Ties(self.start_tie_indptr, self.start_tie_ids),
+            n_weights=self.n_weights,
+            order=(self.history or 0) if self.kind == "order" else 0,
         )
 
-    @cached_property
+    @property
     def first_state(self) -> Int32:
         """The state [Y] of a path whose first label is y, or −1."""
-        table = np.full(self.n_labels, -1, dtype=np.int32)  # [Y]
-        states = np.flatnonzero(self.initial)
-        table[self.state_labels[states]] = states
+        return self.native.first_state
+
+    @property
+    def move_table(self) -> Int32:
+        """The move [S, Y] that reads label y in state s, or −1."""
+        return self.native.move_table
+
+    @cached_property
+    def next_state(self) -> Int32:
+        """The transition table [S, Y]: the state after reading label y in state s, or −1."""
+        table = np.append(self.dst, np.int32(-1))[self.move_table]  # [S, Y]
         table.flags.writeable = False
         return table
 

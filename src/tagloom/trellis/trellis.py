@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import _native
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ShapeError
 from tagloom.trellis import engine, masks, paths
 from tagloom.trellis.batches import Batch, check_shape, read_batch, stack_scores
-from tagloom.trellis.engine import Counts, Dense, Transitions
+from tagloom.trellis.engine import Counts, Transitions
 from tagloom.trellis.inputs import (
     cast_scores,
     check_buffer,
@@ -151,22 +152,18 @@ class Trellis(Ragged):
         self.n_threads = n_threads
         self._batch = batch = read_batch(emit, edge, offsets, self._threads)
         self.is_batch = offsets is not None
-        Y = self.n_labels
+        emit, Y = batch.emit, batch.emit.shape[1]
         if states is not None and check_space(states, "states").n_labels != Y:
             raise ShapeError(
                 f"states has {states.n_labels} labels, but emit {batch.emit.shape} has {Y}."
             )
-
-        def checked(array: Any, name: str, form: str, shape: tuple[int, ...]) -> Floats | None:
-            return None if array is None else check_shape(array, name, form, shape, batch.emit)
-
         self._transitions = Transitions(
             Y,
             _label_names(labels, states, Y),
-            checked(trans, "trans", "(Y, Y)", (Y, Y)),
-            checked(start, "start", "(Y,)", (Y,)),
-            checked(stop, "stop", "(Y,)", (Y,)),
-            checked(weights, "weights", "(K,)", (0 if states is None else states.n_weights,)),
+            check_shape(trans, "trans", "(Y, Y)", (Y, Y), emit),
+            check_shape(start, "start", "(Y,)", (Y,), emit),
+            check_shape(stop, "stop", "(Y,)", (Y,), emit),
+            check_shape(weights, "weights", "(K,)", (states.n_weights if states else 0,), emit),
             states,
         )
 
@@ -344,7 +341,7 @@ class Trellis(Ragged):
         return self._transitions.by_label
 
     @property
-    def dense_transitions(self) -> Dense | None:
+    def dense_transitions(self) -> _native.Dense | None:
         """The scores of transitions as the dense kernels read them; None for other state spaces."""
         return self._transitions.dense
 
@@ -962,7 +959,7 @@ class Trellis(Ragged):
         minus_inf = self.dtype.type(-np.inf)
         mask = masks.allowed_labels(self, allowed, forced, forbidden)  # [T, Y]
         if not mask.all():
-            batch = batch._replace(emit=np.where(mask, self.emit, minus_inf))
+            batch = batch.with_emit(np.where(mask, self.emit, minus_inf))
         if forbidden_moves is not None:
             banned = masks.forbidden_transitions(self, forbidden_moves)  # [Y, Y]
             trans = np.zeros(banned.shape, self.dtype) if self.trans is None else self.trans

@@ -40,7 +40,6 @@ from tagloom.storage import File
 
 if TYPE_CHECKING:
     from tagloom.scores.decoders import Decoder
-    from tagloom.trellis.engine import Dense
 
 Float64 = npt.NDArray[np.float64]
 #: Labels [T] of int, or probabilities of labels [T, Y] of float.
@@ -218,7 +217,7 @@ class Emission(ABC):
         """Whether `scores` has an ``edge``."""
         return False
 
-    def decoder(self, transitions: Dense) -> Decoder | None:
+    def decoder(self, transitions: _native.Dense) -> Decoder | None:
         """Make a native decoder from sequences to labels, which `HMM.predict` then uses.
 
         Returns

@@ -20,7 +20,6 @@ from tagloom.storage import File
 
 if TYPE_CHECKING:
     from tagloom.scores.decoders import Decoder
-    from tagloom.trellis.engine import Dense
 
 # Pseudo-counts of the next shorter ending in the distribution of an ending, and of the spelling in
 # that of a case variant; chosen on development data (UPOS and XPOS of EWT), with little effect.
@@ -160,7 +159,7 @@ class Words(Emission):
             return X.offsets, self.table.find(X.words)[X.ids]
         return self.table.locate(X)
 
-    def decoder(self, transitions: Dense) -> Decoder | None:
+    def decoder(self, transitions: _native.Dense) -> Decoder | None:
         """Make a native decoder; see `Emission.decoder`."""
         scoring = ("log_probs", "scores", "scores_beside", "locate")
         if any(getattr(type(self), name) is not getattr(Words, name) for name in scoring):

@@ -1,0 +1,345 @@
+// Sums over the paths of an automaton: scaled probabilities first, log space where they fail.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/automaton.hpp"
+#include "core/automaton_steps.hpp"
+
+namespace tagloom {
+
+using namespace steps;
+
+namespace {
+
+// Sums over paths on probabilities instead of logarithms, many times as fast. At every position the
+// largest is 1, and a step multiplies by no less than exp(-kWidest): as long as nothing falls below
+// kLeast, no number has lost a digit to underflow. Otherwise log space must answer.
+constexpr double kLeast = 1e-130, kWidest = 390;  // kLeast * exp(-390) = 1e-299
+
+template <class In>
+class Scaled {
+  public:
+    Scaled(const Automaton& a, const Sequence<In>& x) : a_(a), x_(x), S_(a.states()), Y_(a.Y()) {
+        is_ok_ = prepare();
+    }
+
+    // False where it cannot answer. log_z is -inf where there is no path. Only backward() needs
+    // what is kept of every position.
+    bool forward(bool keep, double& log_z) {
+        if (!is_ok_) return false;
+        alpha_.resize((keep ? x_.T : 2) * S_);
+        emit_.resize((keep ? x_.T : 1) * Y_);
+        scale_.resize(keep ? x_.T : 1);
+        double log_scale = start_top_ + stop_top_;
+        for (int64_t t = 0; t < x_.T; ++t) {
+            double* now = &alpha_[(keep ? t : t % 2) * S_];
+            if (t == 0) {
+                std::copy(start_.begin(), start_.end(), now);
+            } else {
+                const double* before = &alpha_[(keep ? t - 1 : (t - 1) % 2) * S_];
+                double *emit = &emit_[keep ? t * Y_ : 0], emit_top;
+                std::copy_n(x_.emit + t * Y_, Y_, emit);
+                const double emits = exponentials(emit, Y_, emit_top);
+                const double* prob = step(t);
+                if (!(emits + moves_ <= kWidest)) return is_ok_ = false;
+                for (int64_t s = 0; s < S_; ++s) {
+                    double sums[4] = {};  // four at a time: an addition waits for the one before
+                    int64_t m = a_.into(s);
+                    for (; m + 4 <= a_.into(s + 1); m += 4)
+                        for (int64_t j = 0; j < 4; ++j)
+                            sums[j] += before[a_.src(m + j)] * prob[m + j];
+                    for (; m < a_.into(s + 1); ++m) sums[0] += before[a_.src(m)] * prob[m];
+                    now[s] = (sums[0] + sums[1] + sums[2] + sums[3]) * emit[a_.label(s)];
+                }
+                log_scale += step_top_ + emit_top;
+            }
+            double& scale = scale_[keep ? t : 0];
+            scale = rescale(now);
+            if (scale == 0) {
+                log_z = kMinusInf;
+                return is_ok_;
+            }
+            if (!is_ok_) return false;
+            log_scale += std::log(scale);
+        }
+        const double* last = &alpha_[(keep ? x_.T - 1 : (x_.T - 1) % 2) * S_];
+        double total = 0;
+        for (int64_t s = 0; s < S_; ++s) total += last[s] * stop_[s];
+        // Starts and stops can both be there with nothing in common.
+        if (total > 0 && total < kLeast) return false;
+        log_z = total > 0 ? log_scale + std::log(total) : kMinusInf;
+        return true;
+    }
+
+    // After forward(true, ...) has found a path. `expected` is written only where this is true.
+    bool backward(double weight, const AutomatonExpected<In>& expected) {
+        std::vector<double> beta(stop_), before(S_), ahead(S_), gamma(Y_);
+        std::vector<double> xi(expected.pairs ? Y_ * Y_ : 0);
+        counts_.assign(expected.moves ? a_.moves() : 0, 0.0);
+        starts_.assign(S_, 0.0);
+        stops_.assign(S_, 0.0);
+        for (int64_t t = x_.T - 1; t >= 0; --t) {
+            const double* alpha = &alpha_[t * S_];
+            double total = 0;
+            for (int64_t s = 0; s < S_; ++s) total += alpha[s] * beta[s];
+            if (!(total >= kLeast)) return false;
+            std::fill(gamma.begin(), gamma.end(), 0.0);
+            for (int64_t s = 0; s < S_; ++s) {
+                const double p = alpha[s] * beta[s] / total;
+                gamma[a_.label(s)] += p;
+                if (t == 0) starts_[s] = weight * p;
+                if (t == x_.T - 1) stops_[s] = weight * p;
+            }
+            if (expected.marginals)
+                for (int64_t y = 0; y < Y_; ++y)
+                    expected.marginals[t * Y_ + y] = static_cast<In>(gamma[y]);
+            if (t == 0) break;
+            // All moves into t together weigh total * scale[t].
+            const double *prob = step(t), *emit = &emit_[t * Y_], *earlier = alpha - S_;
+            const double share = 1 / (total * scale_[t]);
+            for (int64_t s = 0; s < S_; ++s) ahead[s] = beta[s] * emit[a_.label(s)];
+            std::fill(before.begin(), before.end(), 0.0);
+            std::fill(xi.begin(), xi.end(), 0.0);
+            for (int64_t s = 0; s < S_; ++s) {
+                if (ahead[s] == 0) continue;
+                for (int64_t m = a_.into(s); m < a_.into(s + 1); ++m) {
+                    const double onward = prob[m] * ahead[s];
+                    before[a_.src(m)] += onward;
+                    const double p = earlier[a_.src(m)] * onward * share;
+                    if (expected.moves) counts_[m] += weight * p;
+                    if (expected.pairs) xi[a_.label(a_.src(m)) * Y_ + a_.label(s)] += p;
+                }
+            }
+            if (expected.pairs)
+                for (int64_t j = 0; j < Y_ * Y_; ++j)
+                    expected.pairs[t * Y_ * Y_ + j] = static_cast<In>(xi[j]);
+            beta.swap(before);
+            rescale(beta.data());
+            if (!is_ok_) return false;
+        }
+        for (size_t m = 0; m < counts_.size(); ++m) expected.moves[m] += counts_[m];
+        for (int64_t s = 0; s < S_; ++s) {
+            if (expected.start) expected.start[s] += starts_[s];
+            if (expected.stop) expected.stop[s] += stops_[s];
+        }
+        return true;
+    }
+
+  private:
+    // exp(x - its largest) in place; returns how far apart the finite ones were.
+    static double exponentials(double* x, int64_t n, double& top) {
+        double low = std::numeric_limits<double>::infinity(), high = kMinusInf;
+        for (int64_t i = 0; i < n; ++i) {
+            high = std::max(high, x[i]);
+            if (x[i] > kMinusInf) low = std::min(low, x[i]);
+        }
+        top = high == kMinusInf ? 0 : high;
+        for (int64_t i = 0; i < n; ++i) x[i] -= top;
+        kernels().exp(x, n);
+        return high == kMinusInf ? 0 : high - low;
+    }
+
+    bool prepare() {
+        const double widest = -std::log(kLeast);
+        start_.resize(S_);
+        for (int64_t s = 0; s < S_; ++s) start_[s] = a_.start[s] + emission(a_, x_, 0, s);
+        stop_ = a_.stop;
+        if (!(exponentials(start_.data(), S_, start_top_) <= widest) ||
+            !(exponentials(stop_.data(), S_, stop_top_) <= widest))
+            return false;
+        prob_ = a_.score;
+        moves_ = exponentials(prob_.data(), a_.moves(), step_top_);
+        return true;
+    }
+
+    // The probabilities of the moves into t, less exp(step_top_); moves_ tells how far apart they
+    // are.
+    const double* step(int64_t t) {
+        if (!x_.edge) return prob_.data();
+        for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);
+        moves_ = exponentials(prob_.data(), a_.moves(), step_top_);
+        return prob_.data();
+    }
+
+    // The largest becomes 1; returns what it was. Not ok if another one came near underflow.
+    double rescale(double* x) {
+        double top = 0;
+        for (int64_t s = 0; s < S_; ++s) top = std::max(top, x[s]);
+        if (top == 0) return 0;
+        const double factor = 1 / top;
+        double least = 1;
+        for (int64_t s = 0; s < S_; ++s) {
+            x[s] *= factor;
+            if (x[s] > 0) least = std::min(least, x[s]);
+        }
+        if (least < kLeast) is_ok_ = false;
+        return top;
+    }
+
+    const Automaton& a_;
+    const Sequence<In>& x_;
+    const int64_t S_, Y_;
+    std::vector<double> prob_, emit_, start_, stop_, alpha_, scale_;
+    std::vector<double> counts_, starts_, stops_;
+    double step_top_ = 0, start_top_ = 0, stop_top_ = 0, moves_ = 0;
+    bool is_ok_ = true;
+};
+
+}  // namespace
+
+template <class In>
+double log_partition(const Automaton& a, const Sequence<In>& x) {
+    double log_z;
+    if (x.T > 0 && Scaled<In>(a, x).forward(false, log_z)) return log_z;
+    const int64_t S = a.states();
+    std::vector<double> alpha(2 * S);
+    forward_start(a, x, alpha.data());
+    for (int64_t t = 1; t < x.T; ++t)
+        forward_step(a, x, Fold::log_sum, t, &alpha[(t - 1) % 2 * S], &alpha[t % 2 * S]);
+    return forward_total(a, Fold::log_sum, &alpha[(x.T - 1) % 2 * S]);
+}
+
+template <class In>
+double expectations(const Automaton& a, const Sequence<In>& x, double weight,
+                    const AutomatonExpected<In>& expected) {
+    const int64_t S = a.states(), Y = a.Y(), T = x.T;
+    if (expected.marginals) std::fill_n(expected.marginals, T * Y, In(0));
+    if (expected.pairs) std::fill_n(expected.pairs, T * Y * Y, In(0));
+    Scaled<In> scaled(a, x);
+    double log_z;
+    if (scaled.forward(true, log_z) && (log_z == kMinusInf || scaled.backward(weight, expected)))
+        return log_z;
+    std::vector<double> alpha(T * S), beta(T * S);
+    log_z = forward(a, x, Fold::log_sum, alpha.data());
+    if (log_z == kMinusInf) return log_z;
+    backward(a, x, Fold::log_sum, beta.data());
+    std::vector<double> gamma(Y), xi(expected.pairs ? Y * Y : 0), probs;
+    for (int64_t t = 0; t < T; ++t) {
+        std::fill(gamma.begin(), gamma.end(), 0.0);
+        probs.resize(S);
+        for (int64_t s = 0; s < S; ++s) probs[s] = alpha[t * S + s] + beta[t * S + s];
+        normalise(probs);
+        for (int64_t s = 0; s < S; ++s) {
+            const double p = probs[s];
+            gamma[a.label(s)] += p;
+            if (t == 0 && expected.start) expected.start[s] += weight * p;
+            if (t == T - 1 && expected.stop) expected.stop[s] += weight * p;
+        }
+        if (expected.marginals)
+            for (int64_t y = 0; y < Y; ++y)
+                expected.marginals[t * Y + y] = static_cast<In>(gamma[y]);
+        if (t == 0 || !(expected.pairs || expected.moves)) continue;
+        std::fill(xi.begin(), xi.end(), 0.0);
+        probs.resize(a.moves());
+        for (int64_t m = 0; m < a.moves(); ++m) {
+            const int64_t s = a.dst(m);
+            probs[m] = alpha[(t - 1) * S + a.src(m)] + move_score(a, x, t, m) +
+                       emission(a, x, t, s) + beta[t * S + s];
+        }
+        normalise(probs);
+        for (int64_t m = 0; m < a.moves(); ++m) {
+            if (expected.moves) expected.moves[m] += weight * probs[m];
+            if (expected.pairs) xi[a.label(a.src(m)) * Y + a.label(a.dst(m))] += probs[m];
+        }
+        if (expected.pairs)
+            for (int64_t j = 0; j < Y * Y; ++j)
+                expected.pairs[t * Y * Y + j] = static_cast<In>(xi[j]);
+    }
+    return log_z;
+}
+
+template <class In>
+void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, In* pairs) {
+    const int64_t S = a.states(), Y = a.Y(), M = a.moves(), T = x.T;
+    std::fill_n(pairs, T * Y * Y, In(0));
+    if (distance >= T) return;
+    std::vector<double> alpha(T * S), beta(T * S);
+    const double log_z = forward(a, x, Fold::log_sum, alpha.data());
+    if (log_z == kMinusInf) return;
+    backward(a, x, Fold::log_sum, beta.data());
+    // K[t][m] = Pr(move m into t | its source at t - 1): a chain of true probabilities, so products
+    // of any number of them are stable. The last `distance` of them are kept.
+    std::vector<double> ring(distance * M), joint(Y * S), next(Y * S), gamma(S);
+    for (int64_t t = 1; t < T; ++t) {
+        double* K = &ring[t % distance * M];
+        for (int64_t m = 0; m < M; ++m) {
+            const double from = beta[(t - 1) * S + a.src(m)];
+            K[m] =
+                from == kMinusInf
+                    ? 0
+                    : std::exp(std::min(0.0, move_score(a, x, t, m) + emission(a, x, t, a.dst(m)) +
+                                                 beta[t * S + a.dst(m)] - from));
+        }
+        const int64_t first = t - distance;
+        if (first < 0) continue;
+        // joint[y, s] = Pr(label y at `first`, state s now), carried from `first` to t.
+        std::fill(joint.begin(), joint.end(), 0.0);
+        for (int64_t s = 0; s < S; ++s) gamma[s] = alpha[first * S + s] + beta[first * S + s];
+        normalise(gamma);
+        for (int64_t s = 0; s < S; ++s) joint[a.label(s) * S + s] = gamma[s];
+        for (int64_t u = first + 1; u <= t; ++u) {
+            std::fill(next.begin(), next.end(), 0.0);
+            const double* step = &ring[u % distance * M];
+            for (int64_t y = 0; y < Y; ++y)
+                for (int64_t m = 0; m < M; ++m)
+                    next[y * S + a.dst(m)] += joint[y * S + a.src(m)] * step[m];
+            joint.swap(next);
+        }
+        for (int64_t y = 0; y < Y; ++y) {
+            std::vector<double> sum(Y, 0.0);
+            for (int64_t s = 0; s < S; ++s) sum[a.label(s)] += joint[y * S + s];
+            for (int64_t c = 0; c < Y; ++c) pairs[(t * Y + y) * Y + c] = static_cast<In>(sum[c]);
+        }
+    }
+}
+
+template <class In>
+double entropy(const Automaton& a, const Sequence<In>& x) {
+    // h[s] = entropy of the path so far, given that it is in s now:
+    // h[t, s] = sum over moves m into s of q (h[t-1, src] - log q), q = Pr(m | s at t): a sum of
+    // terms that are not negative, so nothing cancels.
+    const int64_t S = a.states(), T = x.T;
+    std::vector<double> alpha(2 * S), h(2 * S, 0.0), log_q, q;
+    // sum_i q_i (before_i - log q_i) for q_i proportional to exp(term_i); those of weight 0 add
+    // nothing.
+    auto mix = [&](int64_t n, const auto& term, const auto& before) {
+        log_q.resize(n);
+        for (int64_t i = 0; i < n; ++i) log_q[i] = term(i);
+        q = log_q;
+        const double total = log_sum_exp(q.data(), n);
+        double norm = 0, sum = 0;
+        for (int64_t i = 0; i < n; ++i) norm += q[i];
+        for (int64_t i = 0; i < n; ++i)
+            if (q[i] > 0) sum += q[i] * (before(i) - std::min(0.0, log_q[i] - total));
+        return total == kMinusInf ? 0 : sum / norm;
+    };
+    forward_start(a, x, alpha.data());
+    for (int64_t t = 1; t < T; ++t) {
+        const double *old = &alpha[(t - 1) % 2 * S], *old_h = &h[(t - 1) % 2 * S];
+        double *now = &alpha[t % 2 * S], *now_h = &h[t % 2 * S];
+        forward_step(a, x, Fold::log_sum, t, old, now);
+        for (int64_t s = 0; s < S; ++s) {
+            const int64_t m0 = a.into(s);
+            now_h[s] = mix(
+                a.into(s + 1) - m0,
+                [&](int64_t i) { return old[a.src(m0 + i)] + move_score(a, x, t, m0 + i); },
+                [&](int64_t i) { return old_h[a.src(m0 + i)]; });
+        }
+    }
+    const double *last = &alpha[(T - 1) % 2 * S], *last_h = &h[(T - 1) % 2 * S];
+    return mix(
+        S, [&](int64_t s) { return last[s] + a.stop[s]; }, [&](int64_t s) { return last_h[s]; });
+}
+
+#define TL_INSTANTIATE(In)                                                                \
+    template double log_partition<In>(const Automaton&, const Sequence<In>&);             \
+    template double expectations<In>(const Automaton&, const Sequence<In>&, double,       \
+                                     const AutomatonExpected<In>&);                       \
+    template void distant_pairs<In>(const Automaton&, const Sequence<In>&, int64_t, In*); \
+    template double entropy<In>(const Automaton&, const Sequence<In>&);
+TL_INSTANTIATE(float)
+TL_INSTANTIATE(double)
+
+}  // namespace tagloom
