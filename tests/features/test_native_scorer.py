@@ -364,13 +364,28 @@ def test_label_lists_that_do_not_fit(path, offsets, message):
         _native.label_lists(np.array(path, np.int32), np.array(offsets, np.int64), ["a", "b"])
 
 
+def test_dense_scores_must_fit():
+    good = {"order": 2, "moves": np.zeros((2, 3, 3, 3)), "start": np.zeros(3), "stop": np.zeros(3)}
+    assert _native.Dense(3, **good).shape == (2, 3, 3, 3)
+    for name, wrong in [
+        ("moves", np.zeros((1, 3, 3, 3))),
+        ("moves", np.zeros((2, 3, 3, 3), dtype=np.int64)),
+        ("start", np.zeros(2)),
+        ("stop", np.zeros((3, 1, 2))),
+        ("order", 0),
+        ("order", 60),
+    ]:
+        with pytest.raises(ValueError, match=r"must be|order"):
+            _native.Dense(3, **good | {name: wrong})
+
+
 def test_tagging_in_one_go_is_scoring_and_decoding():
     _, index, rows, _ = make(5)
     scorer = _native.Scorer(EXTRACTOR, index, *rows, 5)
     rng = np.random.default_rng(0)
     trans, start, stop = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
-    labels, moves = list("abcde"), trans.reshape(1, 1, 5, 5)
-    decoder = _native.Decoder(scorer, moves, start, stop, labels)
+    labels, transitions = list("abcde"), _native.Dense(5, 1, trans, start, stop)
+    decoder = _native.Decoder(scorer, transitions, labels)
     for n in (1, 3, 40, 6000):  # the last are tagged in several pieces
         case = sentences(9, n)
         offsets, emit = scorer.emit(*case)
@@ -379,22 +394,19 @@ def test_tagging_in_one_go_is_scoring_and_decoding():
         for threads in (1, 2):
             assert decoder.decode(*case, threads) == expected
     forbidden = np.full(5, -np.inf)
-    stuck = _native.Decoder(scorer, moves, forbidden, stop, labels)
+    stuck = _native.Decoder(scorer, _native.Dense(5, 1, trans, forbidden, stop), labels)
     assert stuck.decode(*sentences(9, 3)) is None
     for wrong in (
-        (moves, start, stop, labels[:4]),
-        (moves[:, :, :4], start, stop, labels),
-        (moves, start[:4], stop, labels),
-        (np.zeros((2, 1, 5, 5)), start, stop, labels),  # order 2 has 5 blocks
-        (np.zeros((0, 1, 5, 5)), start, stop, labels),
-        (moves, start, stop, labels, scorer),  # edges have 25 outputs
-        (moves, start, stop, labels, None, _native.LocalNormaliser(np.zeros((4, 4)), np.zeros(4))),
+        (transitions, labels[:4]),
+        (_native.Dense(4, 1, None, None, None), labels),
+        (transitions, labels, scorer),  # edges have 25 outputs
+        (transitions, labels, None, _native.LocalNormaliser(np.zeros((4, 4)), np.zeros(4))),
     ):
         with pytest.raises(ValueError, match="must be for 5 labels"):
             _native.Decoder(scorer, *wrong)
     huge = [*rows[:-1], np.full_like(rows[-1], 3e38)]
     too_large = _native.Scorer(EXTRACTOR, index, *huge, 5)
-    too_large = _native.Decoder(too_large, moves, start, stop, labels)
+    too_large = _native.Decoder(too_large, transitions, labels)
     assert too_large.decode(*sentences(9, 3)) is None
     (words, tags), numeric = sentences(9, 6000)
     unknown = [["none"] * len(row) for row in words]
