@@ -2,6 +2,8 @@
 
 import copy
 import inspect
+import json
+import os
 import pickle
 import subprocess
 import sys
@@ -12,7 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chisquare
 
 import tagloom as tl
+from tagloom.models import IterativeTagger
 from tagloom.models.baselines import MostFrequentTag
+from tagloom.models.labelled import read_labelled
+from tagloom.storage import File
+from tagloom.training import Step
 from tagloom.trellis import Structure, Trellis
 from tagloom.trellis.structures import Ragged
 
@@ -21,6 +27,174 @@ def lines_of(part):
     """Count the lines of a class that are neither blank nor its docstring."""
     lines = [line for line in inspect.getsource(part).splitlines() if line.strip()]
     return len(lines) - len((part.__doc__ or "").splitlines())
+
+
+# ---- a tagger ----------------------------------------------------------------------------------
+
+
+class WordLearner:
+    """A perceptron of words, without context: one step is one epoch."""
+
+    def __init__(self, data, rate):
+        self.places, self.gold, self.rate = words_of(data)[1], data.gold, rate
+        self.table = np.zeros((self.places.max() + 1, len(data.labels)))  # [words, Y]
+
+    def step(self):
+        mistakes = 0
+        for place, y in zip(self.places, self.gold, strict=True):
+            if (best := self.table[place].argmax()) != y:
+                self.table[place, [y, best]] += [self.rate, -self.rate]
+                mistakes += 1
+        return Step(mistakes)
+
+    def weights(self):
+        return self.table.copy()
+
+    def state(self):
+        return {"table": self.table}
+
+    def restore(self, state):
+        self.table = state["table"].copy()
+
+
+class WordTagger(IterativeTagger, kind="tests.WordTagger"):
+    """A tagger that sees one word at a time."""
+
+    def __init__(self, rate: float = 1.0, max_iterations: int | None = None):
+        self.rate, self.max_iterations = rate, max_iterations
+
+    def read_data(self, X, y, sample_weight):
+        return read_labelled(X, y, sample_weight, None)
+
+    def make_learner(self, data):
+        return WordLearner(data, self.rate)
+
+    def finish(self, data, outcome, record):
+        self.history_, self.training_ = outcome.records, record
+        self.rows_ = dict(zip(words_of(data)[0].tolist(), outcome.weights, strict=True))
+        self.labels_ = data.labels
+
+    def score_sentences(self, sentences, n_threads):
+        Y, unseen = len(self.labels_), np.zeros(len(self.labels_))
+        rows = [[self.rows_.get(word, unseen) for word in words(x)] for x in sentences]
+        return Trellis.stack([np.reshape(row, (-1, Y)) for row in rows])
+
+    def to_file(self):
+        header = {"labels": list(self.labels_), "words": list(self.rows_), "rate": self.rate}
+        header["training"] = self.training_
+        return File(header, {"table": np.array(list(self.rows_.values()))})
+
+    @classmethod
+    def from_file(cls, file, *, features=None):
+        tagger, header = cls(file.header["rate"]), file.header
+        tagger.rows_ = dict(zip(header["words"], file.arrays["table"], strict=True))
+        tagger.training_, tagger.labels_ = header["training"], header["labels"]
+        return tagger
+
+
+def words(sentence):
+    return getattr(sentence, "tokens", sentence)
+
+
+def words_of(data):
+    return np.unique([w for x in data.sentences for w in words(x)], return_inverse=True)
+
+
+@pytest.fixture(scope="module")
+def corpora():
+    return tl.datasets.load("english", label="upos")
+
+
+def test_a_tagger_takes_under_40_lines():
+    assert lines_of(WordTagger) < 40
+    parts = (WordTagger, WordLearner, words, words_of)
+    assert sum(map(lines_of, parts)) < 50  # with the algorithm that it learns by
+
+
+def test_a_tagger_of_the_user(corpora, tmp_path):
+    train, dev, test = corpora
+    seen = []
+    tagger = WordTagger(max_iterations=20).fit(train, dev=dev, callback=seen.append)
+    assert tagger.score(test) > 0.7
+    assert len(seen) == len(tagger.history_) == tagger.training_["iterations"] < 20  # stopped early
+    assert tagger.training_["dev"] == max(record.dev for record in seen) == tagger.score(dev)
+    tagger.save(tmp_path / "toy.tagloom")
+    for other in (tl.load(tmp_path / "toy.tagloom"), pickle.loads(pickle.dumps(tagger))):
+        assert other.predict(test) == tagger.predict(test)
+        assert other.digest() == tagger.digest()
+        assert other.training_ == tagger.training_
+    assert tagger.describe()["training"]["tokens"] == train.n_tokens
+    calibrated = tagger.calibrate(dev)
+    assert calibrated.temperature_ != 1
+    assert tl.load(calibrated.to_bytes()).temperature_ == calibrated.temperature_
+    assert tagger.predict_nbest([["They"]], 2)[0][0].labels == ["PRON"]
+    assert tagger.predict([[], ["They"]]) == [[], ["PRON"]]
+    assert tagger.explain(["They", "fish"]).labels == tuple(tagger.predict([["They", "fish"]])[0])
+
+
+def test_a_tagger_of_the_user_resumes_to_the_same_bits(corpora, tmp_path):
+    train, dev, _ = corpora
+    whole = WordTagger(max_iterations=4).fit(train, dev=dev)
+    path = tmp_path / "run"
+    WordTagger(max_iterations=2).fit(train, dev=dev, checkpoint=path)
+    again = WordTagger(max_iterations=4).fit(train, dev=dev, checkpoint=path)
+    for word, row in whole.rows_.items():
+        assert_array_equal(again.rows_[word], row)
+    assert [record.dev for record in again.history_] == [record.dev for record in whole.history_]
+    with pytest.raises(tl.errors.TagloomError):
+        WordTagger(rate=2.0).fit(train, checkpoint=path)
+
+
+PACKAGE = """
+import numpy as np
+from tagloom.models import IterativeTagger
+from tagloom.models.labelled import read_labelled
+from tagloom.storage import File
+from tagloom.training import Step
+from tagloom.trellis import Trellis
+
+"""
+
+
+def test_a_tagger_of_another_package_on_the_command_line(corpora, tmp_path):
+    """Installed with an entry point, its kind is a command of `tagloom train`."""
+    parts = [inspect.getsource(part) for part in (WordLearner, WordTagger, words, words_of)]
+    (tmp_path / "outside.py").write_text(PACKAGE + "\n\n".join(parts))
+    info = tmp_path / "outside-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside\nVersion: 1.0\n")
+    entry = "[tagloom.models]\ntests.WordTagger = outside:WordTagger\n"
+    (info / "entry_points.txt").write_text(entry)
+    train, dev, _ = corpora
+    tl.write(train[:100], tmp_path / "train.conllu", "conllu")
+    tl.write(dev, tmp_path / "dev.conllu", "conllu")
+
+    def run(*arguments, stdin=""):
+        done = subprocess.run(
+            [sys.executable, "-c", "from tagloom.cli import main; main()", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONIOENCODING": "utf-8"},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "--rate" in run("train", "tests.WordTagger", "--help")
+    options = ["--label", "upos", "--dev", "dev.conllu", "--rate", "0.5", "-o", "toy.tagloom"]
+    options += ["--checkpoint", "run", "--calibrate", "--json"]
+    summary = json.loads(run("train", "tests.WordTagger", "train.conllu", *options))
+    assert summary["tokens"] == train[:100].n_tokens
+    assert summary["dev"] > 0.5
+    assert (tmp_path / "run").exists()
+    text = ["--format", "text"]
+    assert run("tag", "toy.tagloom", *text, stdin="the fish\n").startswith("the/DET ")
+    scores = json.loads(run("eval", "toy.tagloom", "dev.conllu", "--json"))
+    assert scores["accuracy"] == pytest.approx(summary["dev"])
+    assert "learnt from" in run("inspect", "toy.tagloom")
+    assert "the: DET" in run("explain", "toy.tagloom", *text, stdin="the fish\n")
 
 
 # ---- a structure -------------------------------------------------------------------------------

@@ -8,14 +8,12 @@ import sys
 from typing import Any
 
 import click
-import numpy as np
 
 from tagloom.checks import plural
 from tagloom.cli.models import load_model
 from tagloom.cli.wording import size
-from tagloom.errors import LabelError, ModelFileError
-from tagloom.models.linear import LinearTagger
-from tagloom.models.tables import TableTagger
+from tagloom.errors import LabelError
+from tagloom.models import Tagger
 
 WIDEST = 20  # labels of a transition table that people can read
 
@@ -42,10 +40,6 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
     moves from label to label; or, with --pattern, the features that match it.
     """
     tagger = load_model(model)
-    if not isinstance(tagger, LinearTagger | TableTagger):
-        raise ModelFileError(
-            where=model, expected="a model with weights", found=f"a {type(tagger).__name__}"
-        )
     names = tagger.labels_.tolist()
     if label is not None and label not in names:
         raise LabelError(
@@ -70,7 +64,8 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
     if pattern is None:
         click.echo(show_description(found))
         click.echo()
-    show_weights(found["weights"], pattern)
+    if found["weights"] or pattern is not None:
+        show_weights(found["weights"], pattern)
     if pattern is None and found["transitions"]:
         click.echo()
         show_transitions(tagger, found["transitions"], label, top)
@@ -82,69 +77,30 @@ def _moves(tagger: Any) -> dict[tuple[str, str], float]:
     return moves
 
 
-def describe(tagger: LinearTagger | TableTagger, path: str) -> dict[str, Any]:
+def describe(tagger: Tagger, path: str) -> dict[str, Any]:
     """Say what a model is."""
-    sizes: dict[str, Any]
-    if isinstance(tagger, LinearTagger):
-        scores = tagger.scores_
-        sizes = {
-            "scheme": tagger.scheme_,
-            "attributes": scores.rows.n_attributes,
-            "weights_in_all": scores.n_weights,
-            "features": scores.extractor.to_dict().get("templates"),
-        }
-    else:
-        sizes = {"words": len(tagger.words_)}
-    about: dict[str, Any] = {
-        "model": type(tagger).__name__,
-        "path": path,
-        "bytes": os.path.getsize(path),
-        "labels": tagger.labels_.tolist(),
-        **sizes,
-        "parameters": {k: v for k, v in tagger.get_params().items() if _is_plain(v)},
-        "temperature": tagger.temperature_,
-        "training": tagger.training_,
-    }
-    return about
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | list)
+    about = tagger.describe()
+    if "weights" in about:
+        about["weights_in_all"] = about.pop("weights")
+    first = {"model": type(tagger).__name__, "path": path, "bytes": os.path.getsize(path)}
+    return first | about
 
 
 def strongest(
-    tagger: LinearTagger | TableTagger, labels: list[str], pattern: str | None, top: int
+    tagger: Any, labels: list[str], pattern: str | None, top: int
 ) -> list[dict[str, Any]]:
     """Find the largest weights: of each label, or with a pattern of all of these labels."""
+    if not hasattr(tagger, "feature_weights"):
+        return []
     if pattern is not None:
-        wanted = set(labels)
         weights = tagger.feature_weights(pattern, label=labels[0] if len(labels) == 1 else None)
-        return [
-            {"label": w.label, "feature": w.attribute, "weight": w.weight}
-            for w in weights
-            if w.label in wanted or " → " in w.label
-        ][:top]
-    if isinstance(tagger, TableTagger):
-        return [
-            {"label": w.label, "feature": w.attribute, "weight": w.weight}
-            for label in labels
-            for w in tagger.feature_weights(label=label, n=top)
-        ]
-    rows, names = tagger.scores_.rows, tagger.labels_.tolist()
-    found = []
-    for label in labels:
-        own = np.flatnonzero(rows.cols == names.index(label))  # weights of this label
-        best = own[np.argsort(-rows.weights[own], kind="stable")[:top]]
-        found += [
-            {
-                "label": label,
-                "feature": tagger.scores_.names[rows.attributes[i]],
-                "weight": float(rows.weights[i]),
-            }
-            for i in best
-            if rows.weights[i] > 0
-        ]
-    return found
+        found = [w for w in weights if w.label in labels or " → " in w.label][:top]
+    else:
+        found = []
+        for label in labels:
+            weights = tagger.feature_weights(label=label, n=top)
+            found += [w for w in weights if w.weight > 0] or weights  # log probabilities are not
+    return [{"label": w.label, "feature": w.attribute, "weight": w.weight} for w in found]
 
 
 def show_description(found: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from tagloom.checks import plural
 from tagloom.cli.wording import size
-from tagloom.models.linear import LinearTagger
 
 _STOPPED = {
     "converged": "converged",
@@ -19,27 +18,20 @@ _STOPPED = {
 
 def summarise(tagger: Any, path: str) -> dict[str, Any]:
     """Say what was learnt, for machines."""
-    record = tagger.training_
+    record, about = tagger.training_, tagger.describe()
     return {
         "model": type(tagger).__name__,
         "path": path,
         "bytes": os.path.getsize(path),
         "labels": len(tagger.labels_),
-        **(_sizes(tagger) if isinstance(tagger, LinearTagger) else {"words": len(tagger.words_)}),
+        **{name: about[name] for name in ("attributes", "weights", "words") if name in about},
+        **({"scheme": about["scheme"]} if "words" not in about else {}),
         **{
             name: record.get(name)
             for name in ("sentences", "tokens", "iterations", "best_iteration", "stopped")
         },
         **{name: record.get(name) for name in ("loss", "dev", "seconds")},
         "temperature": tagger.temperature_,
-    }
-
-
-def _sizes(tagger: LinearTagger) -> dict[str, Any]:
-    return {
-        "attributes": tagger.scores_.rows.n_attributes,
-        "weights": tagger.scores_.n_weights,
-        "scheme": tagger.scheme_,
     }
 
 
@@ -55,13 +47,13 @@ def show_summary(summary: dict[str, Any]) -> str:
     ]
     if "words" in summary:
         rows.append(("words", f"{summary['words']:,}"))
-    else:
+    if "attributes" in summary:
         sizes = f"{summary['attributes']:,} attributes, {summary['weights']:,} weights"
-        rows += [
-            ("features", sizes),
-            ("iterations", f"{summary['iterations']}, {_STOPPED.get(summary['stopped'], '')}"),
-            ("loss", f"{loss:,.6g}" if loss is not None else ""),
-        ]
+        rows.append(("features", sizes))
+    if summary["iterations"] is not None:
+        stopped = _STOPPED.get(summary["stopped"], "")
+        rows.append(("iterations", f"{summary['iterations']}, {stopped}"))
+        rows.append(("loss", f"{loss:,.6g}" if loss is not None else ""))
     if dev is not None:
         measure = "span F1" if scheme else "accuracy"
         best = summary["best_iteration"]

@@ -31,10 +31,12 @@ from tagloom.cli.wording import some
 from tagloom.errors import LabelError, TagloomError
 from tagloom.models.constraints import look_like_spans
 from tagloom.models.emissions import gather_options
-from tagloom.models.linear import LinearTagger
+from tagloom.models.files import find_kind
+from tagloom.models.iterative import IterativeModel
 from tagloom.sequences import Corpus
 
-# command -> class. A new model is one line here.
+# command -> class. A new model of ours is one line here; one of another package is found by its
+# kind, see tagloom.models.files.
 MODELS: dict[str, type[models.Tagger]] = {
     "crf": models.CRF,
     "perceptron": models.StructuredPerceptron,
@@ -94,18 +96,32 @@ class _Models(mistakes.Group):
         return list(MODELS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return make_command(cmd_name, MODELS[cmd_name]) if cmd_name in MODELS else None
+        cls = find_model(cmd_name)
+        return None if cls is None else make_command(cmd_name, cls)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in MODELS:  # a file, perhaps: whoever has read nothing begins so
+        if find_model(args[0]) is None:  # a file, perhaps: whoever has read nothing begins so
             raise click.UsageError(
                 f"there is no model {args[0]!r}. Choose one of: {', '.join(MODELS)}, as in "
                 "tagloom train crf TRAIN -o MODEL",
                 ctx,
             )
         return super().resolve_command(ctx, args)
+
+
+def find_model(name: str) -> type[models.Tagger] | None:
+    """Return the class of a command: one of ours, or a tagger of another package by its kind."""
+    if name in MODELS:
+        return MODELS[name]
+    cls = find_kind(name)
+    return cls if cls is not None and issubclass(cls, models.Tagger) else None
+
+
+def takes(cls: type[models.Tagger], parameter: str) -> bool:
+    """Whether the constructor of a class has a parameter."""
+    return parameter in inspect.signature(cls.__init__).parameters
 
 
 @click.group(
@@ -135,7 +151,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         params=list(_model_options(cls)),
         short_help=_summary(cls),
         help=f"{_summary(cls)}\n\nIt is learnt from TRAIN; - is stdin. "
-        + ("Ctrl-C saves what was learnt so far. " if issubclass(cls, LinearTagger) else "")
+        + ("Ctrl-C saves what was learnt so far. " if issubclass(cls, IterativeModel) else "")
         + "The model remembers how TRAIN was read, and reads other files in the same way.",
         epilog=EXAMPLES.get(name),
     )
@@ -173,8 +189,8 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
             "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
         ),
     ]
-    is_linear = issubclass(cls, LinearTagger)
-    use = "keep the best iteration" if is_linear else "the model is measured on it"
+    is_iterative, takes_features = issubclass(cls, IterativeModel), takes(cls, "features")
+    use = "keep the best iteration" if is_iterative else "the model is measured on it"
     options = [
         click.argument("train_file", metavar="TRAIN"),
         click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
@@ -182,9 +198,10 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         click.option(
             "--calibrate", is_flag=True, help="Make probabilities mean what they say, by --dev."
         ),
-        *(by_features if is_linear else ()),
+        *(by_features if takes_features else ()),
         *READING,
-        *((*by_words, *by_iterations) if is_linear else ()),
+        *(by_words if takes_features and takes(cls, "constraints") else ()),
+        *(by_iterations if is_iterative else ()),
         click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
     ]
@@ -208,10 +225,11 @@ def _model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
     for name, parameter in inspect.signature(cls.__init__).parameters.items():
         if name in _LEFT_OUT:
             continue
-        kind, text = documented[name]
+        kind, text = documented.get(name, ("", ""))
         option = "--" + name.replace("_", "-")
         default = parameter.default
-        types = [t for t in typing.get_args(hints[name]) or (hints[name],) if t is not NoneType]
+        hint = hints.get(name, type(default))
+        types = [t for t in typing.get_args(hint) or (hint,) if t is not NoneType]
         about: dict[str, Any] = {
             "help": text,
             "default": default,
@@ -316,7 +334,7 @@ def _arguments(
         arguments["emissions"] = split_templates(arguments["emissions"])
     if issubclass(cls, models.HMM):
         arguments = gather_options(arguments)
-    if issubclass(cls, LinearTagger):
+    if takes(cls, "features"):
         arguments["features"] = read_features(spec, resources)
     if dictionary is not None:
         scheme = arguments["constraints"]
@@ -336,8 +354,8 @@ def _fit(
 ) -> None:
     """Train a tagger; one that does not learn iteratively is scored on ``dev`` afterwards."""
     if dev is not None:
-        check_dev(dev, {*corpus.label_counts(), *(tagger.labels or ())})
-    if isinstance(tagger, LinearTagger):
+        check_dev(dev, {*corpus.label_counts(), *(getattr(tagger, "labels", None) or ())})
+    if isinstance(tagger, IterativeModel):
         progress = False if quiet else None
         tagger.fit(corpus, dev=dev, progress=progress, checkpoint=checkpoint)
         return

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tagloom.models.explanations import Decision, Explanation, Reason
     from tagloom.models.files import Model, load
     from tagloom.models.hmm import HMM
-    from tagloom.models.iterative import IterativeModel
+    from tagloom.models.iterative import IterativeModel, IterativeTagger
     from tagloom.models.linear import FeatureWeight
     from tagloom.models.memm import MEMM
     from tagloom.models.perceptrons import StructuredPerceptron
@@ -28,7 +28,7 @@ else:
             "explanations": ["Decision", "Explanation", "Reason"],
             "files": ["Model", "load"],
             "hmm": ["HMM"],
-            "iterative": ["IterativeModel"],
+            "iterative": ["IterativeModel", "IterativeTagger"],
             "linear": ["FeatureWeight"],
             "memm": ["MEMM"],
             "perceptrons": ["StructuredPerceptron"],
@@ -47,6 +47,7 @@ __all__ = [
     "Explanation",
     "FeatureWeight",
     "IterativeModel",
+    "IterativeTagger",
     "Labelling",
     "Model",
     "MostFrequentTag",

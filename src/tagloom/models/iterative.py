@@ -7,6 +7,7 @@ itself is `tagloom.training.fit_iteratively`.
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 import warnings
@@ -14,10 +15,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from tagloom import checks, training
-from tagloom.errors import ParameterError
-from tagloom.models.data import caller_level
+from tagloom import checks, evaluation, training
+from tagloom.errors import LabelError, ParameterError
+from tagloom.models.data import caller_level, gold_labels
 from tagloom.models.files import Model
+from tagloom.models.taggers import Tagger
 
 if TYPE_CHECKING:
     from tagloom.training import Fitting, Learner, Listener, Outcome
@@ -229,6 +231,42 @@ class IterativeModel(Model, Generic[D, W]):
         for name in ("max_iterations", "patience"):
             if getattr(self, name) is not None:
                 checks.count(getattr(self, name), name, least=1)
+
+
+class IterativeTagger(IterativeModel[D, W], Tagger):
+    """Base of taggers that learn step by step: development data are scored by `predict`.
+
+    A subclass implements what `IterativeModel` and `Tagger` leave open: `read_data`,
+    `make_learner`, `finish`, `score_sentences`, `to_file` and `from_file`.
+    `tagloom.models.labelled.read_labelled` reads sentences and labels.
+    """
+
+    def score_dev(self, dev: Any, data: D) -> Callable[[W], float]:
+        """Return the function from weights to the score of a copy that has them.
+
+        Span F1 if the tagger has a scheme, otherwise token accuracy.
+        """
+        X, y = dev if isinstance(dev, tuple) else (dev, None)
+        sentences = checks.sentences(X)
+        rows = gold_labels(sentences, X, y)
+        if not any(rows):
+            raise LabelError(
+                parameter="dev",
+                expected="labelled sentences",
+                found="no tokens",
+                hint="Leave dev out, or pass labelled sentences.",
+            )
+        trial = copy.copy(self)
+
+        def score(weights: W) -> float:
+            trial.finish(data, training.Outcome(weights), {})
+            scheme = getattr(trial, "scheme_", None)
+            if scheme is None:
+                return trial.score(sentences, rows)
+            predicted = trial.predict(sentences)
+            return evaluation.evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+
+        return score
 
 
 def training_record(data: Data, outcome: Outcome[Any], seconds: float) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,21 @@ class Labelled:
         """How much each token counts [T]; None if each counts once."""
         return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Numbers of sentences and tokens, for a training record."""
+        return {"sentences": len(self.offsets) - 1, "tokens": len(self.gold)}
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of the sentences, labels and weights."""
+        return self.digest_with(self.sentences)
+
+    def digest_with(self, data: Any) -> str:
+        """Return the fingerprint of the labels and of sentences as an emission encoded them."""
+        arrays = *fingerprint_of(data), self.offsets, self.gold, self.weight
+        return digest(self.labels, *arrays)
+
     def as_gold(self) -> Gold:
         """Return the labels as those read them whose labels may be unknown."""
         return Gold(self.labels, self.gold, np.ones((1, len(self.labels)), dtype=np.bool_))
@@ -68,11 +84,9 @@ class Labelled:
         began : float
             When training began, by `time.perf_counter`.
         """
-        arrays = *fingerprint_of(data), self.offsets, self.gold, self.weight
         return {
-            "sentences": len(self.offsets) - 1,
-            "tokens": len(self.gold),
-            "digest": digest(self.labels, *arrays),
+            **self.sizes,
+            "digest": self.digest_with(data),
             "seconds": round(time.perf_counter() - began, 3),
         }
 

@@ -466,7 +466,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
             ``attribute``, ``label``, ``weight``; edge features have a label ``from → to``.
         """
         self._check_fitted("feature_weights")
-        found = self._node_weights(pattern, label)
+        found = self._node_weights(pattern, label, n)
         if self.scores_.edge_rows is not None and label is None:
             found += self._edge_weights(pattern)
         if label is None:
@@ -475,7 +475,10 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
             found.sort(key=lambda w: (-w.weight, w.attribute))
         return found[:n]
 
-    def _node_weights(self, pattern: str | None, label: str | None) -> list[FeatureWeight]:
+    def _node_weights(
+        self, pattern: str | None, label: str | None, n: int | None
+    ) -> list[FeatureWeight]:
+        """List weights of (attribute, label); at least the n strongest of them."""
         scores, names = self.scores_, self._label_list
         if label is not None and label not in names:
             raise LabelError(
@@ -484,6 +487,11 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
         chosen = np.ones(len(scores.rows.cols), dtype=bool)
         if label is not None:
             chosen &= scores.rows.cols == names.index(label)
+        if n is not None and n > 0 and pattern is None:  # names are made for these alone
+            weights = scores.rows.weights if label is not None else np.abs(scores.rows.weights)
+            among = weights[chosen & (scores.rows.weights != 0)]
+            if len(among) > n:
+                chosen &= weights >= np.partition(among, -n)[-n]
         return [
             FeatureWeight(attribute, names[col], weight)
             for attribute, col, weight in scores.named(scores.rows, scores.names, chosen, pattern)

@@ -23,6 +23,16 @@ class TableTagger(Tagger):
         self._check_fitted("words_")
         return self.table_.known_words() if hasattr(self, "table_") else []
 
+    def describe(self) -> dict[str, Any]:
+        """Return what the tagger is as plain data, ready for JSON.
+
+        Returns
+        -------
+        dict
+            As `Tagger.describe`, with the number of ``words``.
+        """
+        return super().describe() | {"words": len(self.words_)}
+
     def feature_weights(
         self, pattern: str | None = None, *, label: str | None = None, n: int | None = None
     ) -> list[FeatureWeight]:
