@@ -117,8 +117,8 @@ def test_the_loss_and_its_gradient(features, combinations):
     tagger = memm(features=features, combinations=combinations)
     weight = [1.0, 0.5, 2.0, 3.0]
     data = tagger._read(X, GOLD, weight, None)
-    problem = tagger._problem(data)
-    layout = data.layout = tagger._layout(data, problem)
+    problem, data.layout = tagger._problem(data)
+    layout = data.layout
     free = problem.mask()
     assert layout.n_weights == len(free)
 
@@ -246,8 +246,8 @@ def test_the_loss_under_constraints():
     options = {"constraints": legal_space(), "constrain_training": True}
     tagger = memm(**options)
     data = tagger._read(X, GOLD, None, None)
-    problem = tagger._problem(data)
-    layout = data.layout = tagger._layout(data, problem)
+    problem, data.layout = tagger._problem(data)
+    layout = data.layout
     theta = np.random.default_rng(1).normal(size=layout.n_weights) * problem.mask()
     judge = Judge(cut(theta, data), FOLLOWS)
     expected = -sum(judge.log_prob(*pair) for pair in zip(X, GOLD, strict=True))

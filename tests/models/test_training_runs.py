@@ -109,10 +109,10 @@ def test_invalid_checkpoint(train, checkpoint):
 def test_a_checkpoint_of_other_data_is_refused(make, train, tmp_path):
     path = tmp_path / "run.checkpoint"
     make(max_iterations=2).fit(train, checkpoint=path)
-    with pytest.raises(ModelFileError, match="is the checkpoint of another run: its data is"):
+    with pytest.raises(ModelFileError, match="the checkpoint of another run: its data is"):
         make(max_iterations=2).fit(train[:50], checkpoint=path)
     make(max_iterations=2).fit(train).save(path)
-    with pytest.raises(ModelFileError, match="holds a tagger, expected a checkpoint"):
+    with pytest.raises(ModelFileError, match="expected a checkpoint, found a tagger"):
         make(max_iterations=2).fit(train, checkpoint=path)
 
 

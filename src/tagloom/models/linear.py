@@ -1,7 +1,8 @@
 """Linear taggers: templates, weights and a trellis; how the weights are learnt is a choice.
 
-`CRF` and `StructuredPerceptron` are thin names for cells of one grid (loss × optimiser): they share
-everything in this file, from reading the training data to the model file.
+`CRF` and `StructuredPerceptron` are thin names for cells of one grid (loss × learner): they share
+everything in this file, from the layout of the weights to the model file. Training data are read
+in `reading`, and the training loop is that of `IterativeModel`.
 """
 
 from __future__ import annotations
@@ -216,8 +217,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
 
         Only the problem keeps the attributes of tokens; its memory is free after learning.
         """
-        problem = self._problem(data)
-        data.layout = self._layout(data, problem)
+        problem, data.layout = self._problem(data)
         data.drop_attributes()
         start = data.start
         return problem, None if start is None else start.layout.carry(start.theta, data.layout)
@@ -246,7 +246,10 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
                 hint="To combine them: StateSpace.order(labels, k) & space.",
             )
 
-    def _problem(self, data: TrainingData) -> _native.Problem:
+    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+        """Make the native problem, and find where each weight stands in its θ."""
+        from tagloom.models.layouts import Layout
+
         encoded, start = data.encoded, data.start
         known_nodes, known_edges = (None, None) if start is None else start.layout.pairs(data.names)
         nodes = _native.Attributes(
@@ -273,20 +276,14 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
             space=None if data.states is None else data.states.native,
             threads=self.n_threads or ALL_THREADS,
         )
-        layout = self._layout(data, problem)
+        layout = Layout.of_problem(tuple(data.names), problem, data.states)
         free = problem.mask()
         if start is not None:  # transitions that were seen before may not occur now
             free |= start.layout.carry(start.theta != 0, layout)
         if not data.extractor.transitions:
             free[layout.moves_at :] = False
         problem.set_mask(free)
-        return problem
-
-    def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
-        """Find where each weight stands in θ."""
-        from tagloom.models.layouts import Layout
-
-        return Layout.of_problem(tuple(data.names), problem, data.states)
+        return problem, layout
 
     def _takes_all(self, n_weights: int) -> bool:
         """Whether attributes get weights for all labels, ``n_weights`` of them."""

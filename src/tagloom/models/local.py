@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
+from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.reading import TrainingData
 
@@ -150,7 +151,7 @@ class LocalTagger(LinearTagger):
         }[self._algorithm]
 
     @abstractmethod
-    def _problem(self, data: TrainingData) -> _native.Problem:
+    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
         """Lay out the tokens, each a sentence of its own."""
 
     def _optimiser(

@@ -162,65 +162,36 @@ class MEMM(LocalTagger):
             )
         return data
 
-    def _problem(self, data: TrainingData) -> _native.Problem:
-        """Lay out each token as a sentence of its own, which has the label before as an attribute.
+    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+        """Lay out each token as a sentence with the label before it as an attribute.
 
         Attributes are numbered so that the weights come in the order of a chain's: those of nodes;
         (edge attribute, y_prev); y_prev, whose rows are the transitions; the start of a sentence;
         and the stop, which no token has.
         """
         x, gold, Y = data.encoded, data.gold.numbers, len(data.names)
-        A = data.index.size
         E = 0 if x.edge_indptr is None else data.edge_index.size
-        moves_at = A + E * Y
+        moves_at = data.index.size + E * Y
         before = np.empty_like(gold)  # [T] the label before; Y at the start
         before[1:] = gold[:-1]
         before[x.offsets[:-1]] = Y
-
-        parts: list[Sparse] = [
-            (np.diff(x.indptr), x.ids, x.values),
-            (np.ones(len(gold), np.int64), (moves_at + before).astype(np.int32), None),
-        ]
-        if x.edge_indptr is not None and x.edge_ids is not None:
-            n_edges = np.diff(x.edge_indptr)
-            inner = np.repeat(before < Y, n_edges)  # an edge needs a label before it
-            pairs = A + x.edge_ids[inner] * Y + np.repeat(before, n_edges)[inner]
-            values = None if x.edge_values is None else x.edge_values[inner]
-            parts.append((np.where(before < Y, n_edges, 0), pairs.astype(np.int32), values))
-        indptr, ids, values = _side_by_side(parts)
-
-        # The rows of moves are whole, whatever was seen, as they are in a chain.
-        wanted = [
-            (np.repeat(np.arange(moves_at, moves_at + Y + 2), Y), np.tile(np.arange(Y), Y + 2))
-        ]
-        start = data.start
-        if start is not None:
-            nodes, edges = start.layout.pairs(data.names)
-            wanted.append(nodes)
-            if edges is not None:
-                wanted.append((A + edges[0] * Y + edges[1] // Y, edges[1] % Y))
-        takes_all = self._takes_all(moves_at * Y)
+        indptr, ids, values = _token_attributes(data, before, moves_at)
         sets = allowed = None
         if data.states is not None:
             may_follow, may_begin = _allowed(data.states)
-            sets = np.concatenate(
-                [may_follow, may_begin[None, :]]
-            )  # [Y + 1, Y] what may come after y_prev
+            sets = np.vstack([may_follow, may_begin]).view(np.uint8)  # [Y + 1, Y] after y_prev
             allowed = -1 - before  # set k is −1 − k
-        known_pairs = (
-            np.concatenate([attributes for attributes, _ in wanted]).astype(np.int32),
-            np.concatenate([cols for _, cols in wanted]).astype(np.uint16),
-        )
+        takes_all = self._takes_all(moves_at * Y)
         problem = _native.Problem(
             np.arange(len(gold) + 1),
-            _native.Attributes(indptr, ids, moves_at + Y + 2, values, known_pairs),
-            _native.Labels(gold, Y, None if sets is None else sets.view(np.uint8), allowed),
+            _native.Attributes(indptr, ids, moves_at + Y + 2, values, _known_pairs(data, moves_at)),
+            _native.Labels(gold, Y, sets, allowed),
             weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
             all_combinations=takes_all,
             boundaries=False,
             threads=self.n_threads or ALL_THREADS,
         )
-        layout = self._layout(data, problem)
+        layout, start = _LocalLayout.of_tokens(data, problem), data.start
         free = problem.mask()
         moves = free[layout.moves_at :]
         moves[:] = False  # also the stop, and the problem's own moves, which tokens do not make
@@ -230,22 +201,7 @@ class MEMM(LocalTagger):
             if start is not None:
                 free |= start.layout.carry(start.theta != 0, layout)
         problem.set_mask(free)
-        return problem
-
-    def _layout(self, data: TrainingData, problem: _native.Problem) -> Layout:
-        Y, A = len(data.names), data.index.size
-        ptr, cols, _ = problem.rows()
-        moves_at = len(ptr) - 1 - (Y + 2)
-        edge_ptr = ptr[A : moves_at + 1]  # [E·Y + 1]
-        labels_before = np.repeat(np.arange(moves_at - A) % Y, np.diff(edge_ptr))
-        return _LocalLayout(
-            tuple(data.names),
-            ptr[: A + 1],
-            cols[: ptr[A]],
-            edge_ptr[::Y] - edge_ptr[0],
-            (labels_before * Y + cols[ptr[A] : ptr[moves_at]]).astype(np.uint16),
-            True,
-        )
+        return problem, layout
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
         r"""Turn scores into log probabilities.
@@ -274,6 +230,23 @@ class MEMM(LocalTagger):
 class _LocalLayout(Layout):
     """The order of a chain's weights, followed by the Y·Y idle moves of the tokens' problem."""
 
+    @classmethod
+    def of_tokens(cls, data: TrainingData, problem: _native.Problem) -> _LocalLayout:
+        """Take the order that the problem of tokens chose; see `MEMM._problem`."""
+        Y, A = len(data.names), data.index.size
+        ptr, cols, _ = problem.rows()
+        moves_at = len(ptr) - 1 - (Y + 2)
+        edge_ptr = ptr[A : moves_at + 1]  # [E·Y + 1]
+        labels_before = np.repeat(np.arange(moves_at - A) % Y, np.diff(edge_ptr))
+        return cls(
+            tuple(data.names),
+            ptr[: A + 1],
+            cols[: ptr[A]],
+            edge_ptr[::Y] - edge_ptr[0],
+            (labels_before * Y + cols[ptr[A] : ptr[moves_at]]).astype(np.uint16),
+            True,
+        )
+
     @property
     def n_weights(self) -> int:
         """The length of θ."""
@@ -293,6 +266,52 @@ def make_normaliser(scores: LinearScores) -> _native.LocalNormaliser:
 def _allowed(states: StateSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which labels may follow which [Y, Y], and which may come first [Y]."""
     return states.moves_allowed, np.asarray(states.initial, dtype=np.bool_)
+
+
+def _token_attributes(data: TrainingData, before: npt.NDArray[np.int32], moves_at: int) -> Sparse:
+    """Join the attributes of each token with its label before, and with its edge attributes.
+
+    Parameters
+    ----------
+    data : TrainingData
+    before : ndarray, shape (T,)
+        The label before each token; Y at the start of a sentence.
+    moves_at : int
+        The attribute that stands for the label 0 before.
+    """
+    x, A, Y = data.encoded, data.index.size, len(data.names)
+    parts: list[Sparse] = [
+        (np.diff(x.indptr), x.ids, x.values),
+        (np.ones(len(before), np.int64), (moves_at + before).astype(np.int32), None),
+    ]
+    if x.edge_indptr is not None and x.edge_ids is not None:
+        n_edges = np.diff(x.edge_indptr)
+        inner = np.repeat(before < Y, n_edges)  # an edge needs a label before it
+        pairs = A + x.edge_ids[inner] * Y + np.repeat(before, n_edges)[inner]
+        values = None if x.edge_values is None else x.edge_values[inner]
+        parts.append((np.where(before < Y, n_edges, 0), pairs.astype(np.int32), values))
+    return _side_by_side(parts)
+
+
+def _known_pairs(
+    data: TrainingData, moves_at: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
+    """List the attributes and labels that get a weight, seen or not.
+
+    These are all transitions, whose rows are whole as they are in a chain, and the weights of a
+    warm start.
+    """
+    A, Y = data.index.size, len(data.names)
+    attributes = [np.repeat(np.arange(moves_at, moves_at + Y + 2), Y)]
+    columns = [np.tile(np.arange(Y), Y + 2)]
+    if data.start is not None:
+        nodes, edges = data.start.layout.pairs(data.names)
+        attributes.append(nodes[0])
+        columns.append(nodes[1])
+        if edges is not None:
+            attributes.append(A + edges[0] * Y + edges[1] // Y)
+            columns.append(edges[1] % Y)
+    return np.concatenate(attributes).astype(np.int32), np.concatenate(columns).astype(np.uint16)
 
 
 def _side_by_side(

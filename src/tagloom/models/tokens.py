@@ -71,7 +71,7 @@ class TokenClassifier(LocalTagger):
 
     boundaries = False
 
-    def _problem(self, data: TrainingData) -> _native.Problem:
+    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
         encoded = data.encoded
         if encoded.edge_indptr is not None:
             raise ParameterError(
@@ -86,8 +86,8 @@ class TokenClassifier(LocalTagger):
             weight = np.repeat(weight, np.diff(encoded.offsets))
         alone = np.arange(len(data.gold.numbers) + 1, dtype=np.int64)  # each token is a sentence
         tokens = replace(data, encoded=encoded._replace(offsets=alone), weight=weight)
-        problem = LinearTagger._problem(self, tokens)
+        problem, layout = LinearTagger._problem(self, tokens)
         free = problem.mask()
-        free[Layout.of_problem(tuple(data.names), problem).moves_at :] = False
+        free[layout.moves_at :] = False
         problem.set_mask(free)
-        return problem
+        return problem, layout

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a training run in one file, so that a dead process loses little."""
+"""Checkpoints: the state of a training run in one file, so that a crash loses little."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import storage
+from tagloom import checks, storage
 from tagloom.errors import ModelFileError
 
 
@@ -21,10 +21,10 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Written atomically; read if it is there.
+        Written atomically; read if it exists.
     identity : mapping
-        What the run depends on (parameters, a digest of the data). A checkpoint of another run
-        is refused.
+        What the run depends on (parameters, a digest of the data), as plain data. The checkpoint
+        of another run is refused.
     every : float
         Seconds between saves.
     """
@@ -49,28 +49,35 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def load(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
-        """Read the file, or return None if there is none.
+        """Read the file, or return None if it does not exist.
 
         Raises
         ------
         ModelFileError
-            If it belongs to another run or is no checkpoint.
+            If it belongs to another run or is not a checkpoint.
         """
         if not self.path.exists():
             return None
         header, arrays = storage.read(self.path, verify=True)
         if header.get("kind") != "checkpoint":
             raise ModelFileError(
-                f"{self.path}: holds a {header.get('kind')}, expected a checkpoint. Choose another "
-                "name for checkpoint=."
+                where=str(self.path),
+                expected="a checkpoint",
+                found=f"a {header.get('kind')}",
+                hint="Choose another name for {checkpoint}.",
+                options={"checkpoint": ...},
             )
         theirs = header["identity"]
         for name, value in self.identity.items():
             if theirs.get(name) != value:
                 raise ModelFileError(
-                    f"{self.path}: is the checkpoint of another run: its {name} is "
-                    f"{theirs.get(name)!r}, here it is {value!r}. Delete the file to start anew, "
-                    "or fit with the same data and parameters to resume."
+                    f"the checkpoint of another run: its {name} is {checks.show(theirs.get(name))},"
+                    f" here it is {checks.show(value)}.",
+                    where=str(self.path),
+                    found=f"{name} {checks.show(theirs.get(name))}",
+                    expected=f"{name} {checks.show(value)}",
+                    hint="Delete the file to start again, or fit with the same data and parameters "
+                    "to resume.",
                 )
         # The file may be overwritten while these arrays are in use: take copies.
         return header["run"], {name: np.array(array) for name, array in arrays.items()}
