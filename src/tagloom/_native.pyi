@@ -255,7 +255,7 @@ class Rows:
 
 class Scorer:
     """
-    From sentences to scores: an extractor, and copies of an index and of rows of weights in a layout of their own.
+    From sentences to scores: an extractor, and copies of an index and of rows of weights in another layout.
     """
 
     def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int, takes_last: bool = False) -> None: ...

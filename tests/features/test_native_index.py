@@ -160,9 +160,9 @@ def test_keys_and_back():
 
 def test_keys_that_are_no_index():
     keys = grown("abc").keys()
-    with pytest.raises(ValueError, match="no keys of an index: a key comes twice"):
+    with pytest.raises(ValueError, match="not keys of an index: a key comes twice"):
         _native.Index.from_keys(keys[[0, 1, 0]])
-    with pytest.raises(ValueError, match="no keys of an index: a key is 0"):
+    with pytest.raises(ValueError, match="not keys of an index: a key is 0"):
         _native.Index.from_keys(keys * np.uint64(0))
     assert _native.Index.from_keys(keys[:0]).size == 0
 

@@ -86,7 +86,7 @@ PyIndex index_from_keys(In<uint64_t, 1> keys, std::optional<Names> names) {
         return PyIndex(Index(own, std::string(blob.c_str(), blob.size()),
                              std::vector<int64_t>(offsets.data(), offsets.data() + size + 1)));
     } catch (const std::invalid_argument& error) {
-        fail("These are no keys of an index: " + std::string(error.what()) + ".");
+        fail("These are not keys of an index: " + std::string(error.what()) + ".");
     }
 }
 

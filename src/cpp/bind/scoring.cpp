@@ -121,7 +121,7 @@ WeightRows make_rows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<f
                 fault = arrays.fault();
                 if (fault.empty()) return WeightRows(arrays);
             }
-            fail("These arrays are no rows of weights: " + fault + ".");
+            fail("These arrays are not rows of weights: " + fault + ".");
         },
         cols);
 }
@@ -201,7 +201,7 @@ class Scorer {
         table_ = RowTable(table, rows_.by_id);
         rows_.by_id = {};  // from here on found by fingerprint
         for (std::size_t c = 0; c < compiled_.program.columns; c++) {
-            // What Python was asked once it need not answer the same again.
+            // Words whose features Python computed are not kept.
             known_.push_back(make_memory(scoring(), c, compiled_.functions[c].empty()));
         }
     }
@@ -400,7 +400,7 @@ void bind_scoring(nb::module_& m) {
     nb::class_<Scorer>(
         m, "Scorer",
         "From sentences to scores: an extractor, and copies of an index and of rows of "
-        "weights in a layout of their own.")
+        "weights in another layout.")
         .def(nb::init<nb::typed<nb::object, Extractor>, const PyIndex&, const In<int64_t, 1>&,
                       const Cols&, const In<float, 1>&, int64_t, bool>(),
              "extractor"_a, "index"_a, "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,

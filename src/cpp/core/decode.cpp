@@ -61,12 +61,12 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     const float largest = largest_of(emit, T * Y);
     if (!(largest <= kMost) || !(largest_of(edge, edges) <= kMost)) return false;
 
-    std::vector<int64_t> own;  // offsets that begin with 0
+    std::vector<int64_t> from_zero;  // the offsets of the piece
     const int64_t* offsets = sentences.offsets.data() + sentences.first;
     if (begin > 0) {
-        own.assign(offsets, offsets + (sentences.last - sentences.first) + 1);
-        for (int64_t& offset : own) offset -= begin;
-        offsets = own.data();
+        from_zero.assign(offsets, offsets + (sentences.last - sentences.first) + 1);
+        for (int64_t& offset : from_zero) offset -= begin;
+        offsets = from_zero.data();
     }
     DenseBatch<float> batch{};
     batch.Y = Y;

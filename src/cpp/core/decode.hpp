@@ -2,7 +2,7 @@
 // scores are used while they are in the cache of the core that computed them.
 //
 //   for each piece (whole sentences, some thousand scores), on all threads:
-//     emit [T, Y] (and edge [T, Y, Y])  =  what a source of scores says of its tokens
+//     emit [T, Y] (and edge [T, Y, Y])  =  from a source of scores
 //     path [T]                          =  Viterbi over these and the transitions
 #pragma once
 
@@ -26,7 +26,7 @@ struct SentenceRange {
     int64_t tokens() const { return end() - begin(); }
 };
 
-// What gives the scores of a batch; asked by several threads at once, for different sentences.
+// Computes the scores of a batch; called by several threads at once, for different sentences.
 class ScoreSource {
   public:
     virtual ~ScoreSource() = default;
@@ -68,7 +68,7 @@ struct DenseTransitions {
 };
 
 // The best label of every token: path [T]. False if that needs a closer look: a sentence has no
-// path, or a score is NaN or +inf; then the path says nothing.
+// path, or a score is NaN or +inf; then the path is undefined.
 bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
             std::span<const int64_t> offsets, int64_t threads, int32_t* path);
 

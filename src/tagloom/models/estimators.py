@@ -1,7 +1,7 @@
-"""What makes a tagger an estimator in scikit-learn's eyes, without needing scikit-learn.
+"""Models as scikit-learn estimators, without importing scikit-learn.
 
 Parameters are the constructor's arguments; `clone`, searches, pipelines and metadata routing go by
-the methods below. scikit-learn is imported only when it is scikit-learn that asks.
+the methods below. scikit-learn is imported only by the methods that it calls.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _METHODS = ("fit", "partial_fit", "predict", "score")
 
 
 class Estimator:
-    """Base of taggers: parameters, their display, and what scikit-learn asks for."""
+    """Base of models: parameters, their display, and the interface of scikit-learn."""
 
     _requests: Mapping[str, Mapping[str, Request]] = {}  # method -> metadata -> request
 
     @property
     def is_fitted(self) -> bool:
-        """Whether anything was learnt: names of what is learnt end in ``_``."""
+        """Whether the model is fitted: names of learned attributes end in ``_``."""
         return any(name[-1] == "_" and name[0] != "_" for name in self.__dict__)
 
     # ---- parameters ------------------------------------------------------------------------
@@ -42,7 +42,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments; what was learnt stays until the next fit."""
+        """Change constructor arguments; the fitted state stays until the next fit."""
         known = self._parameters()
         for name, value in params.items():
             if name not in known:
@@ -64,7 +64,7 @@ class Estimator:
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    # ---- what scikit-learn asks ------------------------------------------------------------
+    # ---- for scikit-learn ------------------------------------------------------------------
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import (  # type: ignore[import-untyped]
@@ -89,28 +89,28 @@ class Estimator:
         return new
 
     def get_metadata_routing(self) -> Any:
-        """Return the requests of metadata, as scikit-learn wants them."""
+        """Return the requests of metadata as an object of scikit-learn."""
         from sklearn.utils.metadata_routing import (  # type: ignore[import-untyped]
             MetadataRequest,
         )
 
-        found = MetadataRequest(owner=type(self).__name__)
+        routing = MetadataRequest(owner=type(self).__name__)
         for method in _METHODS:
-            asked = self._requests.get(method, {})
+            requests = self._requests.get(method, {})
             for name in self._metadata(method):
-                getattr(found, method).add_request(param=name, alias=asked.get(name))
-        return found
+                getattr(routing, method).add_request(param=name, alias=requests.get(name))
+        return routing
 
     # ---- metadata --------------------------------------------------------------------------
 
     def set_fit_request(self, **requests: Request) -> Self:
-        """Say what scikit-learn passes on to `fit` when its metadata routing is on.
+        """Set which metadata scikit-learn passes to `fit` when its metadata routing is enabled.
 
         Parameters
         ----------
         **requests : bool, str or None
-            For each parameter of `fit` but X and y: True, pass it on; False, do not; None, raise
-            an error if it is there; a str, pass on what is there under that name.
+            For each parameter of `fit` except X and y: True passes it on; False does not; None
+            raises an error if it is given; a str passes on the metadata of that name.
 
         Returns
         -------
@@ -134,15 +134,15 @@ class Estimator:
         return self._request("fit", requests)
 
     def set_partial_fit_request(self, **requests: Request) -> Self:
-        """Say what scikit-learn passes on to ``partial_fit``; see `set_fit_request`."""
+        """Set which metadata scikit-learn passes to ``partial_fit``; see `set_fit_request`."""
         return self._request("partial_fit", requests)
 
     def set_predict_request(self, **requests: Request) -> Self:
-        """Say what scikit-learn passes on to `predict`; see `set_fit_request`."""
+        """Set which metadata scikit-learn passes to `predict`; see `set_fit_request`."""
         return self._request("predict", requests)
 
     def set_score_request(self, **requests: Request) -> Self:
-        """Say what scikit-learn passes on to `score`; see `set_fit_request`."""
+        """Set which metadata scikit-learn passes to `score`; see `set_fit_request`."""
         return self._request("score", requests)
 
     def _request(self, method: str, requests: dict[str, Request]) -> Self:
@@ -155,13 +155,13 @@ class Estimator:
                     found=repr(name),
                     hint=f"It has: {', '.join(known) or 'none'}.",
                 )
-        asked = {**self._requests.get(method, {}), **requests}
-        self._requests = {**self._requests, method: asked}
+        merged = {**self._requests.get(method, {}), **requests}
+        self._requests = {**self._requests, method: merged}
         return self
 
     @classmethod
     def _metadata(cls, method: str) -> list[str]:
-        """The parameters of a method but for X and y."""
+        """The parameters of a method except X and y."""
         function = getattr(cls, method, None)
         parameters = {} if function is None else inspect.signature(function).parameters
         return [name for name in parameters if name not in ("self", "X", "y")]

@@ -60,7 +60,7 @@ class Reason:
 
     @property
     def value(self) -> float:
-        """How much it speaks for the best path: weight − rival_weight."""
+        """How much it favours the best path: weight − rival_weight."""
         return self.weight - self.rival_weight
 
 
@@ -247,7 +247,7 @@ def _indented(text: str) -> str:
 
 
 def _bar(share: float) -> str:
-    """Draw a bar to the right in blue for what speaks for the best path, to the left against."""
+    """Draw a bar: to the right, in blue, for terms that favour the best path; else to the left."""
     width = 40 * abs(share)
     x, colour = (40.0, "#3b82f6") if share >= 0 else (40 - width, "#ea580c")
     return (

@@ -204,7 +204,7 @@ class Model(Estimator, ABC):
         return blake2b(_to_bytes(File(header, file.arrays)), digest_size=8).hexdigest()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle through the model file's format; a feature function goes along by reference."""
+        """Pickle through the model file's format; a feature function is pickled by reference."""
         if not self.is_fitted:
             return super().__reduce_ex__(protocol)
         state = {"_requests": self._requests} if self._requests else None

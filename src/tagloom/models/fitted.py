@@ -1,8 +1,8 @@
 """What a model has learnt, as one frozen value.
 
 `fit` replaces the state of a model in one assignment, so a model never mixes an old fit with a new
-one. What is derived from a state (a decoder, shared transitions) is cached in that state and goes
-away with it; two threads that need it at once compute the same value, without a lock. Attributes
+one. Whatever is derived from a state (a decoder, shared transitions) is cached in it and dropped
+with it; two threads that need it at once compute the same value, without a lock. Attributes
 that users see (``labels_``, ``scores_``) are read from the state.
 """
 

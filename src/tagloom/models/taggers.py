@@ -1,7 +1,8 @@
-"""The face of every tagger: a model implements `fit` and `trellis`, the rest is derived here.
+"""The interface of every tagger: a model implements `fit` and `score_sentences`.
 
-Whatever turns a sentence into scores, the questions that one can ask of it are those of a trellis;
-so best labels, probabilities, n-best lists, samples and entropies are written once, for all models.
+Whatever turns a sentence into scores, a trellis answers all questions about them. So best labels,
+probabilities, n-best lists, samples, spans, entropies and explanations are written here once, for
+all models. Files are in `files`, the fitted state in `fitted`, calibration in `calibration`.
 """
 
 from __future__ import annotations
@@ -24,26 +25,25 @@ from tagloom.models.fitted import Fitted
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
 from tagloom.trellis import Structure, Trellis
-from tagloom.trellis.inputs import check_count
 from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
     from tagloom.models.explanations import Explanation
 
-# Scores of a batch are kept about this small, so that they stay in the cache between the stages.
+# Number of scores of a batch: few enough to stay in the cache from stage to stage.
 _BATCH_SCORES = 1 << 19
 
 
 class Labelling(NamedTuple):
-    """One way to label a sentence.
+    """The labels of a sentence, with their probability.
 
     Attributes
     ----------
     labels : list of str
     prob : float
-        Its probability among all labellings of the sentence.
+        Probability of these labels given the sentence.
     score : float
-        Its unnormalised score.
+        Score of the path, unnormalised.
     """
 
     labels: list[str]
@@ -52,15 +52,15 @@ class Labelling(NamedTuple):
 
 
 class PredictedSpan(NamedTuple):
-    """A span of tokens that may be in the output.
+    """A span of tokens, with its probability.
 
     Attributes
     ----------
     type : str
     start, end : int
-        Its tokens, the end not included.
+        Its first token, and the token after its last.
     prob : float
-        The probability that the labels have exactly this span, with this type.
+        Probability that the labels have exactly this span, of this type.
     """
 
     type: str
@@ -70,7 +70,7 @@ class PredictedSpan(NamedTuple):
 
 
 class Labellings(list[list[str]]):
-    """A list of lists of labels that NumPy takes for a one-dimensional array of lists."""
+    """A list of lists of labels; NumPy converts it to a one-dimensional array of lists."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if dtype is not None and np.dtype(dtype) != np.dtype(object):
@@ -84,7 +84,7 @@ class Labellings(list[list[str]]):
 class Tagger(Model):
     """Base of all taggers.
 
-    Constructors only store their arguments; what is learnt ends in ``_``.
+    Constructors only store their arguments; names of learned attributes end in ``_``.
 
     Examples
     --------
@@ -100,8 +100,8 @@ class Tagger(Model):
     """
 
     family = "tagger"
-    #: Whether `predict` may use the native decoder of the state, which gives the labels of
-    #: `score_sentences`. A class that overrides that method and not this has none.
+    #: Whether `predict` may use the native decoder of the state, which finds the labels that
+    #: `score_sentences` leads to. A class that overrides only that method does not use it.
     decodes_natively: ClassVar[bool] = False
 
     _fitted: Fitted  # everything that was learnt; absent until then
@@ -127,16 +127,16 @@ class Tagger(Model):
         Parameters
         ----------
         sentences : sequence of sentences
-            Of at least one list; what a token may be is up to the features.
+            Checked to be a sequence; the features decide what a token may be.
         n_threads : int or None
-            None: all cores.
+            None uses all cores.
         """
 
     def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         """Name the terms of ``emit[t, y] + edge[t, y_prev, y]``, for `explain`.
 
-        Without a better idea each of the two is one term. Transitions, start, stop and n-gram
-        weights are named for all models alike.
+        By default each of the two is one term. Transitions, start, stop and n-gram weights are
+        named by the caller, for all models.
         """
         emit, edge = trellis.emit, trellis.edge
 
@@ -176,18 +176,18 @@ class Tagger(Model):
 
     @property
     def reads_only_tokens(self) -> bool:
-        """Whether it is known to look at nothing of a sentence but its tokens."""
+        """Whether predictions depend on nothing of a sentence but its tokens."""
         return False
 
     def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Any:
-        """Score sentences: every question about their labels is a question to this trellis.
+        """Score sentences; the trellis answers every question about their labels.
 
         Parameters
         ----------
         X : sequence of sentences
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
         n_threads : int, optional
             All cores by default.
 
@@ -197,7 +197,7 @@ class Tagger(Model):
             A batch with one sequence per sentence; another `Structure` if the tagger uses one.
         """
         self._check_fitted("trellis")
-        _check_threads(n_threads)
+        checks.threads(n_threads)
         return self._calibrated(checks.sentences(X), known, n_threads)
 
     def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
@@ -207,18 +207,18 @@ class Tagger(Model):
         ----------
         X : sequence of sentences
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
         n_threads : int, optional
             All cores by default; the result does not depend on it.
 
         Returns
         -------
         list of list of str
-            It converts to a one-dimensional array of lists, as scikit-learn wants it.
+            NumPy converts it to a one-dimensional array of lists, which scikit-learn needs.
         """
         self._check_fitted("predict")
-        _check_threads(n_threads)
+        checks.threads(n_threads)
         decoder = self._fitted.decoder if known is None and self.decodes_natively else None
         threads = n_threads or getattr(self, "n_threads", None) or ALL_THREADS
         few = None if decoder is None else decoder.decode_few(X, threads)
@@ -245,10 +245,10 @@ class Tagger(Model):
         ----------
         X : sequence of sentences
         as_dict : bool
-            Whether to give a list of dicts from label to probability, as CRFsuite does.
+            Whether to return dicts from label to probability, as CRFsuite does.
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
         n_threads : int, optional
 
         Returns
@@ -275,14 +275,14 @@ class Tagger(Model):
         X : sequence of sentences
         n : int
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
         n_threads : int, optional
 
         Returns
         -------
         list of list of Labelling
-            With labels, probability and score; fewer than n where there are fewer.
+            Labels, probability and score; fewer than n if a sentence has fewer labellings.
         """
         self._check_fitted("predict_nbest")
         names = np.array(self._label_list, dtype=object)
@@ -304,38 +304,38 @@ class Tagger(Model):
         known: Any = None,
         n_threads: int | None = None,
     ) -> list[list[PredictedSpan]]:
-        """Find spans, each with the probability that exactly this span is in the output.
+        """Find spans, each with the probability that the labels contain exactly this span.
 
-        The probability is a sum over all labellings whose reading has a span of this type that
-        begins and ends here: exact, in every scheme.
+        The probability is the sum over all labellings that contain a span of this type, start and
+        end. It is exact, in every scheme.
 
         Parameters
         ----------
         X : sequence of sentences
         threshold : float, optional
-            Above 0, at most 1: return every span that is at least so probable, of any length,
-            whether or not it is in the best labelling. A high threshold gives few spans that are
-            mostly right, a low one more of those that are there. Up to 0.5 spans may overlap: they
-            exclude each other, so their probabilities sum to at most 1. By default, the spans of
-            the best labelling.
+            A probability above 0: return every span of at least this probability, of any length,
+            even if the best labelling does not contain it. A high threshold gives precision, a low
+            one recall. With a threshold up to 0.5 spans may overlap; such spans exclude each other,
+            so their probabilities sum to at most 1. By default, return the spans of the best
+            labelling.
         scheme : str, optional
-            What is a span: ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``, strictly. By default
-            the scheme that constrains the tagger, if it has one; otherwise labels are read as
-            conlleval reads them. See `tagloom.labels.to_spans`.
+            The scheme by which labels are read as spans, strictly: ``bio``, ``iob1``, ``io``,
+            ``bioes`` or ``bilou``. By default the scheme that constrains the tagger; without one,
+            labels are read as by conlleval. See `tagloom.labels.to_spans`.
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
         n_threads : int, optional
 
         Returns
         -------
         list of list of PredictedSpan
-            For each sentence, by start, end and type.
+            For each sentence its spans, sorted by start, end and type.
 
         Raises
         ------
         SchemeError
-            If the labels are no span labels: parts of speech, say.
+            If the labels do not mark spans, such as parts of speech.
         ParameterError
             If the threshold is out of range.
 
@@ -353,11 +353,8 @@ class Tagger(Model):
         from tagloom.trellis import runs
 
         self._check_fitted("predict_spans")
-        is_number = isinstance(threshold, float | int | np.number)
-        if threshold is not None and not (is_number and 0 < threshold <= 1):
-            raise ParameterError(
-                f"threshold must be a probability above 0 and at most 1; got {threshold!r}."
-            )
+        if threshold is not None:
+            threshold = checks.number(threshold, "threshold", above=0, most=1)
         scheme = getattr(self, "scheme_", None) if scheme is None else scheme
         types, rules = labels.span_rules(self._label_list, scheme)
         result: list[list[PredictedSpan]] = []
@@ -389,22 +386,22 @@ class Tagger(Model):
         *,
         known: Any = None,
     ) -> list[list[list[str]]]:
-        """Draw labellings of each sentence with their probabilities.
+        """Draw labellings of each sentence from their distribution.
 
         Parameters
         ----------
         X : sequence of sentences
         n : int
-            How many for each sentence.
+            Number of labellings per sentence.
         random_state : int, Generator, RandomState or None
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
 
         Returns
         -------
         list of list of list of str
-            For each sentence n lists of labels.
+            For each sentence, n lists of labels.
         """
         self._check_fitted("sample")
         trellis = self._calibrated(checks.sentences(X), known, None)
@@ -415,14 +412,16 @@ class Tagger(Model):
         ]
 
     def entropy(self, X: Any, *, known: Any = None) -> npt.NDArray[np.float64]:
-        """Measure how undecided the tagger is about each sentence, in nats.
+        """Compute the entropy of the labellings of each sentence, in nats.
+
+        It is 0 if the tagger is certain, and larger the less certain it is.
 
         Parameters
         ----------
         X : sequence of sentences
         known : sequence, optional
-            What is known of the labels: one entry per sentence, None or a list with, for each
-            token, None, the label it has, or a set of labels of which it has one.
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
 
         Returns
         -------
@@ -433,35 +432,34 @@ class Tagger(Model):
         return np.concatenate(parts) if parts else np.empty(0)
 
     def explain(self, sentence: Any, *, known: Any = None) -> Explanation:
-        """Say for each token why it has its label and not another one.
+        """Explain for each token why it has its label and not another one.
 
-        The rival of a token is the best path with another label there. Every term in which it
-        differs from the best path is listed by name: attributes with their weights, transitions,
-        start and stop. They sum to the difference of the two path scores, as `Trellis.path_score`
-        gives them, to within 1e-12 of the sum of the absolute weights. Where a model sums its
-        scores in float32, what that loses is a term of its own, ``rounding``, of about 1e-6 of
-        them.
+        The rival of a token is the best path that has another label there. Every term in which the
+        rival differs from the best path is listed by name: attributes with their weights,
+        transitions, start and stop. The terms sum to the difference of the two path scores
+        (`Trellis.path_score`), to within 1e-12 of the sum of the absolute weights. If a model sums
+        its scores in float32, the rounding error, about 1e-6 of that sum, is the term ``rounding``.
 
-        Takes time in proportion to the square of the sentence's length.
+        The time is quadratic in the length of the sentence.
 
         Parameters
         ----------
         sentence : sentence
-            One, in the forms that `predict` takes a list of.
+            One sentence, in any form that `predict` takes a list of.
         known : list, optional
-            What is known of its labels: for each token None, the label it has, or a set of labels
-            of which it has one. The best path and its rivals are among those that agree with it.
+            Known labels of the sentence: for each token None, its label, or a set of allowed
+            labels. The best path and its rivals are restricted to them.
 
         Returns
         -------
         Explanation
-            A sequence with one `Decision` for each token. It prints as tables; ``to_html()`` and
-            ``to_dict()`` give the same for a browser and for JSON.
+            A sequence of one `Decision` per token. It prints as tables; ``to_html()`` returns
+            HTML, ``to_dict()`` plain data for JSON.
 
         Raises
         ------
         InfeasibleError
-            If no labels are possible.
+            If the sentence has no possible labels.
 
         Examples
         --------
@@ -505,12 +503,12 @@ class Tagger(Model):
         return explanations.explain(tokens, trellis, path, parts, self._label_list)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Compute the share of tokens that get the right label.
+        """Compute the share of tokens that are labelled correctly.
 
         Parameters
         ----------
         X : sequence of sentences
-            A `Corpus` brings its own labels.
+            A `Corpus` contains the labels.
         y : sequence of list of str, optional
         sample_weight : sequence of float, optional
             The weight of each sentence.
@@ -535,27 +533,28 @@ class Tagger(Model):
 
     @property
     def temperature_(self) -> float:
-        """What all scores are divided by before they become probabilities; see `calibrate`.
+        """The temperature: scores are divided by it before they become probabilities.
 
-        1 until the tagger is calibrated, and again when it learns anew or is compacted.
+        1 unless the tagger is calibrated; `fit` and ``compact`` reset it. See `calibrate`.
         """
         return self._fitted.temperature if self.is_fitted else 1.0
 
     def reliability(self, X: Any, y: Any = None, *, n_bins: int = 10) -> evaluation.Reliability:
-        """Compare how sure the tagger is of its labels with how many of them are right.
+        """Compare the probabilities of predicted labels with how many of them are correct.
 
         Parameters
         ----------
         X : sequence of sentences
-            A `Corpus` brings its own labels. Not those that it has learnt from.
+            Labelled sentences that were not used for training. A `Corpus` contains the labels.
         y : sequence of list of str, optional
         n_bins : int
-            The tokens are put into so many bins by the probability of their predicted labels.
+            Number of bins into which tokens are sorted by the probability of their predicted
+            labels.
 
         Returns
         -------
         Reliability
-            With the expected calibration error, ``ece``. It prints as a table.
+            Its ``ece`` is the expected calibration error. It prints as a table.
 
         Examples
         --------
@@ -572,32 +571,33 @@ class Tagger(Model):
         return calibration.reliability(self, X, y, n_bins)
 
     def calibrate(self, X: Any, y: Any = None) -> Tagger:
-        r"""Make a copy whose probabilities mean what they say, and whose labels are the same.
+        r"""Return a copy with calibrated probabilities; its predicted labels are the same.
 
-        All scores are divided by one number, the temperature τ, which makes the right labels of
-        these sentences as probable as possible, each by itself ::
+        All scores are divided by one number, the temperature τ, chosen to maximise the marginal
+        probabilities of the correct labels of these sentences::
 
             τ = argmin Σ_t −log Pr(y_t | x; scores / τ)
 
-        Labels that the tagger does not know are left out. τ is ``temperature_``, between 0.01 and
-        a million, and part of the saved model.
+        Labels that the tagger does not have are ignored. τ is the attribute ``temperature_``,
+        between 0.01 and a million; it is saved with the model.
 
         Parameters
         ----------
         X : sequence of sentences
-            A `Corpus` brings its own labels. Not those that the tagger has learnt from: on these
-            it is surer than on any others.
+            Labelled sentences that were not used for training, on which the tagger would be too
+            certain. A `Corpus` contains the labels.
         y : sequence of list of str, optional
 
         Returns
         -------
         Tagger
-            A new one; marginals, n-best probabilities, samples, spans and entropies are calibrated.
+            A new tagger, whose marginals, n-best probabilities, samples, spans and entropies are
+            calibrated.
 
         Raises
         ------
         LabelError
-            If there are no labels that the tagger knows.
+            If no label is one of the tagger's.
 
         Examples
         --------
@@ -622,7 +622,7 @@ class Tagger(Model):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is something to predict with."""
+        """Whether the tagger is fitted."""
         return "_fitted" in self.__dict__
 
     def describe(self) -> dict[str, Any]:
@@ -663,25 +663,25 @@ class Tagger(Model):
         return labels
 
     def _scores_per_token(self) -> int:
-        """How many scores a token needs: what bounds the size of a batch."""
+        """Number of scores per token, which limits the size of a batch."""
         return len(self.labels_)
 
     def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
-        """Score sentences of whose labels something may be known."""
+        """Score sentences, under known labels if there are any."""
         trellis = self.score_sentences(sentences, n_threads)
         if known is None:
             return trellis
         return trellis.constrain(known_labels(known, sentences, self._label_list))
 
     def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
-        """Score sentences as `_scored` does, at the temperature of this tagger."""
+        """Score sentences at the temperature of this tagger."""
         return self._tempered(self._scored(sentences, known, n_threads))
 
     def _tempered(self, scored: Structure) -> Structure:
         return scored if self.temperature_ == 1 else scored.tempered(self.temperature_)
 
     def _batches(self, X: Any, known: Any, n_threads: int | None) -> Iterator[Structure]:
-        """Score the sentences piece by piece."""
+        """Score sentences piece by piece."""
         pieces = self._pieces(X, known, n_threads)
         return (self._calibrated(*piece, n_threads) for piece in pieces)
 
@@ -694,13 +694,13 @@ class Tagger(Model):
     def _pieces(
         self, X: Any, known: Any, n_threads: int | None
     ) -> Iterator[tuple[Sequence[Any], Any]]:
-        """Cut the sentences, and what is known of them, into pieces whose scores stay small."""
-        _check_threads(n_threads)
+        """Cut sentences and their known labels into pieces whose scores fit the cache."""
+        checks.threads(n_threads)
         sentences = checks.sentences(X)
         rows = None if known is None else known_rows(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
-            most *= 4  # enough work to share
+            most *= 4  # enough work for all threads
         if len(sentences) == 1:
             yield sentences, rows
             return
@@ -721,17 +721,4 @@ def _as_trellis(scored: Structure, method: str) -> Trellis:
         where=method,
         expected="a tagger whose score_sentences returns a Trellis",
         found=type(scored).__name__,
-    )
-
-
-_INTEGERS, _MOST_THREADS = (int, np.integer), 1 << 63
-
-
-def _check_threads(n_threads: Any) -> None:
-    if n_threads is None or (isinstance(n_threads, _INTEGERS) and 0 < n_threads < _MOST_THREADS):
-        return
-    if isinstance(n_threads, _INTEGERS) and n_threads > 0:
-        check_count(n_threads, "n_threads", 1, ParameterError)
-    raise ParameterError(
-        f"n_threads must be 1 or more, or None for all cores; got {n_threads!r:.60}."
     )

@@ -1,8 +1,8 @@
 """From sentences to their best labels in one native call, without arrays of scores in between.
 
-A decoder joins templates, the native scorers of a model, and its transitions. It answers what is
-asked most often, the best labels of ordinary sentences; whatever it cannot answer is left to a
-`Trellis`, which gives the same labels and precise errors.
+A decoder joins templates, the native scorers of a model, and its transitions. It finds the best
+labels of ordinary sentences, which is the most frequent request. All else is left to a `Trellis`,
+which finds the same labels and raises precise errors.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Names:
 
 
 class PackedNames(Names):
-    """Names as they lie in a file, compressed; unpacked when first looked at."""
+    """Names as a file stores them, compressed; unpacked at first use."""
 
     def __init__(self, packed: npt.NDArray[np.uint8], n: int) -> None:
         self.packed, self._n = packed, n
@@ -161,7 +161,7 @@ class LinearScores:
     labels : tuple of str
         The Y labels.
     extractor : FeatureExtractor
-        What makes attributes of sentences.
+        Extracts the attributes of sentences.
     index : Index
         The number of each attribute.
     rows : Rows

@@ -1,7 +1,6 @@
 """The model file: arrays and a JSON header in one file that is mapped, checked and never executed.
 
-This layer knows arrays and JSON. What they mean is said by those who call it; how they lie in the
-file is specified in docs/format.md.
+This layer stores arrays and JSON; models decide what they mean. docs/format.md specifies the file.
 """
 
 from tagloom.storage.contents import File

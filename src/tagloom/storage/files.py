@@ -5,11 +5,10 @@
     n  {"__metadata__":{"format":"tagloom","version":"1","crc32":"…",…},"name":{…},…}  array array …
     8  n bytes of JSON, padded with blanks so that the arrays begin at a multiple of 64
 
-Reading maps the file and believes nothing in it: every number is compared with the length of the
-file before it is used, so damage gives a `ModelFileError`, and never memory that the file does not
-have. The library safetensors reads these files too; we do not use it, as it neither maps arrays for
-NumPy nor says what is wrong. What the arrays mean, and whether their values fit each other, is for
-the caller to check.
+Reading maps the file and trusts nothing in it: every number is compared with the length of the
+file before use, so damage raises a `ModelFileError` and never reads outside the file. The library
+safetensors reads these files too; we do not use it, since it neither maps arrays for NumPy nor
+reports what is wrong. Callers check what the arrays mean and whether their values fit together.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 VERSION = 2  # the newest that is read; a file that has no large entries is written as version 1
 ALIGNMENT = 64  # bytes: a cache line, so that no entry of a table of 8-byte keys lies across two
 HEADER_LIMIT = 1 << 25  # bytes of JSON in the text of the file
-LARGE_ENTRY = 1 << 20  # bytes of JSON from which an entry of the header is an array of its own
+LARGE_ENTRY = 1 << 20  # bytes of JSON from which an entry of the header becomes an array
 VERIFIED_WHOLE = 1 << 26  # bytes of a file up to which every array is verified at load
 ENTRY_LIMIT = 1 << 30  # bytes of JSON of such an entry
 DEPTH_LIMIT = 64  # of nested lists and objects, so that no recursion of the parser is deep
@@ -63,12 +62,13 @@ _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _ENTRY = "header."  # begins the name of an array that holds an entry of the header, as JSON
-# A file begins so, byte for byte, after the 8 bytes of its length; format and version can then be
-# told before anything else is read, by later versions too.
+# A file begins with these bytes, after the 8 bytes of its length. So format and version can be read
+# before anything else, by later versions too.
 _MAGIC = b'{"__metadata__":{"format":"tagloom","version":"'
 _START = re.compile(re.escape(_MAGIC) + rb'([1-9][0-9]{0,8})","crc32":"([0-9a-f]{8})",')
-_NO_SUM = b"00000000"  # stands in the place of the header's own checksum while that is computed
-# What else people have under the name of a model, by its first bytes.
+_AGAIN = "Copy or save the model again."
+_NO_SUM = b"00000000"  # replaces the checksum of the header while that is computed
+# Other files that users mistake for a model, by their first bytes.
 _FOREIGN = {
     b"\x1f\x8b": "gzip data; decompress it first",
     b"\xfd7zXZ": "xz data; decompress it first",
@@ -110,9 +110,9 @@ def write(
     Raises
     ------
     ParameterError
-        The header is not JSON, or an array cannot be stored; says which.
+        If the header is not JSON, or an array cannot be stored; names the entry.
     OSError
-        No such folder, no permission, no room on the disk. The old file is left as it was.
+        If there is no such folder, no permission or no space. The old file is unchanged.
 
     See Also
     --------
@@ -169,7 +169,7 @@ def to_bytes(
 
 
 def is_model(path: Path) -> bool:
-    """Tell by its first bytes whether a file is one of `write`.
+    """Check by its first bytes whether a file was written by `write`.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def is_model(path: Path) -> bool:
     Returns
     -------
     bool
-        False for whatever is not a file that can be read.
+        False also if it is not a file or cannot be read.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def is_model(path: Path) -> bool:
 
 
 def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read a file of `write`: the header is parsed, the arrays are mapped, nothing is executed.
+    """Read a file that `write` wrote: parse the header, map the arrays, execute nothing.
 
     Parameters
     ----------
@@ -216,9 +216,9 @@ def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dic
     Raises
     ------
     ModelFileError
-        The file is something else, is damaged, or has a newer format.
+        If the file is not a model, is damaged, or has a newer format.
     OSError
-        It does not exist or may not be read.
+        If it does not exist or cannot be read.
 
     See Also
     --------
@@ -237,9 +237,9 @@ def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dic
     mode = os.stat(name).st_mode
     if not stat.S_ISREG(mode):
         found = "a folder" if stat.S_ISDIR(mode) else "a pipe or device, which cannot be mapped"
-        raise ModelFileError(f"{name}: expected a model file, found {found}.")
+        raise ModelFileError(where=name, expected="a model file", found=found)
     with open(name, "rb") as file:
-        # Mapping refuses an empty file with a message of its own; ours is better.
+        # An empty file cannot be mapped; the reader reports it.
         data = (
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             if os.fstat(file.fileno()).st_size
@@ -251,17 +251,17 @@ def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dic
 def read_bytes(
     data: Buffer, *, verify: bool | None = None, name: str = "<bytes>"
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read what `to_bytes` gave, or the content of a file.
+    """Read the result of `to_bytes`, or the contents of a file.
 
     Parameters
     ----------
     data : bytes-like
-        The arrays are views of it if it is of type bytes; anything else is copied, for it could be
-        changed after it was checked.
+        The arrays are views of bytes; other types are copied, since they could change after they
+        were checked.
     verify : bool, optional
         As of `read`.
     name : str
-        What errors call it.
+        Its name in errors.
 
     Returns
     -------
@@ -307,8 +307,8 @@ def _parts(
             raise ParameterError(f"{name!r:.120} cannot name an array: {_ENTRY} is reserved.")
     header, entries = _split_header(header)
     plain = {name: _storable(name, array) for name, array in {**arrays, **entries}.items()}
-    # By the power of two that divides their size, the largest first: so each array begins at a
-    # multiple of its own, with no holes, which safetensors does not allow. A table whose size is a
+    # By the power of two that divides their size, the largest first. So each array is aligned to
+    # that power, without gaps, which safetensors does not allow. A table whose size is a
     # multiple of 64 begins at a multiple of 64, every array at a multiple of its item size.
     order = sorted(plain, key=lambda name: (-math.gcd(plain[name].nbytes, ALIGNMENT), name))
     sums = {name: f"{zlib.crc32(_raw(plain[name])):08x}" for name in order}
@@ -362,7 +362,7 @@ def _split_header(header: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Arr
 
 
 def _check_json(value: object, where: str, depth: int) -> None:
-    """Raise ParameterError, saying where, unless JSON keeps the value as it is."""
+    """Raise ParameterError, with the place, unless JSON stores the value unchanged."""
     if isinstance(value, dict | list | tuple) and depth >= DEPTH_LIMIT:
         raise ParameterError(f"{where:.200} is nested more than {DEPTH_LIMIT} deep.")
     if isinstance(value, dict):
@@ -426,7 +426,7 @@ def _replace(path: str, parts: Iterable[Buffer]) -> None:
         return
     folder = os.path.dirname(path)
     part = os.path.join(folder, f".tagloom-{os.urandom(8).hex()}.part")
-    # Not tempfile: that gives mode 600 whatever the umask is, and asking for the umask sets it.
+    # Not tempfile, which gives mode 600 for every umask; reading the umask would set it.
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with open(handle, "wb") as file:
@@ -531,12 +531,15 @@ class _Reader:
         self.version = version = int(start[1])
         if version > VERSION:
             raise ModelFileError(
-                f"{self.name}: format version {version}; this tagloom reads up to version "
-                f"{VERSION}. Update it: pip install --upgrade tagloom"
+                f"format version {version}; this tagloom reads up to version {VERSION}.",
+                where=self.name,
+                expected=f"a format version of at most {VERSION}",
+                found=str(version),
+                hint="Update it: pip install --upgrade tagloom",
             )
         if not is_length:
             self._refuse(
-                f"its header is said to take {n} bytes; expected at most {HEADER_LIMIT}, and with "
+                f"its header claims {n} bytes; expected at most {HEADER_LIMIT}, and with "
                 f"8 more a multiple of {ALIGNMENT}"
             )
         if 8 + n > size:
@@ -631,14 +634,13 @@ class _Reader:
 
     def _refuse(self, found: str) -> NoReturn:
         raise ModelFileError(
-            f"{self.name}: damaged: {found}. Copy or save the model again."
+            f"damaged: {found}.", where=self.name, found=found, hint=_AGAIN
         ) from None
 
     def _refuse_cut(self, end: str) -> NoReturn:
-        raise ModelFileError(
-            f"{self.name}: cut short: {end}, but the file has {len(self.data)} bytes. "
-            "Copy or save the model again."
-        )
+        size = f"{len(self.data)} bytes"
+        message = f"cut short: {end}, but the file has {size}."
+        raise ModelFileError(message, where=self.name, found=size, hint=_AGAIN)
 
     def _refuse_foreign(self) -> NoReturn:
         head = self.data[:64]

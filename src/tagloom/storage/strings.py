@@ -6,8 +6,8 @@
     8      8     size bytes when decompressed
 
 The byte 0xFF never occurs in UTF-8, so it can end a string without lengths or escapes, which would
-take 9 % more room for the names of attributes. Both numbers are checked before memory is asked for:
-a few bytes cannot unpack to more than the caller allows.
+take 9 % more space for the names of attributes. Both numbers are checked before memory is
+allocated: a few bytes cannot unpack to more than the caller allows.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _compress(data: bytes, n_threads: int) -> bytes:
             thread = Thread(target=work)
             thread.start()
             threads.append(thread)
-    except RuntimeError:  # there are no more: those that there are do the work
+    except RuntimeError:  # no more threads: continue with those that run
         pass
     work()
     for thread in threads:
@@ -252,7 +252,7 @@ def _unpack(
     if count is not None and n != count:
         _refuse(where, f"holds {n} strings, expected {count}")
     if n > size or size > _RATIO * len(data):
-        _refuse(where, f"is said to unpack to {n} strings of {size} bytes, from {len(data)}")
+        _refuse(where, f"claims to unpack to {n} strings of {size} bytes, from {len(data)}")
     if size + per_string * n > limit:
         raise ModelFileError(
             f"{where}: unpacks to {n} strings of {size} bytes, which takes more than the limit of "
@@ -271,4 +271,5 @@ def _unpack(
 
 
 def _refuse(where: str, found: str) -> NoReturn:
-    raise ModelFileError(f"{where}: {found}. Copy or save the model again.") from None
+    hint = "Copy or save the model again."
+    raise ModelFileError(f"{found}.", where=where, found=found, hint=hint) from None
