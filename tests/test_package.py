@@ -18,8 +18,9 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["exports", "errors", "checks", "storage", "sequences", "features", "trellis", "scores"]
-LAYERS += ["labels", "evaluation", "training", "models", "language", "datasets"]
+LAYERS = ["exports", "errors", "checks", "parameters", "storage", "sequences", "features"]
+LAYERS += ["trellis", "scores", "labels", "evaluation", "training", "models"]
+LAYERS += ["language", "datasets"]
 ANYTHING = {"cli", "__init__"}  # may know everything; nothing knows them
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {

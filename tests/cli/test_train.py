@@ -12,10 +12,15 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from tagloom.cli.options import find_taggers
 from tagloom.cli.templates import read_features
-from tagloom.cli.train import MODELS, make_command
-from tagloom.models.linear import LinearTagger
+from tagloom.cli.train import make_command
+from tagloom.models import Capability
 
+MODELS = {
+    name: find_taggers()[name]
+    for name in ("crf", "hmm", "memm", "perceptron", "svm", "token", "baseline")
+}
 NER = "Ann B-PER\nLee I-PER\nsaw O\nOslo B-LOC\n\nBo B-PER\nslept O\n\n"
 
 
@@ -46,7 +51,7 @@ def test_every_model_gives_json_and_is_what_its_class_makes(run, name, tmp_path)
     value = json.loads(done.stdout)
     assert (value["sentences"], value["tokens"], value["labels"]) == (2, 6, 4)
     assert value["dev"] is None
-    is_linear = issubclass(MODELS[name], LinearTagger)
+    is_linear = Capability.FEATURES in MODELS[name].capabilities
     assert value["scheme"] == "bio" if is_linear else value["words"] == 6
     assert value["bytes"] == (tmp_path / "ner.tagloom").stat().st_size
     assert value["model"] == MODELS[name].__name__
@@ -61,20 +66,34 @@ def test_every_model_gives_json_and_is_what_its_class_makes(run, name, tmp_path)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_options_are_the_arguments_of_the_class(name):
-    """Name, default and help come from the class; nothing is forgotten."""
+def test_options_are_the_parameters_of_the_class(name):
+    """Name, default and help come from the class; nothing is left out."""
     cls = MODELS[name]
     options = {option.name: option for option in make_command(name, cls).params}
-    for argument, parameter in inspect.signature(cls).parameters.items():
-        if argument in ("features", "warm_start", "cost"):
+    for declared in cls.parameters.values():
+        if declared.name in ("features", "warm_start", "cost"):
             continue
-        assert options[argument].default == parameter.default, argument
-        assert options[argument].help.endswith("."), argument
-        assert "As for" not in options[argument].help
-        assert options[argument].opts[0] == "--" + argument.replace("_", "-")
-    if issubclass(cls, LinearTagger):
+        option = options[declared.name]
+        assert (option.default, option.help) == (declared.default, declared.help)
+        assert option.opts[0] == "--" + declared.name.replace("_", "-")
+    assert list(cls.parameters) == list(inspect.signature(cls).parameters)
+    assert ("features" in options) == (Capability.FEATURES in cls.capabilities)
+    assert ("checkpoint" in options) == (Capability.ITERATIONS in cls.capabilities)
+    assert ("dictionary" in options) == ("constraints" in options)
+    if "constraints" in options:
         assert options["constraints"].type.choices[:3] == ("auto", "none", "bio")
-    assert "{" not in "".join(option.help or "" for option in options.values() if option.name)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_help_without_docstrings(name, corpora):
+    """``python -OO`` drops docstrings, on which no option depends."""
+    code = "from tagloom.cli import main; main()"
+    command = [sys.executable, "-OO", "-c", code, "train", name, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=corpora)
+    assert done.returncode == 0, done.stderr
+    for declared in MODELS[name].parameters.values():
+        first = declared.help.split()[:2]  # the rest may be on the next line
+        assert not declared.is_option or " ".join(first) in done.stdout, declared.name
 
 
 def test_order_constraints_and_open_labels(run, tmp_path):

@@ -17,6 +17,7 @@ import tagloom as tl
 from tagloom.models import IterativeTagger
 from tagloom.models.baselines import MostFrequentTag
 from tagloom.models.labelled import read_labelled
+from tagloom.parameters import number
 from tagloom.storage import File
 from tagloom.training import Step
 from tagloom.trellis import Structure, Trellis
@@ -60,8 +61,7 @@ class WordLearner:
 class WordTagger(IterativeTagger, kind="tests.WordTagger"):
     """A tagger that sees one word at a time."""
 
-    def __init__(self, rate: float = 1.0, max_iterations: int | None = None):
-        self.rate, self.max_iterations = rate, max_iterations
+    rate: float = number(default=1.0, above=0, help="Step of an update.")
 
     def read_data(self, X, y, sample_weight):
         return read_labelled(X, y, sample_weight, None)
@@ -86,7 +86,7 @@ class WordTagger(IterativeTagger, kind="tests.WordTagger"):
 
     @classmethod
     def from_file(cls, file, *, features=None):
-        tagger, header = cls(file.header["rate"]), file.header
+        tagger, header = cls(rate=file.header["rate"]), file.header
         tagger.rows_ = dict(zip(header["words"], file.arrays["table"], strict=True))
         tagger.training_, tagger.labels_ = header["training"], header["labels"]
         return tagger
@@ -149,6 +149,7 @@ PACKAGE = """
 import numpy as np
 from tagloom.models import IterativeTagger
 from tagloom.models.labelled import read_labelled
+from tagloom.parameters import number
 from tagloom.storage import File
 from tagloom.training import Step
 from tagloom.trellis import Trellis
@@ -182,7 +183,11 @@ def test_a_tagger_of_another_package_on_the_command_line(corpora, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "--rate" in run("train", "tests.WordTagger", "--help")
+    help = run("train", "tests.WordTagger", "--help")
+    assert "--rate FLOAT" in help
+    assert "Step of an update.  [default: 1.0]" in help
+    assert "--max-iterations INTEGER" in help
+    assert "--features" not in help
     options = ["--label", "upos", "--dev", "dev.conllu", "--rate", "0.5", "-o", "toy.tagloom"]
     options += ["--checkpoint", "run", "--calibrate", "--json"]
     summary = json.loads(run("train", "tests.WordTagger", "train.conllu", *options))

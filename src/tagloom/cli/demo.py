@@ -7,14 +7,13 @@ import shutil
 import sys
 import tempfile
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from tagloom.evaluation.evaluations import Evaluation
     from tagloom.models import Labelling, Tagger
-    from tagloom.models.linear import LinearTagger
     from tagloom.sequences import Corpus
 
 SENTENCES = [
@@ -61,11 +60,10 @@ def activation() -> str:
     return f"\n  {f'source {os.path.relpath(script)}':44}tagloom and python by their names"
 
 
-def show_models(train: Corpus, test: Corpus) -> LinearTagger:
+def show_models(train: Corpus, test: Corpus) -> Tagger:
     """Learn parts of speech, chunks and names with four models; return the CRF of the first."""
     import tagloom as tl
     from tagloom.evaluation.tables import Table
-    from tagloom.models.linear import LinearTagger
 
     click.echo(heading("Learn with four models: tl.HMM, StructuredPerceptron, StructuredSVM, CRF"))
     click.echo(
@@ -90,19 +88,19 @@ def show_models(train: Corpus, test: Corpus) -> LinearTagger:
     text = Table(header, rows).text()
     click.echo("\n".join("  " + line for line in text.splitlines()))
     click.echo("\n  accuracy of parts of speech, for new words too; seconds for all three tasks")
-    assert isinstance(tagger, LinearTagger)  # the CRF was the last
-    return tagger
+    return tagger  # the CRF was the last
 
 
 def learn(kind: type[Tagger], label: str) -> tuple[Tagger, Evaluation]:
     """Learn one kind of labels, and score what was learnt on other sentences."""
     import tagloom as tl
-    from tagloom.models.linear import LinearTagger
+    from tagloom.models import Capability
 
     train, _, test = tl.datasets.load("english", label=label)
     features = {"upos": "pos", "chunk": "chunk", "entity": "ner"}[label]
-    options = {"features": features} if issubclass(kind, LinearTagger) else {}
-    tagger = kind(**options).fit(train)
+    takes_features = Capability.FEATURES in kind.capabilities
+    options = {"features": features} if takes_features else {}
+    tagger = kind.from_options(options).fit(train)
     predicted = test.with_labels(tagger.predict(test))
     return tagger, tl.evaluate(test, predicted, train=train, spans=label != "upos", n_bootstrap=0)
 
@@ -115,7 +113,7 @@ def file_size(tagger: Tagger) -> int:
         return os.path.getsize(path)
 
 
-def show_evaluation(tagger: LinearTagger, train: Corpus, test: Corpus) -> None:
+def show_evaluation(tagger: Tagger, train: Corpus, test: Corpus) -> None:
     """Score the tagger on sentences that it has not seen."""
     import tagloom as tl
 
@@ -132,7 +130,7 @@ def show_evaluation(tagger: LinearTagger, train: Corpus, test: Corpus) -> None:
     )
 
 
-def show_tagging(tagger: LinearTagger) -> None:
+def show_tagging(tagger: Tagger) -> None:
     """Tag sentences of our own."""
     click.echo("\n" + heading("Tag: tagger.predict(sentences)"))
     tokens = [sentence.split() for sentence in SENTENCES]
@@ -140,7 +138,7 @@ def show_tagging(tagger: LinearTagger) -> None:
         click.echo("  " + " ".join(f"{w}/{y}" for w, y in zip(words, labels, strict=True)))
 
 
-def show_trellis(tagger: LinearTagger, words: list[str]) -> None:
+def show_trellis(tagger: Any, words: list[str]) -> None:
     """Show one sentence as a trellis of the labels that are not out of the question."""
     import numpy as np
 
@@ -172,7 +170,7 @@ def show_labellings(labellings: list[Labelling]) -> None:
         click.echo(f"  {' '.join(labels):{width}}  {prob:6.4f}  {bar}".rstrip())
 
 
-def show_reasons(tagger: LinearTagger, words: list[str], t: int) -> None:
+def show_reasons(tagger: Tagger, words: list[str], t: int) -> None:
     """Say why one token has its label."""
     decision = tagger.explain(words)[t]
     click.echo(
@@ -189,7 +187,7 @@ def show_reasons(tagger: LinearTagger, words: list[str], t: int) -> None:
     click.echo(f"  {rest:+6.2f}  {len(decision.reasons) - N_REASONS} others")
 
 
-def show_file(tagger: LinearTagger) -> None:
+def show_file(tagger: Tagger) -> None:
     """Save the tagger and load it again."""
     import tagloom as tl
 

@@ -13,7 +13,7 @@ from tagloom.checks import plural
 from tagloom.cli.models import load_model
 from tagloom.cli.wording import size
 from tagloom.errors import LabelError
-from tagloom.models import Tagger
+from tagloom.models import Capability, Tagger
 
 WIDEST = 20  # labels of a transition table that people can read
 
@@ -90,7 +90,7 @@ def strongest(
     tagger: Any, labels: list[str], pattern: str | None, top: int
 ) -> list[dict[str, Any]]:
     """Find the largest weights: of each label, or with a pattern of all of these labels."""
-    if not hasattr(tagger, "feature_weights"):
+    if not tagger.can(Capability.WEIGHTS):
         return []
     if pattern is not None:
         weights = tagger.feature_weights(pattern, label=labels[0] if len(labels) == 1 else None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tagloom.checks import plural
 from tagloom.cli.wording import size
+from tagloom.models import Capability
 
 _STOPPED = {
     "converged": "converged",
@@ -18,48 +19,42 @@ _STOPPED = {
 
 def summarise(tagger: Any, path: str) -> dict[str, Any]:
     """Say what was learnt, for machines."""
-    record, about = tagger.training_, tagger.describe()
+    about = tagger.describe()
+    sizes = {name: about[name] for name in ("attributes", "weights", "words") if name in about}
+    if tagger.can(Capability.FEATURES):
+        sizes["scheme"] = about["scheme"]
+    records = ("sentences", "tokens", "iterations", "best_iteration", "stopped")
     return {
         "model": type(tagger).__name__,
         "path": path,
         "bytes": os.path.getsize(path),
-        "labels": len(tagger.labels_),
-        **{name: about[name] for name in ("attributes", "weights", "words") if name in about},
-        **({"scheme": about["scheme"]} if "words" not in about else {}),
-        **{
-            name: record.get(name)
-            for name in ("sentences", "tokens", "iterations", "best_iteration", "stopped")
-        },
-        **{name: record.get(name) for name in ("loss", "dev", "seconds")},
-        "temperature": tagger.temperature_,
+        "labels": len(about["labels"]),
+        **sizes,
+        **{name: about["training"].get(name) for name in (*records, "loss", "dev", "seconds")},
+        "temperature": about["temperature"],
     }
 
 
 def show_summary(summary: dict[str, Any]) -> str:
     """Lay out for people what was learnt."""
-    scheme, loss, dev = (summary.get(name) for name in ("scheme", "loss", "dev"))
-    rows = [
-        (
-            "learnt from",
-            f"{plural(summary['sentences'], 'sentence')}, {plural(summary['tokens'], 'token')}",
-        ),
-        ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
-    ]
-    if "words" in summary:
-        rows.append(("words", f"{summary['words']:,}"))
-    if "attributes" in summary:
-        sizes = f"{summary['attributes']:,} attributes, {summary['weights']:,} weights"
-        rows.append(("features", sizes))
-    if summary["iterations"] is not None:
-        stopped = _STOPPED.get(summary["stopped"], "")
-        rows.append(("iterations", f"{summary['iterations']}, {stopped}"))
-        rows.append(("loss", f"{loss:,.6g}" if loss is not None else ""))
-    if dev is not None:
-        measure = "span F1" if scheme else "accuracy"
-        best = summary["best_iteration"]
-        rows.append(("dev", f"{measure} {dev:.4f}" + (f" in iteration {best}" if best else "")))
-    if summary["temperature"] != 1:
-        rows.append(("temperature", f"{summary['temperature']:.4g}"))
+    scheme, loss, dev, seconds = (summary.get(x) for x in ("scheme", "loss", "dev", "seconds"))
+    sizes = [(summary.get(f"{noun}s"), noun) for noun in ("sentence", "token")]
+    learnt_from = ", ".join(plural(n, noun) for n, noun in sizes if n is not None)
+    weights = [(summary.get(noun), noun) for noun in ("attributes", "weights")]
+    stopped = _STOPPED.get(summary["stopped"], "")
+    best = f" in iteration {summary['best_iteration']}" if summary["best_iteration"] else ""
+    measure = "span F1" if scheme else "accuracy"
     saved = f"{summary['path']}, {size(summary['bytes'])}"
-    rows += [("seconds", f"{summary['seconds']:.1f}"), ("saved in", saved)]
+    rows = [
+        ("learnt from", learnt_from),
+        ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
+        ("words", f"{summary['words']:,}" if "words" in summary else ""),
+        ("features", ", ".join(f"{n:,} {noun}" for n, noun in weights if n is not None)),
+        ("iterations", f"{summary['iterations']}, {stopped}" if summary["iterations"] else ""),
+        ("loss", f"{loss:,.6g}" if loss is not None else ""),
+        ("dev", f"{measure} {dev:.4f}{best}" if dev is not None else ""),
+        ("temperature", "" if summary["temperature"] == 1 else f"{summary['temperature']:.4g}"),
+        ("seconds", f"{seconds:.1f}" if seconds is not None else ""),
+        ("saved in", saved),
+    ]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)

@@ -1,7 +1,7 @@
-"""``tagloom train``: one subcommand per model, whose options are the arguments of its class.
+"""``tagloom train``: one subcommand per model, whose options are the parameters of its class.
 
-An option's name, default and help are declared once, in the signature and the docstring of the
-class; this file only reads them.
+Name, type, default and help of an option are those that the class declares; which other options a
+command has follows from what the model can do.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import re
 import tempfile
-import typing
 import warnings
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from functools import partial
-from types import NoneType
 from typing import Any
 
 import click
@@ -23,31 +20,16 @@ import click
 from tagloom import features, models
 from tagloom.checks import plural
 from tagloom.cli import mistakes
+from tagloom.cli.options import find_taggers, model_options, read_values
 from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
 from tagloom.cli.summaries import show_summary, summarise
-from tagloom.cli.templates import Resources, read_features, read_resources, split_templates
+from tagloom.cli.templates import Resources, read_features, read_resources
 from tagloom.cli.wording import some
 from tagloom.errors import LabelError, TagloomError
+from tagloom.models import Capability
 from tagloom.models.constraints import look_like_spans
-from tagloom.models.emissions import gather_options
-from tagloom.models.files import find_kind
-from tagloom.models.iterative import IterativeModel
 from tagloom.sequences import Corpus
-
-# command -> class. A new model of ours is one line here; one of another package is found by its
-# kind, see tagloom.models.files.
-MODELS: dict[str, type[models.Tagger]] = {
-    "crf": models.CRF,
-    "perceptron": models.StructuredPerceptron,
-    "svm": models.StructuredSVM,
-    "memm": models.MEMM,
-    "token": models.TokenClassifier,
-    "hmm": models.HMM,
-    "baseline": models.MostFrequentTag,
-}
-# Arguments that make no sense for a command, or have options of their own below.
-_LEFT_OUT = {"self", "features", "warm_start", "cost"}
 
 EXAMPLES = {
     "crf": """\b
@@ -82,46 +64,34 @@ Examples:
   tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2 --lexical 3
   tagloom train hmm train.conllu --label upos -o pos.tagloom --emissions "word; suffix(2)"
 """,
-    "baseline": """\b
-Examples:
-  tagloom train baseline train.conllu --label upos --dev dev.conllu -o pos.tagloom
-""",
 }
+_EXAMPLE = """\b
+Examples:
+  tagloom train {name} train.conllu --label upos --dev dev.conllu -o pos.tagloom
+"""
 
 
 class _Models(mistakes.Group):
     """The models, each a command that is made when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(MODELS)
+        return list(find_taggers())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        cls = find_model(cmd_name)
+        cls = find_taggers().get(cmd_name)
         return None if cls is None else make_command(cmd_name, cls)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if find_model(args[0]) is None:  # a file, perhaps: whoever has read nothing begins so
+        names = find_taggers()
+        if args[0] not in names:  # probably a file name, the most common first mistake
             raise click.UsageError(
-                f"there is no model {args[0]!r}. Choose one of: {', '.join(MODELS)}, as in "
+                f"there is no model {args[0]!r}. Choose one of: {', '.join(names)}, as in "
                 "tagloom train crf TRAIN -o MODEL",
                 ctx,
             )
         return super().resolve_command(ctx, args)
-
-
-def find_model(name: str) -> type[models.Tagger] | None:
-    """Return the class of a command: one of ours, or a tagger of another package by its kind."""
-    if name in MODELS:
-        return MODELS[name]
-    cls = find_kind(name)
-    return cls if cls is not None and issubclass(cls, models.Tagger) else None
-
-
-def takes(cls: type[models.Tagger], parameter: str) -> bool:
-    """Whether the constructor of a class has a parameter."""
-    return parameter in inspect.signature(cls.__init__).parameters
 
 
 @click.group(
@@ -139,58 +109,13 @@ def command() -> None:
     """
 
 
-# ---- options from signatures -------------------------------------------------------------------
+# ---- the command of a model --------------------------------------------------------------------
 
 
 def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
-    """Make the command that trains one model."""
-    run = partial(train, cls)
-    made = click.Command(
-        name,
-        callback=run,
-        params=list(_model_options(cls)),
-        short_help=_summary(cls),
-        help=f"{_summary(cls)}\n\nIt is learnt from TRAIN; - is stdin. "
-        + ("Ctrl-C saves what was learnt so far. " if issubclass(cls, IterativeModel) else "")
-        + "The model remembers how TRAIN was read, and reads other files in the same way.",
-        epilog=EXAMPLES.get(name),
-    )
-    by_features = [
-        click.option(
-            "--features",
-            default="auto",
-            show_default=True,
-            help=f"A preset ({', '.join(features.PRESETS)}), a CRF++ or Wapiti template file, or "
-            "templates such as 'word; suffix(1..3); word[-1] & word'.",
-        ),
-        click.option(
-            "--lexicon",
-            multiple=True,
-            metavar="NAME=FILE",
-            help="Phrases for lexicon(NAME), which presets then have too.",
-        ),
-        click.option(
-            "--clusters",
-            multiple=True,
-            metavar="NAME=FILE",
-            help="Words for cluster(NAME), which presets then have too.",
-        ),
-    ]
-    by_words = [
-        click.option(
-            "--dictionary",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Words seen N times or more get only labels they were seen with.",
-        ),
-    ]
-    by_iterations = [
-        click.option(
-            "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
-        ),
-    ]
-    is_iterative, takes_features = issubclass(cls, IterativeModel), takes(cls, "features")
-    use = "keep the best iteration" if is_iterative else "the model is measured on it"
+    """Make the command that trains one model, with an option for each of its parameters."""
+    iterates = Capability.ITERATIONS in cls.capabilities
+    use = "keep the best iteration" if iterates else "the model is measured on it"
     options = [
         click.argument("train_file", metavar="TRAIN"),
         click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
@@ -198,76 +123,63 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         click.option(
             "--calibrate", is_flag=True, help="Make probabilities mean what they say, by --dev."
         ),
-        *(by_features if takes_features else ()),
+        *(_FEATURES if Capability.FEATURES in cls.capabilities else ()),
         *READING,
-        *(by_words if takes_features and takes(cls, "constraints") else ()),
-        *(by_iterations if is_iterative else ()),
+        *((_DICTIONARY,) if "constraints" in cls.parameters else ()),
+        *((_CHECKPOINT,) if iterates else ()),
         click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
     ]
-    # Ours come before those of the model; a decorator puts what it adds last.
-    own = made.params
-    made.params = []
+    made = click.Command(
+        name,
+        callback=partial(train, cls),
+        short_help=_summary(cls),
+        help=f"{_summary(cls)}\n\nIt is learnt from TRAIN; - is stdin. "
+        + ("Ctrl-C saves what was learnt so far. " if iterates else "")
+        + "The model remembers how TRAIN was read, and reads other files in the same way.",
+        epilog=EXAMPLES.get(name, _EXAMPLE.format(name=name)),
+    )
     for option in options:
         option(made)
-    made.params += own
+    made.params += model_options(cls)
     return made
 
 
+_FEATURES = [
+    click.option(
+        "--features",
+        default="auto",
+        show_default=True,
+        help=f"A preset ({', '.join(features.PRESETS)}), a CRF++ or Wapiti template file, or "
+        "templates such as 'word; suffix(1..3); word[-1] & word'.",
+    ),
+    click.option(
+        "--lexicon",
+        multiple=True,
+        metavar="NAME=FILE",
+        help="Phrases for lexicon(NAME), which presets then have too.",
+    ),
+    click.option(
+        "--clusters",
+        multiple=True,
+        metavar="NAME=FILE",
+        help="Words for cluster(NAME), which presets then have too.",
+    ),
+]
+_DICTIONARY = click.option(
+    "--dictionary",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Words seen N times or more get only labels they were seen with.",
+)
+_CHECKPOINT = click.option(
+    "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
+)
+
+
 def _summary(cls: type) -> str:
-    return (inspect.getdoc(cls) or "").split("\n", 1)[0]
-
-
-def _model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
-    """Make an option for each argument of a class."""
-    hints = typing.get_type_hints(cls.__init__)
-    documented = _parameters(cls)
-    for name, parameter in inspect.signature(cls.__init__).parameters.items():
-        if name in _LEFT_OUT:
-            continue
-        kind, text = documented.get(name, ("", ""))
-        option = "--" + name.replace("_", "-")
-        default = parameter.default
-        hint = hints.get(name, type(default))
-        types = [t for t in typing.get_args(hint) or (hint,) if t is not NoneType]
-        about: dict[str, Any] = {
-            "help": text,
-            "default": default,
-            "show_default": default is not None,
-        }
-        choices = re.findall(r'"([^"]+)"|(None)', kind) if kind.startswith("{") else []
-        if types == [bool]:
-            yield click.Option([name, f"{option}/--no-{name.replace('_', '-')}"], **about)
-        elif choices:
-            names = [choice or "none" for choice, _ in choices]
-            yield click.Option([name, option], type=click.Choice(names), **about)
-        elif types in ([int], [float], [str]):
-            names = [name, option, "--threads"] if name == "n_threads" else [name, option]
-            yield click.Option(names, type=types[0], **about)
-        else:  # a list of str
-            metavar = "A;B;…" if name == "emissions" else "A,B,…"
-            yield click.Option([name, option], metavar=metavar, **about)
-
-
-def _parameters(cls: type) -> dict[str, tuple[str, str]]:
-    """Read the numpydoc section Parameters: name -> (type, first sentence)."""
-    doc = inspect.getdoc(cls) or ""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", doc, re.M | re.S)
-    found: dict[str, tuple[str, str]] = {}
-    for entry in re.finditer(
-        r"^(?P<names>\w+(?:, \w+)*)(?: : (?P<kind>[^\n]*))?\n(?P<text>(?:[ ]+[^\n]*\n?|\n)+)",
-        section[1] if section else "",
-        re.M,
-    ):
-        text = " ".join(entry["text"].split())
-        for name in entry["names"].split(", "):
-            elsewhere = re.fullmatch(r"As for `(\w+)`\.", text)
-            if elsewhere:
-                found[name] = _parameters(getattr(models, elsewhere[1]))[name]
-            else:
-                sentence = re.split(r"(?<=[^.A-Z])\. (?=[A-Z\"])", text.rstrip("."))[0]
-                found[name] = (entry["kind"] or "", sentence.replace("`", "") + ".")
-    return found
+    """The first line of a class's docstring, or its name where Python drops docstrings."""
+    return (inspect.getdoc(cls) or f"{cls.__name__}.").split("\n", 1)[0]
 
 
 # ---- training ----------------------------------------------------------------------------------
@@ -290,7 +202,7 @@ def train(
         raise click.UsageError("--calibrate needs --dev, other sentences than those learnt from.")
     reading = Reading.of(options)
     spec, resources = _take_features(options)
-    tagger: Any = cls(**_arguments(cls, options, spec, resources))
+    tagger: Any = cls.from_options(_arguments(cls, options, spec, resources))
     for path in (output, checkpoint):
         if path is not None:
             check_writable(path)
@@ -302,7 +214,8 @@ def train(
         warnings.simplefilter("ignore" if quiet else "always")
         warnings.showwarning = _warn  # at once: training may take long
         _fit(tagger, corpus, dev_corpus, checkpoint, quiet)
-    tagger.training_ |= reading.describe(corpus)
+    record = getattr(tagger, "training_", {})
+    tagger.training_ = {**record, **reading.describe(corpus)}
     if calibrate:
         tagger = tagger.calibrate(dev_corpus)
     tagger.save(output)
@@ -324,17 +237,9 @@ def _arguments(
     cls: type[models.Tagger], options: dict[str, Any], spec: str, resources: Resources
 ) -> dict[str, Any]:
     """Turn the options of a model into the arguments of its class."""
-    arguments: dict[str, Any] = {
-        name: None if value == "none" else value for name, value in options.items()
-    }
-    dictionary = arguments.pop("dictionary", None)
-    if arguments.get("labels") is not None:
-        arguments["labels"] = arguments["labels"].split(",")
-    if arguments.get("emissions") is not None:
-        arguments["emissions"] = split_templates(arguments["emissions"])
-    if issubclass(cls, models.HMM):
-        arguments = gather_options(arguments)
-    if takes(cls, "features"):
+    dictionary = options.pop("dictionary", None)
+    arguments = read_values(cls, options)
+    if Capability.FEATURES in cls.capabilities:
         arguments["features"] = read_features(spec, resources)
     if dictionary is not None:
         scheme = arguments["constraints"]
@@ -355,7 +260,7 @@ def _fit(
     """Train a tagger; one that does not learn iteratively is scored on ``dev`` afterwards."""
     if dev is not None:
         check_dev(dev, {*corpus.label_counts(), *(getattr(tagger, "labels", None) or ())})
-    if isinstance(tagger, IterativeModel):
+    if tagger.can(Capability.ITERATIONS):
         progress = False if quiet else None
         tagger.fit(corpus, dev=dev, progress=progress, checkpoint=checkpoint)
         return

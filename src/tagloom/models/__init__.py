@@ -6,6 +6,7 @@ from tagloom.exports import lazily
 
 if TYPE_CHECKING:
     from tagloom.models.baselines import MostFrequentTag
+    from tagloom.models.capabilities import Capability
     from tagloom.models.constraints import Constraints, TagDictionary
     from tagloom.models.crf import CRF
     from tagloom.models.explanations import Decision, Explanation, Reason
@@ -23,6 +24,7 @@ else:
         __name__,
         {
             "baselines": ["MostFrequentTag"],
+            "capabilities": ["Capability"],
             "constraints": ["Constraints", "TagDictionary"],
             "crf": ["CRF"],
             "explanations": ["Decision", "Explanation", "Reason"],
@@ -42,6 +44,7 @@ __all__ = [
     "CRF",
     "HMM",
     "MEMM",
+    "Capability",
     "Constraints",
     "Decision",
     "Explanation",

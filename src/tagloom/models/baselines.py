@@ -10,10 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tagloom import _native, checks
+from tagloom import _native
 from tagloom.models.fitted import Fitted
 from tagloom.models.labelled import read_labelled
+from tagloom.models.shared import LabelParameters
 from tagloom.models.tables import TableTagger
+from tagloom.parameters import attribute, count, flag
 from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Parts
 from tagloom.scores.tables import WordTable, spelling_chain
@@ -28,7 +30,7 @@ _TIE = 1e-3
 _MOST_LABELS = 1000
 
 
-class MostFrequentTag(TableTagger):
+class MostFrequentTag(LabelParameters, TableTagger):
     r"""The lookup baseline: a word gets its most frequent label, whatever its context.
 
     An unknown word is looked up with or without a capital (``fishing``, ``Fishing``). If that is
@@ -38,20 +40,6 @@ class MostFrequentTag(TableTagger):
 
     The scores of its trellis are logarithms of relative frequencies, log Pr(y | word), and all
     transitions are free: marginals, n-best lists and samples are those of independent tokens.
-
-    Parameters
-    ----------
-    max_suffix : int
-        Length of the longest ending by which unknown words are scored; with 0 they all get the
-        same label.
-    fold_case : bool
-        Whether an unknown word is scored like a known word that differs in capitals only.
-    min_count : int
-        Words that occur less often are treated as unknown.
-    labels : sequence of str, optional
-        The labels in their order; by default those of the training data, sorted.
-    n_threads : int, optional
-        All cores by default; the result does not depend on it.
 
     Attributes
     ----------
@@ -68,30 +56,20 @@ class MostFrequentTag(TableTagger):
     [['N', 'V'], ['N', 'P', 'V']]
     """
 
-    max_suffix: int
-    fold_case: bool
-    min_count: int
-    labels: Sequence[str] | None
-    n_threads: int | None
+    max_suffix: int = count(
+        default=3,
+        help="Length of the longest ending that decides the label of unknown words.",
+        details="With 0 they all get the same label.",
+    )
+    fold_case: bool = flag(
+        default=True,
+        help="Whether unknown words are scored like known ones that differ in capitals only.",
+    )
+    min_count: int = count(
+        default=1, least=1, help="Words that occur less often are treated as unknown."
+    )
 
-    _fitted: _FittedTable
-
-    decodes_natively = True
-
-    def __init__(
-        self,
-        *,
-        max_suffix: int = 3,
-        fold_case: bool = True,
-        min_count: int = 1,
-        labels: Sequence[str] | None = None,
-        n_threads: int | None = None,
-    ) -> None:
-        self.max_suffix = max_suffix
-        self.fold_case = fold_case
-        self.min_count = min_count
-        self.labels = labels
-        self.n_threads = n_threads
+    _fitted: _FittedTable = attribute(init=False)
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Count the labels of each word.
@@ -114,7 +92,7 @@ class MostFrequentTag(TableTagger):
             If the data are wrong; the message names the sentence.
         """
         began = time.perf_counter()
-        self._check_parameters()
+        self.check_parameters()
         read = read_labelled(X, y, sample_weight, self.labels)
         data = WordTokens.read(spelling_chain(self.max_suffix), read.sentences)
         counted = count_words(
@@ -122,7 +100,7 @@ class MostFrequentTag(TableTagger):
             read.labels,
             min_count=self.min_count,
             rare=max(self.min_count - 1, 1),
-            fold_case=bool(self.fold_case),
+            fold_case=self.fold_case,
         )
         by_spelling = counted.spelling_probs(_TIE)  # [S, Y] Pr(y | spelling)
         by_case = counted.variant_probs(by_spelling, _TIE)  # [M, Y]
@@ -135,12 +113,6 @@ class MostFrequentTag(TableTagger):
         labels = Fitted.label_array(table.labels)
         self._fitted = _FittedTable(labels, table=table, training=training)
         return self
-
-    def _check_parameters(self) -> None:
-        checks.count(self.max_suffix, "max_suffix")
-        checks.flag(self.fold_case, "fold_case")
-        checks.count(self.min_count, "min_count", least=1)
-        checks.threads(self.n_threads)
 
     def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         """Score sentences; see `Tagger.score_sentences`."""
@@ -168,7 +140,7 @@ class MostFrequentTag(TableTagger):
         table = WordTable.from_file(file)
         header = file.header
         model = cls(**header["params"])
-        model._check_parameters()
+        model.check_parameters()
         return model._finish(table, dict(header["training"]))
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, checks, training
+from tagloom import _native, training
 from tagloom.errors import ParameterError
+from tagloom.models.capabilities import Capability
 from tagloom.models.linear import LinearTagger
 from tagloom.models.reading import TrainingData
+from tagloom.parameters import choice, count, flag, number
 
 Float64 = npt.NDArray[np.float64]
-
-ALGORITHMS = ("lbfgs", "adagrad", "sgd")
 
 
 class CRF(LinearTagger):
@@ -25,67 +22,6 @@ class CRF(LinearTagger):
     minimise ::
 
         Σ_i weight_i · −log Pr(y_i | x_i; θ) + l1·‖θ‖₁ + l2·‖θ‖₂²
-
-    Parameters
-    ----------
-    features : str, list of str, extractor, callable or None
-        What to look at: the name of a preset ("pos", "chunk", "ner", "words"), templates, anything
-        that `tagloom.features.make` takes, or None if the tokens are dicts or lists of features.
-        "auto" chooses by the data.
-    algorithm : {"adagrad", "lbfgs", "sgd"}
-        How the weights are found. "adagrad" and "sgd" learn sentence by sentence and need few
-        epochs; "lbfgs" goes over all of them until it reaches the optimum, with l1 > 0 by OWL-QN.
-    l1 : float
-        Penalty on the sum of absolute weights; makes most of them zero. Only with "lbfgs".
-    l2 : float, optional
-        Penalty on the sum of squared weights: 1 for lbfgs, otherwise 0, as few epochs are penalty
-        enough.
-    select : {None, "l1"}
-        "l1": train with the l1 penalty first, keep the features that survive, and train these
-        again with the l2 penalty.
-    max_iterations : int, optional
-        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, sgd: 10).
-    patience : int, optional
-        With development data: stop after so many iterations (lbfgs: 10) or epochs (others: 3)
-        without a better score.
-    eta : float, optional
-        Learning rate of adagrad (0.5) and sgd (0.1).
-    average : bool
-        Whether adagrad and sgd predict with the mean of their weights over all sentences after the
-        first epoch, which is steadier on small corpora.
-    min_count : int
-        Ignore attributes that occur less often in the training data.
-    min_weight : float, optional
-        Forget weights of features that are smaller in absolute value: 0.02 for adagrad and sgd,
-        whose many tiny weights decide nothing but make the model several times as large;
-        otherwise 0.
-    combinations : {"auto", "seen", "all"}
-        Whether an attribute has weights for the labels that it was seen with, or for all labels;
-        the same for moves. "auto": seen for lbfgs, otherwise all,
-        unless that makes more than 33 million.
-    boundaries : bool
-        Whether the first and the last label of a sentence have weights of their own.
-    order : int
-        How many labels before it a label hangs on: n-grams of up to order + 1 labels have weights.
-    states : {"auto", "seen", "all"} or StateSpace
-        Which histories of labels are told apart for an order above 1: those seen in training, all
-        of them, or, with "auto", all if that makes at most 100,000 moves. Or a state space of your
-        own, whose tied weights are learnt.
-    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
-        The scheme whose illegal moves are never predicted. "auto" finds it in the training labels,
-        if all of them are legal. A `TagDictionary`, a `StateSpace`, or a list of such, is also
-        possible.
-    constrain_training : bool
-        Whether the constraints hold while learning, too: what they forbid then has no part in
-        Z(x), and costs no weight.
-    labels : list of str, optional
-        The labels in the order wanted; by default those of the data, sorted.
-    random_state : int
-        Seed of the order of sentences (adagrad, sgd).
-    n_threads : int, optional
-        All cores by default; the weights do not depend on it.
-    warm_start : bool
-        Whether `fit` goes on from the weights that are there already.
 
     Attributes
     ----------
@@ -109,60 +45,56 @@ class CRF(LinearTagger):
     [['N', 'V', 'V'], ['N', 'V']]
     """
 
-    algorithm: str
-    l1: float
-    l2: float | None
-    select: str | None
-    eta: float | None
-    average: bool
-    random_state: int
+    capabilities = LinearTagger.capabilities | {Capability.PROBABILITIES}
 
-    def __init__(
-        self,
-        features: Any = "auto",
-        *,
-        algorithm: str = "adagrad",
-        l1: float = 0.0,
-        l2: float | None = None,
-        select: str | None = None,
-        max_iterations: int | None = None,
-        patience: int | None = None,
-        eta: float | None = None,
-        average: bool = True,
-        min_count: int = 1,
-        min_weight: float | None = None,
-        combinations: str = "auto",
-        boundaries: bool = True,
-        order: int = 1,
-        states: Any = "auto",
-        constraints: Any = "auto",
-        constrain_training: bool = False,
-        labels: Sequence[str] | None = None,
-        random_state: int = 0,
-        n_threads: int | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.features = features
-        self.algorithm = algorithm
-        self.l1 = l1
-        self.l2 = l2
-        self.select = select
-        self.max_iterations = max_iterations
-        self.patience = patience
-        self.eta = eta
-        self.average = average
-        self.min_count = min_count
-        self.min_weight = min_weight
-        self.combinations = combinations
-        self.boundaries = boundaries
-        self.order = order
-        self.states = states
-        self.constraints = constraints
-        self.constrain_training = constrain_training
-        self.labels = labels
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.warm_start = warm_start
+    algorithm: str = choice(
+        default="adagrad",
+        choices=("adagrad", "lbfgs", "sgd"),
+        help="How the weights are found.",
+        details='"adagrad" and "sgd" learn sentence by sentence and need few epochs; "lbfgs" goes '
+        "over all of them until it reaches the optimum, with l1 > 0 by OWL-QN.",
+    )
+    l1: float = number(
+        default=0.0,
+        least=0,
+        help="Penalty on the sum of absolute weights, which makes most of them zero.",
+        details='Only with "lbfgs".',
+    )
+    l2: float | None = number(
+        default=None,
+        least=0,
+        help="Penalty on the sum of squared weights.",
+        details="1 by default for lbfgs, otherwise 0, as few epochs are penalty enough.",
+    )
+    select: str | None = choice(
+        default=None,
+        choices=(None, "l1"),
+        help="Whether to choose features by the l1 penalty first.",
+        details='"l1" trains with the l1 penalty, keeps the features that survive, and trains '
+        "these again with the l2 penalty.",
+    )
+    max_iterations: int | None = count(
+        default=None,
+        help="The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, sgd: 10).",
+    )
+    patience: int | None = count(
+        default=None,
+        details="10 by default for lbfgs; the others count epochs, 3 by default.",
+    )
+    eta: float | None = number(
+        default=None, above=0, help="Learning rate of adagrad (0.5) and sgd (0.1)."
+    )
+    average: bool = flag(
+        default=True,
+        help="Whether adagrad and sgd predict with the mean of their weights.",
+        details="The mean is over all sentences after the first epoch, which is steadier on small "
+        "corpora.",
+    )
+    min_weight: float | None = number(
+        default=None,
+        details="0.02 by default for adagrad and sgd, where many tiny weights inflate the model "
+        "without changing its predictions, and 0 otherwise.",
+    )
 
     @property
     def is_online(self) -> bool:
@@ -171,13 +103,6 @@ class CRF(LinearTagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.choice(self.algorithm, "algorithm", ALGORITHMS)
-        checks.choice(self.select, "select", (None, "l1"))
-        checks.number(self.l1, "l1", least=0)
-        if self.l2 is not None:
-            checks.number(self.l2, "l2", least=0)
-        if self.eta is not None:
-            checks.number(self.eta, "eta", above=0)
         if self.l1 > 0 and self.is_online:
             raise ParameterError(
                 parameter="l1",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tagloom.errors import ParameterError
+from tagloom.models.data import caller_level
 from tagloom.scores.emissions import Emission, Features, Words
 from tagloom.scores.emissions.base import to_plain
 from tagloom.scores.emissions.features import find_templates
@@ -109,7 +110,7 @@ def warn_moved(old: Mapping[str, Any]) -> None:
             f"{', '.join(given)}: word options of HMM moved to its emission, and will be removed. "
             f"Write HMM(emissions=tagloom.emissions.Words({now})).",
             DeprecationWarning,
-            stacklevel=3,
+            stacklevel=caller_level(),
         )
 
 

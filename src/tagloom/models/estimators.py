@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tagloom.errors import ParameterError
+from tagloom.models.capabilities import Capability
+from tagloom.parameters import Parameterised, attribute
 
 #: Whether metadata is passed on: True, False, None (an error if it is there), or where it is found.
 Request = bool | str | None
@@ -19,50 +21,23 @@ Request = bool | str | None
 _METHODS = ("fit", "partial_fit", "predict", "score")
 
 
-class Estimator:
-    """Base of models: parameters, their display, and the interface of scikit-learn."""
+class Estimator(Parameterised):
+    """Base of models: parameters, capabilities, and the interface of scikit-learn."""
 
-    _requests: Mapping[str, Mapping[str, Request]] = {}  # method -> metadata -> request
+    #: What models of this class can do; `can` answers for one with its parameters.
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+
+    # method -> metadata -> request
+    _requests: Mapping[str, Mapping[str, Request]] = attribute(default={}, init=False)
 
     @property
     def is_fitted(self) -> bool:
         """Whether the model is fitted: names of learned attributes end in ``_``."""
         return any(name[-1] == "_" and name[0] != "_" for name in self.__dict__)
 
-    # ---- parameters ------------------------------------------------------------------------
-
-    @classmethod
-    def _parameters(cls) -> list[str]:
-        if cls.__init__ is object.__init__:  # whose signature is (self, *args, **kwargs)
-            return []
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments by name."""
-        return {name: getattr(self, name) for name in self._parameters()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments; the fitted state stays until the next fit."""
-        known = self._parameters()
-        for name, value in params.items():
-            if name not in known:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}.",
-                    expected=f"one of {', '.join(known)}",
-                    found=repr(name),
-                    hint=f"It has: {', '.join(known)}.",
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        signature = inspect.signature(type(self).__init__).parameters
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if not _same(value, signature[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+    def can(self, capability: Capability) -> bool:
+        """Whether the model can do something, given its parameters."""
+        return capability in self.capabilities
 
     # ---- for scikit-learn ------------------------------------------------------------------
 
@@ -76,7 +51,7 @@ class Estimator:
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=True),
-            input_tags=InputTags(two_d_array=False, string=True),
+            input_tags=InputTags(two_d_array=False, string=not self.can(Capability.NUMBERS)),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -165,7 +140,3 @@ class Estimator:
         function = getattr(cls, method, None)
         parameters = {} if function is None else inspect.signature(function).parameters
         return [name for name in parameters if name not in ("self", "X", "y")]
-
-
-def _same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and bool(value == default))

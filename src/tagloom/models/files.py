@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 from tagloom import checks, storage
 from tagloom.errors import ModelFileError, NotFittedError
+from tagloom.models.capabilities import Capability
 from tagloom.models.estimators import Estimator
 from tagloom.storage import File
 
@@ -165,8 +166,9 @@ class Model(Estimator, ABC):
         Returns
         -------
         dict
-            ``model``, the kind; ``parameters``, those of the constructor that are plain data;
-            ``training``, the training record; and what the class adds, such as ``labels``.
+            ``model``, the kind; ``capabilities``, what it can do; ``parameters``, those of the
+            constructor that are plain data; ``training``, the training record; and what the class
+            adds, such as ``labels``.
 
         Examples
         --------
@@ -179,6 +181,7 @@ class Model(Estimator, ABC):
         self._check_fitted("describe")
         return {
             "model": self.kind,
+            "capabilities": [str(x) for x in Capability if self.can(x)],
             "parameters": {k: v for k, v in self.get_params().items() if _is_plain(v)},
             "training": dict(getattr(self, "training_", {})),
         }

@@ -19,6 +19,7 @@ from tagloom.errors import ModelFileError
 from tagloom.models.constraints import Constraints
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.tables import TableTagger
+from tagloom.parameters import attribute
 from tagloom.scores import Decoder, LinearScores
 from tagloom.scores.emissions import Emission, Features, LexicalWords, Words
 from tagloom.scores.emissions.base import from_plain, to_plain
@@ -178,7 +179,7 @@ class HiddenMarkov(Fitted):
 class Learnt(TableTagger):
     """The parts of a fitted hidden Markov model, by the names that users know."""
 
-    _fitted: HiddenMarkov
+    _fitted: HiddenMarkov = attribute(init=False)
 
     chain_ = Learned[MarkovChain]()
     emission_ = Learned[Emission]()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeAlias
 
@@ -27,6 +27,8 @@ from tagloom.models.emissions import (
 )
 from tagloom.models.hidden import HiddenMarkov
 from tagloom.models.labelled import read_labelled
+from tagloom.models.shared import ConstraintParameters, LabelParameters
+from tagloom.parameters import choice, count, flag, names, number
 from tagloom.scores.emissions import Emission
 from tagloom.scores.emissions.base import from_plain, to_plain
 from tagloom.scores.markov import MarkovChain, check_size, count_ngrams
@@ -35,10 +37,12 @@ from tagloom.scores.smoothing import Smoothing
 from tagloom.storage import File
 from tagloom.trellis import Trellis
 
+_DEPRECATED = "Deprecated: pass it to ``emissions=tl.emissions.Words(...)``."
+
 RandomState: TypeAlias = "int | np.random.Generator | None"  # as text, for a quick start
 
 
-class HMM(Convertible):
+class HMM(ConstraintParameters, LabelParameters, Convertible):
     r"""A hidden Markov model.
 
     A sentence begins at ♦, each label depends on the k labels before it, each token on its label,
@@ -49,47 +53,6 @@ class HMM(Convertible):
     The transitions form a Markov chain; Pr(x_t | y_t) is the *emission*, an object that can be
     replaced. Both are counted in one pass over the data. The predicted labels are the most
     probable ones given the tokens, found by Viterbi.
-
-    Parameters
-    ----------
-    order : int
-        Number of preceding labels that each label depends on.
-    smoothing : {"witten-bell", "interpolation", "add-k"}
-        How transition probabilities are smoothed: ``"witten-bell"`` interpolates a history with
-        the shorter one the more, the more different labels followed it; ``"interpolation"`` has
-        one weight for all histories of a length, set by deleted interpolation; ``"add-k"`` adds
-        ``k`` to each count.
-    k : float
-        Pseudo-count of ``"add-k"`` for each transition; 0 gives relative frequencies.
-    stop : bool
-        Whether the end of a sentence is part of the model; it depends on the last label only.
-    emissions : Emission or list of str, optional
-        Templates of the features that labels emit, or an emission of `tagloom.emissions`; by
-        default ``Words()``. Templates are a shorthand for ``Features(templates)``. Searches and
-        `set_params` reach the parameters of an emission as ``emissions__rare``.
-    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
-        What is never predicted, as for `CRF`. The joint distribution ignores it.
-    labels : sequence of str, optional
-        The labels in their order; by default those of the training data, sorted.
-    n_threads : int, optional
-        All cores by default; the result does not depend on it.
-    emission_smoothing : float, optional
-        Pseudo-count of the prior that a word's spelling gives, 0.2 by default. Deprecated, as are
-        all below: pass ``emissions=tl.emissions.Words(smoothing=...)``.
-    unknown : float, optional
-        The probability of an unknown word, by default the share of words that occur once.
-        Deprecated.
-    max_suffix : int, optional
-        Length of the longest ending by which unknown words are scored, 5 by default. Deprecated.
-    rare : int, optional
-        Words that occur at most this often represent unknown words, 10 by default. Deprecated.
-    fold_case : bool, optional
-        Score unknown words like known ones that differ in capitals only, as by default.
-        Deprecated.
-    min_count : int, optional
-        Words that occur less often are treated as unknown, 1 by default. Deprecated.
-    lexical : int, optional
-        Words that occur at least this often depend on the label after theirs, too. Deprecated.
 
     Attributes
     ----------
@@ -117,41 +80,88 @@ class HMM(Convertible):
 
     decodes_natively = True
 
-    def __init__(
-        self,
-        order: int = 1,
-        *,
-        smoothing: str = "witten-bell",
-        k: float = 1.0,
-        stop: bool = True,
-        emissions: Emission | Sequence[str] | None = None,
-        constraints: Any = "auto",
-        labels: Sequence[str] | None = None,
-        n_threads: int | None = None,
-        emission_smoothing: float | None = None,
-        unknown: float | None = None,
-        max_suffix: int | None = None,
-        rare: int | None = None,
-        fold_case: bool | None = None,
-        min_count: int | None = None,
-        lexical: int | None = None,
-    ) -> None:
-        self.order = order
-        self.smoothing = smoothing
-        self.k = k
-        self.stop = stop
-        self.emissions = emissions
-        self.constraints = constraints
-        self.labels = labels
-        self.n_threads = n_threads
-        self.emission_smoothing = emission_smoothing
-        self.unknown = unknown
-        self.max_suffix = max_suffix
-        self.rare = rare
-        self.fold_case = fold_case
-        self.min_count = min_count
-        self.lexical = lexical
+    order: int = count(
+        default=1,
+        least=1,
+        kw_only=False,
+        help="Number of preceding labels that each label depends on.",
+    )
+    smoothing: str = choice(
+        default="witten-bell",
+        choices=("witten-bell", "interpolation", "add-k"),
+        help="How transition probabilities are smoothed.",
+        details='"witten-bell" interpolates a history with the shorter one the more, the more '
+        'different labels followed it; "interpolation" has one weight for all histories of a '
+        'length, set by deleted interpolation; "add-k" adds ``k`` to each count.',
+    )
+    k: float = number(
+        default=1.0,
+        least=0,
+        help="Pseudo-count of add-k for each transition; 0 gives relative frequencies.",
+    )
+    stop: bool = flag(
+        default=True,
+        help="Whether the end of a sentence is part of the model.",
+        details="It depends on the last label only.",
+    )
+    emissions: Emission | Sequence[str] | None = names(
+        default=None,
+        separator=";",
+        type="Emission or list of str",
+        help="Templates of the features that labels emit; by default words.",
+        details="Or an emission of `tagloom.emissions`; by default ``Words()``. Templates are a "
+        "shorthand for ``Features(templates)``. Searches and `set_params` reach the parameters of "
+        "an emission as ``emissions__rare``.",
+    )
+    emission_smoothing: float | None = number(
+        default=None,
+        least=0,
+        help="Pseudo-count of the prior that a word's spelling gives, 0.2 by default.",
+        details=_DEPRECATED,
+    )
+    unknown: float | None = number(
+        default=None,
+        least=0,
+        help="The probability of an unknown word, by default the share of words that occur once.",
+        details=_DEPRECATED,
+    )
+    max_suffix: int | None = count(
+        default=None,
+        help="Length of the longest ending by which unknown words are scored, 5 by default.",
+        details=_DEPRECATED,
+    )
+    rare: int | None = count(
+        default=None,
+        least=1,
+        help="Words that occur at most this often represent unknown words, 10 by default.",
+        details=_DEPRECATED,
+    )
+    fold_case: bool | None = flag(
+        default=None,
+        help="Whether unknown words are scored like known ones that differ in capitals only.",
+        details=_DEPRECATED,
+    )
+    min_count: int | None = count(
+        default=None,
+        least=1,
+        help="Words that occur less often are treated as unknown, 1 by default.",
+        details=_DEPRECATED,
+    )
+    lexical: int | None = count(
+        default=None,
+        least=1,
+        help="Words that occur at least this often depend on the label after theirs, too.",
+        details=_DEPRECATED,
+    )
+
+    def __post_init__(self) -> None:
+        """Warn of parameters that moved to the emission."""
         warn_moved(self._moved_options())
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Make a model from command-line options, which describe the emission, too."""
+        return cls(**gather_options(options))
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -198,9 +208,7 @@ class HMM(Convertible):
         return super().set_params(**join_nested(self.emissions, params))
 
     def _check_parameters(self) -> tuple[Smoothing, Emission]:
-        constraints.check(self.constraints)
-        checks.count(self.order, "order", least=1)
-        checks.threads(self.n_threads)
+        self.check_parameters()
         smoothing = Smoothing(self.smoothing, self.k, self.stop)
         smoothing.check(self.order)
         emission = choose_emission(self.emissions, self._moved_options())

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from tagloom import checks, evaluation, training
 from tagloom.errors import LabelError, ParameterError
+from tagloom.models.capabilities import Capability
 from tagloom.models.data import caller_level, gold_labels
 from tagloom.models.files import Model
 from tagloom.models.taggers import Tagger
+from tagloom.parameters import count
 
 if TYPE_CHECKING:
     from tagloom.training import Fitting, Learner, Listener, Outcome
@@ -45,12 +47,20 @@ class IterativeModel(Model, Generic[D, W]):
     """Base of models that learn step by step.
 
     A subclass implements `read_data`, `make_learner` and `finish`; `score_dev` if it takes
-    development data; `learn` if it needs several runs. ``max_iterations`` and ``patience`` may be
-    parameters of its constructor; `default_limits` has their defaults.
+    development data; `learn` if it needs several runs. `default_limits` has the defaults of
+    ``max_iterations`` and ``patience``.
     """
 
-    max_iterations: int | None = None
-    patience: int | None = None
+    capabilities = frozenset({Capability.ITERATIONS})
+
+    max_iterations: int | None = count(
+        default=None, least=1, help="The largest number of iterations."
+    )
+    patience: int | None = count(
+        default=None,
+        least=1,
+        help="With development data: stop after this many iterations without a better score.",
+    )
 
     #: Parameters that do not change the numbers of a run that is resumed.
     _not_in_identity: ClassVar[frozenset[str]] = frozenset(
@@ -227,10 +237,8 @@ class IterativeModel(Model, Generic[D, W]):
         return {"model": type(self).__name__, "data": data.digest, **params}
 
     def _check_parameters(self) -> None:
-        """Raise ParameterError for a parameter outside its range."""
-        for name in ("max_iterations", "patience"):
-            if getattr(self, name) is not None:
-                checks.count(getattr(self, name), name, least=1)
+        """Raise ParameterError for a parameter outside its range, or that does not fit others."""
+        self.check_parameters()
 
 
 class IterativeTagger(IterativeModel[D, W], Tagger):

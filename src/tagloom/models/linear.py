@@ -20,13 +20,15 @@ import numpy.typing as npt
 from tagloom import _native, checks, evaluation, features, training
 from tagloom.errors import LabelError, ParameterError
 from tagloom.features import Templates
-from tagloom.models import constraints
+from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import gold_labels
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel, training_record
 from tagloom.models.reading import TrainingData, WarmStart, read
+from tagloom.models.shared import ConstraintParameters, LabelParameters
 from tagloom.models.taggers import Tagger
+from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.scores import Decoder, LinearScores, Scored
 from tagloom.scores.parts import Parts
 from tagloom.storage import File
@@ -94,27 +96,76 @@ class LinearFitted(Fitted):
         return self.scores.decoder(transitions, self.normaliser)
 
 
-class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
+class LinearTagger(
+    ConstraintParameters, LabelParameters, IterativeModel[TrainingData, Float64], Tagger
+):
     """A tagger that scores labels by feature weights and transitions by transition weights.
 
-    Subclasses choose the learner; see `CRF` and `StructuredPerceptron` for the parameters that
-    they share.
+    Subclasses choose the learner, such as `CRF` and `StructuredPerceptron`.
     """
 
-    features: Any
-    labels: Sequence[str] | None
-    constraints: Any
-    constrain_training: bool = False
-    order: int = 1
-    states: Any = "auto"
-    min_count: int
-    min_weight: float | None
-    combinations: str
-    boundaries: bool
-    max_iterations: int | None
-    patience: int | None
-    n_threads: int | None
-    warm_start: bool
+    capabilities = IterativeModel.capabilities | {
+        Capability.FEATURES,
+        Capability.OPEN_LABELS,
+        Capability.WEIGHTS,
+    }
+
+    features: Any = parameter(
+        default="auto",
+        kw_only=False,
+        type="str, list of str, extractor, callable or None",
+        is_option=False,
+        help="What to look at: a preset, templates, a function, or None.",
+        details='The presets are "pos", "chunk", "ner" and "words"; templates and anything else '
+        "that `tagloom.features.make` takes are possible, and None if the tokens are dicts or "
+        'lists of features. "auto" chooses a preset by the data.',
+    )
+    min_count: int = count(
+        default=1,
+        least=1,
+        help="Ignore attributes that occur less often in the training data.",
+    )
+    min_weight: float | None = number(
+        default=None,
+        least=0,
+        help="Drop feature weights whose absolute value is below this threshold.",
+        details="None are dropped by default.",
+    )
+    combinations: str = choice(
+        default="auto",
+        choices=("auto", "seen", "all"),
+        help="The labels for which an attribute has weights: those it was seen with, or all.",
+        details='The same holds for transitions. "auto" is "seen" for lbfgs, otherwise "all", '
+        "unless that makes more than 33 million weights.",
+    )
+    boundaries: bool = flag(
+        default=True, help="Whether the first and the last label of a sentence have weights."
+    )
+    order: int = count(
+        default=1,
+        least=1,
+        help="Number of preceding labels that each label depends on.",
+        details="Label n-grams up to length ``order + 1`` get a weight.",
+    )
+    states: Any = choice(
+        default="auto",
+        choices=("auto", "seen", "all"),
+        also=(StateSpace,),
+        help="Label histories to distinguish when the order is above 1: seen ones, or all.",
+        details='"auto" uses all unless that exceeds 100,000 transitions. A custom `StateSpace` '
+        "is also accepted; its tied weights are learnt.",
+    )
+    constrain_training: bool = flag(
+        default=False,
+        help="Whether the constraints hold in training, too.",
+        details="What they forbid then has no part in Z(x), and costs no weight.",
+    )
+    random_state: int = count(default=0, help="Seed of the order of sentences.")
+    warm_start: bool = flag(
+        default=False,
+        is_option=False,
+        help="Whether `fit` continues from the weights that it finds.",
+    )
 
     scores_ = Learned[LinearScores]()
     constraints_ = Learned[Constraints]()
@@ -123,7 +174,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
     compaction_ = Learned["Compaction"]()
 
     decodes_natively = True
-    _fitted: LinearFitted
+    _fitted: LinearFitted = attribute(init=False)
     _state_type: ClassVar[type[LinearFitted]] = LinearFitted
 
     # ---- what a cell of the grid decides ---------------------------------------------------
@@ -142,11 +193,6 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
     def _least_weight(self) -> float:
         """Return the default of min_weight."""
         return 0.0
-
-    @property
-    def takes_open_labels(self) -> bool:
-        """Whether training labels may be None, unknown, or sets, one of several."""
-        return True
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -224,21 +270,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.choice(self.combinations, "combinations", ("auto", "seen", "all"))
-        checks.count(self.min_count, "min_count", least=1)
-        if self.min_weight is not None:
-            checks.number(self.min_weight, "min_weight", least=0)
-        checks.threads(self.n_threads)
-        constraints.check(self.constraints)
-        checks.count(self.order, "order", least=1)
-        if not isinstance(self.states, StateSpace):
-            if not isinstance(self.states, str) or self.states not in ("auto", "seen", "all"):
-                raise ParameterError(
-                    parameter="states",
-                    expected="'auto', 'seen', 'all' or a StateSpace",
-                    found=checks.show(self.states),
-                )
-        elif self.order != 1:
+        if isinstance(self.states, StateSpace) and self.order != 1:
             raise ParameterError(
                 parameter="order",
                 expected="left out where states is a StateSpace",
@@ -608,7 +640,7 @@ class LinearTagger(IterativeModel[TrainingData, Float64], Tagger):
         found = Constraints.from_dict(scores.labels, header["constraints"])
         params.setdefault("features", scores.extractor)
         params.setdefault("constraints", found.spec)
-        if "states" in cls._parameters():
+        if "states" in cls.parameter_names():
             params.setdefault("states", scores.states)
         tagger = cls(**params)
         tagger._check_parameters()

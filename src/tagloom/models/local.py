@@ -7,7 +7,6 @@ else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +14,11 @@ import numpy.typing as npt
 
 from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
+from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.reading import TrainingData
+from tagloom.parameters import choice, count, flag, number
 
 Float64 = npt.NDArray[np.float64]
 
@@ -32,60 +33,62 @@ ALGORITHMS = {
 class LocalTagger(LinearTagger):
     """A linear tagger whose learner meets every token as a sentence of its own.
 
-    Subclasses lay out the tokens as such sentences; see `TokenClassifier` for the parameters.
+    Subclasses lay out the tokens as such sentences.
     """
 
-    loss: str
-    algorithm: str
-    l2: float | None
-    C: float
-    eta: float
-    average: bool
-    random_state: int
+    capabilities = LinearTagger.capabilities | {Capability.PROBABILITIES}
 
-    def __init__(
-        self,
-        features: Any = "auto",
-        *,
-        loss: str = "log",
-        algorithm: str = "auto",
-        l2: float | None = None,
-        C: float = 1.0,
-        eta: float = 0.5,
-        average: bool = True,
-        max_iterations: int | None = None,
-        patience: int | None = None,
-        min_count: int = 1,
-        min_weight: float | None = None,
-        combinations: str = "auto",
-        constraints: Any = "auto",
-        labels: Sequence[str] | None = None,
-        random_state: int = 0,
-        n_threads: int | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.features = features
-        self.loss = loss
-        self.algorithm = algorithm
-        self.l2 = l2
-        self.C = C
-        self.eta = eta
-        self.average = average
-        self.max_iterations = max_iterations
-        self.patience = patience
-        self.min_count = min_count
-        self.min_weight = min_weight
-        self.combinations = combinations
-        self.constraints = constraints
-        self.labels = labels
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.warm_start = warm_start
+    loss: str = choice(
+        default="log",
+        choices=tuple(ALGORITHMS),
+        help="What is learnt from.",
+        details='Only "log" gives probabilities that mean something.',
+    )
+    algorithm: str = choice(
+        default="auto",
+        choices=("auto", *(name for names in ALGORITHMS.values() for name in names)),
+        help="How the weights are found.",
+        details='"adagrad" or "lbfgs" for the log loss, "perceptron" for the perceptron, '
+        '"subgradient" or "frank-wolfe" for the hinge loss. "auto" takes the first of them.',
+    )
+    l2: float | None = number(
+        default=None, least=0, help="Penalty of the log loss: 1 for lbfgs, otherwise 0."
+    )
+    C: float = number(
+        default=1.0,
+        above=0,
+        help="Weight of the hinge loss relative to the size of the weights.",
+    )
+    eta: float = number(default=0.5, above=0, help="Learning rate of adagrad.")
+    average: bool = flag(
+        default=True, help="Whether online learners predict with the mean of their weights."
+    )
+    max_iterations: int | None = count(
+        default=None,
+        help="The largest number of iterations (lbfgs: 100) or epochs.",
+        details="Epochs are 5 for adagrad, 10 for the perceptron, 15 for subgradient and 50 for "
+        "frank-wolfe.",
+    )
+    patience: int | None = count(
+        default=None,
+        details="10 by default for lbfgs; the others count epochs, 3 by default.",
+    )
+    min_weight: float | None = number(
+        default=None, details="0.02 by default for adagrad, otherwise 0."
+    )
 
-    @property
-    def takes_open_labels(self) -> bool:
-        """Whether training labels may be open: not with "frank-wolfe", whose loss is convex."""
-        return self._algorithm != "frank-wolfe"
+    order = 1  # labels before are features here, not states
+    states = "auto"
+    boundaries = True
+    constrain_training = False
+
+    def can(self, capability: Capability) -> bool:
+        """Whether it can do something, with its loss and algorithm."""
+        if capability is Capability.OPEN_LABELS and self._algorithm == "frank-wolfe":
+            return False  # its loss would not be convex
+        if capability is Capability.PROBABILITIES and self.loss != "log":
+            return False
+        return super().can(capability)
 
     @property
     def is_online(self) -> bool:
@@ -117,7 +120,6 @@ class LocalTagger(LinearTagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.choice(self.loss, "loss", ALGORITHMS)
         if self.algorithm not in ("auto", *ALGORITHMS[self.loss]):
             raise ParameterError(
                 parameter="algorithm",
@@ -125,10 +127,6 @@ class LocalTagger(LinearTagger):
                 + ", ".join(map(repr, ALGORITHMS[self.loss])),
                 found=checks.show(self.algorithm),
             )
-        if self.l2 is not None:
-            checks.number(self.l2, "l2", least=0)
-        for name in ("C", "eta"):
-            checks.number(getattr(self, name), name, above=0)
         if self.warm_start and self._algorithm == "frank-wolfe":
             raise ParameterError(
                 parameter="warm_start",

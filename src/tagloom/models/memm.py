@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import ParameterError
+from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearFitted
 from tagloom.models.local import LocalTagger
 from tagloom.models.reading import TrainingData, WarmStart
+from tagloom.parameters import choice, flag, number
 from tagloom.scores import LinearScores, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
@@ -63,22 +65,6 @@ class MEMM(LocalTagger):
     on its probability whatever the input says: the label bias of Lafferty, McCallum and Pereira
     (2001), which a `CRF` does not have.
 
-    Parameters
-    ----------
-    features : str, list of str, extractor, callable or None
-        As for `CRF`.
-    loss : {"log", "perceptron", "hinge"}
-        What is learnt from. Only "log" learns probabilities; those of the others are the softmax
-        of their scores, and as good as these are scaled.
-    algorithm, l2, C, eta, average, max_iterations, patience, min_weight
-        As for `TokenClassifier`.
-    constraints, min_count, combinations, labels, random_state, n_threads, warm_start
-        As for `CRF`.
-    constrain_training : bool
-        Whether moves that the constraints forbid have no part in the local distributions, in
-        learning and in tagging: the labels that may come next then share all probability among
-        themselves. Otherwise the allowed paths of a whole sentence share it, in tagging only.
-
     Attributes
     ----------
     labels_, scores_, scheme_, history_, training_
@@ -100,56 +86,24 @@ class MEMM(LocalTagger):
     0.0
     """
 
-    boundaries = True
+    # Each label is what the next one is learnt from, so all must be known.
+    capabilities = LocalTagger.capabilities - {Capability.OPEN_LABELS}
+
+    loss: str = choice(
+        default="log",
+        details='Only "log" learns probabilities; those of the others are the softmax of their '
+        "scores, and as good as these are scaled.",
+    )
+    C: float = number(default=0.3)
+    constrain_training: bool = flag(
+        default=False,
+        help="Whether the local distributions leave out transitions that constraints forbid.",
+        details="In training and in tagging, the labels that may come next then share all "
+        "probability among themselves. Otherwise the allowed paths of a whole sentence share it, "
+        "in tagging only.",
+    )
+
     _state_type = LocalFitted
-
-    def __init__(
-        self,
-        features: Any = "auto",
-        *,
-        loss: str = "log",
-        algorithm: str = "auto",
-        l2: float | None = None,
-        C: float = 0.3,
-        eta: float = 0.5,
-        average: bool = True,
-        max_iterations: int | None = None,
-        patience: int | None = None,
-        min_count: int = 1,
-        min_weight: float | None = None,
-        combinations: str = "auto",
-        constraints: Any = "auto",
-        constrain_training: bool = False,
-        labels: Sequence[str] | None = None,
-        random_state: int = 0,
-        n_threads: int | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        super().__init__(
-            features,
-            loss=loss,
-            algorithm=algorithm,
-            l2=l2,
-            C=C,
-            eta=eta,
-            average=average,
-            max_iterations=max_iterations,
-            patience=patience,
-            min_count=min_count,
-            min_weight=min_weight,
-            combinations=combinations,
-            constraints=constraints,
-            labels=labels,
-            random_state=random_state,
-            n_threads=n_threads,
-            warm_start=warm_start,
-        )
-        self.constrain_training = constrain_training
-
-    @property
-    def takes_open_labels(self) -> bool:
-        """Whether training labels may be open: no, each is what the next one is learnt from."""
-        return False
 
     def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
         data = super()._read(X, y, sample_weight, start)

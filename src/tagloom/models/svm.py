@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
+from tagloom.models.capabilities import Capability
 from tagloom.models.fitted import Learned
 from tagloom.models.linear import LinearFitted, LinearTagger
 from tagloom.models.reading import TrainingData, WarmStart
+from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.storage import File
 
 Float64 = npt.NDArray[np.float64]
@@ -37,39 +39,6 @@ class StructuredSVM(LinearTagger):
         ½‖θ‖² + C · Σ_i weight_i · max_ŷ [cost(y_i, ŷ) + score(x_i, ŷ) − score(x_i, y_i)]
 
     where the maximum is found by Viterbi, with the costs added to the scores.
-
-    Parameters
-    ----------
-    features : str, list of str, extractor, callable or None
-        As for `CRF`.
-    algorithm : {"subgradient", "frank-wolfe"}
-        How the weights are found. "subgradient" takes steps whose rate falls, and averages the
-        weights; "frank-wolfe" climbs the dual sentence by sentence, knows after each epoch how far
-        it is from the optimum at most (``gap`` in ``history_``), and stops when it is near.
-    C : float
-        How much mistakes count beside the size of the weights.
-    cost : "hamming", array of shape (Y, Y), or callable
-        What a mistake costs. "hamming": 1 for every wrong label. An array: the cost of taking the
-        label of the column for that of the row, in the order of ``labels_``. A function of the
-        right label and the other one. Costs are not negative, and 0 for the right label.
-    average : bool
-        Whether "subgradient" predicts with the mean of its weights, the k-th counting k times.
-    tolerance : float
-        When "frank-wolfe" stops: when the gap is at most this part of the objective.
-    shuffle : bool
-        Whether each epoch takes the sentences in a new order.
-    max_iterations : int, optional
-        The largest number of epochs: 15 for subgradient, 50 for frank-wolfe.
-    patience : int, optional
-        With development data: stop after so many epochs (3) without a better score.
-    min_weight : float, optional
-        Forget weights of features that are smaller in absolute value: 0.
-    min_count, combinations, boundaries, order, states, constraints, constrain_training
-        As for `CRF`.
-    labels, random_state, n_threads
-        As for `CRF`.
-    warm_start : bool
-        Whether `fit` goes on from the weights that are there already; only with "subgradient".
 
     Attributes
     ----------
@@ -98,70 +67,60 @@ class StructuredSVM(LinearTagger):
            [3., 0.]])
     """
 
-    algorithm: str
-    C: float
-    cost: Any
-    average: bool
-    tolerance: float
-    shuffle: bool
-    random_state: int
+    algorithm: str = choice(
+        default="subgradient",
+        choices=ALGORITHMS,
+        help="How the weights are found.",
+        details='"subgradient" takes steps whose rate falls, and averages the weights; '
+        '"frank-wolfe" climbs the dual sentence by sentence, bounds after each epoch how far it is '
+        "from the optimum (``gap`` in ``history_``), and stops when it is near.",
+    )
+    C: float = number(
+        default=0.3, above=0, help="Weight of the losses relative to the size of the weights."
+    )
+    cost: Any = parameter(
+        default="hamming",
+        type='"hamming", array [Y, Y] or callable',
+        is_option=False,
+        help="What a mistake costs.",
+        details='"hamming": 1 for every wrong label. An array: the cost of taking the label of the '
+        "column for that of the row, in the order of ``labels_``. A function of the right label "
+        "and the other one. Costs are not negative, and 0 for the right label.",
+    )
+    average: bool = flag(
+        default=True,
+        help="Whether subgradient predicts with the mean of its weights.",
+        details="The k-th counts k times.",
+    )
+    tolerance: float = number(
+        default=1e-3,
+        least=0,
+        help="Frank-wolfe stops when the gap is at most this part of the objective.",
+    )
+    shuffle: bool = flag(
+        default=True, help="Whether each epoch takes the sentences in a new order."
+    )
+    max_iterations: int | None = count(
+        default=None,
+        help="The largest number of epochs, 15 for subgradient and 50 for frank-wolfe.",
+    )
+    patience: int | None = count(
+        default=None,
+        help="With development data: stop after this many epochs without a better score.",
+        details="3 by default.",
+    )
+    warm_start: bool = flag(default=False, details='Only with "subgradient".')
 
     cost_ = Learned[Float64]()
 
-    _fitted: SVMFitted
+    _fitted: SVMFitted = attribute(init=False)
     _state_type = SVMFitted
 
-    def __init__(
-        self,
-        features: Any = "auto",
-        *,
-        algorithm: str = "subgradient",
-        C: float = 0.3,
-        cost: Any = "hamming",
-        average: bool = True,
-        tolerance: float = 1e-3,
-        shuffle: bool = True,
-        max_iterations: int | None = None,
-        patience: int | None = None,
-        min_count: int = 1,
-        min_weight: float | None = None,
-        combinations: str = "auto",
-        boundaries: bool = True,
-        order: int = 1,
-        states: Any = "auto",
-        constraints: Any = "auto",
-        constrain_training: bool = False,
-        labels: Sequence[str] | None = None,
-        random_state: int = 0,
-        n_threads: int | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.features = features
-        self.algorithm = algorithm
-        self.C = C
-        self.cost = cost
-        self.average = average
-        self.tolerance = tolerance
-        self.shuffle = shuffle
-        self.max_iterations = max_iterations
-        self.patience = patience
-        self.min_count = min_count
-        self.min_weight = min_weight
-        self.combinations = combinations
-        self.boundaries = boundaries
-        self.order = order
-        self.states = states
-        self.constraints = constraints
-        self.constrain_training = constrain_training
-        self.labels = labels
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.warm_start = warm_start
-
-    @property
-    def takes_open_labels(self) -> bool:
-        """Whether training labels may be open: not with "frank-wolfe", whose loss is convex."""
-        return self.algorithm != "frank-wolfe"
+    def can(self, capability: Capability) -> bool:
+        """Whether it can do something: take open labels not with "frank-wolfe"."""
+        if capability is Capability.OPEN_LABELS and self.algorithm == "frank-wolfe":
+            return False  # its loss would not be convex
+        return super().can(capability)
 
     @property
     def is_online(self) -> bool:
@@ -187,9 +146,6 @@ class StructuredSVM(LinearTagger):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.choice(self.algorithm, "algorithm", ALGORITHMS)
-        checks.number(self.C, "C", above=0)
-        checks.number(self.tolerance, "tolerance", least=0)
         if self.warm_start and self.algorithm == "frank-wolfe":
             raise ParameterError(
                 parameter="warm_start",

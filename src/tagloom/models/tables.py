@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tagloom.errors import LabelError
+from tagloom.models.capabilities import Capability
 from tagloom.models.fitted import Learned
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.taggers import Tagger
@@ -13,6 +14,8 @@ from tagloom.scores.tables import WordTable
 
 class TableTagger(Tagger):
     """A tagger that looks its scores up in a table of words; see `HMM` and `MostFrequentTag`."""
+
+    capabilities = frozenset({Capability.PROBABILITIES, Capability.WEIGHTS})
 
     table_ = Learned[WordTable]()
     training_ = Learned[dict[str, Any]](record=True)

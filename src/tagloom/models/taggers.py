@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from tagloom import _native, checks, evaluation, labels
 from tagloom.errors import NotFittedError, ParameterError
+from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import known_labels, known_rows
 from tagloom.models.data import as_weights, gold_labels, token_names
 from tagloom.models.files import Model
 from tagloom.models.fitted import Fitted
+from tagloom.parameters import attribute
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
 from tagloom.trellis import Structure, Trellis
@@ -104,7 +106,7 @@ class Tagger(Model):
     #: `score_sentences` leads to. A class that overrides only that method does not use it.
     decodes_natively: ClassVar[bool] = False
 
-    _fitted: Fitted  # everything that was learnt; absent until then
+    _fitted: Fitted = attribute(init=False)  # everything that was learnt; absent until then
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -172,7 +174,7 @@ class Tagger(Model):
     @property
     def takes_open_labels(self) -> bool:
         """Whether training labels may be None, unknown, or sets, one of several."""
-        return False
+        return self.can(Capability.OPEN_LABELS)
 
     @property
     def reads_only_tokens(self) -> bool:

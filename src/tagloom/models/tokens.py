@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.local import LocalTagger
 from tagloom.models.reading import TrainingData
+from tagloom.parameters import parameter
 
 
 class TokenClassifier(LocalTagger):
@@ -23,38 +25,6 @@ class TokenClassifier(LocalTagger):
         loss="log"         Σ_t −log Pr(y_t | x, t) + l2·‖θ‖²        logistic regression
         loss="perceptron"  θ ← θ + φ(x, t, y_t) − φ(x, t, ŷ)         averaged perceptron
         loss="hinge"       ½‖θ‖² + C·Σ_t max_ŷ [1{ŷ ≠ y_t} + θ·φ(x, t, ŷ) − θ·φ(x, t, y_t)]
-
-    Parameters
-    ----------
-    features : str, list of str, extractor, callable or None
-        As for `CRF`; templates of edges, which see the label before, are refused.
-    loss : {"log", "perceptron", "hinge"}
-        What is learnt from. Only "log" gives probabilities that mean something.
-    algorithm : {"auto", "adagrad", "lbfgs", "perceptron", "subgradient", "frank-wolfe"}
-        How the weights are found: "adagrad" or "lbfgs" for log, "perceptron", "subgradient" or
-        "frank-wolfe" for hinge. "auto" takes the first of them.
-    l2 : float, optional
-        Penalty of the log loss: 1 for lbfgs, otherwise 0.
-    C : float
-        How much mistakes count beside the size of the weights; only with loss="hinge".
-    eta : float
-        Learning rate of adagrad.
-    average : bool
-        Whether learners that go token by token predict with the mean of their weights.
-    max_iterations : int, optional
-        The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, perceptron: 10,
-        subgradient: 15, frank-wolfe: 50).
-    patience : int, optional
-        With development data: stop after so many iterations (lbfgs: 10) or epochs (3) without a
-        better score.
-    min_weight : float, optional
-        Forget weights of features that are smaller in absolute value: 0.02 for adagrad, otherwise
-        0.
-    constraints : {"auto", None, "bio", "iob1", "io", "bioes", "bilou"} or other
-        The scheme whose illegal moves are never predicted. "auto" finds it in the training labels,
-        if all of them are legal; None lets every label go its own way. See `CRF` for others.
-    min_count, combinations, labels, random_state, n_threads, warm_start
-        As for `CRF`.
 
     Examples
     --------
@@ -68,6 +38,14 @@ class TokenClassifier(LocalTagger):
     >>> tl.TokenClassifier(features=["word[-1..1]"]).fit(X, y).predict(X)
     [['N', 'V', 'V'], ['N', 'P', 'N']]
     """
+
+    features: Any = parameter(
+        default="auto",
+        kw_only=False,
+        details='The presets are "pos", "chunk", "ner" and "words"; templates and anything else '
+        "that `tagloom.features.make` takes are possible, except templates of edges, which see the "
+        "label before; None if the tokens are dicts or lists of features.",
+    )
 
     boundaries = False
 

@@ -1,0 +1,87 @@
+"""Options from parameters: what a model declares, as the command line offers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import click
+
+from tagloom import models
+from tagloom.cli.templates import split_templates
+from tagloom.models.files import find_kind, known_kinds
+from tagloom.parameters import Choice, Count, Flag, Names, Number, Parameter
+
+# The commands of our models; others have the name of their kind.
+_COMMANDS = {
+    "CRF": "crf",
+    "HMM": "hmm",
+    "MEMM": "memm",
+    "StructuredPerceptron": "perceptron",
+    "StructuredSVM": "svm",
+    "TokenClassifier": "token",
+    "MostFrequentTag": "baseline",
+}
+_ALIASES = {"n_threads": ["--threads"]}
+# How the text of a list is split.
+_SPLIT: dict[str, Callable[[str], list[str]]] = {
+    ",": lambda text: text.split(","),
+    ";": split_templates,
+}
+
+
+def find_taggers() -> dict[str, type[models.Tagger]]:
+    """Return every kind of tagger by the name of its command: ours, and those of other packages."""
+    taggers = {}
+    for kind in known_kinds():
+        cls: Any = find_kind(kind)
+        if cls is not None and cls.family == models.Tagger.family:
+            taggers[_COMMANDS.get(kind, kind)] = cls
+    return taggers
+
+
+def model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
+    """Make an option for each parameter of a class that a command can offer."""
+    for declared in cls.parameters.values():
+        if declared.is_option:
+            option = _make_option(declared)
+            if option is not None:
+                yield option
+
+
+def _make_option(declared: Parameter) -> click.Option | None:
+    name = declared.name
+    option = "--" + name.replace("_", "-")
+    about: dict[str, Any] = {
+        "help": declared.help,
+        "default": declared.default,
+        "show_default": declared.default is not None,
+    }
+    spelt = [name, option, *_ALIASES.get(name, ())]
+    match declared:
+        case Flag():
+            return click.Option([name, f"{option}/--no-{name.replace('_', '-')}"], **about)
+        case Choice():
+            choices = [choice or "none" for choice in declared.choices]
+            return click.Option(spelt, type=click.Choice(choices), **about)
+        case Count():
+            return click.Option(spelt, type=int, **about)
+        case Number():
+            return click.Option(spelt, type=float, **about)
+        case Names():
+            metavar = declared.separator.join(("A", "B", "…"))
+            return click.Option(spelt, metavar=metavar, **about)
+    return None  # a text cannot say what it may be
+
+
+def read_values(cls: type[models.Tagger], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn the values of options into those of parameters."""
+    values = {}
+    for name, value in options.items():
+        match cls.parameters.get(name):
+            case Choice() if value == "none":
+                value = None
+            case Names() as declared if value is not None:
+                value = _SPLIT[declared.separator](value)
+        values[name] = value
+    return values

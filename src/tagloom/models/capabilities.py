@@ -1,0 +1,32 @@
+"""What a model can do, declared by its class: commands and pages go by this, not by its type."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """Something that some models can do.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> from tagloom.models import Capability
+    >>> Capability.FEATURES in tl.CRF.capabilities, Capability.FEATURES in tl.HMM.capabilities
+    (True, False)
+    >>> tl.StructuredSVM(algorithm="frank-wolfe").can(Capability.OPEN_LABELS)
+    False
+    """
+
+    #: Learns step by step: ``fit`` takes ``dev``, ``callback``, ``progress`` and ``checkpoint``.
+    ITERATIONS = "learns iteratively"
+    #: Has a parameter ``features``: presets, templates, functions.
+    FEATURES = "takes features"
+    #: Training labels may be None, unknown, or sets, one of several.
+    OPEN_LABELS = "takes open labels"
+    #: Is trained to give probabilities; those of other models need `calibrate`.
+    PROBABILITIES = "gives probabilities"
+    #: Sequences may be arrays of numbers.
+    NUMBERS = "takes numbers"
+    #: Lists what it has learnt for each label: ``feature_weights``.
+    WEIGHTS = "lists weights"

@@ -1,0 +1,40 @@
+"""Parameters that several models have, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tagloom import checks
+from tagloom.labels.schemes import SCHEMES
+from tagloom.models import constraints as constraints_
+from tagloom.parameters import Parameterised, choice, count, names
+
+
+class LabelParameters(Parameterised):
+    """Parameters of a tagger: its labels, and the threads that it may use."""
+
+    labels: Sequence[str] | None = names(
+        default=None,
+        check=checks.label_names,
+        help="The labels in their order; by default those of the training data, sorted.",
+    )
+    n_threads: int | None = count(
+        default=None,
+        check=checks.threads,
+        help="Number of threads, all cores by default; results do not depend on it.",
+    )
+
+
+class ConstraintParameters(Parameterised):
+    """Parameters of a tagger whose predictions can be constrained."""
+
+    constraints: Any = choice(
+        default="auto",
+        choices=("auto", None, *SCHEMES),
+        type="other",
+        check=constraints_.check,
+        help="The scheme whose illegal transitions are never predicted.",
+        details='"auto" finds it in the training labels, if all of them are legal. A '
+        "`TagDictionary`, a `StateSpace`, or a list of such, is also possible.",
+    )

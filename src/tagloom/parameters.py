@@ -1,0 +1,479 @@
+"""Parameters as data: name, type, bounds, default and help of each are declared once.
+
+A class derived from `Parameterised` lists its parameters as annotated attributes::
+
+    class Ridge(Parameterised):
+        '''Least squares with a penalty.'''
+
+        l2: float = number(default=1.0, least=0, help="Penalty on the sum of squared weights.")
+        solver: str = choice(default="exact", choices=("exact", "sgd"), help="Algorithm.")
+
+From these follow the constructor, which only stores its arguments, ``check_parameters``, the
+section Parameters of the docstring, ``get_params``, ``set_params``, ``repr`` and, for a model, the
+options of ``tagloom train``. Type checkers and editors see the constructor by PEP 681.
+
+A subclass inherits the parameters of its bases. It may declare one again, and needs to give only
+what differs: ``l2: float = number(default=0.1)``. Assigning a plain value, ``solver = "exact"``,
+fixes a parameter: it is then an attribute, and no longer an argument of the constructor.
+
+This file lies below all models, since emissions and learners have parameters, too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from tagloom import checks
+from tagloom.errors import ParameterError
+
+_WIDTH = 96  # of a generated docstring
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Any = _Missing()  # stands for what a declaration leaves to that of a base
+
+
+# ---- what a parameter is -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a constructor.
+
+    Attributes
+    ----------
+    name : str
+    default : object
+        With None the parameter is optional, and None is not checked.
+    help : str
+        What it means, in one sentence; also the text of its command-line option.
+    details : str
+        Further sentences for the documentation.
+    type : str
+        What it may be, as documentation writes it.
+    check : callable or None
+        Raises unless the value fits.
+    is_positional : bool
+        Whether it may be passed without its name.
+    is_option : bool
+        Whether the command line offers it.
+    """
+
+    name: str = ""
+    default: Any = MISSING
+    help: str = MISSING
+    details: str = MISSING
+    type: str = MISSING
+    check: Callable[[Any], Any] | None = MISSING
+    is_positional: bool = MISSING
+    is_option: bool = MISSING
+
+    #: What a field is where no class declares it.
+    _fallbacks: ClassVar[Mapping[str, Any]] = {
+        "help": "",
+        "details": "",
+        "type": "object",
+        "check": None,
+        "is_positional": False,
+        "is_option": True,
+    }
+
+    def over(self, base: Parameter | None) -> Parameter:
+        """Return this declaration with what it leaves out taken from that of a base class."""
+        inherited = {} if base is None else vars(base)
+        known = {**self._fallbacks, **{k: v for k, v in inherited.items() if v is not MISSING}}
+        missing = [name for name, value in vars(self).items() if value is MISSING]
+        return replace(self, **{name: known[name] for name in missing if name in known})
+
+    def check_value(self, value: Any) -> None:
+        """Raise unless a value fits.
+
+        Raises
+        ------
+        ParameterError
+            Names the parameter.
+        """
+        if value is None and self.default is None:
+            return
+        if self.check is not None:
+            self.check(value)
+        else:
+            self._check(value)
+
+    def _check(self, value: Any) -> None:
+        """Check a value by the kind of the parameter."""
+
+    @property
+    def type_text(self) -> str:
+        """Type and default, as numpydoc writes them: ``float, default 1.0``."""
+        if self.default is None and "None" not in self.type:
+            return f"{self.type}, optional"
+        return self.type if self.default is MISSING else f"{self.type}, default {self._shown}"
+
+    @property
+    def _shown(self) -> str:
+        return f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
+
+    def document(self) -> str:
+        """Return the entry of the parameter in a section Parameters."""
+        text = f"{self.help} {self.details}".strip()
+        lines = textwrap.wrap(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+        return "\n".join([f"{self.name} : {self.type_text}", *(f"    {line}" for line in lines)])
+
+
+@dataclass(frozen=True)
+class Count(Parameter):
+    """An integer of at least ``least``."""
+
+    type: str = "int"
+    least: int = MISSING
+
+    def _check(self, value: Any) -> None:
+        checks.count(value, self.name, least=0 if self.least is MISSING else self.least)
+
+
+@dataclass(frozen=True)
+class Number(Parameter):
+    """A finite number within bounds: value ≥ least, value > above, value ≤ most."""
+
+    type: str = "float"
+    least: float | None = MISSING
+    above: float | None = MISSING
+    most: float | None = MISSING
+
+    def _check(self, value: Any) -> None:
+        names = ("least", "above", "most")
+        bounds = {name: getattr(self, name) for name in names}
+        given = {name: bound for name, bound in bounds.items() if bound is not MISSING}
+        checks.number(value, self.name, **given)
+
+
+@dataclass(frozen=True)
+class Flag(Parameter):
+    """True or False."""
+
+    type: str = "bool"
+
+    def _check(self, value: Any) -> None:
+        checks.flag(value, self.name)
+
+
+@dataclass(frozen=True)
+class Choice(Parameter):
+    """One of some names, or an object of a type in ``also``."""
+
+    choices: Sequence[str | None] = MISSING
+    also: tuple[type, ...] = MISSING
+
+    def _check(self, value: Any) -> None:
+        if self.also is MISSING or not isinstance(value, self.also):
+            checks.choice(value, self.name, self.choices)
+
+    @property
+    def type_text(self) -> str:
+        """The choices in braces, what else it may be, and the default."""
+        names = ", ".join(f'"{x}"' if isinstance(x, str) else repr(x) for x in self.choices)
+        others = [] if self.also is MISSING else [kind.__name__ for kind in self.also]
+        others += [self.type] if self.type != "object" else []
+        return f"{' or '.join([f'{{{names}}}', *others])}, default {self._shown}"
+
+
+@dataclass(frozen=True)
+class Names(Parameter):
+    """A list of str, which the command line splits at ``separator``."""
+
+    type: str = "list of str"
+    separator: str = ","
+
+
+# ---- how a class declares one ------------------------------------------------------------------
+
+# Specifiers of PEP 681: type checkers read `default`, `kw_only` and `init` from the call, which
+# therefore has keyword arguments only. What is left out is taken from the declaration of a base.
+
+
+def parameter(
+    *,
+    default: Any = MISSING,
+    help: str = MISSING,
+    details: str = MISSING,
+    type: str = MISSING,
+    check: Callable[[Any], Any] | None = MISSING,
+    kw_only: bool = True,
+    is_option: bool = MISSING,
+) -> Any:
+    """Declare a parameter of any type; see `Parameter`.
+
+    With ``is_option=False`` the command line does not offer it, or in another way.
+    """
+    return Parameter("", default, help, details, type, check, not kw_only, is_option)
+
+
+def count(
+    *,
+    default: int | None = MISSING,
+    least: int = MISSING,
+    help: str = MISSING,
+    details: str = MISSING,
+    check: Callable[[Any], Any] | None = MISSING,
+    kw_only: bool = True,
+) -> Any:
+    """Declare an integer of at least ``least``, 0 by default."""
+    return Count("", default, help, details, check=check, is_positional=not kw_only, least=least)
+
+
+def number(
+    *,
+    default: float | None = MISSING,
+    least: float | None = MISSING,
+    above: float | None = MISSING,
+    most: float | None = MISSING,
+    help: str = MISSING,
+    details: str = MISSING,
+) -> Any:
+    """Declare a finite number with bounds: value ≥ least, value > above, value ≤ most."""
+    return Number("", default, help, details, least=least, above=above, most=most)
+
+
+def flag(
+    *,
+    default: bool | None = MISSING,
+    help: str = MISSING,
+    details: str = MISSING,
+    is_option: bool = MISSING,
+) -> Any:
+    """Declare a parameter that is True or False."""
+    return Flag("", default, help, details, is_option=is_option)
+
+
+def choice(
+    *,
+    default: str | None = MISSING,
+    choices: Sequence[str | None] = MISSING,
+    also: tuple[type, ...] = MISSING,
+    type: str = MISSING,
+    help: str = MISSING,
+    details: str = MISSING,
+    check: Callable[[Any], Any] | None = MISSING,
+) -> Any:
+    """Declare one of some names, or an object of a type in ``also``.
+
+    ``type`` names further possibilities in the documentation, which ``check`` must accept.
+    """
+    if choices is not MISSING:
+        choices = tuple(choices)
+    return Choice("", default, help, details, type, check, choices=choices, also=also)
+
+
+def names(
+    *,
+    default: Sequence[str] | None = MISSING,
+    separator: str = ",",
+    type: str = "list of str",
+    help: str = MISSING,
+    details: str = MISSING,
+    check: Callable[[Any], Any] | None = MISSING,
+) -> Any:
+    """Declare a list of str; the command line takes them in one text, with separators."""
+    return Names("", default, help, details, type, check, separator=separator)
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    default: Any = MISSING
+
+
+def attribute(*, default: Any = MISSING, init: bool = False) -> Any:
+    """Declare an attribute that is not a parameter: pass ``init=False``, for type checkers."""
+    return _Attribute(default)
+
+
+# ---- what follows from it ----------------------------------------------------------------------
+
+
+@dataclass
+class _Declared:
+    """The parameters that a class declares, and those of its bases that it fixes."""
+
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    fixed: set[str] = field(default_factory=set)
+
+
+@dataclass_transform(
+    eq_default=False,
+    kw_only_default=True,
+    field_specifiers=(parameter, count, number, flag, choice, names, attribute),
+)
+class Parameterised:
+    """Base of classes whose parameters are declared; see this module for how.
+
+    A class may also write its own constructor; its parameters are then the arguments of that.
+
+    Examples
+    --------
+    >>> from tagloom.parameters import Parameterised, choice, number
+    >>> class Ridge(Parameterised):
+    ...     '''Least squares with a penalty.'''
+    ...     l2: float = number(default=1.0, least=0, help="Penalty on squared weights.")
+    ...     solver: str = choice(default="exact", choices=("exact", "sgd"), help="Algorithm.")
+    >>> Ridge(l2=0.5)
+    Ridge(l2=0.5)
+    >>> print(Ridge.parameters["solver"].document())
+    solver : {"exact", "sgd"}, default "exact"
+        Algorithm.
+    >>> Ridge(l2=-1).check_parameters()
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ParameterError: l2 must be a finite number of at least 0; got -1.
+    """
+
+    #: The parameters of the class by name, in the order of the documentation.
+    parameters: ClassVar[Mapping[str, Parameter]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._declared = _take_declarations(cls)
+        cls.parameters = dict(_collect(cls.__mro__))
+        if "__init__" not in cls.__dict__ and cls.parameters:
+            cls.__init__ = _make_constructor(cls)  # type: ignore[method-assign]
+        if cls.__doc__ is not None and "__doc__" in cls.__dict__:  # there is none under -OO
+            cls.__doc__ = _document(cls.__doc__, list(cls.parameters.values()))
+
+    _declared: ClassVar[_Declared] = _Declared()
+
+    def check_parameters(self) -> None:
+        """Raise for a parameter that is outside its declared range.
+
+        Raises
+        ------
+        ParameterError
+            Names the parameter, what was found and what was expected.
+        """
+        for name, declared in self.parameters.items():
+            declared.check_value(getattr(self, name))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Make an object from the values of command-line options, by the names of parameters."""
+        return cls(**options)
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """Return the names of the constructor's arguments."""
+        if cls.__init__ is object.__init__:  # whose signature is (self, *args, **kwargs)
+            return []
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name."""
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; what was learnt stays until the next fit."""
+        known = self.parameter_names()
+        for name, value in params.items():
+            if name not in known:
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {name!r}.",
+                    expected=f"one of {', '.join(known)}",
+                    found=repr(name),
+                    hint=f"It has: {', '.join(known)}.",
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if not same(value, signature[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def same(value: Any, default: Any) -> bool:
+    """Whether a parameter has its default value: of the same type, and equal."""
+    return value is default or (type(value) is type(default) and bool(value == default))
+
+
+def _take_declarations(cls: type[Parameterised]) -> _Declared:
+    """Take the declarations out of the body of a class, which keeps the defaults."""
+    declared, inherited = _Declared(), dict(_collect(cls.__mro__[1:]))
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, Parameter | _Attribute):
+            if isinstance(value, Parameter):
+                value = replace(value, name=name).over(inherited.get(name))
+                declared.parameters[name] = value
+            if value.default is MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
+        elif name in inherited:
+            declared.fixed.add(name)
+    return declared
+
+
+def _collect(classes: Sequence[type]) -> Iterator[tuple[str, Parameter]]:
+    """Yield the parameters of a class and its bases: positional ones first, then its own."""
+    found: dict[str, Parameter] = {}
+    fixed: set[str] = set()
+    for cls in classes:
+        declared = cls.__dict__.get("_declared", _Declared())
+        for name, value in declared.parameters.items():
+            if name not in fixed:
+                found.setdefault(name, value)
+        fixed |= declared.fixed
+    yield from sorted(found.items(), key=lambda item: not item[1].is_positional)
+
+
+def _make_constructor(cls: type[Parameterised]) -> Callable[..., None]:
+    """Make a constructor that stores its arguments, with a signature."""
+    kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    arguments = [inspect.Parameter("self", kinds[1])]
+    for name, declared in cls.parameters.items():
+        default = inspect.Parameter.empty if declared.default is MISSING else declared.default
+        kind = kinds[declared.is_positional]
+        arguments.append(inspect.Parameter(name, kind, default=default))
+    signature = inspect.Signature(arguments)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}() {error}") from None
+        bound.apply_defaults()
+        for name in signature.parameters:
+            if name != "self":
+                setattr(self, name, bound.arguments[name])
+        after = getattr(self, "__post_init__", None)
+        if after is not None:
+            after()
+
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    __init__.__module__ = cls.__module__
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    return __init__
+
+
+def _document(doc: str, parameters: Sequence[Parameter]) -> str:
+    """Put a section Parameters before the first section of a docstring, unless it has one."""
+    lines = inspect.cleandoc(doc).split("\n")
+    titles = [i for i, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
+    if not parameters or any(lines[i] == "Parameters" for i in titles):
+        return doc
+    section = ["Parameters", "----------"]
+    section += "\n".join(parameter.document() for parameter in parameters).split("\n")
+    at = titles[0] if titles else len(lines)
+    before, after = lines[:at], lines[at:]
+    while before and not before[-1]:
+        before.pop()
+    return "\n".join([*before, "", *section, *(["", *after] if after else [])])
