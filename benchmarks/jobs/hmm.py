@@ -104,7 +104,7 @@ JOB = Job(
         Contestant(TNT, nltk_tnt, needs="nltk", beside=ORDER_2),
     ],
     [
-        Goal("training beside nltk's HMM", lambda found: found.times(HMM, TRAIN), at_least=10),
+        Goal("training beside nltk's HMM", lambda found: found.times(HMM, TRAIN), at_least=8),
         Goal(
             "training, plain, beside nltk's HMM",
             lambda found: found.times(HMM, TRAIN, PLAIN),

@@ -270,8 +270,11 @@ class Emission(ABC):
 
     @abstractmethod
     def update(self, stats: Any) -> Self:
-        """Return the emission that fits the statistics best: the maximiser of
-        Σ_t Σ_y gamma[t, y] · log Pr(x_t | y) + `log_prior`.
+        """Return the emission that fits the statistics best.
+
+        For expectation maximisation it is the maximiser of ::
+
+            Σ_t Σ_y gamma[t, y] · log Pr(x_t | y) + log_prior()
         """
 
     def log_prior(self) -> float:
