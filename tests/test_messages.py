@@ -179,6 +179,49 @@ MESSAGES = {
         "is_right must be bools of the shape of confidence, (2,), in one dimension; got shape "
         "(1,), bool.",
     ),
+    "shape of scores": (
+        lambda: tl.Trellis(np.zeros((1, 2)), np.zeros((2, 3))),
+        TRAIN,
+        "trans must be of shape (Y, Y) = (2, 2) to match emit (1, 2); got (2, 3).",
+    ),
+    "score": (
+        lambda: tl.Trellis([[0.0, np.nan]]),
+        TRAIN,
+        "emit[0, 1]: expected a score between -1e300 and 1e300, or -inf for forbidden, found nan.",
+    ),
+    "offsets": (
+        lambda: tl.Trellis([[0.0]], offsets=[0, 2]),
+        TRAIN,
+        "offsets must be N + 1 integers that rise from 0 to 1, the rows of emit; got 0 to 2.",
+    ),
+    "label of a path": (
+        lambda: tl.Trellis([[0.0, 0.0]], labels=["N", "V"]).path_score(["X"]),
+        TRAIN,
+        "path, position 0: expected a label: 'N', 'V'; or a label id from 0 to 1, found 'X'.",
+    ),
+    "no path": (
+        lambda: tl.Trellis([[0.0], [-np.inf]]).viterbi(),
+        TRAIN,
+        "position 1: no allowed path reaches position 1. Relax the constraints, or pass "
+        "on_infeasible='none'.",
+    ),
+    "no end": (
+        lambda: tl.Trellis([[0.0]], stop=[-np.inf], offsets=[0, 1]).viterbi(),
+        TRAIN,
+        "sequence 0, position 1: no path may stop after position 0, the last. Relax the "
+        "constraints, or pass on_infeasible='none'.",
+    ),
+    "memory": (
+        lambda: tl.Trellis([[0.0]]).sample(2**62),
+        TRAIN,
+        "n must be a number of samples of 1 labels each that fits into memory; got "
+        "4611686018427387904.",
+    ),
+    "state": (
+        lambda: tl.StateSpace.from_edges(2, [0, 1], [(0, 1), (0, 5)], [0]),
+        TRAIN,
+        "edges[1]: expected states from 0 to 1, found [0, 5].",
+    ),
     "data set": (
         lambda: tl.datasets.load("german"),
         TRAIN,

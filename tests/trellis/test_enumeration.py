@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
+from raising import raises
 from strategies import SPACES, cases
 from tagloom.errors import InfeasibleError
 
@@ -369,7 +370,7 @@ def test_states_are_a_markov_chain(dtype, k):
 
 def test_states_without_a_path_have_no_probability():
     shut = tl.Trellis([[0.0, 0.0], [-np.inf, -np.inf]])
-    with pytest.raises(InfeasibleError, match="position 1"):
+    with raises(InfeasibleError, where="position 1"):
         shut.state_marginals()
     assert not shut.state_marginals(on_infeasible="none").any()
     assert not shut.move_probs().any()

@@ -1,13 +1,13 @@
-"""What a user reads after a mistake: which array, what was found, what was expected."""
+"""Errors of a trellis: which argument, what was found, what was expected."""
 
 import copy
 import pickle
-import re
 
 import numpy as np
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import (
     InfeasibleError,
     LabelError,
@@ -18,57 +18,76 @@ from tagloom.errors import (
 )
 from tagloom.trellis import Trellis, log_partition_grad
 
-
-def says(*parts):
-    """A pattern for a message that contains all the parts, in any order."""
-    return "(?s)" + "".join(f"(?=.*{re.escape(part)})" for part in parts)
-
-
 EMIT = np.zeros((4, 3))
 
 
 @pytest.mark.parametrize(
-    ("arrays", "parts"),
+    ("arrays", "fields"),
     [
-        ({"emit": np.zeros(3)}, ["emit", "(3,)", "(T, Y)"]),
-        ({"emit": np.zeros((2, 3, 3))}, ["emit", "(2, 3, 3)", "(T, Y)"]),
-        ({"emit": np.zeros((2, 0))}, ["emit", "(2, 0)"]),
-        ({"trans": np.zeros((3, 2))}, ["trans", "(3, 3)", "(3, 2)"]),
-        ({"trans": np.zeros(9)}, ["trans", "(3, 3)", "(9,)"]),
-        ({"start": np.zeros(2)}, ["start", "(3,)", "(2,)"]),
-        ({"stop": np.zeros((3, 1))}, ["stop", "(3,)", "(3, 1)"]),
-        ({"edge": np.zeros((4, 3, 2))}, ["edge", "(4, 3, 3)", "(4, 3, 2)"]),
-        ({"edge": np.zeros((3, 3, 3))}, ["edge", "(4, 3, 3)", "(3, 3, 3)"]),
-        ({"labels": ["A", "B"]}, ["labels", "3", "2"]),
-        ({"states": tl.StateSpace.first_order(2)}, ["states", "3", "2"]),
+        ({"emit": np.zeros(3)}, {"parameter": "emit", "found": "(3,)", "expected": "(T, Y)"}),
+        (
+            {"emit": np.zeros((2, 3, 3))},
+            {"parameter": "emit", "found": "(2, 3, 3)", "expected": "(T, Y)"},
+        ),
+        (
+            {"emit": np.zeros((2, 0))},
+            {"parameter": "emit", "found": "(2, 0)", "expected": "at least one label"},
+        ),
+        (
+            {"trans": np.zeros((3, 2))},
+            {
+                "parameter": "trans",
+                "found": "(3, 2)",
+                "expected": "(Y, Y) = (3, 3) to match emit (4, 3)",
+            },
+        ),
+        ({"trans": np.zeros(9)}, {"parameter": "trans", "found": "(9,)", "expected": "(3, 3)"}),
+        (
+            {"start": np.zeros(2)},
+            {"parameter": "start", "found": "(2,)", "expected": "(Y,) = (3,)"},
+        ),
+        ({"stop": np.zeros((3, 1))}, {"parameter": "stop", "found": "(3, 1)", "expected": "(3,)"}),
+        (
+            {"edge": np.zeros((4, 3, 2))},
+            {"parameter": "edge", "found": "(4, 3, 2)", "expected": "(4, 3, 3)"},
+        ),
+        (
+            {"edge": np.zeros((3, 3, 3))},
+            {"parameter": "edge", "found": "(3, 3, 3)", "expected": "(4, 3, 3)"},
+        ),
+        ({"labels": ["A", "B"]}, {"parameter": "labels", "found": "2", "expected": "3 names"}),
+        (
+            {"states": tl.StateSpace.first_order(2)},
+            {"parameter": "states", "found": "2", "expected": "3 labels"},
+        ),
         (
             {"states": tl.StateSpace.run_length(3, 0, 1), "weights": np.zeros(5)},
-            ["weights", "(6,)", "(5,)"],
+            {"parameter": "weights", "found": "(5,)", "expected": "(6,)"},
         ),
-        ({"weights": np.zeros(2)}, ["weights", "(0,)", "(2,)"]),
+        ({"weights": np.zeros(2)}, {"parameter": "weights", "found": "(2,)", "expected": "(0,)"}),
     ],
 )
-def test_arrays_that_do_not_fit(arrays, parts):
-    with pytest.raises(ShapeError, match=says(*parts)):
+def test_wrong_shapes(arrays, fields):
+    with raises(ShapeError, **fields):
         tl.Trellis(**{"emit": EMIT, **arrays})
 
 
 @pytest.mark.parametrize(
-    ("offsets", "parts"),
+    ("offsets", "fields"),
     [
-        ([], ["offsets"]),
-        ([[0, 4]], ["offsets", "(1, 2)"]),
-        ([1, 4], ["offsets", "1", "0"]),
-        ([0, 3], ["offsets", "3", "4"]),
-        ([0, 5], ["offsets", "5", "4"]),
-        ([0, 3, 2, 4], ["offsets", "3", "2"]),
-        ([0.0, 4.5], ["offsets"]),
-        ([[0], [0, 4]], ["offsets", "rows of one length", "[[0], [0, 4]]"]),
-        ([0, 2**70], ["offsets", "integers", "object"]),
+        ([], {"parameter": "offsets", "found": "an array of float64, shape (0,)"}),
+        ([[0, 4]], {"parameter": "offsets", "found": "an array of int64, shape (1, 2)"}),
+        ([1, 4], {"parameter": "offsets", "found": "1 to 4"}),
+        ([0, 3], {"parameter": "offsets", "found": "0 to 3"}),
+        ([0, 5], {"parameter": "offsets", "found": "0 to 5"}),
+        ([0, 3, 2, 4], {"parameter": "offsets", "found": "3, 2 at offsets[1:3]"}),
+        ([0.0, 4.5], {"parameter": "offsets", "found": "an array of float64, shape (2,)"}),
+        ([[0], [0, 4]], {"parameter": "offsets", "found": "[[0], [0, 4]]"}),
+        ([0, 2**70], {"parameter": "offsets", "found": "an array of object, shape (2,)"}),
     ],
 )
-def test_offsets_that_do_not_fit(offsets, parts):
-    with pytest.raises(ShapeError, match=says(*parts)):
+def test_wrong_offsets(offsets, fields):
+    with raises(ShapeError, **fields):
         tl.Trellis(EMIT, offsets=offsets)
 
 
@@ -84,21 +103,21 @@ def test_offsets_that_do_not_fit(offsets, parts):
         ("weights", (6,), (4,)),
     ],
 )
-def test_scores_that_are_not_scores(name, shape, index, bad):
+def test_nan_and_infinite_scores_are_named(name, shape, index, bad):
     array = np.zeros(shape)
     array[index] = bad
     arrays = {"emit": EMIT, name: array}
     if name == "weights":
         arrays["states"] = tl.StateSpace.run_length(3, 0, 1)
     where = f"{name}[{', '.join(map(str, index))}]"
-    with pytest.raises(ScoreError, match=says(where, "nan" if np.isnan(bad) else "inf")):
+    with raises(ScoreError, where=where, found="nan" if np.isnan(bad) else "inf"):
         tl.Trellis(**arrays)
 
 
-def test_scores_of_another_kind_are_refused():
-    with pytest.raises((ShapeError, TypeError), match="emit"):
+def test_scores_that_are_not_numbers():
+    with raises(ShapeError, parameter="emit", found="<U1"):
         tl.Trellis([["a", "b"]])
-    with pytest.raises((ShapeError, TypeError), match="emit"):
+    with raises(ShapeError, parameter="emit", found="complex128"):
         tl.Trellis(np.zeros((2, 2), complex))
 
 
@@ -114,63 +133,99 @@ def batch():
 
 @pytest.mark.parametrize("method", ["path_score", "log_prob"])
 def test_labels_of_a_path_must_exist(tagger, method):
-    with pytest.raises(LabelError, match=says("'X'", "D", "N", "V")):
+    with raises(LabelError, where="path, position 1", expected="'D', 'N', 'V'", found="'X'"):
         getattr(tagger, method)(["D", "X", "N", "V"])
-    with pytest.raises(LabelError, match=says("3")):
+    with raises(LabelError, where="path, position 2", found="3"):
         getattr(tagger, method)([0, 1, 3, 0])
-    with pytest.raises(LabelError, match=says("-1")):
+    with raises(LabelError, where="path, position 2", found="-1"):
         getattr(tagger, method)([0, 1, -1, 0])
 
 
 @pytest.mark.parametrize(
-    ("path", "error", "parts"),
+    ("path", "error", "fields"),
     [
-        ([["D", "N"], ["D", "N", "X"]], LabelError, ["sequence 1, position 2", "'X'", "'V'"]),
-        (["D", "N", "D", "N", "X"], LabelError, ["sequence 1, position 2", "'X'"]),
-        (np.array(["D", "X", "D", "N", "V"]), LabelError, ["sequence 0, position 1", "'X'"]),
-        ([[0, 1], [0, 1, 7]], LabelError, ["sequence 1, position 2", "7", "0 to 2"]),
-        (np.array([0, 1, 2, -1, 0]), LabelError, ["sequence 1, position 1", "-1", "0 to 2"]),
-        ([[0, "N"], ["D", 3, "V"]], LabelError, ["sequence 1, position 1", "3", "0 to 2"]),
-        ([[0, 1], [0, [1], 0]], LabelError, ["sequence 1, position 1", "[1]"]),
-        ([[0, 1], [0, None, 0]], LabelError, ["sequence 1, position 1", "None"]),
-        ([[0, 1], None], ShapeError, ["sequence 1", "3 labels", "got None"]),
-        ([[0, 1], "DNV"], ShapeError, ["sequence 1", "3 labels", "got 'DNV'"]),
-        ([[0, 1], {0, 1, 2}], ShapeError, ["sequence 1", "3 labels", "got {0, 1, 2}"]),
-        (None, ShapeError, ["sequence of labels", "got None"]),
-        (3, ShapeError, ["sequence of labels", "got 3"]),
-        ("DNDNV", ShapeError, ["sequence of labels", "got 'DNDNV'"]),
-        (np.zeros((2, 3), int), ShapeError, ["sequence 0", "2 labels", "got 3"]),
+        (
+            [["D", "N"], ["D", "N", "X"]],
+            LabelError,
+            {"where": "path, sequence 1, position 2", "found": "'X'"},
+        ),
+        (
+            ["D", "N", "D", "N", "X"],
+            LabelError,
+            {"where": "path, sequence 1, position 2", "found": "'X'"},
+        ),
+        (
+            np.array(["D", "X", "D", "N", "V"]),
+            LabelError,
+            {"where": "path, sequence 0, position 1", "found": "'X'"},
+        ),
+        ([[0, 1], [0, 1, 7]], LabelError, {"where": "path, sequence 1, position 2", "found": "7"}),
+        (
+            np.array([0, 1, 2, -1, 0]),
+            LabelError,
+            {"where": "path, sequence 1, position 1", "found": "-1"},
+        ),
+        (
+            [[0, "N"], ["D", 3, "V"]],
+            LabelError,
+            {"where": "path, sequence 1, position 1", "found": "3"},
+        ),
+        (
+            [[0, 1], [0, [1], 0]],
+            LabelError,
+            {"where": "path, sequence 1, position 1", "found": "[1]"},
+        ),
+        (
+            [[0, 1], [0, None, 0]],
+            LabelError,
+            {"where": "path, sequence 1, position 1", "found": "None"},
+        ),
+        ([[0, 1], None], ShapeError, {"where": "path, sequence 1", "found": "None"}),
+        ([[0, 1], "DNV"], ShapeError, {"where": "path, sequence 1", "found": "'DNV'"}),
+        ([[0, 1], {0, 1, 2}], ShapeError, {"where": "path, sequence 1", "found": "{0, 1, 2}"}),
+        (None, ShapeError, {"parameter": "path", "found": "None"}),
+        (3, ShapeError, {"parameter": "path", "found": "3"}),
+        ("DNDNV", ShapeError, {"parameter": "path", "found": "'DNDNV'"}),
+        (np.zeros((2, 3), int), ShapeError, {"where": "path, sequence 0", "found": "3"}),
     ],
 )
-def test_a_wrong_label_of_a_batch_is_named_by_sequence_and_position(batch, path, error, parts):
-    with pytest.raises(error, match=says(*parts)):
+def test_a_wrong_label_of_a_batch_is_named_by_sequence_and_position(batch, path, error, fields):
+    with raises(error, **fields):
         batch.path_score(path)
 
 
 @pytest.mark.parametrize(
-    ("path", "error", "parts"),
+    ("path", "error", "fields"),
     [
-        ([0, "N", "X", 1], LabelError, ["path, position 2", "'X'"]),
-        ([0, 1, 2, 2**70], LabelError, ["path, position 3", str(2**70)]),
-        ([0, 1, True, 2], LabelError, ["path, position 2", "True"]),
-        ([[0, 1], [0], [1], [2]], LabelError, ["path, position 0", "[0, 1]"]),
-        ([np.array([0, 1]), "N", "N", "N"], LabelError, ["path, position 0", "array([0, 1])"]),
-        ([[0, 1], [0]], ShapeError, ["4 positions", "got 2"]),
-        (np.zeros((4, 2), int), ShapeError, ["4 positions", "(4, 2)"]),
-        ({0, 1}, ShapeError, ["sequence of labels", "{0, 1}"]),
-        (None, ShapeError, ["sequence of labels", "got None"]),
+        ([0, "N", "X", 1], LabelError, {"where": "path, position 2", "found": "'X'"}),
+        (
+            [0, 1, 2, 2**70],
+            LabelError,
+            {"where": "path, position 3", "found": "an integer of 71 bits"},
+        ),
+        ([0, 1, True, 2], LabelError, {"where": "path, position 2", "found": "True"}),
+        ([[0, 1], [0], [1], [2]], LabelError, {"where": "path, position 0", "found": "[0, 1]"}),
+        (
+            [np.array([0, 1]), "N", "N", "N"],
+            LabelError,
+            {"where": "path, position 0", "found": "array([0, 1])"},
+        ),
+        ([[0, 1], [0]], ShapeError, {"parameter": "path", "found": "2"}),
+        (np.zeros((4, 2), int), ShapeError, {"parameter": "path", "found": "shape (4, 2)"}),
+        ({0, 1}, ShapeError, {"parameter": "path", "found": "{0, 1}"}),
+        (None, ShapeError, {"parameter": "path", "found": "None"}),
     ],
 )
-def test_a_wrong_label_of_one_path_is_named_by_position(tagger, path, error, parts):
-    with pytest.raises(error, match=says(*parts)):
+def test_a_wrong_label_of_one_path_is_named_by_position(tagger, path, error, fields):
+    with raises(error, **fields):
         tagger.path_score(path)
 
 
 def test_an_empty_sequence_does_not_shift_the_place_of_a_wrong_label():
     batch = tl.Trellis(np.zeros((3, 2)), offsets=[0, 0, 1, 1, 3])
-    with pytest.raises(LabelError, match=says("sequence 3, position 1", "5")):
+    with raises(LabelError, where="sequence 3, position 1", found="5"):
         batch.path_score([[], [0], [], [0, 5]])
-    with pytest.raises(LabelError, match=says("sequence 1, position 0", "5")):
+    with raises(LabelError, where="sequence 1, position 0", found="5"):
         batch.path_score([5, 0, 0])
 
 
@@ -186,81 +241,97 @@ def test_ids_and_names_may_be_mixed():
 
 
 def test_names_need_label_names():
-    with pytest.raises(LabelError, match=says("'N'")):
+    with raises(LabelError, found="'N'", hint="labels="):
         tl.Trellis(EMIT).path_score(["N", "N", "N", "N"])
 
 
 @pytest.mark.parametrize("method", ["path_score", "log_prob"])
 def test_paths_must_have_the_length_of_the_sequence(tagger, batch, method):
-    with pytest.raises(ShapeError, match=says("path", "4", "3")):
+    with raises(ShapeError, parameter="path", expected="4 labels", found="3"):
         getattr(tagger, method)([0, 1, 2])
-    with pytest.raises(ShapeError, match=says("path", "5", "6")):
+    with raises(ShapeError, parameter="path", expected="5 labels", found="6"):
         getattr(batch, method)(np.zeros(6, int))
-    with pytest.raises(ShapeError, match=says("path", "sequence 1", "3", "2")):
+    with raises(ShapeError, where="path, sequence 1", expected="3 labels", found="2"):
         getattr(batch, method)([[0, 0], [0, 0]])
-    with pytest.raises(ShapeError, match=says("2", "1")):
+    with raises(ShapeError, parameter="path", expected="2 paths", found="1"):
         getattr(batch, method)([[0, 0]])
 
 
 @pytest.mark.parametrize("method", ["log_prob_of", "constrain"])
 def test_masks_must_have_the_shape_of_emit(tagger, batch, method):
-    with pytest.raises(ShapeError, match=says("allowed", "(4, 3)", "(3, 4)")):
+    with raises(ShapeError, parameter="allowed", expected="(4, 3)", found="(3, 4)"):
         getattr(tagger, method)(np.ones((3, 4), bool))
-    with pytest.raises(ShapeError, match=says("allowed", "(5, 3)", "(2, 3)")):
+    with raises(ShapeError, parameter="allowed", expected="(5, 3)", found="(2, 3)"):
         getattr(batch, method)(np.ones((2, 3), bool))
 
 
 @pytest.mark.parametrize("method", ["log_prob_of", "constrain"])
 def test_masks_must_not_be_ragged(tagger, method):
-    with pytest.raises(ShapeError, match=says("allowed", "rows of one length", "[[True], [False,")):
+    with raises(ShapeError, parameter="allowed", expected="rows of one length"):
         getattr(tagger, method)([[True], [False, True]])
 
 
 def test_masks_must_be_boolean(tagger):
-    with pytest.raises(ShapeError, match=says("allowed", "bool", "float64")):
+    with raises(ShapeError, parameter="allowed", expected="bool", found="float64"):
         tagger.log_prob_of(np.ones((4, 3)))
 
 
-def test_constraints_that_name_nothing(tagger, batch):
-    with pytest.raises(LabelError, match=says("'X'")):
+def test_constraints_on_labels_and_positions_that_do_not_exist(tagger, batch):
+    with raises(LabelError, where="allowed[0]", found="'X'"):
         tagger.constrain({0: "X"})
-    with pytest.raises(LabelError, match=says("'X'")):
+    with raises(LabelError, where="forced[0]", found="'X'"):
         tagger.constrain(forced={0: "X"})
-    with pytest.raises(LabelError, match=says("7")):
+    with raises(LabelError, where="forbidden[0]", found="7"):
         tagger.constrain(forbidden={0: 7})
-    with pytest.raises(LabelError, match=says("'X'")):
+    with raises(LabelError, where="forbidden_moves", found="'X'"):
         tagger.constrain(forbidden_moves=[("D", "X")])
-    with pytest.raises(ShapeError, match=says("4")):
+    with raises(ShapeError, where="forced", expected="a position from 0 to 3", found="4"):
         tagger.constrain(forced={4: "N"})
-    with pytest.raises(ShapeError, match=says("3")):
+    with raises(ShapeError, where="forced", expected="a position from 0 to 2", found="3"):
         batch.constrain(forced={(1, 3): "N"})
-    with pytest.raises(ShapeError, match=says("2")):
+    with raises(ShapeError, where="forced", expected="a sequence from 0 to 1", found="2"):
         batch.constrain(forced={(2, 0): "N"})
-    with pytest.raises(ShapeError, match=says("forbidden_moves", "(3, 3)", "(2, 2)")):
+    with raises(ShapeError, parameter="forbidden_moves", expected="(3, 3)", found="(2, 2)"):
         tagger.constrain(forbidden_moves=np.zeros((2, 2), bool))
 
 
 @pytest.mark.parametrize(
-    ("constraints", "error", "parts"),
+    ("constraints", "error", "fields"),
     [
-        ({"forbidden_moves": 3}, ShapeError, ["forbidden_moves", "pairs", "(3, 3)", "got 3"]),
-        ({"forbidden_moves": "DN"}, ShapeError, ["forbidden_moves", "pairs", "got 'DN'"]),
-        ({"forbidden_moves": {0: None}}, ShapeError, ["forbidden_moves", "got {0: None}"]),
-        ({"forbidden_moves": [1, 2]}, ShapeError, ["forbidden_moves: 1 is not a pair"]),
-        ({"forbidden_moves": [("D", None)]}, LabelError, ["forbidden_moves", "None"]),
-        ({"forbidden_moves": [[True], [True, False]]}, ShapeError, ["rows of one length"]),
-        ({"allowed": {(0, 1): None}}, LabelError, ["allowed[(0, 1)]", "None", "'D'"]),
-        ({"forbidden": {(0, 1): None}}, LabelError, ["forbidden[(0, 1)]", "None", "'D'"]),
-        ({"forced": {(0, 1, 2): "N"}}, ShapeError, ["forced", "(sequence, position)", "(0, 1, 2)"]),
-        ({"forced": {1: "N"}}, ShapeError, ["forced", "(sequence, position)", "got 1"]),
-        ({"forced": {"ab": "N"}}, ShapeError, ["forced", "(sequence, position)", "got 'ab'"]),
-        ({"forced": {("a", 1): "N"}}, ShapeError, ["forced: sequence 'a' is not in 0 to 1"]),
-        ({"forced": {(0.5, 1): "N"}}, ShapeError, ["forced: sequence 0.5 is not in 0 to 1"]),
-        ({"forced": {(1, 0.5): "N"}}, ShapeError, ["forced: position 0.5 is not in 0 to 2"]),
+        ({"forbidden_moves": 3}, ShapeError, {"parameter": "forbidden_moves", "found": "3"}),
+        ({"forbidden_moves": "DN"}, ShapeError, {"parameter": "forbidden_moves", "found": "'DN'"}),
+        (
+            {"forbidden_moves": {0: None}},
+            ShapeError,
+            {"parameter": "forbidden_moves", "found": "{0: None}"},
+        ),
+        ({"forbidden_moves": [1, 2]}, ShapeError, {"where": "forbidden_moves", "found": "1"}),
+        (
+            {"forbidden_moves": [("D", None)]},
+            LabelError,
+            {"where": "forbidden_moves", "found": "None"},
+        ),
+        (
+            {"forbidden_moves": [[True], [True, False]]},
+            ShapeError,
+            {"parameter": "forbidden_moves", "found": "[[True], [True, False]]"},
+        ),
+        ({"allowed": {(0, 1): None}}, LabelError, {"where": "allowed[(0, 1)]", "found": "None"}),
+        (
+            {"forbidden": {(0, 1): None}},
+            LabelError,
+            {"where": "forbidden[(0, 1)]", "found": "None"},
+        ),
+        ({"forced": {(0, 1, 2): "N"}}, ShapeError, {"where": "forced", "found": "(0, 1, 2)"}),
+        ({"forced": {1: "N"}}, ShapeError, {"where": "forced", "found": "1"}),
+        ({"forced": {"ab": "N"}}, ShapeError, {"where": "forced", "found": "'ab'"}),
+        ({"forced": {("a", 1): "N"}}, ShapeError, {"where": "forced", "found": "'a'"}),
+        ({"forced": {(0.5, 1): "N"}}, ShapeError, {"where": "forced", "found": "0.5"}),
+        ({"forced": {(1, 0.5): "N"}}, ShapeError, {"where": "forced", "found": "0.5"}),
     ],
 )
-def test_constraints_of_another_kind_are_refused(batch, constraints, error, parts):
-    with pytest.raises(error, match=says(*parts)):
+def test_constraints_of_the_wrong_type(batch, constraints, error, fields):
+    with raises(error, **fields):
         batch.constrain(**constraints)
 
 
@@ -277,7 +348,7 @@ def infeasible():
     return tl.Trellis(emit, offsets=[0, 2, 4, 6])
 
 
-ASKED = {
+METHODS = {
     "viterbi": lambda trellis: trellis.viterbi(),
     "marginals": lambda trellis: trellis.marginals(),
     "posterior_decode": lambda trellis: trellis.posterior_decode(),
@@ -285,10 +356,10 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("method", ASKED)
+@pytest.mark.parametrize("method", METHODS)
 def test_no_path_names_sequence_and_position(method):
-    with pytest.raises(InfeasibleError, match=says("sequence 1", "position 1")) as caught:
-        ASKED[method](infeasible())
+    with raises(InfeasibleError, where="sequence 1, position 1") as caught:
+        METHODS[method](infeasible())
     assert (caught.value.sequence, caught.value.position) == (1, 1)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.sequence, again.position, str(again)) == (1, 1, str(caught.value))
@@ -298,7 +369,7 @@ def test_one_bad_sequence_does_not_spoil_the_batch():
     """What raises takes on_infeasible="none"; what can answer −inf does."""
     batch = infeasible()
     for ask in (batch.viterbi, batch.marginals, batch.posterior_decode, batch.entropy):
-        with pytest.raises(InfeasibleError, match=says("sequence 1", "on_infeasible='none'")):
+        with raises(InfeasibleError, where="sequence 1", hint="on_infeasible='none'"):
             ask()
         ask(on_infeasible="none")
     assert (batch.split(batch.sample(2, 0, on_infeasible="none").T)[1] == -1).all()
@@ -339,78 +410,76 @@ def automaton_without_end():
 def test_the_first_position_that_no_path_reaches(arrays, position):
     trellis = tl.Trellis(**arrays)
     assert trellis.is_feasible() is False
-    for method, ask in ASKED.items():
-        with pytest.raises(InfeasibleError, match=says(f"position {position}")) as caught:
+    for method, ask in METHODS.items():
+        with raises(InfeasibleError, where=f"position {position}") as caught:
             ask(trellis)
         assert (caught.value.sequence, caught.value.position) == (0, position), method
 
 
 @pytest.mark.parametrize("method", ["viterbi", "marginals", "posterior_decode"])
 def test_on_infeasible_is_raise_or_none(method):
-    with pytest.raises(ValueError, match=says("on_infeasible", "ignore", "raise", "none")):
+    with raises(ParameterError, parameter="on_infeasible", expected="'none'", found="'ignore'"):
         getattr(tl.Trellis(EMIT), method)(on_infeasible="ignore")
-
-
-def test_arguments_out_of_range(tagger):
-    with pytest.raises(ValueError, match=says("n", "0")):
-        tagger.nbest(0)
-    with pytest.raises(ValueError, match=says("n", "-1")):
-        tagger.sample(-1)
-    with pytest.raises(ValueError, match=says("distance", "0")):
-        tagger.pair_marginals(0)
-    with pytest.raises(ValueError, match=says("n_threads", "0")):
-        tl.Trellis(EMIT, n_threads=0)
-    with pytest.raises(ValueError, match=says("semiring", "min-plus", "log-plus", "max-plus")):
-        tagger.forward("min-plus")
-    with pytest.raises(ValueError, match=says("semiring", "min-plus", "log-plus", "max-plus")):
-        tagger.backward("min-plus")
 
 
 def test_indexing_a_batch(batch):
     assert batch[-1].lengths.tolist() == [3]
-    with pytest.raises(IndexError, match="2"):
+    with pytest.raises(IndexError, match="sequence 2 of a batch of 2"):
         batch[2]
-    with pytest.raises(ShapeError, match=says("5", "4")):
+    with pytest.raises(TypeError, match="an int or a slice; got 'a'"):
+        batch["a"]
+    with raises(ShapeError, parameter="flat", expected="5", found="4"):
         batch.split(np.zeros(4))
 
 
-def test_a_single_sequence_is_no_batch(tagger):
-    with pytest.raises(TypeError, match="single"):
-        len(tagger)
-    with pytest.raises(TypeError, match="single"):
-        tagger[0]
+def test_a_single_trellis_is_not_a_batch(tagger):
+    for ask in (len, list, lambda trellis: trellis[0]):
+        with pytest.raises(TypeError, match="A single Trellis"):
+            ask(tagger)
 
 
 def test_stacked_arrays_must_agree():
-    with pytest.raises(ShapeError, match=says("emit", "1", "(2, 4)", "3")):
+    with raises(ShapeError, parameter="emits[1]", expected="(2, 3)", found="(2, 4)"):
         tl.Trellis.stack([np.zeros((2, 3)), np.zeros((2, 4))])
-    with pytest.raises(ShapeError, match=says("edge", "2", "1")):
+    with raises(ShapeError, parameter="edge", expected="2 arrays", found="1"):
         tl.Trellis.stack([np.zeros((2, 3))] * 2, edge=[np.zeros((2, 3, 3))])
-    with pytest.raises(ShapeError, match=says("edge", "(2, 3, 3)", "(1, 3, 3)")):
+    with raises(ShapeError, parameter="edge[0]", expected="(2, 3, 3)", found="(1, 3, 3)"):
         tl.Trellis.stack([np.zeros((2, 3))] * 2, edge=[np.zeros((T, 3, 3)) for T in (1, 3)])
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "parts"),
+    ("change", "error", "fields"),
     [
-        ({"grad_emit": np.zeros((4, 2))}, ShapeError, ["grad_emit", "(4, 3)", "(4, 2)"]),
-        ({"grad_trans": np.zeros((2, 3))}, ShapeError, ["grad_trans", "(3, 3)", "(2, 3)"]),
-        ({"grad_start": [0.0, 0.0, 0.0]}, ShapeError, ["grad_start", "ndarray", "list"]),
-        ({"weight": np.ones(3)}, ShapeError, ["weight", "(2,)", "(3,)"]),
-        ({"weight": np.array([1.0, np.nan])}, ScoreError, ["weight[1]", "nan"]),
-        ({"offsets": [0, 5, 4]}, ShapeError, ["offsets", "5", "4"]),
+        (
+            {"grad_emit": np.zeros((4, 2))},
+            ShapeError,
+            {"parameter": "grad_emit", "found": "shape (4, 2)"},
+        ),
+        (
+            {"grad_trans": np.zeros((2, 3))},
+            ShapeError,
+            {"parameter": "grad_trans", "found": "shape (2, 3)"},
+        ),
+        ({"grad_start": [0.0, 0.0, 0.0]}, ShapeError, {"parameter": "grad_start", "found": "list"}),
+        ({"weight": np.ones(3)}, ShapeError, {"parameter": "weight", "found": "(3,)"}),
+        ({"weight": np.array([1.0, np.nan])}, ScoreError, {"where": "weight[1]", "found": "nan"}),
+        (
+            {"offsets": [0, 5, 4]},
+            ShapeError,
+            {"parameter": "offsets", "found": "5, 4 at offsets[1:3]"},
+        ),
     ],
 )
-def test_gradient_buffers_must_fit(change, error, parts):
+def test_gradient_buffers_must_fit(change, error, fields):
     arguments = {"offsets": [0, 2, 4], "emit": EMIT, "trans": np.zeros((3, 3)), **change}
-    with pytest.raises(error, match=says(*parts)):
+    with raises(error, **fields):
         log_partition_grad(**arguments)
 
 
 def test_gradient_buffers_must_be_writable():
     grad = np.zeros((4, 3))
     grad.flags.writeable = False
-    with pytest.raises(ShapeError, match=says("grad_emit", "writ")):
+    with raises(ShapeError, parameter="grad_emit", expected="writable", found="read-only"):
         log_partition_grad([0, 4], EMIT, grad_emit=grad)
 
 
@@ -421,47 +490,107 @@ def test_every_error_is_also_a_built_in():
 
 
 @pytest.mark.parametrize(
-    ("ask", "error", "parts"),
+    ("ask", "error", "fields"),
     [
-        (lambda t: t.nbest(2.5), ParameterError, ("n must be an int", "2.5")),
-        (lambda t: t.nbest(0), ParameterError, ("n must be at least 1", "0")),
-        (lambda t: t.pair_marginals(0), ParameterError, ("distance", "at least 1")),
-        (lambda t: t.sample(-1), ParameterError, ("n must be at least 0", "-1")),
-        (lambda t: t.forward("sum"), ParameterError, ("log-plus", "max-plus", "sum")),
-        (lambda t: t.reduce("tropical"), ParameterError, ("tropical", "max-plus")),
-        (lambda t: t.draw(format="png"), ParameterError, ("text", "svg", "png")),
-        (lambda t: t.names([0]), ShapeError, ("path", "(2,)", "(1,)")),
-        (lambda t: Trellis(t.emit, labels=["N", "N"]), LabelError, ("'N' occurs twice",)),
-        (lambda t: Trellis(t.emit, labels="NV"), LabelError, ("list of names", "'NV'")),
-        (lambda t: Trellis(t.emit, n_threads=1.5), ParameterError, ("n_threads", "1.5")),
-        (lambda t: Trellis(t.emit).names([0, 1]), LabelError, ("no label names", "labels=")),
-        (lambda t: t.names([[0], [0, 1]]), ShapeError, ("path", "rows of one length")),
-        (lambda t: t.nbest(2**70), ParameterError, ("n must be less than 2**63", "71 bits")),
-        (lambda t: t.nbest(10**5000), ParameterError, ("n must be less than 2**63",)),
-        (lambda t: t.sample(2**70), ParameterError, ("n must be less than 2**63",)),
-        (lambda t: t.pair_marginals(2**70), ParameterError, ("distance must be less than 2**63",)),
+        (lambda t: t.nbest(2.5), ParameterError, {"parameter": "n", "found": "2.5"}),
+        (lambda t: t.nbest(0), ParameterError, {"parameter": "n", "found": "0"}),
+        (lambda t: t.pair_marginals(0), ParameterError, {"parameter": "distance", "found": "0"}),
+        (lambda t: t.sample(-1), ParameterError, {"parameter": "n", "found": "-1"}),
+        (lambda t: t.forward("sum"), ParameterError, {"parameter": "semiring", "found": "'sum'"}),
+        (
+            lambda t: t.reduce("tropical"),
+            ParameterError,
+            {"parameter": "semiring", "found": "'tropical'"},
+        ),
+        (lambda t: t.draw(format="png"), ParameterError, {"parameter": "format", "found": "'png'"}),
+        (lambda t: t.names([0]), ShapeError, {"parameter": "path", "found": "(1,)"}),
+        (
+            lambda t: Trellis(t.emit, labels=["N", "N"]),
+            LabelError,
+            {"parameter": "labels", "found": "'N' twice"},
+        ),
+        (
+            lambda t: Trellis(t.emit, labels="NV"),
+            LabelError,
+            {"parameter": "labels", "found": "'NV'"},
+        ),
+        (
+            lambda t: Trellis(t.emit, n_threads=1.5),
+            ParameterError,
+            {"parameter": "n_threads", "found": "1.5"},
+        ),
+        (
+            lambda t: Trellis(t.emit).names([0, 1]),
+            LabelError,
+            {"message": "This trellis has no label names."},
+        ),
+        (
+            lambda t: t.names([[0], [0, 1]]),
+            ShapeError,
+            {"parameter": "path", "found": "[[0], [0, 1]]"},
+        ),
+        (
+            lambda t: t.nbest(2**70),
+            ParameterError,
+            {"parameter": "n", "found": "an integer of 71 bits"},
+        ),
+        (
+            lambda t: t.nbest(10**5000),
+            ParameterError,
+            {"parameter": "n", "found": "an integer of 16610 bits"},
+        ),
+        (
+            lambda t: t.sample(2**70),
+            ParameterError,
+            {"parameter": "n", "found": "an integer of 71 bits"},
+        ),
+        (
+            lambda t: t.pair_marginals(2**70),
+            ParameterError,
+            {"parameter": "distance", "found": "an integer of 71 bits"},
+        ),
         (
             lambda t: Trellis(t.emit, n_threads=2**70),
             ParameterError,
-            ("n_threads must be less than 2**63", "71 bits"),
+            {"parameter": "n_threads", "found": "an integer of 71 bits"},
         ),
         (
             lambda t: Trellis(t.emit, states="bio"),
             ParameterError,
-            ("states must be a StateSpace", "StateSpace.bio(labels)", "got 'bio'"),
+            {"parameter": "states", "found": "'bio'"},
         ),
-        (lambda t: t.reduce(3), ParameterError, ("semiring", "'max-plus'", "3 lacks zero, one")),
+        (
+            lambda t: t.reduce(3),
+            ParameterError,
+            {"parameter": "semiring", "found": "3, which lacks zero, one, plus, times, lift"},
+        ),
         (
             lambda t: t.reduce(type("Half", (), {"zero": 0, "one": 1, "plus": max})()),
             ParameterError,
-            ("object with zero, one, plus, times and lift", "lacks times, lift"),
+            {"parameter": "semiring", "found": "which lacks times, lift"},
         ),
-        (lambda t: Trellis.stack([[[0], [0, 1]]]), ShapeError, ("emits[0]", "rows of one length")),
+        (lambda t: Trellis.stack(3), ShapeError, {"parameter": "emits", "found": "3"}),
+        (lambda t: Trellis.stack("ab"), ShapeError, {"parameter": "emits", "found": "'ab'"}),
+        (lambda t: Trellis.stack([]), ShapeError, {"parameter": "emits", "found": "none"}),
+        (
+            lambda t: Trellis.stack([t.emit], edge=3),
+            ShapeError,
+            {"parameter": "edge", "found": "3"},
+        ),
+        (lambda t: t.sample(2**62), ParameterError, {"parameter": "n", "found": str(2**62)}),
+        (lambda t: t.sample(2**45), ParameterError, {"parameter": "n", "found": str(2**45)}),
+        (lambda t: t.backward("sum"), ParameterError, {"parameter": "semiring", "found": "'sum'"}),
+        (lambda t: t.nbest(True), ParameterError, {"parameter": "n", "found": "True"}),
+        (
+            lambda t: Trellis.stack([[[0], [0, 1]]]),
+            ShapeError,
+            {"parameter": "emits[0]", "found": "[[0], [0, 1]]"},
+        ),
     ],
 )
-def test_parameters_out_of_range_are_named(ask, error, parts):
+def test_parameters_out_of_range_are_named(ask, error, fields):
     trellis = Trellis(np.zeros((2, 2)), labels=["N", "V"])
-    with pytest.raises(error, match=says(*parts)):
+    with raises(error, **fields):
         ask(trellis)
 
 
@@ -482,40 +611,58 @@ def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():
 
 
 @pytest.mark.parametrize(
-    ("ask", "error", "parts"),
+    ("ask", "error", "fields"),
     [
-        (lambda t: Trellis(np.full((2, 2), -1e308)), ScoreError, ("emit[0, 0]", "1e300", "-inf")),
+        (
+            lambda t: Trellis(np.full((2, 2), -1e308)),
+            ScoreError,
+            {"where": "emit[0, 0]", "found": "-1e+308"},
+        ),
         (
             lambda t: Trellis(np.zeros((2, 2), np.float32), np.array([[0, -1e300], [0, 0]])),
             ScoreError,
-            ("trans[0, 1]", "float32", "float64"),
+            {"where": "trans[0, 1]", "found": "-1e+300"},
         ),
         (
             lambda t: t.constrain(forbidden_moves=np.array([[0, 1], [0, 0]])),
             ShapeError,
-            ("forbidden_moves", "bool", "int64"),
+            {"parameter": "forbidden_moves", "found": "int64 of shape (2, 2)"},
         ),
-        (lambda t: t.constrain(forbidden_moves=("N", "V")), ShapeError, ("'N'", "pair")),
+        (
+            lambda t: t.constrain(forbidden_moves=("N", "V")),
+            ShapeError,
+            {"where": "forbidden_moves", "found": "'N'"},
+        ),
         (
             lambda t: Trellis(t.emit, states=tl.StateSpace.order(["a", "b"], 2), labels=["x", "y"]),
             LabelError,
-            ("['x', 'y']", "['a', 'b']"),
+            {"parameter": "labels", "found": "['x', 'y']"},
         ),
-        (lambda t: Trellis(t.emit, labels={"N", "V"}), LabelError, ("in order", "set")),
-        (lambda t: Trellis(t.emit, labels=[1, 0]), LabelError, ("str", "1")),
-        (lambda t: Trellis([[1, 2], [3]]), ShapeError, ("emit", "numbers")),
-        (lambda t: t.names([0, 2]), LabelError, ("0 to 1",)),
-        (lambda t: list(t), TypeError, ("single Trellis",)),
-        (lambda t: Trellis(t.emit, offsets=[0, 2])["a"], TypeError, ("int or a slice", "'a'")),
+        (
+            lambda t: Trellis(t.emit, labels={"N", "V"}),
+            LabelError,
+            {"parameter": "labels", "found": "a set"},
+        ),
+        (
+            lambda t: Trellis(t.emit, labels=[1, 0]),
+            LabelError,
+            {"parameter": "labels", "found": "[1, 0]"},
+        ),
+        (
+            lambda t: Trellis([[1, 2], [3]]),
+            ShapeError,
+            {"parameter": "emit", "found": "[[1, 2], [3]]"},
+        ),
+        (lambda t: t.names([0, 2]), LabelError, {"parameter": "path", "found": "[0, 2]"}),
     ],
 )
-def test_what_could_be_misread_is_refused(ask, error, parts):
+def test_ambiguous_arguments_are_errors(ask, error, fields):
     trellis = Trellis(np.zeros((2, 2)), labels=["N", "V"])
-    with pytest.raises(error, match=says(*parts)):
+    with raises(error, **fields):
         ask(trellis)
 
 
-def test_a_trellis_can_be_copied_whatever_was_asked_of_it_before():
+def test_a_trellis_with_native_layouts_can_be_copied():
     trellis = Trellis(np.eye(3), labels=["N", "V", "D"])
     trellis.nbest(2)
     trellis.draw()
@@ -547,22 +694,22 @@ def test_the_first_wrong_score_of_a_large_array_is_named(at, wrong, dtype):
     emit.flat[at] = wrong
     where = ", ".join(map(str, np.unravel_index(at[0], emit.shape)))
     for n_threads in (1, 2):
-        with pytest.raises(ScoreError, match=says(f"emit[{where}] is {wrong}")):
+        with raises(ScoreError, where=f"emit[{where}]", found=str(wrong)):
             tl.Trellis(emit, n_threads=n_threads)
     emit.flat[at] = 1
     assert len(tl.Trellis(emit).viterbi().path) == 100_000
 
 
 @pytest.mark.parametrize(
-    ("out", "parts"),
+    ("out", "fields"),
     [
-        (np.empty((4, 2)), ["out", "(4, 3)", "(4, 2)"]),
-        ([[0.0] * 3] * 4, ["out", "(4, 3)", "list"]),
-        (np.broadcast_to(0.0, (4, 3)), ["out", "read-only", "copy"]),
-        (np.zeros((4, 3), dtype=int), ["out", "float", "int64"]),
-        (np.zeros((4, 3), dtype=bool), ["out", "float", "bool"]),
+        (np.empty((4, 2)), {"parameter": "out", "found": "shape (4, 2)"}),
+        ([[0.0] * 3] * 4, {"parameter": "out", "found": "list"}),
+        (np.broadcast_to(0.0, (4, 3)), {"parameter": "out", "found": "a read-only array"}),
+        (np.zeros((4, 3), dtype=int), {"parameter": "out", "found": "int64"}),
+        (np.zeros((4, 3), dtype=bool), {"parameter": "out", "found": "bool"}),
     ],
 )
-def test_an_array_that_cannot_take_the_marginals(out, parts):
-    with pytest.raises(ShapeError, match=says(*parts)):
+def test_wrong_buffers_for_marginals(out, fields):
+    with raises(ShapeError, **fields):
         tl.Trellis(EMIT).marginals(out=out)

@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import reference
 import tagloom as tl
+from raising import raises
+from tagloom.errors import ParameterError
 from tagloom.trellis import instruction_sets, log_partition_grad, use_instruction_set
 
 BASELINE = instruction_sets()[0]
@@ -402,7 +404,7 @@ def test_an_instruction_set_is_forced_only_inside_the_with_block(name):
 
 
 def test_an_unknown_instruction_set_is_refused():
-    with pytest.raises(ValueError, match="abacus"), use_instruction_set("abacus"):
+    with raises(ParameterError, parameter="name", found="'abacus'"), use_instruction_set("abacus"):
         pass
 
 

@@ -1,5 +1,5 @@
 // Counting for evaluation: labels as small integers in, counts out. What a span is comes in as the
-// tables of tagloom/labels/schemes.py, so this file knows no scheme; resampling knows no metric, it
+// tables of tagloom/schemes.py, so this file knows no scheme; resampling knows no metric, it
 // only adds up rows of counts.
 #pragma once
 

@@ -273,7 +273,7 @@ def check_characters(sentence: Sentence, i: int, path: str) -> Iterator[Problem]
 def check_labels(corpus: Corpus, report: Report, scheme: str | None) -> Iterator[Problem]:
     """Find illegal labels, or that a file mixes schemes; sentences with unknown labels pass."""
     from tagloom.labels import detect, get_scheme, validate
-    from tagloom.labels.schemes import parse_label
+    from tagloom.schemes import parse_label
 
     # Sentences that are not fully labelled count as empty, so that the others keep their number.
     rows: list[Any] = [

@@ -19,7 +19,7 @@ from tagloom.evaluation.evaluations import (
 )
 from tagloom.evaluation.scores import CORRECT, randomisation
 from tagloom.evaluation.tables import Cell, Table, html_page, page
-from tagloom.labels.schemes import Scheme
+from tagloom.schemes import Scheme
 
 
 @dataclass(frozen=True)

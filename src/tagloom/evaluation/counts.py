@@ -17,9 +17,9 @@ from tagloom import _native
 from tagloom.checks import plural
 from tagloom.errors import SchemeError, ShapeError
 from tagloom.labels.rows import check_collection, label_rows, place
-from tagloom.labels.schemes import CONLLEVAL, Scheme, parse_label
 from tagloom.labels.spans import unreadable
 from tagloom.labels.validity import Move, is_legal
+from tagloom.schemes import CONLLEVAL, Scheme, parse_label
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from tagloom.evaluation.counts import (
 )
 from tagloom.evaluation.scores import EXACT, Interval, Score, average, intervals, make_score
 from tagloom.evaluation.tables import Cell, Table, html_page, page
-from tagloom.labels.schemes import CONLLEVAL, Scheme, get_scheme
 from tagloom.labels.validity import detect_moves, unknown_scheme
+from tagloom.schemes import CONLLEVAL, Scheme, get_scheme
 
 
 @dataclass(frozen=True, eq=False, repr=False)

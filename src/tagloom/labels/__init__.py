@@ -7,32 +7,29 @@
 from typing import TYPE_CHECKING
 
 from tagloom.exports import lazily
+from tagloom.schemes import SCHEMES, LegalMoves, Scheme, get_scheme, legal_moves
 
 if TYPE_CHECKING:
-    from tagloom.labels.schemes import SCHEMES, Scheme, get_scheme
     from tagloom.labels.spans import Span, SpanRules, convert, from_spans, span_rules, to_spans
     from tagloom.labels.validity import (
         Detection,
-        LegalMoves,
         Problem,
         ValidityReport,
         detect,
-        legal_moves,
+        state_space,
         validate,
     )
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "schemes": ["SCHEMES", "Scheme", "get_scheme"],
             "spans": ["Span", "SpanRules", "convert", "from_spans", "span_rules", "to_spans"],
             "validity": [
                 "Detection",
-                "LegalMoves",
                 "Problem",
                 "ValidityReport",
                 "detect",
-                "legal_moves",
+                "state_space",
                 "validate",
             ],
         },
@@ -53,6 +50,7 @@ __all__ = [
     "get_scheme",
     "legal_moves",
     "span_rules",
+    "state_space",
     "to_spans",
     "validate",
 ]

@@ -10,16 +10,17 @@ import numpy as np
 from tagloom import checks
 from tagloom.errors import SchemeError, ShapeError
 from tagloom.labels.rows import check_collection, labels_of, place
-from tagloom.labels.schemes import (
+from tagloom.labels.validity import Move, Problem, detect, find_problems
+from tagloom.schemes import (
     CODES,
     CONLLEVAL,
     CONTINUE,
+    FIND_SCHEME,
     OPEN,
     Scheme,
     get_scheme,
     parse_label,
 )
-from tagloom.labels.validity import FIND_SCHEME, Move, Problem, detect, find_problems
 from tagloom.trellis.runs import RunRules
 
 

@@ -1,4 +1,4 @@
-"""Which schemes fit, which labels are illegal, and which moves are legal.
+"""Which schemes fit, which labels are illegal, and which state space is legal.
 
 Legality is a matter of two neighbours, so each distinct move of a corpus is judged once.
 """
@@ -9,18 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from tagloom import checks
 from tagloom.checks import plural
 from tagloom.errors import SchemeError
 from tagloom.labels.rows import check_collection, label_rows, labels_of, line_of
-from tagloom.labels.schemes import CODES, SCHEMES, Scheme, get_scheme, parse_label
-
-FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."
+from tagloom.schemes import CODES, SCHEMES, Scheme, get_scheme, legal_moves, parse_label
+from tagloom.trellis.states import StateSpace
 
 Move = tuple[str | None, str | None]  # previous and current label; None beyond an edge
 
@@ -314,34 +310,15 @@ def expect(previous: str | None, scheme: str | Scheme) -> str:
     return ", ".join(f"'{option}'" for option in options)
 
 
-class LegalMoves(NamedTuple):
-    """The legal moves among ``Y`` labels, as masks.
-
-    Attributes
-    ----------
-    start : ndarray of bool, shape (Y,)
-    moves : ndarray of bool, shape (Y, Y)
-        ``[from, to]``.
-    stop : ndarray of bool, shape (Y,)
-    """
-
-    start: NDArray[np.bool_]
-    moves: NDArray[np.bool_]
-    stop: NDArray[np.bool_]
-
-
-def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
-    """Tabulate which label may start, follow and end, for a list of labels.
+def state_space(labels: Sequence[str], scheme: str | Scheme) -> StateSpace:
+    """Return the state space of the label sequences that are legal in a scheme.
 
     Parameters
     ----------
     labels : sequence of str
-        The label set, ``Y`` labels.
+        The label set.
     scheme : str or Scheme
-
-    Returns
-    -------
-    LegalMoves
+        ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``.
 
     Raises
     ------
@@ -350,29 +327,9 @@ def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
 
     Examples
     --------
-    >>> start, moves, stop = legal_moves(["O", "B-PER", "I-PER"], "bio")
-    >>> start.tolist()
-    [True, True, False]
-    >>> moves.astype(int).tolist()
-    [[1, 1, 0], [1, 1, 1], [1, 1, 1]]
+    >>> space = state_space(["B-PER", "I-PER", "O"], "iob1")
+    >>> space.accepts(["O", "I-PER", "B-PER"]), space.accepts(["O", "B-PER"])
+    (True, False)
     """
-    table = get_scheme(scheme)
-    splits = []
-    for y, label in enumerate(labels):
-        if (split := table.parse(label)) is None:
-            raise SchemeError(
-                where=f"labels[{y}]",
-                expected=f"a label of {table.name}: {', '.join(table.forms)}",
-                found=repr(label),
-                hint=FIND_SCHEME,
-            )
-        splits.append(split)
-    codes = np.array([code for code, _ in splits], dtype=np.intp)  # [Y]
-    types = np.array([type for _, type in splits], dtype=object)  # [Y]
-    same = (types[:, None] == types[None, :]).astype(np.intp)  # [Y, Y]
-    # The edges of a sentence are like an O of no type; no label is like it but O itself.
-    return LegalMoves(
-        start=table.legal[0, 0, codes],
-        moves=table.legal[same, codes[:, None], codes[None, :]],
-        stop=table.legal[0, codes, 0],
-    )
+    legal = legal_moves(labels, scheme)
+    return StateSpace.from_moves(labels, legal.moves, legal.start, legal.stop)

@@ -25,7 +25,7 @@ from tagloom.trellis import StateSpace, Trellis
 Bool = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-#: Tried in this order where labels fit several schemes; see labels.schemes.
+#: Tried in this order where labels fit several schemes; see tagloom.schemes.
 SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
 
 
@@ -132,8 +132,7 @@ class Constraints:
         """Moves between labels that are allowed: a space whose states are labels."""
         found = None
         if self.scheme is not None:
-            legal = labels.legal_moves(self.labels, self.scheme)
-            found = StateSpace.from_moves(self.labels, legal.moves, legal.start, legal.stop)
+            found = labels.state_space(self.labels, self.scheme)
         if self.states is not None and self.states.kind == "labels":
             found = self.states if found is None else found & self.states
         return found

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tagloom import checks
-from tagloom.labels.schemes import SCHEMES
 from tagloom.models import constraints as constraints_
 from tagloom.parameters import Parameterised, choice, count, names
+from tagloom.schemes import SCHEMES
 
 
 class LabelParameters(Parameterised):

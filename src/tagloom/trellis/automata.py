@@ -1,27 +1,47 @@
 """The automata behind the constructors of `StateSpace`, as functions from integers to arrays.
 
-Each returns the fields of a state space as a dict: label histories (order k), spans (BIO, BIOES),
-counting, and the product of two automata. Arguments have been checked by the caller, and moves
-may come in any order: ``StateSpace`` sorts them.
+Each returns the `Fields` of a state space: label histories (order k), transitions between labels,
+counting, and the product of two automata. Arguments have been checked by the caller. Moves may come
+in any order and integers in any type: `StateSpace` sorts and converts them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom.errors import LabelError
-
 if TYPE_CHECKING:
     from tagloom.trellis.states import StateSpace
 
 Array = npt.NDArray[Any]
-Fields = dict[str, Any]
 Rows = tuple[Array, Array]  # ragged rows: indptr [n + 1] and the values of all rows
 Names = tuple[str, ...] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fields:
+    """The data of a state space with S states, M moves and K weights; see `StateSpace`."""
+
+    n_labels: int
+    labels: Names
+    state_labels: Array  # [S]
+    src: Array  # [M]
+    dst: Array  # [M]
+    initial: Array  # [S]
+    final: Array  # [S]
+    tie_indptr: Array  # [M + 1]
+    tie_ids: Array
+    start_tie_indptr: Array  # [S + 1]
+    start_tie_ids: Array
+    weight_groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    ngrams: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    state_names: tuple[str, ...] = ()
+    history: int | None = None
+    origin: str = "from_edges"
 
 
 def of_labels(
@@ -30,23 +50,27 @@ def of_labels(
     allowed: Array,
     initial: npt.ArrayLike = True,
     final: npt.ArrayLike = True,
+    groups: Mapping[str, tuple[int, ...]] | None = None,
+    ngrams: Mapping[str, tuple[tuple[int, ...], ...]] | None = None,
 ) -> Fields:
-    """Return the automaton whose state y is label y, with the moves ``allowed`` [Y, Y]."""
+    """Return the automaton whose state y is label y, with the transitions ``allowed`` [Y, Y]."""
     src, dst = np.nonzero(allowed)
-    return {
-        "n_labels": Y,
-        "labels": names,
-        "state_labels": np.arange(Y),
-        "src": src,
-        "dst": dst,
-        "initial": np.broadcast_to(np.asarray(initial, dtype=np.bool_), Y),
-        "final": np.broadcast_to(np.asarray(final, dtype=np.bool_), Y),
-        "tie_indptr": np.zeros(len(src) + 1, dtype=np.int64),
-        "tie_ids": np.zeros(0, dtype=np.int32),
-        "start_tie_indptr": np.zeros(Y + 1, dtype=np.int64),
-        "start_tie_ids": np.zeros(0, dtype=np.int32),
-        "state_names": names or (),
-    }
+    return Fields(
+        n_labels=Y,
+        labels=names,
+        state_labels=np.arange(Y),
+        src=src,
+        dst=dst,
+        initial=np.broadcast_to(np.asarray(initial, dtype=np.bool_), Y),
+        final=np.broadcast_to(np.asarray(final, dtype=np.bool_), Y),
+        tie_indptr=np.zeros(len(src) + 1, dtype=np.int64),
+        tie_ids=np.zeros(0, dtype=np.int32),
+        start_tie_indptr=np.zeros(Y + 1, dtype=np.int64),
+        start_tie_ids=np.zeros(0, dtype=np.int32),
+        weight_groups=groups or {},
+        ngrams=ngrams or {},
+        state_names=names or (),
+    )
 
 
 # ---- label histories ------------------------------------------------------------------------
@@ -81,7 +105,7 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
 
     A move reads label y after history h. Its target is the longest kept suffix of h·y of at most
     k labels, and its weights are the kept n-grams of 3 and more among the suffixes of h·y. Both
-    need h and what is known of h without its oldest label, so levels are built from the shortest:
+    follow from those of h without its oldest label, so levels are built from the shortest:
 
         target[h, y] = h·y                    if that is kept and has at most k labels
                        target[suffix(h), y]   otherwise
@@ -91,7 +115,7 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
     grams = np.arange(Y)[:, None]  # [U, n] the labels of each history of this level
     rank = np.arange(Y)  # [U] place of each history in order of its labels from the oldest
     suffix = np.zeros(Y, dtype=np.int64)  # [U] the history without its oldest label
-    # What is known of the level below; here of the empty history.
+    # Tables of the level below; at first of the empty history.
     child = target = np.arange(Y)[None]  # [U, Y] number of h·y, and state after it
     tie = np.full((1, Y, k - 1), -1)  # [U, Y, k-1] weights, -1 for none
 
@@ -127,51 +151,23 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
         child[h, last] = np.arange(len(h))
 
     tied = np.concatenate(ties).reshape(n_states * Y, k - 1)
-    return {
-        "n_labels": Y,
-        "labels": names,
-        "state_labels": np.concatenate(last_labels),
-        "src": np.repeat(np.arange(n_states), Y),
-        "dst": np.concatenate(targets).ravel(),
-        "initial": np.arange(n_states) < Y,
-        "final": np.ones(n_states, dtype=np.bool_),
-        "tie_indptr": np.concatenate(([0], np.cumsum((tied >= 0).sum(axis=1)))),
-        "tie_ids": tied[tied >= 0],
-        "start_tie_indptr": np.zeros(n_states + 1, dtype=np.int64),
-        "start_tie_ids": np.zeros(0, dtype=np.int32),
-        "weight_groups": groups,
-        "ngrams": ngrams,
-        "state_names": tuple(state_names),
-        "history": None if pruned else k,
-    }
-
-
-# ---- spans ----------------------------------------------------------------------------------
-
-# letter: (goes on with the span before it, may be followed by more of its span)
-BIO = {"O": (False, False), "B": (False, True), "I": (True, True)}
-BIOES = BIO | {"E": (True, False), "L": (True, False), "S": (False, False), "U": (False, False)}
-
-
-def spans(names: tuple[str, ...], letters: Mapping[str, tuple[bool, bool]], scheme: str) -> Fields:
-    """Return the automaton of label sequences that are legal in BIO or BIOES."""
-    parts = [name.partition("-") for name in names]  # letter, "-", type
-    for name, (letter, dash, kind) in zip(names, parts, strict=True):
-        if letter not in letters or bool(dash) != bool(kind) or (dash and letter == "O"):
-            raise LabelError(
-                f"{name!r} is not a {scheme.upper()} label: expected 'O', or one of "
-                f"{', '.join(sorted(set(letters) - {'O'}))} followed by '-' and a type. "
-                "Use first_order for labels without a scheme."
-            )
-    goes_on, may_go_on = np.array([letters[letter] for letter, _, _ in parts]).T  # [Y], [Y]
-    kinds = np.array([kind for _, _, kind in parts])
-    must_go_on = may_go_on & (scheme == "bioes")  # a BIO span may end anywhere
-    allowed = np.where(
-        goes_on,  # of the label that we move to
-        may_go_on[:, None] & (kinds[:, None] == kinds),
-        ~must_go_on[:, None],
+    return Fields(
+        n_labels=Y,
+        labels=names,
+        state_labels=np.concatenate(last_labels),
+        src=np.repeat(np.arange(n_states), Y),
+        dst=np.concatenate(targets).ravel(),
+        initial=np.arange(n_states) < Y,
+        final=np.ones(n_states, dtype=np.bool_),
+        tie_indptr=np.concatenate(([0], np.cumsum((tied >= 0).sum(axis=1)))),
+        tie_ids=tied[tied >= 0],
+        start_tie_indptr=np.zeros(n_states + 1, dtype=np.int64),
+        start_tie_ids=np.zeros(0, dtype=np.int32),
+        weight_groups=groups,
+        ngrams=ngrams,
+        state_names=tuple(state_names),
+        history=None if pruned else k,
     )
-    return of_labels(len(names), names, allowed, ~goes_on, ~must_go_on)
 
 
 # ---- counting -------------------------------------------------------------------------------
@@ -195,30 +191,30 @@ def counting(Y: int, names: Names, x: int, n: int, group: str, *, resets: bool) 
     is_first = np.array([c == (y == x) for y, c in states])
     label_names = names or tuple(map(str, range(Y)))
     mark = "×" if resets else "#"
-    return {
-        "n_labels": Y,
-        "labels": names,
-        "state_labels": np.array([y for y, _ in states]),
-        "src": src,
-        "dst": number[y_next, c_dst],
-        "initial": is_first,
-        "final": np.ones(S, dtype=np.bool_),
-        "tie_indptr": np.arange(S * Y + 1),
-        "tie_ids": c_src * Y + y_next,
-        "start_tie_indptr": np.concatenate(([0], np.cumsum(is_first))),
-        "start_tie_ids": np.arange(Y),
-        "weight_groups": {group: (n + 1, Y)},
-        "state_names": tuple(
+    return Fields(
+        n_labels=Y,
+        labels=names,
+        state_labels=np.array([y for y, _ in states]),
+        src=src,
+        dst=number[y_next, c_dst],
+        initial=is_first,
+        final=np.ones(S, dtype=np.bool_),
+        tie_indptr=np.arange(S * Y + 1),
+        tie_ids=c_src * Y + y_next,
+        start_tie_indptr=np.concatenate(([0], np.cumsum(is_first))),
+        start_tie_ids=np.arange(Y),
+        weight_groups={group: (n + 1, Y)},
+        state_names=tuple(
             label_names[y] + (f"{mark}{c}" if y == x or not resets else "") for y, c in states
         ),
-    }
+    )
 
 
 # ---- the product of two automata ------------------------------------------------------------
 
 
 def product(a: StateSpace, b: StateSpace, names: Names) -> Fields:
-    """Return the pairs of states that some path from start to end visits together."""
+    """Return the pairs of states that a common path from start to end visits."""
     keys = _reachable_pairs(a, b)
     state_a, state_b = np.divmod(keys, b.n_states)
     next_a, next_b = a.next_state[state_a], b.next_state[state_b]  # [S, Y]
@@ -232,20 +228,12 @@ def product(a: StateSpace, b: StateSpace, names: Names) -> Fields:
     src, dst, y = renumber[src[kept_move]], renumber[dst[kept_move]], y[kept_move]
     state_a, state_b, final = state_a[keep], state_b[keep], final[keep]
 
-    groups, ngrams = dict(a.weight_groups), dict(a.ngrams)
-    for name, shape in b.weight_groups.items():
-        unique, i = name, 2
-        while unique in groups:
-            unique, i = f"{name}_{i}", i + 1
-        groups[unique] = shape
-        if name in b.ngrams:
-            ngrams[unique] = b.ngrams[name]
-    if not keep.any():  # no path at all: every label, and no way in
+    groups, ngrams = _joined_groups(a, b)
+    if not keep.any():  # no common path: the labels as states, none of them initial
         nothing = np.zeros((a.n_labels, a.n_labels), dtype=np.bool_)
-        empty = of_labels(a.n_labels, names, nothing, initial=False, final=False)
-        return empty | {"weight_groups": groups, "ngrams": ngrams}
+        return of_labels(a.n_labels, names, nothing, False, False, groups, ngrams)
 
-    move_a, move_b = _move_numbers(a)[state_a[src], y], _move_numbers(b)[state_b[src], y]
+    move_a, move_b = a.move_table[state_a[src], y], b.move_table[state_b[src], y]
     after_a = np.int32(a.n_weights)  # where the weights of b begin
     ties = join_rows(
         take_rows(a.tie_indptr, a.tie_ids, move_a),
@@ -255,30 +243,46 @@ def product(a: StateSpace, b: StateSpace, names: Names) -> Fields:
         take_rows(a.start_tie_indptr, a.start_tie_ids, state_a),
         take_rows(b.start_tie_indptr, b.start_tie_ids + after_a, state_b),
     )
+    return Fields(
+        n_labels=a.n_labels,
+        labels=names,
+        state_labels=a.state_labels[state_a],
+        src=src,
+        dst=dst,
+        initial=a.initial[state_a] & b.initial[state_b],
+        final=final,
+        tie_indptr=ties[0],
+        tie_ids=ties[1],
+        start_tie_indptr=start_ties[0],
+        start_tie_ids=start_ties[1],
+        weight_groups=groups,
+        ngrams=ngrams,
+        state_names=_pair_names(a, b, state_a, state_b),
+    )
+
+
+def _joined_groups(a: StateSpace, b: StateSpace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the weight groups and n-grams of both; a name that both have gets a number."""
+    groups, ngrams = dict(a.weight_groups), dict(a.ngrams)
+    for name, shape in b.weight_groups.items():
+        unique, i = name, 2
+        while unique in groups:
+            unique, i = f"{name}_{i}", i + 1
+        groups[unique] = shape
+        if name in b.ngrams:
+            ngrams[unique] = b.ngrams[name]
+    return groups, ngrams
+
+
+def _pair_names(a: StateSpace, b: StateSpace, state_a: Array, state_b: Array) -> tuple[str, ...]:
+    """Name pairs of states; a state that is only a label adds nothing to the name."""
     names_a = [a.state_names[s] for s in state_a.tolist()]
     names_b = [b.state_names[s] for s in state_b.tolist()]
     if a.kind == "labels":
-        state_names = names_b
-    elif b.kind == "labels":
-        state_names = names_a
-    else:
-        state_names = [f"{one} & {two}" for one, two in zip(names_a, names_b, strict=True)]
-    return {
-        "n_labels": a.n_labels,
-        "labels": names,
-        "state_labels": a.state_labels[state_a],
-        "src": src,
-        "dst": dst,
-        "initial": a.initial[state_a] & b.initial[state_b],
-        "final": final,
-        "tie_indptr": ties[0],
-        "tie_ids": ties[1],
-        "start_tie_indptr": start_ties[0],
-        "start_tie_ids": start_ties[1],
-        "weight_groups": groups,
-        "ngrams": ngrams,
-        "state_names": tuple(state_names),
-    }
+        return tuple(names_b)
+    if b.kind == "labels":
+        return tuple(names_a)
+    return tuple(f"{one} & {two}" for one, two in zip(names_a, names_b, strict=True))
 
 
 def _reachable_pairs(a: StateSpace, b: StateSpace) -> Array:
@@ -303,13 +307,6 @@ def _reaching(final: Array, src: Array, dst: Array) -> Array:
         if len(new) == 0:
             return reaches
         reaches[new] = True
-
-
-def _move_numbers(space: StateSpace) -> Array:
-    """Return the number of the move that reads label y in state s, as an array [S, Y]."""
-    numbers = np.full((space.n_states, space.n_labels), -1, dtype=np.int64)
-    numbers[space.src, space.state_labels[space.dst]] = np.arange(space.n_moves)
-    return numbers
 
 
 # ---- ragged rows (indptr, ids) --------------------------------------------------------------

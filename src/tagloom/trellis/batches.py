@@ -6,13 +6,14 @@ A single sequence is a batch of one. What all sequences share, the scores of tra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
+from tagloom.checks import show
 from tagloom.errors import ShapeError
 from tagloom.trellis.inputs import as_array, check_offsets, measure_scores
 
@@ -97,7 +98,8 @@ def read_batch(
     Y = None if like is None else like.shape[1]
     if scores.ndim != 2 or scores.shape[1] == 0 or Y not in (None, scores.shape[1]):
         labels = "at least one label" if Y is None else f"Y = {Y}"
-        raise ShapeError(f"emit must have shape (T, Y) with {labels}; got {scores.shape}.")
+        expected = f"of shape (T, Y) with {labels}"
+        raise ShapeError(parameter="emit", expected=expected, found=str(scores.shape))
     T, Y = scores.shape
     starts = np.array([0, T]) if offsets is None else check_offsets(offsets, T)
     edge = check_shape(edge, "edge", "(T, Y, Y)", (T, Y, Y), scores)
@@ -112,26 +114,25 @@ def check_shape(
         return None
     scores, _ = measure_scores(array, name, emit.dtype, 1)
     if scores.shape != shape:
-        raise ShapeError(
-            f"{name} must have shape {form} = {shape} to match emit {emit.shape}; "
-            f"got {scores.shape}."
-        )
+        match = f" to match emit {emit.shape}" if "Y" in form else ""
+        expected = f"of shape {form} = {shape}{match}"
+        raise ShapeError(parameter=name, expected=expected, found=str(scores.shape))
     return scores
 
 
 def stack_scores(emits: Any, edges: Any = None) -> tuple[Floats, Floats | None, Int64]:
     """Concatenate the scores of sequences: emit [T, Y], edge [T, Y, Y] and offsets [N + 1]."""
-    arrays = [as_array(emit, f"emits[{i}]") for i, emit in enumerate(emits)]
+    arrays = _array_list(emits, "emits")
     for i, array in enumerate(arrays):
         if array.ndim != 2 or array.shape[1:] != arrays[0].shape[1:]:
-            raise ShapeError(
-                f"emits[{i}] must have shape (T, Y) with the Y of emits[0] "
-                f"{arrays[0].shape}; got {array.shape}."
-            )
+            expected = f"of shape (T, Y) with the Y of emits[0] {arrays[0].shape}"
+            raise ShapeError(parameter=f"emits[{i}]", expected=expected, found=str(array.shape))
     if not arrays:
         raise ShapeError(
-            "stack needs at least one sequence to know the labels. For an empty batch: "
-            "Trellis(np.empty((0, Y)), ..., offsets=[0])."
+            parameter="emits",
+            expected="at least one array, which determines the number of labels",
+            found="none",
+            hint="For an empty batch: Trellis(np.empty((0, Y)), ..., offsets=[0]).",
         )
     edge = None if edges is None else np.concatenate(_stacked_edges(edges, arrays))
     offsets = np.cumsum([0] + [len(array) for array in arrays])
@@ -139,16 +140,20 @@ def stack_scores(emits: Any, edges: Any = None) -> tuple[Floats, Floats | None, 
 
 
 def _stacked_edges(edges: Any, emits: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    arrays = [as_array(edge, f"edge[{i}]") for i, edge in enumerate(edges)]
+    arrays = _array_list(edges, "edge")
     if len(arrays) != len(emits):
-        raise ShapeError(
-            f"edge must have an array for each of {len(emits)} sequences; got {len(arrays)}."
-        )
+        expected = f"{len(emits)} arrays, one per sequence"
+        raise ShapeError(parameter="edge", expected=expected, found=str(len(arrays)))
     for i, (edge, emit) in enumerate(zip(arrays, emits, strict=True)):
         shape = (*emit.shape, emit.shape[1])
         if edge.shape != shape:
-            raise ShapeError(
-                f"edge[{i}] must have shape (T, Y, Y) = {shape} to match emits[{i}] "
-                f"{emit.shape}; got {edge.shape}."
-            )
+            expected = f"of shape (T, Y, Y) = {shape} to match emits[{i}] {emit.shape}"
+            raise ShapeError(parameter=f"edge[{i}]", expected=expected, found=str(edge.shape))
     return arrays
+
+
+def _array_list(arrays: Any, name: str) -> list[npt.NDArray[Any]]:
+    if isinstance(arrays, str | bytes) or not isinstance(arrays, Iterable):
+        expected = "a list of arrays, one per sequence"
+        raise ShapeError(parameter=name, expected=expected, found=show(arrays))
+    return [as_array(array, f"{name}[{i}]") for i, array in enumerate(arrays)]

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tagloom.errors import ParameterError, ShapeError
+from tagloom import checks
+from tagloom.errors import ShapeError
 
 if TYPE_CHECKING:
     from tagloom.trellis.trellis import Trellis
@@ -70,36 +71,37 @@ class TrellisView:
 
     def __post_init__(self) -> None:
         T, S = len(self.tokens), len(self.states)
-        expected = {"nodes": (T, S), "marginals": (T, S), "edges": (T, S, S)}
-        for name, shape in expected.items():
+        shapes = {"nodes": (T, S), "marginals": (T, S), "edges": (T, S, S)}
+        for name, shape in shapes.items():
             array = getattr(self, name)
             if array is not None and np.shape(array) != shape:
-                raise ShapeError(
-                    f"{name} must have shape {shape} for {T} tokens and {S} states; "
-                    f"got {np.shape(array)}."
-                )
+                expected = f"of shape {shape} for {T} tokens and {S} states"
+                raise ShapeError(parameter=name, expected=expected, found=str(np.shape(array)))
         if self.path is not None and len(self.path) != T:
-            raise ShapeError(f"path must have {T} states, one per token; got {len(self.path)}.")
-        if self.show not in ("scores", "marginals"):
-            raise ParameterError(f"show must be 'scores' or 'marginals'; got {self.show!r}.")
+            expected = f"{T} states, one per token"
+            raise ShapeError(parameter="path", expected=expected, found=str(len(self.path)))
+        checks.choice(self.show, "show", ("scores", "marginals"))
 
 
 def draw_trellis(
     trellis: Trellis, show: str, tokens: Sequence[str] | None, format: str, color: bool, least: Any
 ) -> str:
     """Draw a single trellis; see `Trellis.draw`."""
-    if format not in ("text", "svg"):
-        raise ParameterError(f'format must be "text" or "svg"; got {format!r}.')
-    if show not in ("scores", "marginals"):
-        raise ParameterError(f'show must be "scores" or "marginals"; got {show!r}.')
-    if not 0 <= least <= 1:
-        raise ParameterError(f"min_prob must be a probability, 0 to 1; got {least!r}.")
+    checks.choice(format, "format", ("text", "svg"))
+    checks.choice(show, "show", ("scores", "marginals"))
+    least = checks.number(least, "min_prob", least=0, most=1)
     if trellis.is_batch:
-        raise ShapeError(f"Only a single trellis can be drawn; this is a batch of {len(trellis)}.")
+        raise ShapeError(
+            where="draw",
+            expected="a single trellis",
+            found=f"a batch of {len(trellis)}",
+            hint="Index the batch: trellis[0].draw().",
+        )
     T = len(trellis.emit)
     tokens = [str(t) for t in range(T)] if tokens is None else list(tokens)
     if len(tokens) != T:
-        raise ShapeError(f"tokens must name the {T} positions; got {len(tokens)} names.")
+        expected = f"{T} names, one per position"
+        raise ShapeError(parameter="tokens", expected=expected, found=str(len(tokens)))
     view = view_of(trellis, show, tokens, with_edges=format == "svg" and T <= 2000, least=least)
     return draw_svg(view) if format == "svg" else draw_text(view, color=color)
 

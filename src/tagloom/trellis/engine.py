@@ -123,7 +123,9 @@ class Transitions:
         if space is None:
             return trans, start, stop
         if space.kind != "labels":
-            raise ShapeError(f"{space!r} has more states than labels, so no such arrays.")
+            raise ShapeError(
+                where="moves", expected="a state space whose states are labels", found=repr(space)
+            )
         return (
             np.where(space.moves_allowed, trans, -np.inf),
             np.where(space.initial, start, -np.inf),

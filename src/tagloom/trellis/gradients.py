@@ -84,9 +84,11 @@ def log_partition_grad(
     if weight is not None:
         times = check_scores(weight, "weight", np.float64)
         if times.shape != (n,):
-            raise ShapeError(f"weight must have shape (N,) = ({n},); got {times.shape}.")
+            expected = f"of shape (N,) = ({n},)"
+            raise ShapeError(parameter="weight", expected=expected, found=str(times.shape))
         if np.isneginf(times).any():
-            raise ScoreError(f"weight[{int(np.argmin(times))}] is -inf; weights must be finite.")
+            where = f"weight[{int(np.argmin(times))}]"
+            raise ScoreError(where=where, expected="a finite weight", found="-inf")
     check_buffer(grad_emit, "grad_emit", (T, Y))
     check_buffer(grad_trans, "grad_trans", (Y, Y))
     check_buffer(grad_start, "grad_start", (Y,))

@@ -2,7 +2,7 @@
 
 Every function returns an array or a plain value that the rest of the package uses without further
 checks, or raises an error that names the argument and the element. State spaces and trellises share
-these functions; masks and paths have files of their own.
+these functions; batches, masks and paths have their own files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import LabelError, ParameterError, ScoreError, ShapeError, TagloomError
+from tagloom.checks import show
+from tagloom.errors import LabelError, ParameterError, ScoreError, ShapeError
 
 Floats = npt.NDArray[np.floating[Any]]
 Int64 = npt.NDArray[np.int64]
@@ -24,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-# ---- plain values -------------------------------------------------------------------------------
+# ---- lists and arrays ---------------------------------------------------------------------------
 
 
 def as_list(values: Any, *, ordered: bool = False) -> list[Any] | None:
@@ -50,23 +51,33 @@ def as_array(values: Any, name: str) -> npt.NDArray[Any]:
         return np.asarray(values)
     except ValueError:
         raise ShapeError(
-            f"{name} must be an array with rows of one length; got {values!r:.60}."
+            parameter=name, expected="an array with rows of one length", found=show(values)
         ) from None
 
 
-def check_count(
-    value: Any, what: str, least: int = 1, error: type[TagloomError] = ShapeError
-) -> int:
-    """Return the value as an int, if it is one that the native core can count to."""
-    try:
-        n = operator.index(value)
-    except TypeError:
-        raise error(f"{what} must be an int; got {value!r:.60}.") from None
-    if n < least:
-        raise error(f"{what} must be at least {least}; got {n}.")
-    if n >= 1 << 63:
-        raise error(f"{what} must be less than 2**63; got a number of {n.bit_length()} bits.")
-    return n
+def check_mask(mask: Any, name: str, shape: tuple[int, ...]) -> Bool:
+    """Return an array of bool of this shape."""
+    array = as_array(mask, name)
+    if array.dtype != np.bool_ or array.shape != shape:
+        found = f"{array.dtype} of shape {array.shape}"
+        raise ShapeError(parameter=name, expected=f"an array of bool of shape {shape}", found=found)
+    return array
+
+
+def check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Raise ShapeError unless the buffer is None or a writable float array of this shape."""
+    if buffer is None:
+        return
+    found = None
+    if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
+        found = f"shape {buffer.shape}" if hasattr(buffer, "shape") else type(buffer).__name__
+    elif buffer.dtype.kind != "f":
+        found = str(buffer.dtype)
+    elif not buffer.flags.writeable:
+        found = "a read-only array"
+    if found is not None:
+        expected = f"a writable float array of shape {shape}"
+        raise ShapeError(parameter=name, expected=expected, found=found)
 
 
 # ---- scores -------------------------------------------------------------------------------------
@@ -85,8 +96,9 @@ def measure_scores(
     bad, largest = _native.check_scores(scores, n_threads)
     if bad >= 0:
         raise ScoreError(
-            f"{_element(name, bad, scores)} is {scores.flat[bad]}; scores must be between -1e300 "
-            "and 1e300, or -inf for forbidden."
+            where=_element(name, bad, scores),
+            expected="a score between -1e300 and 1e300, or -inf for forbidden",
+            found=str(scores.flat[bad]),
         )
     return scores, largest
 
@@ -100,10 +112,13 @@ def _as_floats(array: npt.ArrayLike, name: str, dtype: Any) -> Floats:
     except (TypeError, ValueError) as error:
         if isinstance(error, ScoreError):
             raise
-        raise ShapeError(f"{name} must be an array of numbers: {error}.") from None
+        raise ShapeError(
+            parameter=name, expected="an array of numbers", found=show(array)
+        ) from None
     if scores.dtype != _FLOAT64 and scores.dtype != _FLOAT32:
         if scores.dtype.kind not in "fiub":
-            raise ShapeError(f"{name} must be an array of numbers; got dtype {scores.dtype}.")
+            found = f"an array of {scores.dtype}"
+            raise ShapeError(parameter=name, expected="an array of numbers", found=found)
         scores = scores.astype(np.float64)
     return scores if scores.flags.c_contiguous else np.ascontiguousarray(scores)
 
@@ -116,8 +131,10 @@ def cast_scores(scores: npt.NDArray[Any], dtype: Any, name: str) -> npt.NDArray[
         lost = np.flatnonzero(np.isinf(cast) & np.isfinite(scores))
         if len(lost):
             raise ScoreError(
-                f"{_element(name, lost[0], scores)} is {scores.flat[lost[0]]}, which float32, the "
-                "type of emit, cannot hold. Pass emit as float64."
+                where=_element(name, lost[0], scores),
+                expected="a score that float32, the type of emit, can hold",
+                found=str(scores.flat[lost[0]]),
+                hint="Pass emit as float64.",
             )
     return cast
 
@@ -127,101 +144,103 @@ def _element(name: str, i: int, array: npt.NDArray[Any]) -> str:
     return f"{name}[{', '.join(str(j) for j in np.unravel_index(i, array.shape))}]"
 
 
-# ---- buffers for results ------------------------------------------------------------------------
-
-
-def check_buffer(buffer: Any, name: str, shape: tuple[int, ...]) -> None:
-    """Raise ShapeError unless the buffer is None or a writable float array of this shape."""
-    if buffer is None:
-        return
-    if not isinstance(buffer, np.ndarray) or buffer.shape != shape:
-        found = getattr(buffer, "shape", type(buffer).__name__)
-        raise ShapeError(f"{name} must be an ndarray of shape {shape}; got {found}.")
-    if buffer.dtype.kind != "f":
-        raise ShapeError(f"{name} must be of a float type; got {buffer.dtype}.")
-    if not buffer.flags.writeable:
-        raise ShapeError(f"{name} must be writable; got a read-only array. Pass a copy.")
-
-
 # ---- labels and sequences -----------------------------------------------------------------------
 
 
 def check_names(labels: Any, Y: int) -> tuple[str, ...]:
-    """Return the names of the Y labels, all different."""
-    if isinstance(labels, str):
-        raise LabelError(f"labels must be a list of names; got the string {labels!r}.")
-    if isinstance(labels, (set, frozenset)):
-        raise LabelError("labels must be in order: a list of names; got a set.")
-    names = tuple(labels)
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise LabelError(f"labels must be names, each a str; got {wrong[0]!r}.")
+    """Return the names of the Y labels of a trellis, all different."""
+    names = as_list(labels, ordered=True)
+    if names is None or not all(isinstance(name, str) for name in names):
+        found = "a set" if isinstance(labels, Set) else show(labels)
+        raise LabelError(parameter="labels", expected="a list of str", found=found)
     if len(names) != Y:
-        raise ShapeError(f"labels must name the {Y} labels of emit; got {len(names)} names.")
-    if len(set(names)) < Y:
-        twice = next(name for name in names if names.count(name) > 1)
-        raise LabelError(f"labels must differ; {twice!r} occurs twice.")
-    return names
+        expected = f"{Y} names, one per label of emit"
+        raise ShapeError(parameter="labels", expected=expected, found=str(len(names)))
+    check_distinct(names)
+    return tuple(map(str, names))
 
 
-def label_id(label: Any, n_labels: int, names: Sequence[str] | None, where: str) -> int:
-    """Return the id of a label of a trellis, given by id or by name."""
-    if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
-        if 0 <= label < n_labels:
-            return int(label)
-        raise LabelError(f"{where}: label {label} is not in 0 to {n_labels - 1}.")
+def check_distinct(names: Sequence[str]) -> None:
+    """Raise LabelError if a label is listed twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for y, name in enumerate(names) if name in names[:y])
+        raise LabelError(parameter="labels", expected="distinct labels", found=f"{twice!r} twice")
+
+
+def label_id(
+    label: Any, n_labels: int, names: Sequence[str] | None, where: str | None = None
+) -> int:
+    """Return the id of a label given by id or by name."""
+    if isinstance(label, str):
+        if names is not None and label in names:
+            return names.index(label)
+    elif not isinstance(label, bool):
+        try:
+            y = operator.index(label)
+        except TypeError:
+            y = -1
+        if 0 <= y < n_labels:
+            return y
+    raise LabelError(
+        where=where,
+        expected=_some_labels(n_labels, names),
+        found=show(label),
+        hint="Pass labels= to use names." if names is None and isinstance(label, str) else None,
+    )
+
+
+def _some_labels(n_labels: int, names: Sequence[str] | None) -> str:
+    ids = f"a label id from 0 to {n_labels - 1}"
     if names is None:
-        raise LabelError(
-            f"{where}: {label!r:.60} is not a label id, and this trellis has no label names. "
-            "Pass labels= to Trellis."
-        )
-    if not isinstance(label, str) or label not in names:
-        raise LabelError(f"{where}: unknown label {label!r:.60}; labels are {list(names)}.")
-    return names.index(label)
+        return ids
+    more = f", ... ({len(names)} in all)" if len(names) > 10 else ""
+    return f"a label: {', '.join(map(repr, names[:10]))}{more}; or {ids}"
 
 
-def check_offsets(offsets: npt.ArrayLike, tokens: int) -> Int64:
-    """Return offsets [N + 1] that rise from 0 to the number of tokens."""
+def check_offsets(offsets: npt.ArrayLike, T: int) -> Int64:
+    """Return offsets [N + 1] that rise from 0 to the number of positions T."""
     array = as_array(offsets, "offsets")
+    expected = f"N + 1 integers that rise from 0 to {T}, the rows of emit"
     if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
-        raise ShapeError(
-            f"offsets must be a list of N + 1 integers; got shape {array.shape}, {array.dtype}."
-        )
+        found = f"an array of {array.dtype}, shape {array.shape}"
+        raise ShapeError(parameter="offsets", expected=expected, found=found)
     array = np.ascontiguousarray(array, dtype=np.int64)
-    if array[0] != 0 or array[-1] != tokens:
-        raise ShapeError(
-            f"offsets must run from 0 to the {tokens} rows of emit; got {array[0]} to {array[-1]}."
-        )
+    if array[0] != 0 or array[-1] != T:
+        found = f"{array[0]} to {array[-1]}"
+        raise ShapeError(parameter="offsets", expected=expected, found=found)
     falls = np.flatnonzero(np.diff(array) < 0)
     if len(falls):
         i = int(falls[0])
-        raise ShapeError(
-            f"offsets must not decrease; offsets[{i}:{i + 2}] is {array[i]}, {array[i + 1]}."
-        )
+        found = f"{array[i]}, {array[i + 1]} at offsets[{i}:{i + 2}]"
+        raise ShapeError(parameter="offsets", expected=expected, found=found)
     return array
 
 
-def check_mask(mask: Any, name: str, shape: tuple[int, ...]) -> Bool:
-    """Return an array of bool of this shape."""
-    array = as_array(mask, name)
-    if array.dtype != np.bool_ or array.shape != shape:
-        raise ShapeError(
-            f"{name} must be an array of bool with shape {shape}; got {array.dtype}, {array.shape}."
-        )
-    return array
+# ---- randomness ---------------------------------------------------------------------------------
 
 
-def uniform_numbers(
-    random_state: int | np.random.Generator | np.random.RandomState | None, shape: tuple[int, ...]
-) -> npt.NDArray[np.float64]:
-    """Return random numbers in [0, 1), from a seed or a NumPy generator."""
+def random_generator(random_state: Any) -> np.random.Generator | np.random.RandomState:
+    """Return a NumPy generator for a seed, a generator or None."""
     if isinstance(random_state, np.random.RandomState):
-        return random_state.random_sample(shape)
+        return random_state
     try:
-        generator = np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
         raise ParameterError(
-            "random_state must be None, a whole number of at least 0, or a generator of "
-            f"NumPy; got {random_state!r:.60}."
-        ) from error
-    return generator.random(shape)
+            parameter="random_state",
+            expected="None, an integer of at least 0, or a NumPy generator",
+            found=show(random_state),
+        ) from None
+
+
+def uniform_numbers(random_state: Any, T: int, n: int) -> npt.NDArray[np.float64]:
+    """Return random numbers [T, n] in [0, 1), from a seed or a NumPy generator."""
+    generator = random_generator(random_state)
+    try:
+        return np.asarray(generator.random((T, n)))
+    except (MemoryError, ValueError, OverflowError):  # ValueError: beyond NumPy's largest array
+        raise ParameterError(
+            parameter="n",
+            expected=f"a number of samples of {T} labels each that fits into memory",
+            found=show(n),
+        ) from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tagloom import _native
-from tagloom.checks import ALL_THREADS
+from tagloom.checks import ALL_THREADS, show
 from tagloom.errors import ParameterError
 
 __all__ = ["ALL_THREADS", "instruction_set", "instruction_sets", "use_instruction_set"]
@@ -46,7 +46,8 @@ def use_instruction_set(name: str) -> Iterator[None]:
     """
     before = instruction_set()
     if not _native.use_instruction_set(name):
-        raise ParameterError(f"This machine cannot run {name!r}; it has {instruction_sets()}.")
+        expected = f"one that this machine has: {', '.join(instruction_sets())}"
+        raise ParameterError(parameter="name", expected=expected, found=show(name))
     try:
         yield
     finally:

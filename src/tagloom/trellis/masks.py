@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tagloom.checks import show
 from tagloom.errors import ShapeError
 from tagloom.trellis.inputs import as_list, check_mask, label_id
 
@@ -49,10 +50,8 @@ def _by_position(
     if mapping is None:
         return
     if not isinstance(mapping, Mapping):
-        raise ShapeError(
-            f"{name} must be a dict such as {{2: 'NOUN'}}, from position to label; "
-            f"got {mapping!r:.60}."
-        )
+        expected = "a dict from position to label, such as {2: 'NOUN'}"
+        raise ShapeError(parameter=name, expected=expected, found=show(mapping))
     for position, value in mapping.items():
         labels = None if single else as_list(value)
         where = f"{name}[{position!r}]"
@@ -67,17 +66,17 @@ def _flat_position(trellis: Trellis, position: Any, name: str) -> int:
     """Return the flat position for a position t, or for (sequence, position) in a batch."""
     pair = as_list(position, ordered=True) if trellis.is_batch else [0, position]
     if pair is None or len(pair) != 2:
-        raise ShapeError(
-            f"{name}: in a batch a position is (sequence, position); got {position!r:.60}."
-        )
+        expected = "a pair (sequence, position), since this is a batch"
+        raise ShapeError(where=name, expected=expected, found=show(position))
     i, t = pair
-    n = len(trellis.offsets) - 1
-    if not isinstance(i, (int, np.integer)) or not 0 <= i < n:
-        raise ShapeError(f"{name}: sequence {i!r:.60} is not in 0 to {n - 1}.")
-    T = int(trellis.offsets[i + 1] - trellis.offsets[i])
-    if not isinstance(t, (int, np.integer)) or not 0 <= t < T:
-        raise ShapeError(f"{name}: position {t!r:.60} is not in 0 to {T - 1}.")
+    _check_index(i, len(trellis.offsets) - 1, name, "sequence")
+    _check_index(t, int(trellis.offsets[i + 1] - trellis.offsets[i]), name, "position")
     return int(trellis.offsets[i] + t)
+
+
+def _check_index(i: Any, n: int, name: str, kind: str) -> None:
+    if not isinstance(i, (int, np.integer)) or not 0 <= i < n:
+        raise ShapeError(where=name, expected=f"a {kind} from 0 to {n - 1}", found=show(i))
 
 
 def forbidden_transitions(trellis: Trellis, moves: Any) -> Bool:
@@ -85,17 +84,17 @@ def forbidden_transitions(trellis: Trellis, moves: Any) -> Bool:
     Y = trellis.n_labels
     pairs = moves if isinstance(moves, np.ndarray) else as_list(moves)
     if pairs is None:
-        raise ShapeError(
-            "forbidden_moves must be pairs (from, to), or an array of bool with shape "
-            f"{(Y, Y)}; got {moves!r:.60}."
-        )
+        expected = f"a list of pairs (from, to), or an array of bool of shape {(Y, Y)}"
+        raise ShapeError(parameter="forbidden_moves", expected=expected, found=show(moves))
     if isinstance(pairs, np.ndarray) or _are_rows_of_bools(pairs):
         return check_mask(pairs, "forbidden_moves", (Y, Y))
     forbidden = np.zeros((Y, Y), dtype=np.bool_)
     for pair in pairs:
         labels = as_list(pair, ordered=True)
         if labels is None or len(labels) != 2:
-            raise ShapeError(f"forbidden_moves: {pair!r:.60} is not a pair (from, to).")
+            raise ShapeError(
+                where="forbidden_moves", expected="a pair (from, to)", found=show(pair)
+            )
         y_prev, y = (label_id(x, Y, trellis.labels, "forbidden_moves") for x in labels)
         forbidden[y_prev, y] = True
     return forbidden

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tagloom.checks import show
 from tagloom.errors import LabelError, ShapeError
 from tagloom.trellis.inputs import as_array, as_list, label_id
 
@@ -20,7 +21,7 @@ def path_ids(trellis: Trellis, path: Any) -> npt.NDArray[np.int32]:
     flat = _flat_path(trellis, path)
     T, Y, names = len(trellis.emit), trellis.n_labels, trellis.labels
     if len(flat) != T:
-        raise ShapeError(f"path must have one label for each of {T} positions; got {len(flat)}.")
+        raise _wrong_length(T, str(len(flat)))
     if isinstance(flat, list) and not _are_ints(flat):
         known = {name: y for y, name in enumerate(names or ())}
         ids = [
@@ -34,7 +35,7 @@ def path_ids(trellis: Trellis, path: Any) -> npt.NDArray[np.int32]:
     wrong = np.flatnonzero((array < 0) | (array >= Y))
     if len(wrong):
         t = int(wrong[0])
-        label_id(flat[t], Y, names, f"path, {trellis._place(t)}")  # raises
+        label_id(int(array[t]), Y, names, f"path, {trellis._place(t)}")  # raises
     return array.astype(np.int32)
 
 
@@ -45,14 +46,11 @@ def _flat_path(trellis: Trellis, path: Any) -> npt.NDArray[np.integer[Any]] | li
         if array.ndim == 1 and array.dtype.kind in "iu":
             return array
         if array.ndim != 1 and not (trellis.is_batch and array.ndim == 2):
-            raise ShapeError(
-                f"path must have one label for each of {len(trellis.emit)} positions; "
-                f"got shape {array.shape}."
-            )
+            raise _wrong_length(len(trellis.emit), f"shape {array.shape}")
         path = array
     labels = as_list(path, ordered=True)
     if labels is None:
-        raise ShapeError(f"A path is a sequence of labels; got {path!r:.60}.")
+        raise ShapeError(parameter="path", expected="a list of labels", found=show(path))
     if not trellis.is_batch or not labels or isinstance(labels[0], (int, np.integer, str)):
         return labels
     return _joined_paths(trellis, labels)
@@ -60,15 +58,20 @@ def _flat_path(trellis: Trellis, path: Any) -> npt.NDArray[np.integer[Any]] | li
 
 def _joined_paths(trellis: Trellis, paths: list[Any]) -> list[Any]:
     if len(paths) != len(trellis):
-        raise ShapeError(f"Expected {len(trellis)} paths, one each; got {len(paths)}.")
+        expected = f"{len(trellis)} paths, one per sequence"
+        raise ShapeError(parameter="path", expected=expected, found=str(len(paths)))
     flat: list[Any] = []
     for i, (path, T) in enumerate(zip(paths, trellis.lengths.tolist(), strict=True)):
         row = as_list(path, ordered=True)
         if row is None or len(row) != T:
-            found = f"{path!r:.60}" if row is None else len(row)
-            raise ShapeError(f"The path of sequence {i} must have {T} labels; got {found}.")
+            found = show(path) if row is None else str(len(row))
+            raise ShapeError(where=f"path, sequence {i}", expected=f"{T} labels", found=found)
         flat += row
     return flat
+
+
+def _wrong_length(T: int, found: str) -> ShapeError:
+    return ShapeError(parameter="path", expected=f"{T} labels, one per position", found=found)
 
 
 def _are_ints(labels: list[Any]) -> bool:
@@ -81,13 +84,14 @@ def path_names(trellis: Trellis, path: Any) -> list[Any]:
     """Return the names of the labels of a path; one list per sequence for a batch."""
     T, Y = trellis.emit.shape
     if trellis.labels is None:
-        raise LabelError("This trellis has no label names. Pass labels= to Trellis.")
+        raise LabelError("This trellis has no label names.", hint="Pass labels= to Trellis.")
     ids = as_array(path, "path")
     if ids.shape != (T,):
-        raise ShapeError(f"path must have shape ({T},); got {ids.shape}.")
+        raise ShapeError(parameter="path", expected=f"of shape ({T},)", found=str(ids.shape))
     are_whole = ids.dtype.kind in "iu" or T == 0
     if not are_whole or ((ids < -1) | (ids >= Y)).any():
-        raise LabelError(f"path must have label ids from 0 to {Y - 1}, or -1.")
+        expected = f"label ids from 0 to {Y - 1}, or -1"
+        raise LabelError(parameter="path", expected=expected, found=show(ids.tolist()))
     lookup = [*trellis.labels, None]  # -1 is the last
     names = [lookup[y] for y in ids.tolist()]
     if not trellis.is_batch:

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tagloom import checks
+from tagloom.checks import show
 from tagloom.errors import ParameterError, ScoreError
-from tagloom.trellis.inputs import check_count
 from tagloom.trellis.states import StateSpace, row_sums
 
 if TYPE_CHECKING:
@@ -114,10 +115,16 @@ def _exp(score: float, t: int, y_prev: int | None, y: int | None) -> float:
     try:
         return math.exp(score)
     except OverflowError:
-        raise ScoreError(
-            f"exp({score}) of the move into position {t} is too large for a float. "
-            "Use LOG_PLUS or MAX_PLUS, which stay in log space."
-        ) from None
+        raise _too_large(score, f"move into position {t}") from None
+
+
+def _too_large(score: float, where: str | None = None) -> ScoreError:
+    return ScoreError(
+        where=where,
+        expected="exp(score) that fits into a float",
+        found=f"exp({score})",
+        hint="Use LOG_PLUS or MAX_PLUS, which stay in log space.",
+    )
 
 
 def _score(score: float, t: int, y_prev: int | None, y: int | None) -> float:
@@ -152,7 +159,9 @@ BOOLEAN: Semiring[bool] = Semiring("boolean", False, True, operator.or_, operato
 #: How many paths are allowed, exactly.
 COUNTING: Semiring[int] = Semiring("counting", 0, 1, operator.add, operator.mul, _one_move)
 
+_ATTRIBUTES = ("zero", "one", "plus", "times", "lift")
 _BY_NAME = {s.name: s for s in (MAX_TIMES, SUM_TIMES, MAX_PLUS, LOG_PLUS, BOOLEAN, COUNTING)}
+_SEMIRINGS = f"one of {', '.join(map(repr, _BY_NAME))}, or an object with {', '.join(_ATTRIBUTES)}"
 
 
 def by_name(name: str) -> Semiring[Any]:
@@ -164,17 +173,17 @@ def by_name(name: str) -> Semiring[Any]:
     <semiring max-plus>
     """
     if name not in _BY_NAME:
-        raise ParameterError(f"No semiring is called {name!r}; there are {list(_BY_NAME)}.")
+        raise ParameterError(parameter="semiring", expected=_SEMIRINGS, found=show(name))
     return _BY_NAME[name]
 
 
 def as_semiring(given: Any) -> Any:
-    """Return a semiring that is given by itself or by its name.
+    """Return a semiring given as an object or by name.
 
     Raises
     ------
     ParameterError
-        If no built-in semiring has that name, or the object lacks what a semiring has.
+        If no built-in semiring has that name, or the object lacks an attribute of a semiring.
 
     Examples
     --------
@@ -183,12 +192,10 @@ def as_semiring(given: Any) -> Any:
     """
     if isinstance(given, str):
         return by_name(given)
-    lacks = [name for name in ("zero", "one", "plus", "times", "lift") if not hasattr(given, name)]
-    if lacks:
-        raise ParameterError(
-            f"A semiring is one of {list(_BY_NAME)}, or an object with zero, one, plus, times and "
-            f"lift; {given!r:.60} lacks {', '.join(lacks)}."
-        )
+    missing = [name for name in _ATTRIBUTES if not hasattr(given, name)]
+    if missing:
+        found = f"{show(given)}, which lacks {', '.join(missing)}"
+        raise ParameterError(parameter="semiring", expected=_SEMIRINGS, found=found)
     return given
 
 
@@ -221,7 +228,7 @@ class KBest:
     one = ((0.0, ()),)
 
     def __post_init__(self) -> None:
-        check_count(self.k, "k of KBest", error=ParameterError)
+        checks.count(self.k, "k", least=1)
 
     @staticmethod
     def _rank(path: ScoredPath) -> tuple[float, tuple[int, ...]]:
@@ -277,9 +284,8 @@ class Expectation:
 
     def __post_init__(self) -> None:
         if self.value != "score" and not callable(self.value):
-            raise ParameterError(
-                f'Expectation needs a function of (t, y_prev, y) or "score"; got {self.value!r}.'
-            )
+            expected = "a function of (t, y_prev, y), or 'score'"
+            raise ParameterError(parameter="value", expected=expected, found=show(self.value))
 
     def plus(self, a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
         """Add the weights and average the means by weight."""
@@ -436,6 +442,4 @@ def _exp_score(score: float) -> float:
     try:
         return math.exp(score)
     except OverflowError:
-        raise ScoreError(
-            f"exp({score}) is too large for a float. Use LOG_PLUS or MAX_PLUS instead."
-        ) from None
+        raise _too_large(score) from None

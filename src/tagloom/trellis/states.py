@@ -1,56 +1,82 @@
-"""State spaces: which moves a trellis has, and which weights each move is tied to.
+"""State spaces: the allowed label paths, and the weights tied to their moves.
 
 A state space is a deterministic automaton over labels. From a state there is at most one move
 per label, and at most one initial state per label, so label paths and state paths are one to
-one: a trellis can run over states (label histories, run lengths, a user's own) and still answer
-in labels. The scores live elsewhere; here are only integers.
+one: a trellis can run over states (label histories, run lengths, your own) and still answer in
+labels. A state space has no scores, only integers.
 
 ::
 
-    labels            N     V                 what a path is made of
+    labels            N     V                 what a path consists of
     states      N   V   N·N   V·N   ...       what a trellis runs over; each emits one label
     moves       src[m] -> dst[m]              sorted by dst, then label of src, then src
     ties        tie_ids[tie_indptr[m]:tie_indptr[m + 1]]      weights added on move m
     start ties  start_tie_ids[start_tie_indptr[s]: ...]       weights added on starting in s
 
-BIO rules live here rather than in ``labels`` because they are an automaton like the others; what
-a span is, only ``labels`` knows.
+A move is a transition between states. The automata are built in `automata`, arguments are checked
+in `space_checks`, and the index tables are those of the native space. The rules of BIO and BIOES
+are in `tagloom.schemes`.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, checks, schemes
+from tagloom.checks import show
 from tagloom.errors import LabelError, ParameterError, ShapeError
 from tagloom.trellis import automata
-from tagloom.trellis.inputs import as_array, as_list, check_count
+from tagloom.trellis.automata import Fields
+from tagloom.trellis.inputs import as_array, check_mask, label_id
+from tagloom.trellis.space_checks import (
+    Label,
+    Labels,
+    as_flags,
+    as_rows,
+    check_deterministic,
+    check_edges,
+    check_groups,
+    check_ids,
+    check_labels,
+    check_paths,
+    checked_fields,
+    common_labels,
+)
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-Labels = int | Sequence[str]
-Label = int | str
 
-# An order-k space with more moves than this would need gigabytes; `seen=` is the way out.
+# An order-k space with more moves than this would need gigabytes; `seen=` avoids it.
 MAX_MOVES = 100_000_000
+
+_TYPES = {
+    "state_labels": np.int32,
+    "src": np.int32,
+    "dst": np.int32,
+    "tie_indptr": np.int64,
+    "tie_ids": np.int32,
+    "start_tie_indptr": np.int64,
+    "start_tie_ids": np.int32,
+    "initial": np.bool_,
+    "final": np.bool_,
+}
+_INTEGERS = [name for name, dtype in _TYPES.items() if dtype is not np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StateSpace:
+class StateSpace(Fields):
     """A deterministic automaton over labels, with weights tied to its moves. Immutable.
 
-    Use the constructors below (`first_order`, `order`, `bio`, `bioes`, `run_length`,
+    Use the constructors below (`first_order`, `order`, `from_moves`, `bio`, `bioes`, `run_length`,
     `total_count`, `from_edges`) and `intersect`; the fields are what they produce.
 
     Attributes
@@ -72,15 +98,15 @@ class StateSpace:
     start_tie_ids : ndarray of int32
         The same for starting in a state.
     weight_groups : mapping of str to tuple of int
-        Name and shape of each group of weights; the flat weights are the groups one after
+        Name and shape of each group of weights. The flat weights are the groups one after
         another in C order.
     ngrams : mapping of str to tuple of tuples of int
-        For a pruned order-k space, the label n-grams that a group's entries stand for.
+        For a pruned order-k space, the label n-grams of the entries of each group.
     state_names : tuple of str
         For drawing.
     history : int or None
-        How many labels a state remembers where that is all it remembers: 1 if a state is a
-        label, k for the unpruned order-k space, otherwise None.
+        The number of labels that determine a state, if a state is nothing but them: 1 if a state
+        is a label, k for the unpruned order-k space, otherwise None.
     origin : str
         How the space was built, for ``repr``.
 
@@ -97,79 +123,43 @@ class StateSpace:
     False
     """
 
-    n_labels: int
-    labels: tuple[str, ...] | None
-    state_labels: Int32
-    src: Int32
-    dst: Int32
-    initial: Bool
-    final: Bool
-    tie_indptr: Int64
-    tie_ids: Int32
-    start_tie_indptr: Int64
-    start_tie_ids: Int32
-    weight_groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    ngrams: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-    state_names: tuple[str, ...] = ()
-    history: int | None = None
-    origin: str = "from_edges"
-
     def __post_init__(self) -> None:
-        n_labels, labels = _check_labels(self.labels if self.labels is not None else self.n_labels)
-        if n_labels != self.n_labels:
-            raise ShapeError(f"n_labels is {self.n_labels}, but there are {n_labels} label names.")
-        S = len(self.state_labels)
-        if S == 0:
-            raise ShapeError("A state space needs at least one state; state_labels is empty.")
-        state_labels = _check_ids(self.state_labels, "state_labels", n_labels, "labels")
-        src = _check_ids(self.src, "src", S, "states")
-        dst = _check_ids(self.dst, "dst", S, "states")
-        if len(src) != len(dst):
-            raise ShapeError(f"src and dst must be of one length; got {len(src)} and {len(dst)}.")
-        groups = {
-            str(name): tuple(check_count(n, f"A side of group {name!r}", least=0) for n in shape)
-            for name, shape in self.weight_groups.items()
-        }
-        n_weights = sum(math.prod(shape) for shape in groups.values())
-        ties = _check_rows("tie", self.tie_indptr, self.tie_ids, len(src), n_weights)
-        start_ties = _check_rows(
-            "start_tie", self.start_tie_indptr, self.start_tie_ids, S, n_weights
-        )
-        initial = _check_flags(self.initial, "initial", S)
-        final = _check_flags(self.final, "final", S)
-        names = tuple(self.state_names) or _numbered(state_labels, labels)
-        if len(names) != S:
-            raise ShapeError(f"state_names must name the {S} states; got {len(names)} names.")
-        _check_deterministic(src, dst, initial, state_labels, labels, names)
+        self._store(checked_fields(self))
+        check_deterministic(self, self.state_names)
+        self._sort_moves()
 
-        by_target = np.lexsort((src, state_labels[src], dst))
-        ties = automata.take_rows(*ties, by_target)
-        self._freeze(
-            labels=labels,
-            state_labels=state_labels,
-            src=src[by_target],
-            dst=dst[by_target],
-            initial=initial,
-            final=final,
-            tie_indptr=ties[0],
-            tie_ids=ties[1],
-            start_tie_indptr=start_ties[0],
-            start_tie_ids=start_ties[1],
-            weight_groups=MappingProxyType(groups),
-            ngrams=MappingProxyType(dict(self.ngrams)),
-            state_names=names,
-        )
-        if self.history is None and self._states_are_labels:
-            self._freeze(history=1)
+    @classmethod
+    def _of(cls, automaton: Fields, origin: str) -> StateSpace:
+        """Return the space of an automaton that is right by construction."""
+        space = object.__new__(cls)
+        values = {f.name: getattr(automaton, f.name) for f in fields(automaton)}
+        space._store(values | {"origin": origin})
+        space._sort_moves()
+        return space
 
-    def _freeze(self, **values: Any) -> None:
+    def _store(self, values: Mapping[str, Any]) -> None:
         for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value = np.ascontiguousarray(value)
-                value.flags.writeable = False
             object.__setattr__(self, name, value)
+        if not self.state_names:
+            object.__setattr__(self, "state_names", _numbered(self.state_labels, self.labels))
+        for name in ("weight_groups", "ngrams"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        if self.history is None and self._states_are_labels:
+            object.__setattr__(self, "history", 1)
 
-    # ---- what it is -------------------------------------------------------------------------
+    def _sort_moves(self) -> None:
+        """Sort the moves and make the arrays read-only, in their types."""
+        by_target = np.lexsort((self.src, self.state_labels[self.src], self.dst))
+        tie_indptr, tie_ids = automata.take_rows(self.tie_indptr, self.tie_ids, by_target)
+        moves = {"src": self.src[by_target], "dst": self.dst[by_target]}
+        arrays = {name: getattr(self, name) for name in _TYPES} | moves
+        arrays |= {"tie_indptr": tie_indptr, "tie_ids": tie_ids}
+        for name, dtype in _TYPES.items():
+            array: npt.NDArray[Any] = np.array(arrays[name], dtype=dtype, order="C")  # a copy
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    # ---- properties -------------------------------------------------------------------------
 
     @property
     def n_states(self) -> int:
@@ -195,7 +185,7 @@ class StateSpace:
         """``"labels"``, ``"order"`` or ``"automaton"``: the layout that a kernel may use.
 
         ``"labels"``: state y is label y for every y and no weights are tied, so `moves_allowed`
-        says it all. ``"order"``: the unpruned order-k space, k = `history` > 1.
+        describes the space. ``"order"``: the unpruned order-k space, k = `history` > 1.
         """
         if self._states_are_labels:
             return "labels"
@@ -203,7 +193,7 @@ class StateSpace:
 
     @cached_property
     def moves_allowed(self) -> Bool:
-        """Moves as a bool array [Y, Y], from → to; only where ``kind == "labels"``."""
+        """Allowed transitions as a bool array [Y, Y], from → to; only if ``kind == "labels"``."""
         if self.kind != "labels":
             raise AttributeError(
                 f"moves_allowed needs states that are labels; {self!r}. Use src and dst."
@@ -248,7 +238,7 @@ class StateSpace:
 
     @cached_property
     def is_complete(self) -> bool:
-        """Whether no label sequence is refused: every start, move and stop is there."""
+        """Whether every label sequence is accepted: all starts, moves and stops exist."""
         every_move = self.n_moves == self.n_states * self.n_labels
         return every_move and bool(self.final.all()) and int(self.initial.sum()) == self.n_labels
 
@@ -258,9 +248,10 @@ class StateSpace:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StateSpace):
             return NotImplemented
+        names = ("n_labels", "labels", *_TYPES, "weight_groups", "ngrams")
         return all(
             np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
-            for name in _COMPARED
+            for name in names
             for a, b in [(getattr(self, name), getattr(other, name))]
         )
 
@@ -271,7 +262,7 @@ class StateSpace:
         values = [getattr(self, f.name) for f in fields(self)]
         return StateSpace, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
 
-    # ---- walking it -------------------------------------------------------------------------
+    # ---- label paths ------------------------------------------------------------------------
 
     def label_id(self, label: Label) -> int:
         """Return the id of a label given by name or id.
@@ -286,7 +277,7 @@ class StateSpace:
         >>> StateSpace.first_order(["N", "V"]).label_id("V")
         1
         """
-        return _label_id(label, self.n_labels, self.labels)
+        return label_id(label, self.n_labels, self.labels, "label")
 
     def step(self, state: int | None, label: Label) -> int:
         """Return the state after reading ``label`` in ``state`` (None: at the start), or −1.
@@ -301,11 +292,12 @@ class StateSpace:
         if state is None:
             return int(self.first_state[y])
         if not 0 <= state < self.n_states:
-            raise ShapeError(f"state {state} is out of range: states are 0 to {self.n_states - 1}.")
+            expected = f"a state from 0 to {self.n_states - 1}"
+            raise ShapeError(parameter="state", expected=expected, found=show(state))
         return int(self.next_state[state, y])
 
     def state_path(self, path: Iterable[Label]) -> Int32:
-        """Return the state at each position of a label path; −1 from the first refused label on.
+        """Return the state at each position of a label path; −1 from the first dead end on.
 
         Examples
         --------
@@ -320,7 +312,7 @@ class StateSpace:
         return np.array(states, dtype=np.int32)
 
     def accepts(self, path: Iterable[Label]) -> bool:
-        """Whether the automaton takes a label path, given as names or ids; it takes the empty one.
+        """Whether the automaton accepts a label path, given as names or ids; the empty one always.
 
         Examples
         --------
@@ -335,7 +327,7 @@ class StateSpace:
 
     @cached_property
     def weight_slices(self) -> Mapping[str, slice]:
-        """Where each group lies in the flat weights."""
+        """The place of each group in the flat weights."""
         ends = np.cumsum([0] + [math.prod(shape) for shape in self.weight_groups.values()])
         return MappingProxyType(
             {
@@ -358,16 +350,7 @@ class StateSpace:
         >>> space.pack({"run": [[1, 2], [3, 4]]})
         array([1., 2., 3., 4.])
         """
-        arrays = {name: as_array(values, f"Group {name!r}") for name, values in groups.items()}
-        for name, array in arrays.items():
-            if name not in self.weight_groups:
-                raise ShapeError(
-                    f"There is no weight group {name!r}; this space has {list(self.weight_groups)}."
-                )
-            if array.shape != self.weight_groups[name]:
-                raise ShapeError(
-                    f"Group {name!r} must have shape {self.weight_groups[name]}; got {array.shape}."
-                )
+        arrays = check_groups(groups, self.weight_groups)
         single = bool(arrays) and all(array.dtype == np.float32 for array in arrays.values())
         flat: npt.NDArray[np.floating[Any]] = np.zeros(  # [K]
             self.n_weights, dtype=np.float32 if single else np.float64
@@ -393,7 +376,8 @@ class StateSpace:
         """
         flat = as_array(weights, "weights")
         if flat.shape != (self.n_weights,):
-            raise ShapeError(f"weights must have shape ({self.n_weights},); got {flat.shape}.")
+            expected = f"of shape ({self.n_weights},)"
+            raise ShapeError(parameter="weights", expected=expected, found=str(flat.shape))
         return {
             name: flat[self.weight_slices[name]].reshape(shape)
             for name, shape in self.weight_groups.items()
@@ -403,21 +387,21 @@ class StateSpace:
 
     @classmethod
     def first_order(cls, labels: Labels) -> StateSpace:
-        """Return the space where a state is a label and every move is allowed.
+        """Return the space where a state is a label and every transition is allowed.
 
         Parameters
         ----------
         labels : int or sequence of str
-            How many labels there are, or their names.
+            The number of labels, or their names.
 
         Examples
         --------
         >>> StateSpace.first_order(["N", "V"])
         StateSpace.first_order(2 labels): 2 states, 4 moves
         """
-        Y, names = _check_labels(labels)
+        Y, names = check_labels(labels)
         every_move = np.ones((Y, Y), dtype=np.bool_)
-        return cls(**automata.of_labels(Y, names, every_move), origin=f"first_order({_count(Y)})")
+        return cls._of(automata.of_labels(Y, names, every_move), f"first_order({_count(Y)})")
 
     @classmethod
     def order(
@@ -426,7 +410,7 @@ class StateSpace:
         r"""Return the space whose states are the last 1 to k labels.
 
         The score of label :math:`y_t` after :math:`y_{t-k} \dots y_{t-1}` gains one weight for
-        each n-gram of labels of 3 to k+1 that ends here; bigrams stay in ``trans``.
+        each label n-gram of length 3 to k+1 that ends here; bigrams stay in ``trans``.
         There are Y + ... + Y^k states and Y² + ... + Y^(k+1) moves. Histories of one length are
         numbered by their last label, then the one before it, and so on.
 
@@ -438,14 +422,13 @@ class StateSpace:
         seen : iterable of label sequences, optional
             Keep only the histories and n-grams that occur in these sequences (names or ids).
             Every single label stays a state, and a move leads to the longest kept history, so
-            no label sequence is lost; n-grams that were not seen have no weight.
+            every label sequence stays possible. Unseen n-grams have no weight.
 
         Returns
         -------
         StateSpace
             With weight groups ``"ngram3"`` to ``"ngram{k+1}"``: of shape (Y,) * n indexed from
-            the oldest label to the newest, or, if pruned, one entry for each n-gram listed in
-            `ngrams`.
+            the oldest label to the newest, or, if pruned, one entry for each n-gram in `ngrams`.
 
         Raises
         ------
@@ -465,21 +448,23 @@ class StateSpace:
         >>> pruned.accepts(["V", "V", "V"])
         True
         """
-        Y, names = _check_labels(labels)
-        k = check_count(k, "The order k")
+        Y, names = check_labels(labels)
+        k = checks.count(k, "k", least=1, error=ShapeError)
         origin = f"order({_count(Y)}, k={k}{'' if seen is None else ', pruned'})"
         if k == 1:
-            return replace(cls.first_order(labels), origin=origin)
+            return cls._of(automata.of_labels(Y, names, np.ones((Y, Y), dtype=np.bool_)), origin)
         if seen is not None:
-            levels = automata.seen_grams(*_flatten_paths(seen, Y, names), Y, k + 1)
+            levels = automata.seen_grams(*check_paths(seen, Y, names, "seen"), Y, k + 1)
         elif Y ** (k + 1) <= MAX_MOVES:
             levels = automata.all_grams(Y, k + 1)
         else:
             raise ShapeError(
-                f"order {k} over {Y} labels has more than {Y ** (k + 1):,} moves. Pass seen= "
-                "(the training labels) to keep only the histories that occur."
+                parameter="k",
+                expected=f"an order with at most {MAX_MOVES:,} moves",
+                found=f"{k}, which has more than {Y ** (k + 1):,} over {_count(Y)}",
+                hint="Pass seen= (the training labels) to keep only histories that occur.",
             )
-        return cls(**automata.order(Y, names, k, levels, pruned=seen is not None), origin=origin)
+        return cls._of(automata.order(Y, names, k, levels, pruned=seen is not None), origin)
 
     @classmethod
     def from_moves(
@@ -489,7 +474,7 @@ class StateSpace:
         initial: npt.ArrayLike | None = None,
         final: npt.ArrayLike | None = None,
     ) -> StateSpace:
-        """Return the space where a state is a label, and only some moves are allowed.
+        """Return the space where a state is a label, and only some transitions are allowed.
 
         Parameters
         ----------
@@ -497,7 +482,7 @@ class StateSpace:
         allowed : array of bool, shape (Y, Y)
             Whether y may follow y_prev, from → to.
         initial, final : array of bool, shape (Y,), optional
-            Whether a path may begin, and end, with y; by default it may.
+            Whether a path may begin, and end, with y; every label by default.
 
         Raises
         ------
@@ -512,25 +497,21 @@ class StateSpace:
         >>> space.accepts(["V", "N", "V"]), space.accepts(["V", "V"])
         (True, False)
         """
-        Y, names = _check_labels(labels)
-        flags = {"initial": initial, "final": final}
-        for name, value, shape in [
-            ("allowed", allowed, (Y, Y)),
-            *((name, value, (Y,)) for name, value in flags.items() if value is not None),
-        ]:
-            array = as_array(value, name)
-            if array.dtype != np.bool_ or array.shape != shape:
-                raise ShapeError(
-                    f"{name} must be an array of bool with shape {shape}; got {array.dtype}, "
-                    f"{array.shape}."
-                )
-        given = {name: value for name, value in flags.items() if value is not None}
-        fields = automata.of_labels(Y, names, np.asarray(allowed), **given)
-        return cls(**fields, origin=f"from_moves({_count(Y)})")
+        Y, names = check_labels(labels)
+        automaton = automata.of_labels(
+            Y,
+            names,
+            check_mask(allowed, "allowed", (Y, Y)),
+            True if initial is None else check_mask(initial, "initial", (Y,)),
+            True if final is None else check_mask(final, "final", (Y,)),
+        )
+        return cls._of(automaton, f"from_moves({_count(Y)})")
 
     @classmethod
     def bio(cls, labels: Sequence[str]) -> StateSpace:
         """Return the space of legal BIO sequences: ``I-X`` only after ``B-X`` or ``I-X``.
+
+        `tagloom.labels.state_space` does the same for every scheme.
 
         Parameters
         ----------
@@ -548,9 +529,7 @@ class StateSpace:
         >>> space.accepts(["B-PER", "I-PER", "B-LOC"]), space.accepts(["B-PER", "I-LOC"])
         (True, False)
         """
-        names = _check_names(labels, "bio")
-        fields = automata.spans(names, automata.BIO, "bio")
-        return cls(**fields, origin=f"bio({_count(len(names))})")
+        return cls._of_scheme(labels, schemes.SCHEMES["bio"])
 
     @classmethod
     def bioes(cls, labels: Sequence[str]) -> StateSpace:
@@ -574,9 +553,17 @@ class StateSpace:
         >>> space.accepts(["U-LOC", "B-LOC", "L-LOC"]), space.accepts(["B-LOC", "O"])
         (True, False)
         """
-        names = _check_names(labels, "bioes")
-        fields = automata.spans(names, automata.BIOES, "bioes")
-        return cls(**fields, origin=f"bioes({_count(len(names))})")
+        return cls._of_scheme(labels, schemes.BIOES_OR_BILOU)
+
+    @classmethod
+    def _of_scheme(cls, labels: Sequence[str], scheme: schemes.Scheme) -> StateSpace:
+        Y, names = check_labels(labels)
+        if names is None:
+            expected = "label names such as 'B-PER'"
+            raise LabelError(parameter="labels", expected=expected, found=show(labels))
+        legal = schemes.legal_moves(names, scheme)
+        automaton = automata.of_labels(Y, names, legal.moves, legal.start, legal.stop)
+        return cls._of(automaton, f"{scheme.name}({_count(Y)})")
 
     @classmethod
     def run_length(cls, labels: Labels, label: Label, n: int) -> StateSpace:
@@ -591,7 +578,7 @@ class StateSpace:
         label : int or str
             The label whose runs are counted.
         n : int
-            At least 1; runs of n and more look alike.
+            At least 1; runs of n and longer share a state.
 
         Examples
         --------
@@ -601,10 +588,7 @@ class StateSpace:
         >>> dict(space.weight_groups)
         {'run': (4, 2)}
         """
-        Y, names = _check_labels(labels)
-        x, n = _label_id(label, Y, names), check_count(n, "The cap n")
-        fields = automata.counting(Y, names, x, n, "run", resets=True)
-        return cls(**fields, origin=f"run_length({_count(Y)}, {label!r}, n={n})")
+        return cls._counting("run_length", labels, label, n, "run", resets=True)
 
     @classmethod
     def total_count(cls, labels: Labels, label: Label, n: int) -> StateSpace:
@@ -619,7 +603,7 @@ class StateSpace:
         label : int or str
             The label that is counted.
         n : int
-            At least 1; counts of n and more look alike.
+            At least 1; counts of n and more share a state.
 
         Examples
         --------
@@ -627,10 +611,16 @@ class StateSpace:
         >>> space.state_names
         ('I#1', 'I#2', 'O#0', 'O#1', 'O#2')
         """
-        Y, names = _check_labels(labels)
-        x, n = _label_id(label, Y, names), check_count(n, "The cap n")
-        fields = automata.counting(Y, names, x, n, "count", resets=False)
-        return cls(**fields, origin=f"total_count({_count(Y)}, {label!r}, n={n})")
+        return cls._counting("total_count", labels, label, n, "count", resets=False)
+
+    @classmethod
+    def _counting(
+        cls, origin: str, labels: Labels, label: Label, n: int, group: str, *, resets: bool
+    ) -> StateSpace:
+        Y, names = check_labels(labels)
+        y, n = label_id(label, Y, names, "label"), checks.count(n, "n", least=1, error=ShapeError)
+        automaton = automata.counting(Y, names, y, n, group, resets=resets)
+        return cls._of(automaton, f"{origin}({_count(Y)}, {label!r}, n={n})")
 
     @classmethod
     def from_edges(
@@ -645,7 +635,7 @@ class StateSpace:
         n_weights: int = 0,
         state_names: Sequence[str] | None = None,
     ) -> StateSpace:
-        """Return the space of your own automaton.
+        """Return the space of any automaton.
 
         Parameters
         ----------
@@ -653,16 +643,16 @@ class StateSpace:
         state_labels : sequence of int or str, length S
             The label that each state emits.
         edges : iterable of (int, int)
-            The moves, as pairs (from state, to state). From one state at most one move may lead
-            to each label.
+            The moves, as pairs (from state, to state). At most one move from a state may lead to
+            each label.
         initial, final : sequence
             State numbers, or one bool per state. By default every state is final.
         ties : sequence of sequences of int, optional
             For each edge, the weights added on it.
         start_ties : sequence or mapping of sequences of int, optional
-            For each state, the weights added on starting there; or only for some, as a mapping.
+            For each state, the weights added on starting there; a mapping for some states only.
         n_weights : int
-            How many weights there are; they form one group, ``"weights"``.
+            The number of weights; they form one group, ``"weights"``.
         state_names : sequence of str, optional
             For drawing; by default the label and a number.
 
@@ -687,33 +677,23 @@ class StateSpace:
         >>> space.accepts(["V", "N", "V"]), space.accepts(["V", "V"]), space.accepts(["N", "N"])
         (True, False, False)
         """
-        Y, names = _check_labels(labels)
-        emitted = [
-            _label_id(y, Y, names, f"state_labels[{s}]: ") for s, y in enumerate(state_labels)
-        ]
-        S = len(emitted)
-        pairs = as_array(edges if isinstance(edges, np.ndarray) else as_list(edges), "edges")
-        if pairs.size == 0:
-            pairs = np.zeros((0, 2), dtype=np.int64)
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise ShapeError(
-                f"edges must be (from state, to state) pairs; got an array of shape {pairs.shape}."
-            )
-        _check_ids(pairs, "edges", S, "states", n_dims=2)
-        n_weights = check_count(n_weights, "n_weights", least=0)
+        Y, names = check_labels(labels)
+        emitted = [label_id(y, Y, names, f"state_labels[{s}]") for s, y in enumerate(state_labels)]
+        S, pairs = len(emitted), check_edges(edges, len(emitted))
+        n_weights = checks.count(n_weights, "n_weights", error=ShapeError)
         if isinstance(start_ties, Mapping):
-            _check_ids(list(start_ties), "list(start_ties)", S, "states")
+            check_ids(list(start_ties), "list(start_ties)", S, "states")
             start_ties = [start_ties.get(s, ()) for s in range(S)]
-        tie_indptr, tie_ids = _to_rows("ties", ties, len(pairs), "edge", n_weights)
-        start_indptr, start_ids = _to_rows("start_ties", start_ties, S, "state", n_weights)
+        tie_indptr, tie_ids = as_rows("ties", ties, len(pairs), "edge", n_weights)
+        start_indptr, start_ids = as_rows("start_ties", start_ties, S, "state", n_weights)
         return cls(
             n_labels=Y,
             labels=names,
             state_labels=np.array(emitted, dtype=np.int32),
             src=pairs[:, 0],
             dst=pairs[:, 1],
-            initial=_to_flags(initial, "initial", S),
-            final=np.ones(S, dtype=np.bool_) if final is None else _to_flags(final, "final", S),
+            initial=as_flags(initial, "initial", S),
+            final=np.ones(S, dtype=np.bool_) if final is None else as_flags(final, "final", S),
             tie_indptr=tie_indptr,
             tie_ids=tie_ids,
             start_tie_indptr=start_indptr,
@@ -723,21 +703,21 @@ class StateSpace:
             origin=f"from_edges({_count(Y)})",
         )
 
-    # ---- combining --------------------------------------------------------------------------
+    # ---- intersection -----------------------------------------------------------------------
 
     def intersect(self, other: StateSpace) -> StateSpace:
         """Return the space of the label paths that both accept, with the weights of both.
 
-        The states are the pairs of states that lie on some path from a start to an end. The
-        weights are those of ``self``, then those of ``other``; a name that both have gets a
-        number (``"run"``, ``"run_2"``). ``a & b`` is the same.
+        The states are the pairs of states on some path from a start to an end. The weights are
+        those of ``self``, then those of ``other``; a name that both have gets a number (``"run"``,
+        ``"run_2"``). ``a & b`` is the same.
 
         Raises
         ------
         LabelError
             If the two are over different labels.
         ParameterError
-            If ``other`` is no state space.
+            If ``other`` is not a StateSpace.
 
         Examples
         --------
@@ -745,12 +725,13 @@ class StateSpace:
         >>> StateSpace.order(labels, 2) & StateSpace.bio(labels)
         StateSpace.order(3 labels, k=2) & bio(3 labels): 10 states, 26 moves
         """
-        names = _common_labels(self, check_space(other, "other"))
+        check_space(other, "other")
+        names = common_labels((self.n_labels, self.labels), (other.n_labels, other.labels))
         for one, two in ((self, other), (other, self)):
-            if two.kind == "labels" and two.is_complete:  # refuses nothing, adds nothing
-                return _with_labels(one, names)
+            if two.kind == "labels" and two.is_complete:  # accepts everything, adds nothing
+                return one._with_labels(names)
         if self.kind == other.kind == "labels":
-            fields = automata.of_labels(
+            automaton = automata.of_labels(
                 self.n_labels,
                 names,
                 self.moves_allowed & other.moves_allowed,
@@ -758,13 +739,21 @@ class StateSpace:
                 self.final & other.final,
             )
         else:
-            fields = automata.product(self, other, names)
-        return StateSpace(**fields, origin=f"{self.origin} & {other.origin}")
+            automaton = automata.product(self, other, names)
+        return StateSpace._of(automaton, f"{self.origin} & {other.origin}")
 
     def __and__(self, other: StateSpace) -> StateSpace:
         if not isinstance(other, StateSpace):
             return NotImplemented
         return self.intersect(other)
+
+    def _with_labels(self, names: tuple[str, ...] | None) -> StateSpace:
+        if self.labels == names or names is None:
+            return self
+        if self.kind == "order" and self.history is not None:
+            return StateSpace.order(names, self.history)
+        state_names = names if self.kind == "labels" else self.state_names
+        return replace(self, labels=names, state_names=state_names)
 
     # ---- storing ----------------------------------------------------------------------------
 
@@ -776,31 +765,24 @@ class StateSpace:
         >>> StateSpace.order(["N", "V"], 2).to_dict()
         {'n_labels': 2, 'labels': ['N', 'V'], 'order': 2}
         """
-        head: dict[str, Any] = {
-            "n_labels": self.n_labels,
-            "labels": None if self.labels is None else list(self.labels),
-        }
+        labels = None if self.labels is None else list(self.labels)
+        head: dict[str, Any] = {"n_labels": self.n_labels, "labels": labels}
         if self.kind == "order":  # a formula, not 10^5 moves
             return head | {"order": self.history}
-        body = {name: getattr(self, name).tolist() for name in _INTEGER_FIELDS}
-        return (
-            head
-            | body
-            | {
-                "initial": np.flatnonzero(self.initial).tolist(),
-                "final": np.flatnonzero(self.final).tolist(),
-                "weight_groups": [
-                    [name, list(shape)] for name, shape in self.weight_groups.items()
-                ],
-                "ngrams": {name: [list(g) for g in grams] for name, grams in self.ngrams.items()},
-                "state_names": list(self.state_names),
-                "origin": self.origin,
-            }
-        )
+        return {
+            **head,
+            **{name: getattr(self, name).tolist() for name in _INTEGERS},
+            "initial": np.flatnonzero(self.initial).tolist(),
+            "final": np.flatnonzero(self.final).tolist(),
+            "weight_groups": [[name, list(shape)] for name, shape in self.weight_groups.items()],
+            "ngrams": {name: [list(g) for g in grams] for name, grams in self.ngrams.items()},
+            "state_names": list(self.state_names),
+            "origin": self.origin,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StateSpace:
-        """Build a space from what `to_dict` returned; everything is checked again.
+        """Build a space from the result of `to_dict`; everything is checked again.
 
         Raises
         ------
@@ -821,12 +803,12 @@ class StateSpace:
             if "order" in data:
                 return cls.order(n_labels if labels is None else labels, data["order"])
             S = len(data["state_labels"])
-            arrays: dict[str, Any] = {name: np.asarray(data[name]) for name in _INTEGER_FIELDS}
+            arrays: dict[str, Any] = {name: np.asarray(data[name]) for name in _INTEGERS}
             return cls(
                 n_labels=n_labels,
                 labels=labels,
-                initial=_to_flags(data["initial"], "initial", S),
-                final=_to_flags(data["final"], "final", S),
+                initial=as_flags(data["initial"], "initial", S),
+                final=as_flags(data["final"], "final", S),
                 weight_groups={name: tuple(shape) for name, shape in data["weight_groups"]},
                 ngrams={
                     name: tuple(tuple(gram) for gram in grams)
@@ -837,203 +819,27 @@ class StateSpace:
                 **arrays,
             )
         except KeyError as error:
-            raise ShapeError(f"A stored state space needs the entry {error}.") from None
-
-
-_INTEGER_FIELDS = (
-    "state_labels",
-    "src",
-    "dst",
-    "tie_indptr",
-    "tie_ids",
-    "start_tie_indptr",
-    "start_tie_ids",
-)
-_COMPARED = ("n_labels", "labels", *_INTEGER_FIELDS, "initial", "final", "weight_groups", "ngrams")
-
-
-# ---- checks ---------------------------------------------------------------------------------
+            raise ShapeError(
+                where="stored state space", expected=f"an entry {error}", found="none"
+            ) from None
 
 
 def check_space(value: Any, name: str) -> StateSpace:
     """Return the value if it is a state space."""
     if not isinstance(value, StateSpace):
-        raise ParameterError(
-            f"{name} must be a StateSpace, such as StateSpace.bio(labels); got {value!r:.60}."
-        )
+        expected = "a StateSpace, such as StateSpace.bio(labels)"
+        raise ParameterError(parameter=name, expected=expected, found=show(value))
     return value
+
+
+def row_sums(weights: npt.NDArray[Any], indptr: Int64, ids: Int32) -> npt.NDArray[Any]:
+    """Return the sum of the weights that each row is tied to, in float64."""
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.bincount(rows, weights=weights[ids], minlength=len(indptr) - 1)
 
 
 def _count(Y: int) -> str:
     return f"{Y} label" if Y == 1 else f"{Y} labels"
-
-
-def _check_labels(labels: Labels) -> tuple[int, tuple[str, ...] | None]:
-    """Return how many labels there are, and their names if they have names."""
-    if isinstance(labels, str):
-        raise LabelError(f"labels must be a list of names or a number; got the string {labels!r}.")
-    if not isinstance(labels, Iterable):
-        return check_count(labels, "The number of labels"), None
-    names = tuple(labels)
-    if not names:
-        raise LabelError("A state space needs at least one label; the list of labels is empty.")
-    for y, name in enumerate(names):
-        if not isinstance(name, str):
-            raise LabelError(
-                f"labels[{y}] must be a str; got {name!r}. Pass the number of labels "
-                "if they have no names."
-            )
-    names = tuple(map(str, names))
-    if len(set(names)) < len(names):
-        twice = next(name for y, name in enumerate(names) if name in names[:y])
-        raise LabelError(f"Every label must be listed once; {twice!r} is there twice.")
-    return len(names), names
-
-
-def _check_names(labels: Sequence[str], scheme: str) -> tuple[str, ...]:
-    Y, names = _check_labels(labels)
-    if names is None:
-        raise LabelError(f"{scheme} needs label names like 'B-PER'; got the number {Y}.")
-    return names
-
-
-def _label_id(label: Label, Y: int, names: tuple[str, ...] | None, where: str = "") -> int:
-    if isinstance(label, str):
-        if names is None:
-            raise LabelError(f"{where}{label!r} is a name, but these labels are 0 to {Y - 1}.")
-        if label not in names:
-            raise LabelError(f"{where}there is no label {label!r}; the labels are {_some(names)}.")
-        return names.index(label)
-    try:
-        y = operator.index(label)
-    except TypeError:
-        raise LabelError(f"{where}a label is a name or a number; got {label!r}.") from None
-    if not 0 <= y < Y:
-        raise LabelError(f"{where}there is no label {y}; labels are 0 to {Y - 1}.")
-    return y
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:10]))
-    return shown + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
-
-
-def _flatten_paths(
-    paths: Iterable[Iterable[Label]], Y: int, names: tuple[str, ...] | None
-) -> tuple[Int64, Int64]:
-    """Return the label ids of all paths in a row, and for each where its path starts."""
-    ids: dict[Any, int] = {y: y for y in range(Y)}
-    ids |= {name: y for y, name in enumerate(names or ())}
-    flat: list[int] = []
-    starts: list[int] = [0]
-    if not isinstance(paths, Iterable):
-        raise LabelError(f"seen must be lists of labels, one a sequence; got {paths!r:.60}.")
-    for i, path in enumerate(paths):
-        labels = as_list(path, ordered=True)
-        if labels is None:
-            what = "the string " if isinstance(path, str) else ""
-            raise LabelError(f"seen[{i}] must be a list of labels; got {what}{path!r:.60}.")
-        try:
-            flat.extend([ids[label] for label in labels])
-        except (KeyError, TypeError):
-            for t, label in enumerate(labels):
-                _label_id(label, Y, names, f"seen[{i}][{t}]: ")
-            raise
-        starts.append(len(flat))
-    return np.array(flat, dtype=np.int64), np.repeat(
-        np.array(starts[:-1], dtype=np.int64), np.diff(starts)
-    )
-
-
-def _check_ids(values: npt.ArrayLike, name: str, n: int, what: str, n_dims: int = 1) -> Int32:
-    """Return the values as int32 after checking that each is in 0 .. n-1."""
-    ids = as_array(values, name)
-    if ids.ndim != n_dims:
-        raise ShapeError(f"{name} must be a list of numbers; got an array of shape {ids.shape}.")
-    if ids.size == 0:
-        return np.zeros(ids.shape, dtype=np.int32)
-    if ids.dtype.kind not in "iu":
-        raise ShapeError(f"{name} must be integers; got an array of {ids.dtype}.")
-    outside = (ids < 0) | (ids >= n)
-    if outside.any():
-        i = int(np.argwhere(outside)[0][0])
-        raise ShapeError(f"{name}[{i}] is {ids[i].tolist()}, but {what} are 0 to {n - 1}.")
-    return ids.astype(np.int32)
-
-
-def _check_rows(
-    name: str, indptr: npt.NDArray[Any], ids: npt.NDArray[Any], n: int, n_weights: int
-) -> tuple[Int64, Int32]:
-    indptr, ids = np.asarray(indptr), np.asarray(ids)
-    if (
-        indptr.shape != (n + 1,)
-        or indptr.dtype.kind not in "iu"
-        or indptr[0] != 0
-        or indptr[-1] != len(ids)
-        or (np.diff(indptr) < 0).any()
-    ):
-        raise ShapeError(
-            f"{name}_indptr must rise from 0 to len({name}_ids) = {len(ids)} in {n + 1} integers."
-        )
-    return indptr.astype(np.int64), _check_ids(ids, f"{name}_ids", n_weights, "weights")
-
-
-def _to_flags(values: Any, name: str, S: int) -> Bool:
-    """Return one bool per state, from bools or from state numbers."""
-    array = as_array(values, name)
-    if array.dtype == np.bool_:
-        return array
-    flags = np.zeros(S, dtype=np.bool_)
-    flags[_check_ids(array, name, S, "states")] = True
-    return flags
-
-
-def _check_flags(values: npt.NDArray[Any], name: str, S: int) -> Bool:
-    if values.shape != (S,) or values.dtype != np.bool_:
-        raise ShapeError(
-            f"{name} must be state numbers, or one bool for each of the {S} states; "
-            f"got shape {values.shape}."
-        )
-    return values.copy()
-
-
-def _check_deterministic(
-    src: Int32,
-    dst: Int32,
-    initial: Bool,
-    state_labels: Int32,
-    labels: tuple[str, ...] | None,
-    names: tuple[str, ...],
-) -> None:
-    def shown(y: int) -> str:
-        return str(y) if labels is None else repr(labels[y])
-
-    starts = np.flatnonzero(initial)
-    twice = _first_twins(state_labels[starts])
-    if twice is not None:
-        s, r = starts[list(twice)].tolist()
-        raise ShapeError(
-            f"States {s} and {r} are both initial with label {shown(state_labels[s])}: at most one "
-            "initial state per label. Merge them."
-        )
-    twice = _first_twins(src.astype(np.int64) * (int(state_labels.max()) + 1) + state_labels[dst])
-    if twice is not None:
-        m, n = twice
-        raise ShapeError(
-            f"Moves {src[m]} -> {dst[m]} and {src[n]} -> {dst[n]} (edges {m} and {n}) both leave "
-            f"state {names[src[m]]!r} with label {shown(state_labels[dst[m]])}: at most one move "
-            "per label. Merge the states they lead to, or make the automaton deterministic first."
-        )
-
-
-def _first_twins(keys: npt.NDArray[Any]) -> tuple[int, int] | None:
-    """Return the places of two equal keys, the earliest there are, or None."""
-    by_key = np.argsort(keys, kind="stable")
-    equal = np.flatnonzero(keys[by_key[1:]] == keys[by_key[:-1]])
-    if len(equal) == 0:
-        return None
-    second = int(by_key[equal + 1].min())
-    return int(np.flatnonzero(keys == keys[second])[0]), second
 
 
 def _numbered(state_labels: Int32, labels: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -1046,52 +852,3 @@ def _numbered(state_labels: Int32, labels: tuple[str, ...] | None) -> tuple[str,
         label = str(y) if labels is None else labels[y]
         names.append(label if many[y] == 1 else f"{label}.{used[y]}")
     return tuple(names)
-
-
-def _to_rows(
-    name: str, rows: Sequence[Sequence[int]] | None, n: int, owner: str, n_weights: int
-) -> tuple[Int64, Int32]:
-    """Turn one list of weight numbers per edge or state into (indptr, ids)."""
-    if rows is None:
-        return np.zeros(n + 1, dtype=np.int64), np.zeros(0, dtype=np.int32)
-    if len(rows) != n:
-        raise ShapeError(
-            f"{name} must have one list of weight numbers per {owner}, {n}; got {len(rows)}."
-        )
-    for i, row in enumerate(rows):
-        _check_ids(list(row), f"{name}[{i}]", n_weights, "weights")
-    indptr = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in rows], out=indptr[1:])
-    return indptr, np.array(list(chain.from_iterable(rows)), dtype=np.int32)
-
-
-def _common_labels(a: StateSpace, b: StateSpace) -> tuple[str, ...] | None:
-    if a.n_labels != b.n_labels:
-        raise LabelError(
-            f"Only spaces over the same labels can be intersected; these have {a.n_labels} and "
-            f"{b.n_labels} labels."
-        )
-    if a.labels is None or b.labels is None:
-        return a.labels or b.labels
-    for y, (one, two) in enumerate(zip(a.labels, b.labels, strict=True)):
-        if one != two:
-            raise LabelError(
-                f"Only spaces over the same labels in the same order can be intersected; label {y} "
-                f"is {one!r} in one and {two!r} in the other."
-            )
-    return a.labels
-
-
-def _with_labels(space: StateSpace, names: tuple[str, ...] | None) -> StateSpace:
-    if space.labels == names or names is None:
-        return space
-    if space.kind == "order" and space.history is not None:
-        return StateSpace.order(names, space.history)
-    state_names = names if space.kind == "labels" else space.state_names
-    return replace(space, labels=names, state_names=state_names)
-
-
-def row_sums(weights: npt.NDArray[Any], indptr: Int64, ids: Int32) -> npt.NDArray[Any]:
-    """Return the sum of the weights that each row is tied to, in float64."""
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.bincount(rows, weights=weights[ids], minlength=len(indptr) - 1)

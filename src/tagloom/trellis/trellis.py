@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native
+from tagloom import _native, checks
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ShapeError
 from tagloom.trellis import engine, masks, paths
 from tagloom.trellis.batches import Batch, check_shape, read_batch, stack_scores
@@ -23,12 +23,12 @@ from tagloom.trellis.engine import Counts, Transitions
 from tagloom.trellis.inputs import (
     cast_scores,
     check_buffer,
-    check_count,
     check_names,
     uniform_numbers,
 )
 from tagloom.trellis.machine import ALL_THREADS
-from tagloom.trellis.states import Label, StateSpace, check_space
+from tagloom.trellis.space_checks import Label
+from tagloom.trellis.states import StateSpace, check_space
 from tagloom.trellis.structures import OnInfeasible, Ragged
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -147,16 +147,13 @@ class Trellis(Ragged):
         labels: Sequence[str] | None = None,
         n_threads: int | None = None,
     ) -> None:
-        if n_threads is not None:
-            n_threads = check_count(n_threads, "n_threads", 1, ParameterError)
-        self.n_threads = n_threads
+        self.n_threads = None if n_threads is None else checks.threads(n_threads)
         self._batch = batch = read_batch(emit, edge, offsets, self._threads)
         self.is_batch = offsets is not None
         emit, Y = batch.emit, batch.emit.shape[1]
         if states is not None and check_space(states, "states").n_labels != Y:
-            raise ShapeError(
-                f"states has {states.n_labels} labels, but emit {batch.emit.shape} has {Y}."
-            )
+            expected = f"a space over {Y} labels, as emit {batch.emit.shape}"
+            raise ShapeError(parameter="states", expected=expected, found=str(states.n_labels))
         self._transitions = Transitions(
             Y,
             _label_names(labels, states, Y),
@@ -250,9 +247,7 @@ class Trellis(Ragged):
         >>> trellis.marginals().round(3), trellis.tempered(2).marginals().round(3)
         (array([[0.119, 0.881]]), array([[0.269, 0.731]]))
         """
-        if not 0 < temperature < math.inf:
-            raise ParameterError(f"temperature must be a number above 0; got {temperature!r}.")
-        factor = self.dtype.type(temperature)
+        factor = self.dtype.type(checks.number(temperature, "temperature", above=0))
         return self._map_scores(lambda scores: scores / factor)
 
     def astype(self, dtype: npt.DTypeLike) -> Trellis:
@@ -265,7 +260,7 @@ class Trellis(Ragged):
         """
         new = np.dtype(dtype)
         if new not in (np.float32, np.float64):
-            raise ParameterError(f"dtype must be float32 or float64; got {new}.")
+            raise ParameterError(parameter="dtype", expected="float32 or float64", found=str(new))
         return self._map_scores(lambda scores: cast_scores(scores, new, "scores"))
 
     def _map_scores(self, function: Callable[[Floats], Floats]) -> Trellis:
@@ -437,7 +432,7 @@ class Trellis(Ragged):
         array([[1, 1],
                [0, 1]], dtype=int32)
         """
-        n = check_count(n, "n", 1, ParameterError)
+        n = checks.count(n, "n", least=1)
         log_z = self._sums()
         self._check_feasible(log_z, on_infeasible)
         counts, flat, scores = engine.nbest(self._transitions, self._batch, self._threads, n)
@@ -545,8 +540,7 @@ class Trellis(Ragged):
         return self._state_scores(semiring, forwards=False)
 
     def _state_scores(self, semiring: str, forwards: bool) -> Float64:
-        if semiring not in ("log-plus", "max-plus"):
-            raise ParameterError(f'semiring must be "log-plus" or "max-plus"; got {semiring!r}.')
+        checks.choice(semiring, "semiring", ("log-plus", "max-plus"))
         log_sum = semiring == "log-plus"
         return engine.state_scores(
             self._transitions, self._batch, self._threads, log_sum=log_sum, forwards=forwards
@@ -672,7 +666,7 @@ class Trellis(Ragged):
         array([[0.032, 0.237],
                [0.087, 0.644]])
         """
-        distance = check_count(distance, "distance", 1, ParameterError)
+        distance = checks.count(distance, "distance", least=1)
         pairs = np.zeros((*self.emit.shape, self.n_labels), dtype=self.dtype)
         log_z = self._sums(pairs=pairs) if distance == 1 else self._sums()
         if distance > 1:
@@ -757,8 +751,8 @@ class Trellis(Ragged):
                [1, 1],
                [0, 1]], dtype=int32)
         """
-        n = check_count(n, "n", 0, ParameterError)
-        uniform = uniform_numbers(random_state, (len(self.emit), n))
+        n = checks.count(n, "n")
+        uniform = uniform_numbers(random_state, len(self.emit), n)
         paths, log_z = engine.sample(self._transitions, self._batch, self._threads, uniform)
         self._check_feasible(log_z, on_infeasible)
         return paths
@@ -775,8 +769,8 @@ class Trellis(Ragged):
 
     def _check_feasible(self, log_z: Float64, on_infeasible: OnInfeasible) -> None:
         """Raise InfeasibleError for the first sequence whose log_z, or best score, is −inf."""
-        if on_infeasible not in ("raise", "none"):
-            raise ParameterError(f'on_infeasible must be "raise" or "none"; got {on_infeasible!r}.')
+        if on_infeasible != "raise":
+            checks.choice(on_infeasible, "on_infeasible", ("raise", "none"))
         if on_infeasible == "none" or len(log_z) == 0:
             return
         i = int(log_z.argmin())  # the first of those without a path
@@ -784,16 +778,14 @@ class Trellis(Ragged):
             return
         t = engine.first_dead_position(self._transitions, self._batch, i)
         T = self.lengths[i]
-        reason = (
-            f"every position can be reached, but no path may stop after position {T - 1}"
-            if t == T
-            else f"no label is allowed at position {t} after what comes before"
-        )
-        where = f"sequence {i}, " if self.is_batch else ""
         raise InfeasibleError(
-            f"{where}position {t}: {reason}. Loosen the constraints, or pass on_infeasible='none'.",
+            f"no path may stop after position {T - 1}, the last."
+            if t == T
+            else f"no allowed path reaches position {t}.",
             sequence=i,
             position=t,
+            where=f"sequence {i}, position {t}" if self.is_batch else f"position {t}",
+            hint="Relax the constraints, or pass on_infeasible='none'.",
         )
 
     def count_paths(self) -> Any:
@@ -1027,8 +1019,10 @@ def _label_names(
     names = check_names(labels, Y)
     if of_states is not None and names != of_states:
         raise LabelError(
-            f"labels {list(names)} are not those of states, {list(of_states)}. "
-            "Leave labels out, or build the state space with these."
+            parameter="labels",
+            expected=f"those of states, {list(of_states)}",
+            found=str(list(names)),
+            hint="Omit labels, or build the state space with them.",
         )
     return names
 

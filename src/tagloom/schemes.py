@@ -1,4 +1,7 @@
-"""The label schemes, as tables. All that tagloom knows about BIO and its kin is in this file.
+"""The label schemes, as tables: the only place with rules about BIO and similar schemes.
+
+It lies below both packages that need the rules: `trellis` builds state spaces from them
+(`StateSpace.bio`), `labels` reads and writes spans.
 
 A label is a letter and a type, ``B-PER``, or ``O``. What a letter means is one row of its scheme::
 
@@ -19,13 +22,14 @@ A label is a letter and a type, ``B-PER``, or ``O``. What a letter means is one 
       S   -          anywhere         yes
 
 A letter continues a span only after a token of the same type; "beside its own" means right after
-such a token. bilou is bioes with the letters L for E and U for S. From these rows
-follow the spans of a label sequence, which moves are legal and what a validity report expects. The
+such a token. bilou is bioes with the letters L for E and U for S. The spans of a label sequence,
+the legal transitions and the expectations of a validity report all follow from these rows. The
 lenient reading of the CoNLL shared tasks, ``CONLLEVAL``, is a table like any other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -37,6 +41,7 @@ from tagloom import checks
 from tagloom.errors import SchemeError
 
 OUTSIDE = "O"
+FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."  # a hint in errors
 # Codes of the letters, the same in every scheme: index into these strings. bilou spells the codes
 # 3 and 4 as L and U.
 CODES = "OBIES"
@@ -68,7 +73,7 @@ class Scheme:
         The same for a span that touches an earlier one of its type; empty if the scheme has no way
         to keep the two apart.
     letters : str
-        How the scheme spells ``"OBIES"``.
+        How the scheme spells ``"OBIES"``; further letters are accepted in reading.
     """
 
     name: str
@@ -95,8 +100,7 @@ class Scheme:
         return None
 
     def _spells(self, letter: str) -> bool:
-        code = self.letters.find(letter)
-        return code > 0 and CODES[code] in self.rows
+        return letter in self.letters and CODES[_CODE_OF[letter]] in self.rows
 
     def join(self, code: int, type: str) -> str:
         """Write the label for a code and a type: the inverse of :meth:`parse`."""
@@ -162,6 +166,8 @@ SCHEMES = {
         Scheme("bilou", _BIOES, "ES", "BIES", "BIES", letters="OBILU"),
     )
 }
+# BIOES in either spelling: L and U are read as E and S.
+BIOES_OR_BILOU = Scheme("bioes", _BIOES, "ES", "BIES", "BIES", letters="OBIESLU")
 ALIASES = {"iob2": "bio", "iobes": "bioes"}
 
 # How conlleval reads any labels, legal or not: a span is a longest run that no B or S, no E or S
@@ -232,3 +238,67 @@ def parse_label(label: str) -> tuple[int, str] | None:
     if code is None or label[1:2] not in ("", "-"):
         return None
     return code, label[2:]
+
+
+class LegalMoves(NamedTuple):
+    """The legal transitions among ``Y`` labels, as masks.
+
+    Attributes
+    ----------
+    start : ndarray of bool, shape (Y,)
+    moves : ndarray of bool, shape (Y, Y)
+        ``[from, to]``.
+    stop : ndarray of bool, shape (Y,)
+    """
+
+    start: NDArray[np.bool_]
+    moves: NDArray[np.bool_]
+    stop: NDArray[np.bool_]
+
+
+def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
+    """Tabulate which labels may begin a sentence, follow each other and end it.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The label set, ``Y`` labels.
+    scheme : str or Scheme
+
+    Returns
+    -------
+    LegalMoves
+
+    Raises
+    ------
+    SchemeError
+        If a label is not one of the scheme.
+
+    Examples
+    --------
+    >>> start, moves, stop = legal_moves(["O", "B-PER", "I-PER"], "bio")
+    >>> start.tolist()
+    [True, True, False]
+    >>> moves.astype(int).tolist()
+    [[1, 1, 0], [1, 1, 1], [1, 1, 1]]
+    """
+    table = get_scheme(scheme)
+    splits = []
+    for y, label in enumerate(labels):
+        if (split := table.parse(label)) is None:
+            raise SchemeError(
+                where=f"labels[{y}]",
+                expected=f"a label of {table.name}: {', '.join(table.forms)}",
+                found=repr(label),
+                hint=FIND_SCHEME,
+            )
+        splits.append(split)
+    codes = np.array([code for code, _ in splits], dtype=np.intp)  # [Y]
+    types = np.array([type for _, type in splits], dtype=object)  # [Y]
+    same = (types[:, None] == types[None, :]).astype(np.intp)  # [Y, Y]
+    # The edges of a sentence count as O without a type, which equals no label but O itself.
+    return LegalMoves(
+        start=table.legal[0, 0, codes],
+        moves=table.legal[same, codes[:, None], codes[None, :]],
+        stop=table.legal[0, codes, 0],
+    )
