@@ -7,7 +7,7 @@ VENV := .venv
 # The peers of the benchmarks have an environment without tagloom; torch is the CPU build that we test
 # with, and goes with pytorch-crf, which alone would bring any other.
 BENCH := .venv-bench
-PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll "torch==2.13.0 pytorch-crf"
+PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll statsmodels pykalman filterpy "torch==2.13.0 pytorch-crf"
 # Options of benchmarks/run.py: make bench ARGS=--quick
 ARGS ?=
 CXX ?= c++
@@ -94,7 +94,7 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(BIN)/python -m pytest -q -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences \
-	  tests/features tests/training tests/storage tests/scores tests/models/test_model_files.py
+	  tests/features tests/training tests/storage tests/scores tests/dynamics tests/models/test_model_files.py
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
 	$(PIP) install --no-build-isolation -e '.[docs]'

@@ -20,7 +20,7 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 # See CONTRIBUTING.md.
 LAYERS = ["exports", "errors", "checks", "parameters", "schemes", "storage", "sequences"]
 LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training", "models"]
-LAYERS += ["language", "datasets"]
+LAYERS += ["language", "dynamics", "datasets"]
 ANYTHING = {"cli", "__init__"}  # may know everything; nothing knows them
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
-    from tagloom import datasets, errors, features, labels, language, training, trellis
+    from tagloom import datasets, dynamics, errors, features, labels, language, training, trellis
+    from tagloom.dynamics import LinearGaussian
     from tagloom.evaluation import compare, evaluate
     from tagloom.language import NGramModel
     from tagloom.models import (
@@ -29,6 +30,7 @@ else:
         __name__,
         {
             "datasets": [],
+            "dynamics": ["LinearGaussian"],
             "errors": [],
             "evaluation": ["compare", "evaluate"],
             "features": [],
@@ -61,6 +63,7 @@ __all__ = [
     "HMM",
     "MEMM",
     "Corpus",
+    "LinearGaussian",
     "Model",
     "MostFrequentTag",
     "NGramModel",
@@ -74,6 +77,7 @@ __all__ = [
     "Trellis",
     "compare",
     "datasets",
+    "dynamics",
     "emissions",
     "errors",
     "evaluate",

@@ -178,6 +178,37 @@ def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, gro
     The same for arrays [T, D] of numbers: value d is attribute x[d], unless it is 0.
     """
 
+class KalmanStart:
+    """What is known of a state of infinite variance."""
+
+class KalmanSequences:
+    """Observations, NaN where they are missing."""
+
+    def __init__(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @property
+    def n_patterns(self) -> int: ...
+
+    def patterns(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None, None))]]:
+        """
+        The pattern of each step, and which components each pattern has. Pattern 0 has all of them, pattern 1 none.
+        """
+
+class KalmanSystem:
+    """A linear Gaussian state-space model."""
+
+    def __init__(self, A: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], Q: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], C: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], R: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], d: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], cov: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], is_diffuse: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: float) -> None: ...
+
+    def filter(self, sequences: KalmanSequences, log_likelihoods: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_diffuse: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')] | None = None, log_densities: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None, means: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None = None, covs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')] | None = None, predicted_means: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None = None, predicted_covs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')] | None = None, threads: int = 1) -> None: ...
+
+    def smooth(self, sequences: KalmanSequences, log_likelihoods: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_diffuse: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], means: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], covs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')], lags: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')] | None = None, sum_covs: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')] | None = None, sum_lags: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None = None, threads: int = 1) -> None: ...
+
+    def sample(self, sequences: KalmanSequences, noise: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], states: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')], threads: int = 1) -> int: ...
+
+    def generate(self, state: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, state_noise: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], observation_noise: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], states: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], observations: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+    def update(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cov: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, start: KalmanStart | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None, None))], float, Any]: ...
+
 class NGramCounter:
     """Counts n-grams, sentence by sentence."""
 

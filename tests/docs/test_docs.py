@@ -31,7 +31,13 @@ MODULES = ["tagloom", *(m.name for m in pkgutil.walk_packages(tl.__path__, "tagl
 FACES = [tl, tl.emissions, tl.trellis, tl.semirings, tl.labels, tl.features, tl.datasets]
 FACES += [
     importlib.import_module(name)
-    for name in ("tagloom.sequences", "tagloom.evaluation", "tagloom.storage", "tagloom.language")
+    for name in (
+        "tagloom.sequences",
+        "tagloom.evaluation",
+        "tagloom.storage",
+        "tagloom.language",
+        "tagloom.dynamics",
+    )
 ]
 
 

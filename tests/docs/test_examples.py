@@ -74,6 +74,11 @@ SAYS = {
         "Pr(D | N) = 0.08   -4.101 > -4.528   D N V D N\n"
         "  Pr(D | N) = 0.16   -4.192 < -3.835   D J N D N",
     ],
+    "tracking.py": [
+        "400 steps of 2 s, 74 of them with gaps",
+        "converged\nnoise of the receiver: 6.0 m; learnt: 6.0 and 6.1 m",
+        "within the ellipse of 95 %: 97%",
+    ],
     "digits.py": [
         "150 sequences of 10 pictures to learn from, 150 to test on.",
         "0 -> 1, 1 -> 2, 2 -> 3, 3 -> 4, 4 -> 5, 5 -> 6, 6 -> 7, 7 -> 8, 8 -> 9, 9 -> 0",

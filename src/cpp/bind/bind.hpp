@@ -9,6 +9,7 @@ void bind_dense(nanobind::module_& m);
 void bind_evaluation(nanobind::module_& m);
 void bind_features(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
+void bind_kalman(nanobind::module_& m);
 void bind_ngrams(nanobind::module_& m);
 void bind_scoring(nanobind::module_& m);
 void bind_sequences(nanobind::module_& m);

@@ -18,6 +18,7 @@ NB_MODULE(_native, m) {
     tagloom::bind_evaluation(m);
     tagloom::bind_features(m);
     tagloom::bind_items(m);
+    tagloom::bind_kalman(m);
     tagloom::bind_ngrams(m);
     tagloom::bind_scoring(m);
     tagloom::bind_sequences(m);

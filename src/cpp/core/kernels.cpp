@@ -87,6 +87,7 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         largest_of<double>,
         TL_JOIN(row_kernels_, TL_ISA),
         TL_JOIN(history_kernels_, TL_ISA),
+        TL_JOIN(kalman_kernels_, TL_ISA),
     };
     return table;
 }

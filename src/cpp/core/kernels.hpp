@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "core/history.hpp"
+#include "core/kalman_kernels.hpp"
 #include "core/rows.hpp"
 
 namespace tagloom {
@@ -234,6 +235,7 @@ struct Kernels {
     double (*largest_f64)(const double* x, int64_t n);
     const RowKernels& (*rows)();         // sums over attributes, see rows.hpp
     const HistoryKernels& (*history)();  // of L-BFGS, see history.hpp
+    const KalmanKernels& (*kalman)();    // of Gaussian states, see kalman_kernels.hpp
 };
 
 // One per instruction set that was compiled in; see dispatch.cpp.

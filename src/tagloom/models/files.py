@@ -31,6 +31,7 @@ ENTRY_POINTS = "tagloom.models"
 _OURS = {
     "CRF": "tagloom.models.crf",
     "HMM": "tagloom.models.hmm",
+    "LinearGaussian": "tagloom.dynamics.linear_gaussian",
     "MEMM": "tagloom.models.memm",
     "MostFrequentTag": "tagloom.models.baselines",
     "NGramModel": "tagloom.language.ngrams",
