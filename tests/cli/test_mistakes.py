@@ -155,7 +155,7 @@ COMMANDS = [
     ),
     ("train crf ner.conll --checkpoint picture.png -o m", "picture.png: "),
     # What does not exist.
-    ("train crff ner.conll -o m", "'crff'", "crf, perceptron"),
+    ("train crff ner.conll -o m", "'crff'", "crf", "perceptron"),
     ("train ner.conll -o m", "'ner.conll'", "tagloom train crf TRAIN"),
     ("tagg ner.tagloom ner.conll", "'tagg'"),
     ("train crf ner.conll --features poss -o m", "'poss'"),

@@ -113,7 +113,7 @@ def test_a_tempered_trellis_is_one_with_smaller_scores(dtype):
     np.testing.assert_array_equal(tempered.viterbi().path, make(1).viterbi().path)
     assert make(1).astype(np.float64).dtype == np.float64
     for wrong in (0, -1, np.inf, np.nan):
-        with pytest.raises(ParameterError, match="temperature must be a number above 0"):
+        with pytest.raises(ParameterError, match="temperature must be a finite number above 0"):
             tempered.tempered(wrong)
     with pytest.raises(ParameterError, match="dtype must be float32 or float64; got int64"):
         tempered.astype(np.int64)

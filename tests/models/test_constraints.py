@@ -300,7 +300,7 @@ def test_constraints_are_saved(tmp_path, english):
         ({"constraints": ["bio", 3]}, ParameterError, "got 3"),
         ({"order": 0}, ParameterError, "order must be an integer of at least 1"),
         ({"order": True}, ParameterError, "order must be an integer"),
-        ({"states": "some"}, ParameterError, "states must be 'auto', 'seen', 'all'"),
+        ({"states": "some"}, ParameterError, "states must be one of 'auto', 'seen', 'all'"),
         (
             {"order": 2, "states": StateSpace.order(LABELS, 2)},
             ParameterError,
