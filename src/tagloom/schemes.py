@@ -222,10 +222,10 @@ def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
 
 @lru_cache(maxsize=4096)  # a corpus has few labels and many tokens
 def parse_label(label: str) -> tuple[int, str] | None:
-    """Split a label into the code of its letter and its type, whatever the scheme.
+    """Split a label into the code of its letter and its type, in any scheme.
 
     The type is all that follows the first hyphen, further hyphens included. A bare letter has the
-    empty type. None if the label has no letter that any scheme knows.
+    empty type. None if the label has no letter of any scheme.
 
     Examples
     --------

@@ -107,8 +107,8 @@ def test_sequences_of_a_batch_do_not_touch(monkeypatch):
     for i, emit in enumerate(emits):
         one = tl.Trellis.stack([emit], trans)
         expected += [run._replace(sequence=i) for run in runs.find_runs(one, rules, 0.01)]
-    for most in (runs._MOST_MOVES, 16, 64):  # all at once, one by one, and some at a time
-        monkeypatch.setattr(runs, "_MOST_MOVES", most)
+    for most in (runs._MOST_PROBS, 16, 64):  # all at once, one by one, and some at a time
+        monkeypatch.setattr(runs, "_MOST_PROBS", most)
         found = runs.find_runs(batch, rules, 0.01)
         assert [run[:4] for run in found] == [run[:4] for run in expected]
         np.testing.assert_allclose([r.prob for r in found], [r.prob for r in expected], rtol=1e-12)

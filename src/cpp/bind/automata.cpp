@@ -282,7 +282,7 @@ void automaton_entropy(const Automaton& a, const BatchArrays& batch, int64_t thr
 }
 
 int64_t automaton_first_dead_position(const Automaton& a, const BatchArrays& batch, int64_t i) {
-    require(i >= 0 && i < batch.N, "there is no such sequence");
+    require(i >= 0 && i < batch.N, "i must be a sequence of the batch");
     int64_t t = -1;
     with_ragged(a, batch, [&](const auto& sequences, auto) {
         const WithoutGil unlocked;

@@ -48,7 +48,7 @@ double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* be
 template <class In>
 double log_partition(const Automaton& a, const Sequence<In>& x);
 
-// Expectations of one sequence, each counted `weight` times; null for what is not wanted.
+// Expectations of one sequence, times `weight`; null for results that are not needed.
 template <class In>
 struct AutomatonExpected {
     In* marginals = nullptr;  // [T, Y] this sequence
@@ -82,7 +82,8 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
 template <class In>
 double entropy(const Automaton& a, const Sequence<In>& x);
 
-// The first position that no path reaches; T if only the stop is out of reach; -1 if all is well.
+// The first position that no path reaches; T if only the stop is out of reach; -1 if there is a
+// path.
 template <class In>
 int64_t first_dead_position(const Automaton& a, const Sequence<In>& x);
 

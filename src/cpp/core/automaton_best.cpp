@@ -12,11 +12,11 @@ using namespace steps;
 
 namespace {
 
-// Best paths to every state at every position, less their maximum there, with the move that each
-// took. Ties go to the path whose labels are lowest, compared from the end.
+// Scores of the best paths to every state at every position, less their maximum there, with the
+// last move of each. Ties go to the path whose labels are lowest, compared from the end.
 struct BestPaths {
     std::vector<double> alpha;     // [T, S]
-    std::vector<double> offset;    // [T] what was taken off
+    std::vector<double> offset;    // [T] the maximum that was subtracted
     std::vector<int32_t> arrival;  // [T, S] move into s, -1 at the start or where there is none
 
     template <class In>
@@ -93,8 +93,8 @@ bool viterbi(const Automaton& a, const Sequence<In>& x, int32_t* path) {
 namespace {
 
 // Lazy n-best (Huang and Chiang 2005, algorithm 3, for a chain). The best path to every state is
-// known; further ones are made only where a longer path asks for them. A derivation says: arrive by
-// this move from the rank-th best path to its source.
+// known; further ones are computed only when a longer path needs them. A derivation arrives by a
+// move from the rank-th best path to its source.
 struct Derivation {
     double score;  // of the path so far, without the emission and offset that all share
     int32_t move;  // at the stop: the last state
@@ -212,7 +212,7 @@ class NBestSearch {
         return node;
     }
 
-    // Puts the pending derivation among the waiting ones; false if its source must be asked first.
+    // Moves the pending derivation to the waiting ones; false if its source must be extended first.
     bool release_pending(int64_t t, Node& node) {
         const Derivation next = node.pending;
         const int64_t s = source(t, next.move);

@@ -14,8 +14,11 @@ using namespace steps;
 namespace {
 
 // Sums over paths on probabilities instead of logarithms, many times as fast. At every position the
-// largest is 1, and a step multiplies by no less than exp(-kWidest): as long as nothing falls below
-// kLeast, no number has lost a digit to underflow. Otherwise log space must answer.
+// largest is 1, and a step multiplies by at least exp(-kWidest): as long as nothing falls below
+// kLeast, no number has lost a digit to underflow. Otherwise the sums are repeated in log space.
+//
+//   alpha[t, s] = emit[t, y] * sum over m into s of alpha[t-1, src] * prob[m], then scaled
+//   beta[t-1, p] = sum over m out of p of prob[m] * emit[t, y] * beta[t, dst], then scaled
 constexpr double kLeast = 1e-130, kWidest = 390;  // kLeast * exp(-390) = 1e-299
 
 template <class In>
@@ -25,8 +28,8 @@ class Scaled {
         is_ok_ = prepare();
     }
 
-    // False where it cannot answer. log_z is -inf where there is no path. Only backward() needs
-    // what is kept of every position.
+    // False if precision could be lost. log_z is -inf if there is no path. `keep` keeps the values
+    // of every position, for backward().
     bool forward(bool keep, double& log_z) {
         if (!is_ok_) return false;
         alpha_.resize((keep ? x_.T : 2) * S_);
@@ -45,7 +48,8 @@ class Scaled {
                 const double* prob = step(t);
                 if (!(emits + moves_ <= kWidest)) return is_ok_ = false;
                 for (int64_t s = 0; s < S_; ++s) {
-                    double sums[4] = {};  // four at a time: an addition waits for the one before
+                    double sums[4] =
+                        {};  // four chains of additions, which do not wait for each other
                     int64_t m = a_.into(s);
                     for (; m + 4 <= a_.into(s + 1); m += 4)
                         for (int64_t j = 0; j < 4; ++j)
@@ -67,13 +71,14 @@ class Scaled {
         const double* last = &alpha_[(keep ? x_.T - 1 : (x_.T - 1) % 2) * S_];
         double total = 0;
         for (int64_t s = 0; s < S_; ++s) total += last[s] * stop_[s];
-        // Starts and stops can both be there with nothing in common.
+        // Paths may start and stop, but nowhere both.
         if (total > 0 && total < kLeast) return false;
         log_z = total > 0 ? log_scale + std::log(total) : kMinusInf;
         return true;
     }
 
-    // After forward(true, ...) has found a path. `expected` is written only where this is true.
+    // To be called after forward(true, ...) with a finite log_z. If it returns false, nothing was
+    // added to moves, start and stop of `expected`.
     bool backward(double weight, const AutomatonExpected<In>& expected) {
         std::vector<double> beta(stop_), before(S_), ahead(S_), gamma(Y_);
         std::vector<double> xi(expected.pairs ? Y_ * Y_ : 0);
@@ -128,7 +133,7 @@ class Scaled {
     }
 
   private:
-    // exp(x - its largest) in place; returns how far apart the finite ones were.
+    // exp(x - its largest) in place; returns the range of the finite ones.
     static double exponentials(double* x, int64_t n, double& top) {
         double low = std::numeric_limits<double>::infinity(), high = kMinusInf;
         for (int64_t i = 0; i < n; ++i) {
@@ -154,8 +159,8 @@ class Scaled {
         return true;
     }
 
-    // The probabilities of the moves into t, less exp(step_top_); moves_ tells how far apart they
-    // are.
+    // The probabilities of the moves into t, divided by exp(step_top_); sets moves_, the range of
+    // their scores.
     const double* step(int64_t t) {
         if (!x_.edge) return prob_.data();
         for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);
@@ -163,7 +168,7 @@ class Scaled {
         return prob_.data();
     }
 
-    // The largest becomes 1; returns what it was. Not ok if another one came near underflow.
+    // Divides by the largest and returns it. Not ok if another value came near underflow.
     double rescale(double* x) {
         double top = 0;
         for (int64_t s = 0; s < S_; ++s) top = std::max(top, x[s]);

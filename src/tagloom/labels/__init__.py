@@ -1,7 +1,7 @@
 """Label schemes as tables: labels to spans and back, conversion, detection and validity.
 
-``schemes`` holds the tables, ``spans`` reads and writes with them, ``validity`` says what is legal,
-``rows`` checks what users pass in.
+The tables are in `tagloom.schemes`; ``spans`` reads and writes with them, ``validity`` reports
+illegal labels, ``rows`` checks arguments.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Scores in, answers about the paths out: knows arrays, and nothing of words."""
+"""From scores to best paths, probabilities and samples: arrays only, no words."""
 
 from typing import TYPE_CHECKING
 

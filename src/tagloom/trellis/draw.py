@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-# What is larger is cut: a picture of 60 columns or 40 rows is already hard to read.
+# Larger pictures are cut: 60 columns or 40 rows are already hard to read.
 MAX_POSITIONS, MAX_STATES = 60, 40
-# Light arcs in one picture; more only make it grey, and the file large.
+# Light arcs in one picture; more would turn it grey, and make the file large.
 MAX_ARCS = 3000
 
 
 @dataclass(frozen=True)
 class TrellisView:
-    """What a picture of a trellis shows.
+    """The content of a picture of a trellis.
 
     Parameters
     ----------
@@ -43,20 +43,20 @@ class TrellisView:
     tokens : sequence of str, length T
         Names of the positions, one column each.
     nodes : ndarray, shape (T, S)
-        The number in each node; −inf is a node that no path reaches.
+        The number in each node; −inf for a node that no path reaches.
     path : sequence of int, length T, or None
         State of the best path at each position; None if there is no path.
     score : float
         Score of the best path.
     show : {"scores", "marginals"}
-        What ``nodes`` are.
+        The meaning of ``nodes``.
     marginals : ndarray, shape (T, S), optional
         Probability of each node, for its colour; ``nodes`` themselves if they are marginals.
     edges : ndarray, shape (T, S, S), optional
-        Number on each move into position t, from → to; row 0 is not used. A move with −inf, or
-        with probability 0, is not drawn. Without it every move between nodes is.
+        Number on each transition into position t, from → to; row 0 is not used. Transitions with
+        −inf or probability 0 are not drawn. By default all transitions between nodes are drawn.
     n_hidden : int
-        How many more states there are that the view does not have.
+        The number of further states that the view omits.
     """
 
     states: Sequence[str]
@@ -109,7 +109,7 @@ def draw_trellis(
 def view_of(
     trellis: Trellis, show: Any, tokens: Sequence[str], *, with_edges: bool, least: float
 ) -> TrellisView:
-    """Compute what a picture of a single trellis shows."""
+    """Compute the content of a picture of a single trellis."""
     space = trellis.states
     names = trellis.labels if trellis.labels and space.kind == "labels" else space.state_names
     best = trellis.viterbi(on_infeasible="none")
@@ -143,9 +143,9 @@ def view_of(
 def _move_numbers(
     trellis: Trellis, show: str, alpha: Float64, beta: Float64, log_z: float, least: float
 ) -> Float64:
-    """Return the score or the probability of every move between states [T, S, S].
+    """Return the score or the probability of every transition between states [T, S, S].
 
-    Row 0 is not used. A missing move has score −inf and probability 0, as has an improbable one.
+    Row 0 is not used. Missing transitions have score −inf and probability 0; so do improbable ones.
     """
     T, space = len(trellis.emit), trellis.states
     label = space.state_labels
@@ -160,7 +160,7 @@ def _move_numbers(
     return np.where(edges < least, 0.0, edges) if show == "marginals" else edges
 
 
-# ---- what to show, and how numbers read -----------------------------------------------------
+# ---- cutting, and numbers as text ----------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _cut(view: TrellisView) -> _Cut:
 
 
 def _number_format(view: TrellisView) -> Callable[[float], str]:
-    """Return how to write the numbers of a view: whole numbers as such, others with 2 digits."""
+    """Return a function that formats numbers: all as integers, or all with 2 digits."""
     values = np.append(np.asarray(view.nodes, dtype=np.float64).ravel(), view.score)
     finite = values[np.isfinite(values)]
     whole = view.show == "scores" and np.array_equal(finite, np.round(finite))
@@ -205,7 +205,7 @@ def _number_format(view: TrellisView) -> Callable[[float], str]:
 
 
 def _ends(view: TrellisView) -> tuple[str, str]:
-    """Return what the start and the stop node say."""
+    """Return the text of the start and the stop node."""
     text = _number_format(view)
     if view.path is None:
         return ("0" if view.show == "scores" else "1"), text(-math.inf)
@@ -241,7 +241,7 @@ def draw_text(view: TrellisView, *, width: int = 80, color: bool = False) -> str
     ----------
     view : TrellisView
     width : int
-        Columns of the terminal; a longer trellis goes on in further blocks.
+        Columns of the terminal; a longer trellis continues in further blocks.
     color : bool
         Make the best path bold and the rest dim, with ANSI codes.
 
@@ -288,7 +288,7 @@ class _Column:
 
     header: str
     cells: list[str]
-    path_row: int | None  # where the best path goes through
+    path_row: int | None  # the row of the best path
     is_node: bool = True  # start and stop are not
 
     @property
@@ -308,7 +308,7 @@ def _columns(view: TrellisView, cut: _Cut) -> list[_Column]:
             cells = [text(float(view.nodes[t, s])) for s in cut.states]
             path_row = None if view.path is None else row_of.get(view.path[t])
             columns.append(_Column(_printable(view.tokens[t], 14), cells, path_row))
-    # Start and stop stand in the row where the path begins and ends.
+    # Start and stop are in the row where the path begins and ends.
     if not columns:
         rows: list[int | None] = [0, 0] if view.path is not None else [None, None]
     else:
@@ -353,7 +353,7 @@ def _cell(columns: list[_Column], i: int, row: int) -> Iterator[_Piece]:
         gutter = _gutter(columns[i - 1].path_row, column.path_row, row)
         yield gutter, gutter != " " * _GUTTER
     value, width = column.cells[row], column.width
-    if column.is_node:  # numbers of a column end in one line, and the path runs through
+    if column.is_node:  # numbers of a column are right-aligned, and the path runs through
         longest = max(map(len, column.cells)) + 2
         if column.path_row == row:
             yield _centre(f"[{value}]".rjust(longest, "═"), width, "═", "═"), True
@@ -366,7 +366,7 @@ def _cell(columns: list[_Column], i: int, row: int) -> Iterator[_Piece]:
 
 
 def _gutter(before: int | None, after: int | None, row: int) -> str:
-    """Return the part of the path's line between two columns that lies in a row."""
+    """Return the part of the path's line between two columns in one row."""
     if before is None or after is None or not min(before, after) <= row <= max(before, after):
         return "   "
     if before == after:
@@ -391,7 +391,7 @@ def _line(pieces: list[_Piece], color: bool) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many terminal cells a string takes."""
+    """Return the number of terminal cells of a string."""
     return sum(
         0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
@@ -411,8 +411,8 @@ def _centre(text: str, width: int, left: str = " ", right: str = " ") -> str:
 
 # ---- SVG ------------------------------------------------------------------------------------
 
-# Colours are set by class, and painted on a background of our own, so that the picture reads the
-# same in a light and a dark page, and in viewers that know no CSS media queries.
+# Colours are set by class, on a fixed background, so that the picture looks the same in light and
+# dark pages, and in viewers without CSS media queries.
 _STYLE = """
 .tl-bg{fill:#ffffff}.tl-t{fill:#1e293b;font-family:system-ui,-apple-system,'Segoe UI',Roboto,
 'Helvetica Neue',Arial,sans-serif;font-size:13px;font-variant-numeric:tabular-nums}
@@ -430,7 +430,7 @@ _NODE_HEIGHT, _ROW, _TOP = 32, 62, 76
 
 
 def draw_svg(view: TrellisView) -> str:
-    """Draw a trellis as a self-contained SVG, with a tooltip on each node and move.
+    """Draw a trellis as a self-contained SVG, with a tooltip on each node and transition.
 
     Nodes are coloured by their probability where the view has it; the best path is a thick line.
 
@@ -514,7 +514,7 @@ _Columns = list[dict[int, tuple[float, float]]]
 def _arcs(
     view: TrellisView, cut: _Cut, columns: _Columns, node_width: float
 ) -> tuple[list[str], str]:
-    """Return the light lines, those of a lesser value left out if there are too many."""
+    """Return the light lines; if there are too many, those of the highest values."""
     found: list[tuple[float, str]] = []
     times: list[int | None] = [-1, *cut.positions, len(view.tokens)]
     text = _number_format(view)
@@ -591,7 +591,7 @@ def _node(
 def _pill(
     x: float, y: float, label: str, width: float, classes: str, title: str, heat: float = 0.0
 ) -> str:
-    """Return a node: a rounded box with a number, filled as strongly as it is probable."""
+    """Return a node: a rounded box with a number, its fill as strong as its probability."""
 
     def box(css: str, inset: float, more: str = "") -> str:
         w, h = width - 2 * inset, _NODE_HEIGHT - 2 * inset
@@ -616,7 +616,7 @@ def _curve(
     title: str,
     style: str = "",
 ) -> str:
-    """Return a move, as a curve from the right side of one node to the left side of the next.
+    """Return a transition: a curve from the right side of one node to the left of the next.
 
     It leaves and arrives level, so that a steep move does not run through its neighbours.
     """

@@ -6,7 +6,7 @@ Two layouts exist:
     automaton  any state space: log space
 
 The dense kernels mark each sequence for which scaled probabilities could lose precision, and the
-automaton answers for those: results are exact whatever the scores. The functions take checked
+automaton answers for those, so results are exact for all scores. The functions take checked
 arrays, return arrays, and leave errors about infeasible sequences to the trellis.
 """
 
@@ -41,7 +41,7 @@ class Counts(NamedTuple):
 
 
 class Transitions:
-    """What all sequences of a model share: scores of transitions, starts and stops. Immutable.
+    """The scores that all sequences of a model share: transitions, starts, stops. Immutable.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Transitions:
 
     @property
     def by_label(self) -> tuple[Float64, Float64, Float64]:
-        """Scores of transitions [Y, Y], start [Y] and stop [Y]; −inf for what is forbidden.
+        """Scores of transitions [Y, Y], start [Y] and stop [Y]; −inf if forbidden.
 
         An error if states are more than labels.
         """

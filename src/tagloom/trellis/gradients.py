@@ -1,8 +1,6 @@
-"""The one primitive that learning needs: log-partition and its gradient, into given buffers."""
+"""The primitive of learning: log-partitions and their gradient, written into given buffers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +32,9 @@ def log_partition_grad(
 ) -> Float64:
     r"""Compute log_z of each sequence, and write the gradient of Σ_i weight[i]·log_z[i].
 
-    ∂/∂emit[t, y] = weight · Pr(y_t = y), ∂/∂trans[y_prev, y] = Σ_t weight · Pr(y_prev, y), and so
-    on: expected counts. A sequence without a path has log_z −inf and adds nothing.
+    The gradient consists of expected counts: ∂/∂emit[t, y] = weight · Pr(y_t = y),
+    ∂/∂trans[y_prev, y] = Σ_t weight · Pr(y_prev, y), and so on. A sequence without a path has
+    log_z −inf and adds nothing.
 
     Parameters
     ----------
@@ -45,13 +44,13 @@ def log_partition_grad(
     weights : array, shape (K,), optional
         As for `Trellis`.
     weight : array, shape (N,), optional
-        Of each sequence; 1 by default.
+        Weight of each sequence; 1 by default.
     grad_emit : ndarray, shape (T, Y), optional
     grad_trans : ndarray, shape (Y, Y), optional
     grad_start, grad_stop : ndarray, shape (Y,), optional
     grad_edge : ndarray, shape (T, Y, Y), optional
     grad_weights : ndarray, shape (K,), optional
-        Buffers that are overwritten; those left out are not computed.
+        Buffers to overwrite; gradients without a buffer are not computed.
     n_threads : int, optional
         All cores by default; the result does not depend on it.
 
@@ -79,52 +78,65 @@ def log_partition_grad(
         n_threads=n_threads,
     )
     T, Y = trellis.emit.shape
-    n = len(trellis)
-    times: Any = None  # [N] that a sequence counts
-    if weight is not None:
-        times = check_scores(weight, "weight", np.float64)
-        if times.shape != (n,):
-            expected = f"of shape (N,) = ({n},)"
-            raise ShapeError(parameter="weight", expected=expected, found=str(times.shape))
-        if np.isneginf(times).any():
-            where = f"weight[{int(np.argmin(times))}]"
-            raise ScoreError(where=where, expected="a finite weight", found="-inf")
+    K = 0 if states is None else states.n_weights
     check_buffer(grad_emit, "grad_emit", (T, Y))
-    check_buffer(grad_trans, "grad_trans", (Y, Y))
-    check_buffer(grad_start, "grad_start", (Y,))
-    check_buffer(grad_stop, "grad_stop", (Y,))
     check_buffer(grad_edge, "grad_edge", (T, Y, Y))
-    check_buffer(grad_weights, "grad_weights", (0 if states is None else states.n_weights,))
+    by_transition = {
+        "trans": (grad_trans, (Y, Y)),
+        "start": (grad_start, (Y,)),
+        "stop": (grad_stop, (Y,)),
+        "weights": (grad_weights, (K,)),
+    }
+    for name, (buffer, shape) in by_transition.items():
+        check_buffer(buffer, f"grad_{name}", shape)
+    of_sequence = None if weight is None else _sequence_weights(weight, len(trellis))
 
-    of_moves = (grad_trans, grad_start, grad_stop, grad_weights)
-    counting = any(buffer is not None for buffer in of_moves)
     marginals = _writable(grad_emit, trellis)
     pairs = _writable(grad_edge, trellis)
-    counts = trellis._transitions.no_counts() if counting else None
-    log_z = trellis._sums(marginals=marginals, pairs=pairs, counts=counts, weight=times)
-    if times is not None:
-        by_token = np.repeat(times, trellis.lengths).astype(trellis.dtype)  # [T]
-        if marginals is not None:
-            marginals *= by_token[:, None]
-        if pairs is not None:
-            pairs *= by_token[:, None, None]
-    if grad_emit is not None and marginals is not grad_emit:
-        grad_emit[...] = marginals
-    if grad_edge is not None and pairs is not grad_edge:
-        grad_edge[...] = pairs
+    is_counting = any(buffer is not None for buffer, _ in by_transition.values())
+    counts = trellis._transitions.no_counts() if is_counting else None
+    log_z = trellis._sums(marginals=marginals, pairs=pairs, counts=counts, weight=of_sequence)
+
+    by_token = None
+    if of_sequence is not None:
+        by_token = np.repeat(of_sequence, trellis.lengths).astype(trellis.dtype)  # [T]
+    _finish(grad_emit, marginals, by_token)
+    _finish(grad_edge, pairs, by_token)
     if counts is not None:
-        found = (counts.transitions, counts.start, counts.stop, counts.weights)
-        for buffer, value in zip(of_moves, found, strict=True):
+        values = (counts.transitions, counts.start, counts.stop, counts.weights)
+        for (buffer, _), value in zip(by_transition.values(), values, strict=True):
             if buffer is not None:
                 buffer[...] = value
     return log_z
 
 
+def _sequence_weights(weight: npt.ArrayLike, N: int) -> Float64:
+    """Return the weights of sequences [N], all finite."""
+    weights = np.asarray(check_scores(weight, "weight", np.float64), dtype=np.float64)
+    if weights.shape != (N,):
+        expected = f"of shape (N,) = ({N},)"
+        raise ShapeError(parameter="weight", expected=expected, found=str(weights.shape))
+    if np.isneginf(weights).any():
+        where = f"weight[{int(np.argmin(weights))}]"
+        raise ScoreError(where=where, expected="a finite weight", found="-inf")
+    return weights
+
+
 def _writable(buffer: Floats | None, trellis: Trellis) -> Floats | None:
-    """Return the buffer itself, zeroed, where the core can write into it; otherwise another."""
+    """Return the buffer itself, zeroed, if the core can write to it; otherwise a new array."""
     if buffer is None:
         return None
     if trellis._may_write(buffer):
         buffer[...] = 0
         return buffer
     return np.zeros(buffer.shape, dtype=trellis.dtype)
+
+
+def _finish(buffer: Floats | None, values: Floats | None, by_token: Floats | None) -> None:
+    """Multiply values [T, ...] by the weights of tokens [T], and copy them to the buffer."""
+    if buffer is None or values is None:
+        return
+    if by_token is not None:
+        values *= by_token.reshape(-1, *[1] * (values.ndim - 1))
+    if values is not buffer:
+        buffer[...] = values

@@ -1,4 +1,4 @@
-"""What users pass to a trellis, checked and converted: scores, offsets, label names, masks.
+"""Arguments of a trellis, checked and converted: scores, offsets, label names, masks.
 
 Every function returns an array or a plain value that the rest of the package uses without further
 checks, or raises an error that names the argument and the element. State spaces and trellises share

@@ -1,4 +1,4 @@
-"""What the native core uses of the machine: all cores and the widest vectors, by default."""
+"""The instruction set of the native core: by default the widest that the machine has."""
 
 from __future__ import annotations
 

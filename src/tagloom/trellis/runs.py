@@ -1,19 +1,20 @@
-r"""The probability of a run: labels that open, go on and end, at exactly these positions.
+r"""The probability of a run: labels that open, continue and end at given positions.
 
-Given the scores, the states of a sequence are a Markov chain, whose moves into position t have the
-probabilities
+Given the scores, the states of a sequence form a Markov chain. The probability of transition m into
+position t, given its source, is
 
     a[t, m] = exp(score(m) + emit[t, y] + beta[t, dst] − beta[t-1, src])
 
-A run from position s to position e (not included) is a condition on every two neighbours from s−1
-to e: the first pair opens it, the pairs inside go on, the last pair does not. So its probability is
-a product along the chain in which forbidden pairs are left out,
+A run from position s to position e (exclusive) is a condition on every two neighbours from s−1 to
+e: the first pair opens it, the pairs inside continue it, the last pair does not. So its probability
+is a product along the chain with only the pairs that fit,
 
     v[s, j]   = Σ_{m into j that opens} Pr(state_{s-1} = src) · a[s, m]
-    v[t, j]   = Σ_{m into j that goes on} v[t-1, src] · a[t, m]
-    Pr(s, e)  = Σ_i v[e-1, i] · closes(i) · Σ_{m from i that does not go on} a[e, m]
+    v[t, j]   = Σ_{m into j that continues} v[t-1, src] · a[t, m]
+    Pr(s, e)  = Σ_i v[e-1, i] · closes(i) · Σ_{m from i that does not continue} a[e, m]
 
-in any state space. What opens and goes on is told by masks over labels: `labels` makes them.
+in any state space. Masks over labels define what opens and continues; `labels.span_rules` builds
+them.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ Bool = npt.NDArray[np.bool_]
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-# Probabilities of moves that are held at once.
-_MOST_MOVES = 1 << 21
+# Transition probabilities in memory at once.
+_MOST_PROBS = 1 << 21
 
 
 class RunRules(NamedTuple):
@@ -40,11 +41,11 @@ class RunRules(NamedTuple):
     Attributes
     ----------
     kind : ndarray of int, shape (Y,)
-        What kind of run a label belongs to, from 0; −1 if to none. A run is of one kind.
+        The kind of run that a label belongs to, from 0; −1 for none. A run is of one kind.
     first : ndarray of bool, shape (Y,)
         Whether a label opens a run at the beginning of a sequence.
     opens, continues : ndarray of bool, shape (Y, Y)
-        Whether a label opens a run, or goes on with one, after another: [from, to].
+        Whether a label opens a run, or continues one, after another label: [from, to].
     closes : ndarray of bool, shape (Y,)
         Whether a run may end with a label.
     """
@@ -61,15 +62,15 @@ class Run(NamedTuple):
 
     sequence: int
     start: int
-    end: int  #: not included
+    end: int  #: exclusive
     kind: int
     prob: float
 
 
 def find_runs(trellis: Trellis, rules: RunRules, min_prob: float) -> list[Run]:
-    """Find all runs that are at least so probable, however long.
+    """Find all runs of any length with at least a given probability.
 
-    The probability that a run is open never rises as it grows, so the search ends by itself.
+    The probability that a run is still open never rises as it grows, so the search ends.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def find_runs(trellis: Trellis, rules: RunRules, min_prob: float) -> list[Run]:
     InfeasibleError
         If a sequence has no path.
     """
-    found: list[Run] = []
+    runs: list[Run] = []
     for first, part in _parts(trellis):
         chain = _Chain(part, rules)
         for last, begin, probs in chain.grow(np.arange(len(part.emit)), min_prob):
@@ -98,8 +99,8 @@ def find_runs(trellis: Trellis, rules: RunRules, min_prob: float) -> list[Run]:
             offset = part.offsets[sequence]
             places = [first + sequence, begin[which] - offset, last[which] + 1 - offset, kinds]
             values = [*(column.tolist() for column in places), probs[which, kinds].tolist()]
-            found += [Run(*run) for run in zip(*values, strict=True)]
-    return sorted(found)
+            runs += [Run(*run) for run in zip(*values, strict=True)]
+    return sorted(runs)
 
 
 def run_probs(
@@ -144,7 +145,7 @@ def run_probs(
 
 def _parts(trellis: Trellis) -> Iterator[tuple[int, Trellis]]:
     """Cut a batch into smaller ones, each with the number of its first sequence."""
-    most = max(_MOST_MOVES // max(trellis.states.n_moves, 1), 1)
+    most = max(_MOST_PROBS // max(trellis.states.n_moves, 1), 1)
     first = 0
     for i, end in enumerate(trellis.offsets[1:].tolist(), 1):
         if end - trellis.offsets[first] >= most or i == len(trellis):
@@ -153,16 +154,16 @@ def _parts(trellis: Trellis) -> Iterator[tuple[int, Trellis]]:
 
 
 class _Chain:
-    """The Markov chain of a batch, as far as runs need it; positions are flat.
+    """The Markov chain of a batch, reduced to what runs need; positions are flat.
 
     Attributes
     ----------
     sequence : ndarray of int, shape (T,)
-        Which sequence a position belongs to.
+        The sequence of each position.
     opened : ndarray, shape (T, S)
         Probability that a run opens at t, in state s.
-    goes_on : ndarray, shape (T, C)
-        Probability of each of the C moves that go on with a run, given where they come from.
+    continuing : ndarray, shape (T, C)
+        Probability of each of the C transitions that continue a run, given their source.
     ended : ndarray, shape (T, S)
         Probability that a run whose last state is s at t ends there.
     """
@@ -178,7 +179,7 @@ class _Chain:
 
         gamma, moves = trellis.state_marginals(), trellis.move_probs()  # [T, S], [T, M]
         y_src, y_dst = label[space.src], label[space.dst]  # [M]
-        opens, goes_on = rules.opens[y_src, y_dst], rules.continues[y_src, y_dst]
+        opens, continues = rules.opens[y_src, y_dst], rules.continues[y_src, y_dst]
 
         m = np.flatnonzero(opens)
         self.opened = np.zeros((T, S))
@@ -187,35 +188,35 @@ class _Chain:
             _add_columns(self.opened, from_ * moves[:, m], space.dst[m])
             self.opened[begins] = gamma[begins] * rules.first[label]
 
-        m = np.flatnonzero(~goes_on)
+        m = np.flatnonzero(~continues)
         self.ended = np.zeros((T, S))
         _add_columns(self.ended[:-1], moves[1:, m], space.src[m])
         self.ended[ends] = 1.0
         self.ended *= rules.closes[label]
 
-        m = np.flatnonzero(goes_on)
-        self.goes_on, self.src, self.dst = moves[:, m], space.src[m], space.dst[m]
+        m = np.flatnonzero(continues)
+        self.continuing, self.src, self.dst = moves[:, m], space.src[m], space.dst[m]
         n_kinds = int(rules.kind.max(initial=-1)) + 1
         self.of_kind = (rules.kind[label][:, None] == np.arange(n_kinds)).astype(
             np.float64
         )  # [S,K]
 
     def grow(self, rows: Int64, least: float) -> Iterator[tuple[Int64, Int64, Float64]]:
-        """Let runs begin at some positions, and grow by one position at a time.
+        """Extend runs that begin at some positions by one position at a time.
 
         Yields
         ------
         last : ndarray, shape (R,)
             The last position of each run.
         begin : ndarray, shape (R,)
-            Where it began; those that cannot be as probable as ``least`` any more are left out.
+            Its first position. Runs that can no longer reach the probability ``least`` are dropped.
         probs : ndarray, shape (R, K)
-            The probability of such a run of each kind.
+            The probability of the run, for each kind.
         """
         begin = last = rows
         v = self.opened[rows]  # [R, S]
         while True:
-            mass = v @ self.of_kind  # [R, K] it is open: no longer run is more probable
+            mass = v @ self.of_kind  # [R, K] probability that it is open: a bound for longer runs
             kept = (mass > 0).any(axis=1) & (mass >= least).any(axis=1)
             begin, last, v = begin[kept], last[kept], v[kept]
             if not len(begin):
@@ -224,7 +225,7 @@ class _Chain:
             kept = ~self.is_last[last]
             begin, last, v = begin[kept], last[kept] + 1, v[kept]
             grown = np.zeros_like(v)
-            _add_columns(grown, v[:, self.src] * self.goes_on[last], self.dst)
+            _add_columns(grown, v[:, self.src] * self.continuing[last], self.dst)
             v = grown
 
 
@@ -233,5 +234,5 @@ def _add_columns(out: Float64, values: Float64, columns: npt.NDArray[np.int32]) 
     if not len(columns):
         return
     order = np.argsort(columns, kind="stable")
-    found, first = np.unique(columns[order], return_index=True)
-    out[:, found] += np.add.reduceat(values[:, order], first, axis=1)
+    distinct, first = np.unique(columns[order], return_index=True)
+    out[:, distinct] += np.add.reduceat(values[:, order], first, axis=1)

@@ -1,16 +1,16 @@
 """Semirings, and the one recursion that all of them share, in plain Python.
 
-A trellis sums over paths the product of the moves on a path; a semiring says what sum (⊕) and
-product (⊗) mean. Max and plus: the score of the best path. Log-sum and plus: the log-partition.
-Or and and: whether there is a path at all. `reduce_moves` is that recursion, once; the native
-kernels are fast special cases of it. (Goodman 1999, "Semiring parsing"; for expectations
-Li and Eisner 2009, section 3.2.)
+A trellis sums over paths the product of the transitions on a path; a semiring defines sum (⊕) and
+product (⊗). Max and plus give the score of the best path, log-sum and plus the log-partition, or
+and and whether any path exists. `reduce_moves` is that recursion; the native kernels are fast
+special cases of it. (Goodman 1999, "Semiring parsing"; for expectations Li and Eisner 2009,
+section 3.2.)
 
-Any object will do that has ``zero``, ``one``, ``plus(a, b)``, ``times(a, b)`` and
+A semiring is any object with ``zero``, ``one``, ``plus(a, b)``, ``times(a, b)`` and
 ``lift(score, t, y_prev, y)``, where ⊕ is associative and commutative with identity ``zero``, ⊗ is
 associative with identity ``one``, ⊗ distributes over ⊕, and ``zero`` annihilates. ``lift`` turns
-the score of one move into a value: ``t`` is the position that the move enters, ``y_prev`` and
-``y`` its labels, with ``y_prev`` None at the start, and ``y`` None at the stop, where t = T.
+the score of one transition into a value: ``t`` is the position that it enters, ``y_prev`` and
+``y`` are its labels; ``y_prev`` is None at the start, and ``y`` is None at the stop, where t = T.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 class SemiringLike(Protocol[V]):
-    """What `reduce_moves` asks of a semiring."""
+    """The attributes of a semiring that `reduce_moves` uses."""
 
     @property
     def zero(self) -> V:
@@ -75,12 +75,12 @@ class SemiringLike(Protocol[V]):
 
     @property
     def lift(self) -> Callable[[float, int, int | None, int | None], V]:
-        """The value of a move, from its score, position and labels."""
+        """The value of a transition, from its score, position and labels."""
 
 
 @dataclass(frozen=True)
 class Semiring(Generic[V]):
-    """A semiring made of two constants and three functions.
+    """A semiring of two constants and three functions.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Semiring(Generic[V]):
 
     Examples
     --------
-    The least score that a path ever adds in one move:
+    The lowest score of a single transition on a path:
 
     >>> import math
     >>> weakest = Semiring("max-min", -math.inf, math.inf, max, min, lambda score, *move: score)
@@ -115,7 +115,7 @@ def _exp(score: float, t: int, y_prev: int | None, y: int | None) -> float:
     try:
         return math.exp(score)
     except OverflowError:
-        raise _too_large(score, f"move into position {t}") from None
+        raise _too_large(score, f"transition into position {t}") from None
 
 
 def _too_large(score: float, where: str | None = None) -> ScoreError:
@@ -156,7 +156,7 @@ MAX_PLUS: Semiring[float] = Semiring("max-plus", -math.inf, 0.0, max, operator.a
 LOG_PLUS: Semiring[float] = Semiring("log-plus", -math.inf, 0.0, _log_add, operator.add, _score)
 #: Whether any path is allowed.
 BOOLEAN: Semiring[bool] = Semiring("boolean", False, True, operator.or_, operator.and_, _is_allowed)
-#: How many paths are allowed, exactly.
+#: The exact number of allowed paths.
 COUNTING: Semiring[int] = Semiring("counting", 0, 1, operator.add, operator.mul, _one_move)
 
 _ATTRIBUTES = ("zero", "one", "plus", "times", "lift")
@@ -246,13 +246,13 @@ class KBest:
     def lift(
         self, score: float, t: int, y_prev: int | None, y: int | None
     ) -> tuple[ScoredPath, ...]:
-        """Return the one path of one move; the stop arc adds no label."""
+        """Return the one path of one transition; the stop arc adds no label."""
         return ((score, () if y is None else (y,)),)
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """Log-partition, and the expected sum over the moves of a path of ``value``.
+    """Log-partition, and the expected sum of ``value`` over the transitions of a path.
 
     Values are pairs (log p, mean): a sum of paths with total weight p whose mean value is
     ``mean``. Unlike the pair (p, p·mean) this neither overflows nor underflows::
@@ -263,12 +263,12 @@ class Expectation:
     Parameters
     ----------
     value : callable (t, y_prev, y) -> float, or "score"
-        What to add up along a path; "score" means the scores themselves, so that the entropy of
+        What to sum along a path; "score" means the scores themselves, so that the entropy of
         the paths is log p − mean.
 
     Examples
     --------
-    How many labels 1 to expect in two positions that are independent coins:
+    The expected number of labels 1 in two positions that are independent coins:
 
     >>> ones = Expectation(lambda t, y_prev, y: float(y == 1))
     >>> coin = ones.plus(ones.lift(0.0, 0, None, 0), ones.lift(0.0, 0, None, 1))
@@ -303,7 +303,7 @@ class Expectation:
         return self.zero if log_p == -math.inf else (log_p, a[1] + b[1])
 
     def lift(self, score: float, t: int, y_prev: int | None, y: int | None) -> tuple[float, float]:
-        """Return the score of a move with its value."""
+        """Return the score of a transition with its value."""
         return score, score if self.value == "score" else float(self.value(t, y_prev, y))
 
 
@@ -317,23 +317,23 @@ def reduce_moves(
     edge: Array | None,
     weights: Array,
 ) -> V:
-    r"""Sum over all paths of one sequence the product of their moves, in any semiring.
+    r"""Sum over all paths of one sequence the product of their transitions, in any semiring.
 
-    With y the label of state s, y' that of p, and w the weights tied to a move or start::
+    With y the label of state s, y' that of p, and w the weights tied to a transition or start::
 
         v[0, s] = lift(start[y] + emit[0, y] + Σ w, 0, None, y)                     s initial
-        v[t, s] = ⊕_{p → s} v[t-1, p] ⊗ lift(score of the move, t, y', y)
+        v[t, s] = ⊕_{p → s} v[t-1, p] ⊗ lift(score of p → s, t, y', y)
           where the score is emit[t, y] + edge[t, y', y] + trans[y', y] + Σ w
         result  = ⊕_s v[T-1, s] ⊗ lift(stop[y], T, y, None)                         s final
 
-    A move whose score is −inf is no move: it is not lifted. Time O(T·M) calls of the semiring;
-    for the built-in semirings on long sequences use the native kernels.
+    A transition whose score is −inf does not exist and is not lifted. Takes O(T·M) calls of the
+    semiring; for the built-in semirings on long sequences use the native kernels.
 
     Parameters
     ----------
     semiring : Semiring, KBest, Expectation, or any object like them
     states : StateSpace
-        With S states and M moves.
+        With S states and M transitions.
     emit : ndarray, shape (T, Y)
     trans : ndarray, shape (Y, Y)
     start, stop : ndarray, shape (Y,)
@@ -366,7 +366,7 @@ def reduce_moves(
     fixed = trans[y_src, y_dst] + row_sums(weights, states.tie_indptr, states.tie_ids)  # [M]
     moves = list(zip(states.src.tolist(), states.dst.tolist(), strict=True))
 
-    v: dict[int, V] = {}  # state -> value of all paths that end there, if there are any
+    v: dict[int, V] = {}  # state -> value of all paths that end there, for reached states
     for s, score in _allowed(
         np.where(states.initial, first + emit[0, states.state_labels], -np.inf)
     ):

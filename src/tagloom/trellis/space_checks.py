@@ -1,4 +1,4 @@
-"""Checks of state spaces: what users pass to their constructors, and what files contain.
+"""Checks of state spaces: the arguments of their constructors, and the contents of files.
 
 The constructors of `StateSpace` check their arguments with these functions. The automata that they
 build from checked arguments are right by construction and not checked again; arrays that come from

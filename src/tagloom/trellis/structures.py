@@ -1,4 +1,4 @@
-"""What all structures share: the protocol `Structure`, and `Ragged`, the batching behind it.
+"""The interface that all structures share, `Structure`, and `Ragged`, the batching behind it.
 
 A structure is a distribution over the analyses of a sequence. It scores parts, an analysis is a set
 of parts, and the score of an analysis is the sum over its parts; probabilities are proportional to
@@ -88,7 +88,7 @@ class Structure(Protocol):
 
 
 class Ragged(ABC):
-    """A batch of sequences one after another, or a single sequence: what structures build on.
+    """A batch of sequences in a row, or a single sequence: the base of structures.
 
     Attributes
     ----------

@@ -63,12 +63,12 @@ class Posterior(NamedTuple):
 class Trellis(Ragged):
     r"""All label paths of a sequence, or of a batch of sequences, with their scores.
 
-    The score of a move into position t, from a state with label y_prev to one with label y, is::
+    The score of a transition into position t, from label y_prev to label y, is::
 
-        s_t = emit[t, y] + edge[t, y_prev, y] + trans[y_prev, y] + Σ weights tied to the move
+        s_t = emit[t, y] + edge[t, y_prev, y] + trans[y_prev, y] + Σ weights tied to it by states
 
     A path adds ``start[y]`` before its first label and ``stop[y]`` after its last. −inf forbids.
-    An empty sequence has one empty path, with score 0.
+    An empty sequence has one empty path, with score 0. Implements `Structure`.
 
     Parameters
     ----------
@@ -83,12 +83,11 @@ class Trellis(Ragged):
     offsets : array of int, shape (N + 1,), optional
         Makes it a batch: sequence i is ``emit[offsets[i]:offsets[i + 1]]``.
     states : StateSpace, optional
-        The allowed paths and the weights tied to their moves; all paths by default.
+        The allowed paths and the weights tied to their transitions; all paths by default.
     weights : array, shape (states.n_weights,), optional
         The tied weights; see `StateSpace.pack`.
     labels : sequence of str, optional
-        Names of the labels, for drawings, messages, paths and constraints. Those of ``states`` by
-        default.
+        Names of the labels; those of ``states`` by default.
     n_threads : int, optional
         For batches; all cores of the process by default.
 
@@ -103,14 +102,17 @@ class Trellis(Ragged):
 
     Notes
     -----
-    Results per position are flat for a batch and aligned with ``emit`` (`split` cuts them); results
-    per sequence have shape (N,). Indexing and iterating a batch give single trellises.
+    *Batches.* Results per position are flat for a batch and aligned with ``emit`` (`split` cuts
+    them); results per sequence have shape (N,). Indexing and iterating give single trellises.
 
-    Ties go to the lowest label at the last position, then at each position before it.
+    *Infeasible sequences.* Methods with ``on_infeasible`` raise `InfeasibleError` if a sequence has
+    no path. With "none" its labels are −1, its scores −inf, its probabilities and entropy 0.
 
-    Memory beyond inputs and results, where states are labels or histories of order k: `viterbi`
-    needs O(S·(1024 + T / 1024)), `log_partition` O(S + M) with M moves, `marginals` and what is
-    built on them O(T·S). In any other state space `viterbi` needs O(T·S) too.
+    *Ties* go to the lowest label at the last position, then at each position before it.
+
+    *Memory* beyond inputs and results, where states are labels or histories of order k: `viterbi`
+    needs O(S·(1024 + T / 1024)), `log_partition` O(S + M) with S states and M transitions,
+    `marginals` and methods built on them O(T·S). In other state spaces `viterbi` needs O(T·S) too.
 
     Examples
     --------
@@ -205,21 +207,8 @@ class Trellis(Ragged):
     ) -> Trellis:
         """Return a trellis for other sequences with the transitions of this one.
 
-        Faster than `Trellis` when one model scores many sequences: transitions, labels and state
-        space are checked and prepared once.
-
-        Parameters
-        ----------
-        emit : array, shape (T, Y)
-            Converted to the type of this trellis.
-        edge : array, shape (T, Y, Y), optional
-        offsets : array of int, shape (N + 1,), optional
-            Makes it a batch.
-
-        Raises
-        ------
-        ShapeError, ScoreError
-            As for `Trellis`.
+        Faster than `Trellis` when one model scores many sequences: transitions and state space are
+        checked and prepared once. ``emit`` is converted to the type of this trellis.
 
         Examples
         --------
@@ -231,15 +220,10 @@ class Trellis(Ragged):
         return self._like(batch, is_batch=offsets is not None)
 
     def tempered(self, temperature: float) -> Trellis:
-        """Return a trellis whose scores are divided by a temperature.
+        """Return a trellis whose scores are divided by a temperature above 0.
 
         A temperature above 1 brings the probabilities of paths closer together, one below 1 moves
         them apart. The order of the paths stays the same.
-
-        Raises
-        ------
-        ParameterError
-            If the temperature is not above 0.
 
         Examples
         --------
@@ -376,27 +360,16 @@ class Trellis(Ragged):
     # ---- best paths ------------------------------------------------------------------------
 
     def viterbi(self, *, on_infeasible: OnInfeasible = "raise") -> Best:
-        r"""Find the best path.
+        r"""Find the best path and its score.
 
         v[t, y] = max_{y_prev} v[t-1, y_prev] + s_t(y_prev, y), read off from the end. Short
         sequences of a batch are decoded in integers where rounding cannot change the path, all
         others in float64: the path is always that of float64 arithmetic.
 
-        Parameters
-        ----------
-        on_infeasible : {"raise", "none"}
-            For a sequence without a path: raise an error, or return the path −1, −1, ... and the
-            score −inf.
-
         Returns
         -------
         Best
             ``path`` [T] of label ids, flat for a batch; ``score`` float, or [N].
-
-        Raises
-        ------
-        InfeasibleError
-            If a sequence has no path.
 
         Examples
         --------
@@ -413,13 +386,6 @@ class Trellis(Ragged):
         They are in the order of the recursion's sums. The reported scores of paths that tie up to
         rounding may differ from that order in their last digits.
 
-        Parameters
-        ----------
-        n : int
-            At least 1.
-        on_infeasible : {"none", "raise"}
-            For a sequence without a path: return no paths, or raise an error.
-
         Returns
         -------
         NBest, or a list of NBest for a batch
@@ -427,8 +393,7 @@ class Trellis(Ragged):
 
         Examples
         --------
-        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
-        >>> trellis.nbest(2).paths
+        >>> Trellis([[0.0, 1.0], [0.0, 2.0]]).nbest(2).paths
         array([[1, 1],
                [0, 1]], dtype=int32)
         """
@@ -450,11 +415,6 @@ class Trellis(Ragged):
         This maximises the expected number of correct labels, where `viterbi` maximises the
         probability that all are correct. The labels together need not form an allowed path.
 
-        Parameters
-        ----------
-        on_infeasible : {"raise", "none"}
-            With "none", a sequence without a path gets the labels −1 and confidence 0.
-
         Returns
         -------
         Posterior
@@ -462,8 +422,7 @@ class Trellis(Ragged):
 
         Examples
         --------
-        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
-        >>> path, confidence = trellis.posterior_decode()
+        >>> path, confidence = Trellis([[0.0, 1.0], [0.0, 2.0]]).posterior_decode()
         >>> path, confidence.round(3)
         (array([1, 1], dtype=int32), array([0.731, 0.881]))
         """
@@ -476,11 +435,7 @@ class Trellis(Ragged):
     # ---- sums over paths -------------------------------------------------------------------
 
     def log_partition(self) -> Any:
-        """Return log Σ_paths exp(score): float64, −inf if and only if there is no path.
-
-        Returns
-        -------
-        float, or ndarray of float64, shape (N,)
+        """Return log Σ_paths exp(score): float, or float64 [N]; −inf only if there is no path.
 
         Examples
         --------
@@ -496,13 +451,8 @@ class Trellis(Ragged):
     def forward(self, semiring: str = "log-plus") -> Float64:
         r"""Sum, for each position and state, the scores of all paths that end there.
 
-        alpha[t, s] = emit[t, y] ⊗ ⊕_p alpha[t-1, p] ⊗ (score of p → s), alpha[0, s] = start + emit.
-        In log space.
-
-        Parameters
-        ----------
-        semiring : {"log-plus", "max-plus"}
-            Whether ⊕ is log-sum-exp or max (the Viterbi variables).
+        alpha[t, s] = emit[t, y] ⊗ ⊕_p alpha[t-1, p] ⊗ (score of p → s), alpha[0, s] = start + emit,
+        in log space. ⊕ is log-sum-exp, or max for the semiring "max-plus" (the Viterbi variables).
 
         Returns
         -------
@@ -520,12 +470,8 @@ class Trellis(Ragged):
     def backward(self, semiring: str = "log-plus") -> Float64:
         r"""Sum, for each position and state, the scores of all ways to continue from there.
 
-        beta[t, s] = ⊕_r (score of s → r) ⊗ emit[t+1] ⊗ beta[t+1, r], beta[T-1, s] = stop. In log
-        space; forward plus backward, log-summed over the states, is the log-partition at every t.
-
-        Parameters
-        ----------
-        semiring : {"log-plus", "max-plus"}
+        beta[t, s] = ⊕_r (score of s → r) ⊗ emit[t+1] ⊗ beta[t+1, r], beta[T-1, s] = stop, in log
+        space. Forward plus backward, log-summed over the states, is the log-partition at every t.
 
         Returns
         -------
@@ -554,10 +500,8 @@ class Trellis(Ragged):
         Parameters
         ----------
         on_infeasible : {"raise", "none"}
-            With "none", the rows of a sequence without a path are 0.
         out : ndarray, shape (T, Y), optional
-            Array to write them into. For a large batch, reusing memory saves a tenth of the time
-            or more, which clearing new memory takes.
+            Array to write to. For a large batch, reusing memory saves a tenth of the time or more.
 
         Returns
         -------
@@ -587,17 +531,7 @@ class Trellis(Ragged):
         return not any(array is not None and np.may_share_memory(buffer, array) for array in scores)
 
     def state_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Float64:
-        """Return the probability of each state at each position.
-
-        Parameters
-        ----------
-        on_infeasible : {"raise", "none"}
-            With "none", the rows of a sequence without a path are 0.
-
-        Returns
-        -------
-        ndarray of float64, shape (T, S)
-            Where states are labels, `marginals`; flat for a batch.
+        """Return the probability of each state at each position [T, S]; flat for a batch.
 
         Examples
         --------
@@ -613,7 +547,7 @@ class Trellis(Ragged):
         return gamma
 
     def move_probs(self) -> Float64:
-        r"""Return the probability of each move, given the state that it comes from.
+        r"""Return the probability of each transition, given the state that it leaves.
 
         Given the scores, the states form a Markov chain with the transition probabilities ::
 
@@ -622,8 +556,8 @@ class Trellis(Ragged):
         Returns
         -------
         ndarray of float64, shape (T, M)
-            In the order of ``states.src`` and ``states.dst``: row t is for moves into position t.
-            The row of a sequence's first position is 0, and so is a move from a dead end.
+            In the order of ``states.src`` and ``states.dst``; row t is for transitions into
+            position t. 0 at a sequence's first position, and for transitions from a dead end.
 
         Examples
         --------
@@ -646,13 +580,6 @@ class Trellis(Ragged):
 
     def pair_marginals(self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise") -> Floats:
         """Return the probability of each pair of labels a fixed distance apart.
-
-        Parameters
-        ----------
-        distance : int
-            1 for neighbours.
-        on_infeasible : {"raise", "none"}
-            With "none", the rows of a sequence without a path are 0.
 
         Returns
         -------
@@ -680,11 +607,6 @@ class Trellis(Ragged):
         These are the gradients of the log-partition with respect to a label's bias, ``trans``,
         ``start``, ``stop`` and ``weights``, summed over the sequences of a batch.
 
-        Returns
-        -------
-        Counts
-            Arrays of float64.
-
         Examples
         --------
         >>> counts = Trellis([[0.0, 1.0], [0.0, 2.0]]).expected_counts()
@@ -697,16 +619,7 @@ class Trellis(Ragged):
         return counts
 
     def entropy(self, *, on_infeasible: OnInfeasible = "raise") -> Any:
-        """Return the entropy −Σ_paths Pr(path) log Pr(path), in nats.
-
-        Parameters
-        ----------
-        on_infeasible : {"raise", "none"}
-            With "none", the entropy of a sequence without a path is 0.
-
-        Returns
-        -------
-        float, or ndarray of float64, shape (N,)
+        """Return the entropy −Σ_paths Pr(path) log Pr(path), in nats: float, or float64 [N].
 
         Examples
         --------
@@ -724,20 +637,18 @@ class Trellis(Ragged):
         *,
         on_infeasible: OnInfeasible = "raise",
     ) -> Int32:
-        """Draw paths with exactly their probabilities: forward sums, backward draws.
+        """Draw n paths of each sequence with exactly their probabilities.
 
-        Each draw uses one uniform number per position. The numbers are taken sequence by sequence,
-        so a generator that draws from one batch after another gives the same paths as from all in
-        one batch, except where rounding decides. The n draws of a sequence share its forward sums.
+        Forward sums, then backward draws, one uniform number per position. The numbers are taken
+        sequence by sequence, so a generator that draws from one batch after another gives the same
+        paths as from all in one batch, except where rounding decides.
 
         Parameters
         ----------
         n : int
-            Number of paths for each sequence.
         random_state : int, Generator, RandomState or None
             A seed gives the same paths for any number of threads.
         on_infeasible : {"raise", "none"}
-            With "none", the paths of a sequence without any are −1, −1, ...
 
         Returns
         -------
@@ -799,7 +710,7 @@ class Trellis(Ragged):
         return self.reduce("counting")
 
     def reduce(self, semiring: Any) -> Any:
-        """Sum over all paths the product of their moves, in any semiring.
+        """Sum over all paths the product of their transitions, in any semiring.
 
         Parameters
         ----------
@@ -810,11 +721,6 @@ class Trellis(Ragged):
         Returns
         -------
         value, or a list of values for a batch
-
-        Raises
-        ------
-        ParameterError
-            If it is not a semiring.
 
         Examples
         --------
@@ -830,21 +736,17 @@ class Trellis(Ragged):
     # ---- given paths -----------------------------------------------------------------------
 
     def path_score(self, path: Any) -> Any:
-        """Return the score of a path, in float64; −inf if it is not allowed.
+        """Return the score of a path: float, or float64 [N]; −inf if it is not allowed.
 
         Parameters
         ----------
         path : sequence of int or str, length T
             Label ids, names, or a mixture. For a batch: a flat array, or one path per sequence.
 
-        Returns
-        -------
-        float, or ndarray of float64, shape (N,)
-
         Raises
         ------
         LabelError
-            If a label does not exist; the message names its sequence and position.
+            If a label does not exist; the error names its sequence and position.
         ShapeError
             If the length is wrong.
 
@@ -859,10 +761,9 @@ class Trellis(Ragged):
         return engine.path_scores(self._transitions, self._batch, paths.path_ids(self, path))
 
     def log_prob(self, path: Any) -> Any:
-        """Return the log probability of a path: its score less the log-partition.
+        """Return the log probability of a path: its `path_score` less the log-partition.
 
-        Parameters and errors as for `path_score`. −inf for a path that is not allowed, even if no
-        path is.
+        −inf for a path that is not allowed, even if no path is.
 
         Examples
         --------
@@ -875,17 +776,7 @@ class Trellis(Ragged):
         """Return the log probability that every label is one of those allowed at its position.
 
         This is the allowed paths' share of the partition function: the probability of a partial
-        labelling, of a span, or of "not this label".
-
-        Parameters
-        ----------
-        allowed : array of bool, shape (T, Y), or mapping of position to label or labels
-            As for `constrain`.
-
-        Returns
-        -------
-        float, or ndarray of float64, shape (N,)
-            −inf if no path is allowed.
+        labelling, of a span, or of "not this label". ``allowed`` is as for `constrain`.
 
         Examples
         --------
@@ -898,16 +789,7 @@ class Trellis(Ragged):
         return self._per_sequence(_log_ratio(self.constrain(allowed)._sums(), self._sums()))
 
     def names(self, path: Any) -> Any:
-        """Return the names of the labels of a path; of each path, for a batch.
-
-        Parameters
-        ----------
-        path : sequence of int, length T
-            As `viterbi` returns it: flat for a batch. −1, where there is no path, becomes None.
-
-        Returns
-        -------
-        list of str, or a list of those for a batch
+        """Return the label names of a path [T], or of each path of a batch; None for −1.
 
         Examples
         --------
@@ -969,6 +851,9 @@ class Trellis(Ragged):
     ) -> str:
         """Draw a single trellis: positions from left to right, states below each other.
 
+        The best path is marked; in SVG it is thick, and nodes are filled by probability. A notebook
+        shows the SVG picture by itself.
+
         Parameters
         ----------
         show : {"scores", "marginals"}
@@ -980,13 +865,7 @@ class Trellis(Ragged):
             Whether text may use bold type and colours of a terminal.
         min_prob : float
             Omit states that are less probable than this at every position and not on the best path;
-            with marginals also such moves. The numbers stay those of the whole trellis.
-
-        Returns
-        -------
-        str
-            The best path is marked; in SVG it is thick, and nodes are filled by probability.
-            ``_repr_svg_`` shows the picture in a notebook.
+            with marginals also such transitions. The numbers stay those of the whole trellis.
 
         Examples
         --------
