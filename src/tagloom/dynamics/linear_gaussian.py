@@ -37,7 +37,9 @@ from tagloom.dynamics.results import (
 )
 from tagloom.dynamics.series import Series, read_series
 from tagloom.errors import NotFittedError, ParameterError, ShapeError
+from tagloom.models.capabilities import Capability
 from tagloom.models.iterative import IterativeModel
+from tagloom.parameters import count, number, parameter
 from tagloom.storage import File
 
 if TYPE_CHECKING:
@@ -90,50 +92,9 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
     may be missing (NaN); u_t are k inputs that are known. A model can be used as soon as A, Q, C, R
     and the start are given; `fit` learns what is not.
 
-    Parameters
-    ----------
-    n_states : int, optional
-        Number of states, n; may be left out if a part that has it is given.
-    transition, transition_covariance : array_like, shape (n, n), optional
-        A and Q. Here and below, a part may have an axis of steps in front, with an entry for each
-        step; the entry at t leads from x_{t−1} to x_t. Parts are learnt from where they are given,
-        unless they are ``fixed`` or vary; parts that are not given are learnt from scratch.
-    transition_offset : array_like, shape (n,), optional
-        b; by default 0, and not learnt: d sets the level of the observations.
-    transition_input : array_like, shape (n, k), optional
-        B; by default learnt if there are inputs.
-    observation, observation_covariance : array_like, shapes (m, n) and (m, m), optional
-        C and R.
-    observation_offset : array_like, shape (m,), optional
-        d.
-    observation_input : array_like, shape (m, k), optional
-        D.
-    initial_mean, initial_covariance : array_like, shapes (n,) and (n, n), optional
-        Of the state at the first step, before its observation.
-    diffuse : bool or array_like of bool, shape (n,)
-        States of which nothing is known at first. Their variance is infinite, exactly; it becomes
-        finite with the observations that determine them.
-    fixed : collection of str, or mapping of str to True or a mask
-        Names of parts that `fit` leaves as they are given. With a mapping, a mask of the shape of a
-        part is True for the entries that are fixed. Fixed entries of a covariance must leave whole
-        blocks free, such as its diagonal.
-    prior : mapping of str to Normal or InverseWishart, optional
-        Priors on parts; the objective of EM includes them.
-    restarts : int
-        Number of starts of EM, of which the best is kept. The first is guessed from the data, the
-        others are random.
-    max_iterations : int, optional
-        Largest number of EM iterations, by default 100.
-    tolerance : float
-        EM has converged when the objective rises by less than this per observed number.
-    steady_state : bool or float
-        Whether to stop updating covariances once they have settled, which they do when nothing is
-        missing and no matrix varies. True means that all later changes together are estimated to
-        be below 1e-12 standard deviations; a number is another bound; False is never.
-    random_state : int
-        Seed of random starts, and of `sample` and `generate` unless they are given one.
-    n_threads : int, optional
-        Number of threads for lists of sequences; by default all cores. Results do not depend on it.
+    A part may have an axis of steps in front, with an entry for each step; the entry at t leads
+    from x_{t−1} to x_t. Parts are learnt from where they are given, unless they are ``fixed`` or
+    vary; parts that are not given are learnt from scratch.
 
     Attributes
     ----------
@@ -183,50 +144,105 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
 
     _not_in_identity = IterativeModel._not_in_identity | frozenset(SHAPES)
 
-    def __init__(
-        self,
-        n_states: int | None = None,
-        *,
-        transition: Any = None,
-        transition_covariance: Any = None,
-        transition_offset: Any = None,
-        transition_input: Any = None,
-        observation: Any = None,
-        observation_covariance: Any = None,
-        observation_offset: Any = None,
-        observation_input: Any = None,
-        initial_mean: Any = None,
-        initial_covariance: Any = None,
-        diffuse: Any = False,
-        fixed: Collection[str] | Mapping[str, Any] = (),
-        prior: Mapping[str, Prior] | None = None,
-        restarts: int = 1,
-        max_iterations: int | None = None,
-        tolerance: float = 1e-6,
-        steady_state: bool | float = True,
-        random_state: int = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self.n_states = n_states
-        self.transition = transition
-        self.transition_covariance = transition_covariance
-        self.transition_offset = transition_offset
-        self.transition_input = transition_input
-        self.observation = observation
-        self.observation_covariance = observation_covariance
-        self.observation_offset = observation_offset
-        self.observation_input = observation_input
-        self.initial_mean = initial_mean
-        self.initial_covariance = initial_covariance
-        self.diffuse = diffuse
-        self.fixed = fixed
-        self.prior = prior
-        self.restarts = restarts
-        self.max_iterations = max_iterations
-        self.tolerance = tolerance
-        self.steady_state = steady_state
-        self.random_state = random_state
-        self.n_threads = n_threads
+    capabilities = frozenset({Capability.ITERATIONS, Capability.NUMBERS})
+
+    n_states: int | None = count(
+        default=None,
+        least=1,
+        kw_only=False,
+        help="Number of states, n; may be left out if a part that has it is given.",
+    )
+    transition: Any = parameter(
+        default=None, type="array_like, shape (n, n)", help="A, from a state to the next."
+    )
+    transition_covariance: Any = parameter(
+        default=None, type="array_like, shape (n, n)", help="Q, the noise of the states."
+    )
+    transition_offset: Any = parameter(
+        default=None,
+        type="array_like, shape (n,)",
+        help="b; by default 0, and not learnt, since d sets the level of the observations.",
+    )
+    transition_input: Any = parameter(
+        default=None,
+        type="array_like, shape (n, k)",
+        help="B, what inputs add to the states.",
+    )
+    observation: Any = parameter(
+        default=None, type="array_like, shape (m, n)", help="C, from a state to its observation."
+    )
+    observation_covariance: Any = parameter(
+        default=None, type="array_like, shape (m, m)", help="R, the noise of the observations."
+    )
+    observation_offset: Any = parameter(
+        default=None, type="array_like, shape (m,)", help="d, the level of the observations."
+    )
+    observation_input: Any = parameter(
+        default=None,
+        type="array_like, shape (m, k)",
+        help="D, what inputs add to the observations.",
+    )
+    initial_mean: Any = parameter(
+        default=None,
+        type="array_like, shape (n,)",
+        help="Mean of the state at the first step, before its observation.",
+    )
+    initial_covariance: Any = parameter(
+        default=None, type="array_like, shape (n, n)", help="Its covariance."
+    )
+    diffuse: Any = parameter(
+        default=False,
+        type="bool or array_like of bool, shape (n,)",
+        help="States of which nothing is known at first.",
+        details="Their variance is infinite, exactly; it becomes finite with the observations that "
+        "determine them.",
+    )
+    fixed: Collection[str] | Mapping[str, Any] = parameter(
+        default=(),
+        type="collection of str, or mapping of str to True or a mask",
+        help="Names of parts that `fit` leaves as they are given.",
+        details="With a mapping, a mask of the shape of a part is True for the entries that are "
+        "fixed. Fixed entries of a covariance must leave whole blocks free, such as its diagonal.",
+    )
+    prior: Mapping[str, Prior] | None = parameter(
+        default=None,
+        type="mapping of str to Normal or InverseWishart",
+        help="Priors on parts; the objective of EM includes them.",
+    )
+    restarts: int = count(
+        default=1,
+        least=1,
+        help="Number of starts of EM, of which the best is kept.",
+        details="The first is guessed from the data, the others are random.",
+    )
+    max_iterations: int | None = count(
+        help="Largest number of EM iterations, by default 100.",
+    )
+    patience = None
+    tolerance: float = number(
+        default=1e-6,
+        least=0,
+        help="EM has converged when the objective rises by less than this per observed number.",
+    )
+    steady_state: bool | float = parameter(
+        default=True,
+        type="bool or float",
+        help="Whether to stop updating covariances once they have settled, which they do when "
+        "nothing is missing and no matrix varies.",
+        details="True means that all later changes together are estimated to be below 1e-12 "
+        "standard deviations; a number is another bound; False never stops.",
+    )
+    random_state: int = count(
+        default=0,
+        help="Seed of random starts, and of `sample` and `generate` unless they are given one.",
+    )
+    n_threads: int | None = count(
+        default=None,
+        least=1,
+        help="Number of threads for lists of sequences; by default all cores.",
+        details="Results do not depend on it.",
+        check=checks.threads,
+    )
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -367,8 +383,7 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
         priors = dict(self.prior or {})
         for name, prior in priors.items():
             _check_prior(name, prior, start, free)
-        tolerance = checks.number(self.tolerance, "tolerance", least=0)
-        return Plan(free, priors, tolerance)
+        return Plan(free, priors, self.tolerance)
 
     # ---- parameters ------------------------------------------------------------------------
 
@@ -463,10 +478,6 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
         super()._check_parameters()
         self._n_states()
         self._steady()
-        checks.count(self.restarts, "restarts", least=1)
-        checks.count(self.random_state, "random_state")
-        checks.number(self.tolerance, "tolerance", least=0)
-        checks.threads(self.n_threads)
         _read_fixed(self.fixed)
 
     # ---- inference -------------------------------------------------------------------------
@@ -1030,7 +1041,6 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
-        tags.input_tags.string = False
         tags.input_tags.allow_nan = True
         return tags
 
