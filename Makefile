@@ -83,7 +83,7 @@ bench-trellis: $(VENV)/.peers  ## measure the kernels alone, against their peers
 
 # The module is built a second time, with the kernels of every vector width made to run on any machine,
 # and tests/conftest.py loads that one. Leaks are not looked for: the
-# interpreter itself has thousands.
+# interpreter itself has thousands. An allocation that is too large fails as it does without ASan.
 sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	@mkdir -p build
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DTL_SANITIZE=ON -DTL_EMULATE=ON -DCMAKE_BUILD_TYPE=Debug \
@@ -92,8 +92,8 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	$(BIN)/cmake --build build/sanitize | tail -n 1
 	TAGLOOM_NATIVE="$$(ls $(abspath build/sanitize)/_native*.so)" \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(BIN)/python -m pytest -q -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  $(BIN)/python -m pytest -q -n 2 -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences \
 	  tests/features tests/training tests/storage tests/scores tests/dynamics tests/models/test_model_files.py
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
