@@ -171,11 +171,11 @@ class Tagloom:
         first, last = s.gold[s.offsets[:-1]], s.gold[s.offsets[1:] - 1]
         inside = np.ones(s.n_tokens, bool)
         inside[s.offsets[:-1]] = False
-        moves = s.gold[:-1][inside[1:]] * Y + s.gold[inside]
-        score = s.emit[rows, s.gold].sum() + s.trans.ravel()[moves].sum()
+        transitions = s.gold[:-1][inside[1:]] * Y + s.gold[inside]
+        score = s.emit[rows, s.gold].sum() + s.trans.ravel()[transitions].sum()
         score += s.start[first].sum() + s.stop[last].sum()
         grads["grad_emit"][rows, s.gold] -= 1
-        grads["grad_trans"] -= np.bincount(moves, minlength=Y * Y).reshape(Y, Y)
+        grads["grad_trans"] -= np.bincount(transitions, minlength=Y * Y).reshape(Y, Y)
         grads["grad_start"] -= np.bincount(first, minlength=Y)
         grads["grad_stop"] -= np.bincount(last, minlength=Y)
         return float(log_z.sum() - score), grads["grad_emit"], grads["grad_trans"]
@@ -398,10 +398,11 @@ def seconds_per_call(entry: Entry, loops: int) -> float:
 # A large matrix product runs at close to the rate at which one core can issue fused multiply-adds:
 # n³ of them in a product [n, n] × [n, n]. That rate bounds us so, per token and first order:
 #
-#     log_partition   Y² moves, one multiply-add each, on scaled probabilities
-#     marginals       Y² moves forwards and Y² backwards
+#     log_partition   Y² transitions, one multiply-add each, on scaled probabilities
+#     marginals       Y² transitions forwards and Y² backwards
 #     loss_gradient   the same, and Y² multiply-adds for the pairs
-#     viterbi         Y² moves, one add and one max each: two instructions, half the rate; the rate
+#     viterbi         Y² transitions, one add and one max each: two instructions, half the rate; the
+#     rate
 #                     is float32's for both dtypes, since scores are decoded as whole numbers of 32
 #                     bits wherever rounding cannot change the path; a core may add and compare
 #                     those faster than floats
@@ -578,7 +579,7 @@ def goals_of_one_sentence(s: Settings) -> Iterable[dict]:
 
 
 def goals_of_order(s: Settings) -> Iterable[dict]:
-    """Order 2 has Y³ moves where order 1 has Y²: what does a move cost?"""
+    """Order 2 has Y³ transitions where order 1 has Y²: what does a transition cost?"""
     Y = 17
     space = tl.StateSpace.order(Y, 2)
     for dtype in ("float32", "float64"):
@@ -770,7 +771,7 @@ def write_report(report: dict[str, Any]) -> str:
         "",
         "In brackets: tokens per second of one tagloom thread over the peer's. * float64, the only "
         "dtype it has. Of peak: the multiply-adds that the recursion needs, over those that the "
-        "core can do; a move of viterbi is an add and a max, and counts as two, in float32.",
+        "core can do; a transition of viterbi is an add and a max, and counts as two, in float32.",
         "",
         *(f"- {c.name} {versions[c.name]}: {c.how}" for c in (Tagloom, *PEERS)),
         "",

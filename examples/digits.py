@@ -84,7 +84,7 @@ def main():
 
     likely = crf.labels_[crf.transitions_.argmax(axis=1)]
     pairs = [f"{a} -> {b}" for a, b in zip(crf.labels_, likely, strict=True)]
-    print("\nThe likeliest moves that it has learnt: " + ", ".join(pairs))
+    print("\nThe likeliest transitions that it has learnt: " + ", ".join(pairs))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ whose states write one letter each:
 Which way was taken shows in the second letter only. But state 1 has no successor but 2, and state 4
 none but 5. A maximum entropy Markov model (MEMM) shares out the probability of every state among
 its successors, so all that 1 has goes to 2 and all that 4 has goes to 5, whatever letter is read. A
-conditional random field (CRF) has the same features and the same moves, but shares out once, among
-whole paths.
+conditional random field (CRF) has the same features and the same transitions, but shares out once,
+among whole paths.
 
 The experiment: a state writes its own letter with probability 29/32, and each of the three others
 with 1/32; 2,000 sequences to learn from, 500 to test on; both models see the current letter only.
@@ -30,19 +30,19 @@ N_RUNS = 10
 
 
 def topology(data):
-    """Return the automaton as a state space: its moves, where it begins and where it ends."""
+    """Return the automaton as a state space: its transitions, where it begins and where it ends."""
     possible = [scores > -np.inf for scores in (data.trans, data.start, data.stop)]
-    return tl.StateSpace.from_moves(data.labels, *possible)
+    return tl.StateSpace.from_transitions(data.labels, *possible)
 
 
 def models(space):
-    """Return the two models: the same features, moves and penalty."""
+    """Return the two models: the same features, transitions and penalty."""
     options = {
         "features": ["word"],  # the current letter
         "algorithm": "lbfgs",
         "l2": 0.1,
         "constraints": space,
-        "constrain_training": True,  # both live on the moves of the automaton
+        "constrain_training": True,  # both live on the transitions of the automaton
     }
     return {"MEMM": tl.MEMM(**options), "CRF": tl.CRF(**options)}
 

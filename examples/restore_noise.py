@@ -2,7 +2,8 @@
 
 This is exercise 8 of chapter 7 in Eisenstein, Introduction to Natural Language Processing (2018).
 The labels are the words of the vocabulary. The exercise allows only one thing: to choose the scores
-of the moves, s_t(y_prev, y); the decoder must stay as it is. So, with r_t the word received at t,
+of the transitions, s_t(y_prev, y); the decoder must stay as it is. So, with r_t the word received
+at t,
 
     edge[t, y_prev, y] = log p(y | y_prev)   if r_t is NOISE or r_t = y
                        = -inf                otherwise

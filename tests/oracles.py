@@ -18,18 +18,18 @@ FORBIDDEN = -math.inf
 
 
 def first_order(n_labels):
-    """The plain automaton, with the public arrays of a StateSpace: state = label, all moves."""
+    """The plain automaton with the arrays of a StateSpace: state = label, all transitions."""
     Y = range(n_labels)
-    moves = [(p, s) for s in Y for p in Y]
+    transitions = [(p, s) for s in Y for p in Y]
     return SimpleNamespace(
         n_labels=n_labels,
         n_weights=0,
         state_labels=list(Y),
-        src=[p for p, _ in moves],
-        dst=[s for _, s in moves],
+        src=[p for p, _ in transitions],
+        dst=[s for _, s in transitions],
         initial=[True] * n_labels,
         final=[True] * n_labels,
-        tie_indptr=[0] * (len(moves) + 1),
+        tie_indptr=[0] * (len(transitions) + 1),
         tie_ids=[],
         start_tie_indptr=[0] * (n_labels + 1),
         start_tie_ids=[],
@@ -66,9 +66,11 @@ class Chain:
                 assert label[s] not in self.enter, "two initial states with one label"
                 lo, hi = states.start_tie_indptr[s], states.start_tie_indptr[s + 1]
                 self.enter[label[s]] = s, [int(j) for j in states.start_tie_ids[lo:hi]]
-        self.step = {}  # (state, label) -> (state, ties): the moves
+        self.step = {}  # (state, label) -> (state, ties): the transitions
         for m, (p, s) in enumerate(zip(states.src, states.dst, strict=True)):
-            assert (int(p), label[s]) not in self.step, "two moves with one label from one state"
+            assert (int(p), label[s]) not in self.step, (
+                "two transitions with one label from one state"
+            )
             lo, hi = states.tie_indptr[m], states.tie_indptr[m + 1]
             self.step[int(p), label[s]] = int(s), [int(j) for j in states.tie_ids[lo:hi]]
 

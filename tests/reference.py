@@ -10,7 +10,7 @@ import numpy as np
 
 
 def unfold(space, weights, emit, trans, start, stop, edge=None):
-    """The same problem in first order, its labels the states of a space: −inf where no move is."""
+    """The same problem in first order: its labels are states, missing transitions are −inf."""
     labels = np.asarray(space.state_labels)
     wide = np.full((space.n_states, space.n_states), -np.inf)
     for m, (p, s) in enumerate(zip(space.src, space.dst, strict=True)):
@@ -44,7 +44,7 @@ def log_sum_exp(x, axis):
         return np.squeeze(top, axis) + np.log(np.sum(np.exp(x - top), axis=axis))
 
 
-def moves(emit, trans, edge):
+def transitions(emit, trans, edge):
     """step[t, y_prev, y] = trans[y_prev, y] + edge[t, y_prev, y] + emit[t, y], in float64."""
     step = np.asarray(emit, float)[:, None, :] + np.asarray(trans, float)
     return step if edge is None else step + np.asarray(edge, float)
@@ -52,7 +52,7 @@ def moves(emit, trans, edge):
 
 def forward(emit, trans, start, stop=None, edge=None, plus=log_sum_exp):
     """alpha[t, y] = ⊕_{y_prev} alpha[t-1, y_prev] + step[t, y_prev, y]."""
-    step = moves(emit, trans, edge)  # [T, Y, Y]
+    step = transitions(emit, trans, edge)  # [T, Y, Y]
     alpha = np.empty(np.shape(emit))
     alpha[0] = np.asarray(start, float) + emit[0]
     for t in range(1, len(alpha)):
@@ -62,7 +62,7 @@ def forward(emit, trans, start, stop=None, edge=None, plus=log_sum_exp):
 
 def backward(emit, trans, start, stop, edge=None, plus=log_sum_exp):
     """beta[t, y] = ⊕_{y_next} step[t+1, y, y_next] + beta[t+1, y_next];  beta[T-1] = stop."""
-    step = moves(emit, trans, edge)  # [T, Y, Y]
+    step = transitions(emit, trans, edge)  # [T, Y, Y]
     beta = np.empty(np.shape(emit))
     beta[-1] = stop
     for t in range(len(beta) - 2, -1, -1):
@@ -86,7 +86,7 @@ def pair_marginals(emit, trans, start, stop, edge=None):
     """xi[t, y_prev, y] = exp(alpha[t-1, y_prev] + step[t, y_prev, y] + beta[t, y] − log_z)."""
     alpha = forward(emit, trans, start, stop, edge)
     beta = backward(emit, trans, start, stop, edge)
-    step = moves(emit, trans, edge)
+    step = transitions(emit, trans, edge)
     log_z = log_partition(emit, trans, start, stop, edge)
     xi = np.zeros(step.shape)
     xi[1:] = np.exp(alpha[:-1, :, None] + step[1:] + beta[1:, None, :] - log_z)
@@ -95,7 +95,7 @@ def pair_marginals(emit, trans, start, stop, edge=None):
 
 def viterbi(emit, trans, start, stop, edge=None):
     """The best path and its score; ``np.argmax`` takes the lowest label among equals."""
-    step = moves(emit, trans, edge)
+    step = transitions(emit, trans, edge)
     v = forward(emit, trans, start, stop, edge, plus=np.max)
     last = v[-1] + stop
     path = [int(np.argmax(last))]

@@ -119,7 +119,7 @@ def numbers(rng, shape, look, forbidden, dtype):
 
 
 def random_automaton(rng, labels):
-    """A deterministic automaton with holes: states, moves, ends and ties at random."""
+    """A deterministic automaton with holes: states, transitions, ends and ties at random."""
     Y = labels if isinstance(labels, int) else len(labels)
     S = int(rng.integers(1, 7))
     state_labels = rng.integers(0, Y, S)

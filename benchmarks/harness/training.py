@@ -38,8 +38,8 @@ def tagloom(bench: Bench, column: str, n_threads: int) -> None:
     bench.value("iterations", len(turns))
     bench.value("loss", tagger.history_[-1].loss)
     scores = tagger.scores_
-    n_moves = np.count_nonzero(scores.trans)  # there are none at the ends of a sentence
-    bench.value(WEIGHTS, int(np.count_nonzero(scores.rows.weights) + n_moves))
+    n_transitions = np.count_nonzero(scores.trans)  # there are none at the ends of a sentence
+    bench.value(WEIGHTS, int(np.count_nonzero(scores.rows.weights) + n_transitions))
     bench.value("model file bytes", path.stat().st_size)
 
 

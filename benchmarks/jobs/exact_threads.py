@@ -30,8 +30,8 @@ def tagloom(bench: Bench) -> None:
 
     def weights(tagger: Any) -> str:
         scores = tagger.scores_
-        moves = [scores.trans, scores.start, scores.stop, scores.tied]
-        return digest([scores.rows.cols, scores.rows.weights, *moves])
+        transitions = [scores.trans, scores.start, scores.stop, scores.tied]
+        return digest([scores.rows.cols, scores.rows.weights, *transitions])
 
     def count(n: int) -> Any:
         hmm = tl.HMM(n_threads=n).fit(some.tokens, some.upos)

@@ -65,12 +65,14 @@ def tagloom(bench: Bench) -> None:
     def loss() -> float:
         """−log p(gold); its gradient is expected minus observed counts."""
         log_z = log_partition_grad(s.offsets, s.emit, s.trans, s.start, stop, **grads, n_threads=1)
-        moves = (gold[:, :-1] * Y + gold[:, 1:]).ravel()
+        transitions = (gold[:, :-1] * Y + gold[:, 1:]).ravel()
         score = (
-            s.emit[rows, s.gold].sum() + s.trans.ravel()[moves].sum() + s.start[gold[:, 0]].sum()
+            s.emit[rows, s.gold].sum()
+            + s.trans.ravel()[transitions].sum()
+            + s.start[gold[:, 0]].sum()
         )
         grads["grad_emit"][rows, s.gold] -= 1
-        grads["grad_trans"] -= np.bincount(moves, minlength=Y * Y).reshape(Y, Y)
+        grads["grad_trans"] -= np.bincount(transitions, minlength=Y * Y).reshape(Y, Y)
         grads["grad_start"] -= np.bincount(gold[:, 0], minlength=Y)
         grads["grad_stop"] -= np.bincount(gold[:, -1], minlength=Y)
         return float(log_z.sum() - score)

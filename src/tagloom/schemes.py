@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from tagloom import checks
 from tagloom.errors import SchemeError
+from tagloom.renames import renamed_function, warn_renamed
 
 OUTSIDE = "O"
 FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."  # a hint in errors
@@ -140,10 +141,10 @@ class Scheme:
 
     @cached_property
     def legal(self) -> NDArray[np.bool_]:
-        """The legal moves, ``[same, previous, current]``, shape (2, 5, 5).
+        """The legal transitions, ``[same, previous, current]``, shape (2, 5, 5).
 
-        A move is legal if the current token opens a span or is O and the span before it, if any,
-        may end there; or if it continues that span. The edges of a sentence count as O.
+        A transition is legal if the current token opens a span or is O and the span before it, if
+        any, may end there; or if it continues that span. The edges of a sentence count as O.
         """
         action, closing = self.actions, self.closing.astype(bool)
         used = np.array([c == OUTSIDE or c in self.rows for c in CODES])  # [5] letters it has
@@ -240,23 +241,29 @@ def parse_label(label: str) -> tuple[int, str] | None:
     return code, label[2:]
 
 
-class LegalMoves(NamedTuple):
+class LegalTransitions(NamedTuple):
     """The legal transitions among ``Y`` labels, as masks.
 
     Attributes
     ----------
     start : ndarray of bool, shape (Y,)
-    moves : ndarray of bool, shape (Y, Y)
+    transitions : ndarray of bool, shape (Y, Y)
         ``[from, to]``.
     stop : ndarray of bool, shape (Y,)
     """
 
     start: NDArray[np.bool_]
-    moves: NDArray[np.bool_]
+    transitions: NDArray[np.bool_]
     stop: NDArray[np.bool_]
 
+    @property
+    def moves(self) -> NDArray[np.bool_]:
+        """Old name of `transitions`."""
+        warn_renamed("LegalTransitions.moves", "transitions")
+        return self.transitions
 
-def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
+
+def legal_transitions(labels: Sequence[str], scheme: str | Scheme) -> LegalTransitions:
     """Tabulate which labels may begin a sentence, follow each other and end it.
 
     Parameters
@@ -267,7 +274,7 @@ def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
 
     Returns
     -------
-    LegalMoves
+    LegalTransitions
 
     Raises
     ------
@@ -276,10 +283,10 @@ def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
 
     Examples
     --------
-    >>> start, moves, stop = legal_moves(["O", "B-PER", "I-PER"], "bio")
+    >>> start, transitions, stop = legal_transitions(["O", "B-PER", "I-PER"], "bio")
     >>> start.tolist()
     [True, True, False]
-    >>> moves.astype(int).tolist()
+    >>> transitions.astype(int).tolist()
     [[1, 1, 0], [1, 1, 1], [1, 1, 1]]
     """
     table = get_scheme(scheme)
@@ -297,8 +304,12 @@ def legal_moves(labels: Sequence[str], scheme: str | Scheme) -> LegalMoves:
     types = np.array([type for _, type in splits], dtype=object)  # [Y]
     same = (types[:, None] == types[None, :]).astype(np.intp)  # [Y, Y]
     # The edges of a sentence count as O without a type, which equals no label but O itself.
-    return LegalMoves(
+    return LegalTransitions(
         start=table.legal[0, 0, codes],
-        moves=table.legal[same, codes[:, None], codes[None, :]],
+        transitions=table.legal[same, codes[:, None], codes[None, :]],
         stop=table.legal[0, codes, 0],
     )
+
+
+LegalMoves = LegalTransitions  # the old name
+legal_moves = renamed_function("legal_moves", legal_transitions)

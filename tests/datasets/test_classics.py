@@ -49,8 +49,8 @@ def test_they_can_fish_has_the_two_sentences_that_are_not_separable():
     first, second = datasets.classic("they-can-fish").corpus
 
     def features(tokens, labels):
-        moves = zip(["<", *labels], [*labels, ">"], strict=True)
-        return Counter([*zip(tokens, labels, strict=True), *moves])
+        transitions = zip(["<", *labels], [*labels, ">"], strict=True)
+        return Counter([*zip(tokens, labels, strict=True), *transitions])
 
     gain = features(first.tokens, first.labels)
     gain.subtract(features(first.tokens, ["N", "V", "N"]))

@@ -111,10 +111,12 @@ def test_many_labels():
     result = tl.evaluate([names], [names[1:] + names[:1]])
     assert result.accuracy == 0
     assert result.confusion.sum() == 3000
-    moves = counts.count_moves(counts.align({"gold": [names, [], names[:1]]}), 0)
-    assert moves[(None, "L0")] == 2
-    assert moves[("L0", "L1")] == moves[("L0", None)] == moves[("L2999", None)] == 1
-    assert len(moves) == 3002
+    transitions = counts.count_transitions(counts.align({"gold": [names, [], names[:1]]}), 0)
+    assert transitions[(None, "L0")] == 2
+    assert (
+        transitions[("L0", "L1")] == transitions[("L0", None)] == transitions[("L2999", None)] == 1
+    )
+    assert len(transitions) == 3002
 
 
 def test_lengths_and_labels_that_do_not_fit():

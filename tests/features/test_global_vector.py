@@ -52,9 +52,9 @@ def test_the_vector_of_the_pidgin_english_sentence():
     words, states = ["the", "can", "can", "can", "the", "can"], list("DNVVDN")
     found = global_vector(words, states, stop=False)
     first = [found["transition", START, y] for y in "DNV"]
-    moves = [found["transition", a, b] for a in "DNV" for b in "DNV"]
+    transitions = [found["transition", a, b] for a in "DNV" for b in "DNV"]
     emits = [found[f"word={w}", y] for y in "DNV" for w in ("can", "the")]
-    assert first + moves + emits == [1, 0, 0, 0, 2, 0, 0, 0, 1, 1, 0, 1, 0, 2, 2, 0, 2, 0]
+    assert first + transitions + emits == [1, 0, 0, 0, 2, 0, 0, 0, 1, 1, 0, 1, 0, 2, 2, 0, 2, 0]
 
 
 def test_edge_templates_count_pairs_of_labels_from_the_second_token_on():

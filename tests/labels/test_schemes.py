@@ -40,7 +40,7 @@ def sequences(name, longest):
 def test_legality_equals_a_regular_expression(name):
     pattern = re.compile(REGULAR[name])
     seen = set()
-    start, moves, stop = labels.legal_moves(alphabet(name), name)
+    start, transitions, stop = labels.legal_transitions(alphabet(name), name)
     for sequence in sequences(name, 4):
         text = "".join("O." if y == "O" else y[0] + y[2] for y in sequence)
         legal = pattern.fullmatch(text) is not None
@@ -50,7 +50,7 @@ def test_legality_equals_a_regular_expression(name):
         masked = not path or (
             start[path[0]]
             and stop[path[-1]]
-            and all(moves[a, b] for a, b in itertools.pairwise(path))
+            and all(transitions[a, b] for a, b in itertools.pairwise(path))
         )
         assert masked == legal, sequence
     assert seen == ({True} if name == "io" else {True, False})
@@ -218,7 +218,7 @@ def test_mistakes_are_named():
     with raises(ShapeError, parameter="spans", expected="overlap", found="start=1"):
         labels.from_spans([("x", 0, 2), ("y", 1, 3)], 3, "bio")
     with raises(SchemeError, where="labels[1]", expected="a label of bio", found="'E-x'"):
-        labels.legal_moves(["O", "E-x"], "bio")
+        labels.legal_transitions(["O", "E-x"], "bio")
 
 
 def test_numpy_strings_and_aliases_are_fine():

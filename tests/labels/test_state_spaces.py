@@ -42,9 +42,9 @@ def test_constructors_of_state_spaces_use_the_same_rules(scheme):
     labels = list(SPELLING[scheme])
     space = tl.labels.state_space(labels, scheme)
     assert space == (tl.StateSpace.bio if scheme == "bio" else tl.StateSpace.bioes)(labels)
-    legal = tl.labels.legal_moves(labels, scheme)
+    legal = tl.labels.legal_transitions(labels, scheme)
     np.testing.assert_array_equal(space.initial, legal.start)
-    np.testing.assert_array_equal(space.moves_allowed, legal.moves)
+    np.testing.assert_array_equal(space.transitions_allowed, legal.transitions)
     np.testing.assert_array_equal(space.final, legal.stop)
 
 

@@ -198,12 +198,12 @@ def test_a_dictionary_never_leaves_a_sentence_without_labels():
 
 
 @pytest.mark.parametrize("kind", [*STRUCTURED, tl.TokenClassifier, tl.MEMM])
-def test_a_space_of_moves_between_labels(kind):
+def test_a_space_of_transitions_between_labels(kind):
     X, y = [["a", "b", "c"], ["b", "a", "c"], ["c", "c", "a"]], [list("ABC"), list("BAC")]
     y.append(list("CCA"))
     allowed = np.ones((3, 3), dtype=bool)
     allowed[2, 2] = False  # no C after C, whatever was seen
-    space = StateSpace.from_moves(LABELS, allowed)
+    space = StateSpace.from_transitions(LABELS, allowed)
     tagger = kind(features="words", constraints=space).fit(X, y)
     for row in tagger.predict([["c"] * 6, ["c", "c", "a"]]):
         assert "CC" not in "".join(row)

@@ -71,7 +71,7 @@ def test_rivals_and_sums_by_enumeration(name, has_edge):
 
 
 def test_terms_that_both_paths_have_are_left_out():
-    """Only the token that differs, its two neighbouring moves and nothing else is named."""
+    """Only the token that differs, its two neighbouring transitions and nothing else is named."""
     X = [["a", "b", "c", "d", "e"]] * 3
     tagger = tl.CRF(features=["word"], algorithm="lbfgs").fit(X, [["X", "Y", "X", "Y", "X"]] * 3)
     decision = tagger.explain(X[0])[2]

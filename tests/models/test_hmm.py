@@ -122,7 +122,7 @@ def test_without_smoothing_probabilities_are_relative_frequencies():
     assert_allclose(np.exp(hmm.log_start_), [firsts[y] / len(Y) for y in LABELS])
     assert_allclose(np.exp(hmm.log_stop_), [lasts[y] / count[y] for y in LABELS])
     assert_allclose(
-        np.exp(hmm.log_moves_[0]), [[pairs[a, b] / count[a] for b in LABELS] for a in LABELS]
+        np.exp(hmm.log_transitions_[0]), [[pairs[a, b] / count[a] for b in LABELS] for a in LABELS]
     )
     emit = hmm.as_vector()[5 + 25 : -5].reshape(5, -1)
     assert_allclose(
@@ -138,12 +138,12 @@ def test_add_k_is_its_closed_form():
     count = Counter(label for row in Y for label in row)
     pairs = Counter(pair for row in Y for pair in itertools.pairwise(row))
     expected = [[(pairs[a, b] + 0.5) / (count[a] + 0.5 * 6) for b in LABELS] for a in LABELS]
-    assert_allclose(np.exp(hmm.log_moves_[0]), expected)
+    assert_allclose(np.exp(hmm.log_transitions_[0]), expected)
     assert_allclose(np.exp(hmm.log_start_), [(c + 0.5) / (4 + 2.5) for c in (1, 0, 3, 0, 0)])
     open_ended = tl.HMM(smoothing="add-k", k=0.5, stop=False).fit(X, Y)
     goes_on = Counter(label for row in Y for label in row[:-1])
     expected = [[(pairs[a, b] + 0.5) / (goes_on[a] + 2.5) for b in LABELS] for a in LABELS]
-    assert_allclose(np.exp(open_ended.log_moves_[0]), expected)
+    assert_allclose(np.exp(open_ended.log_transitions_[0]), expected)
     assert open_ended.log_stop_ is None
 
 
@@ -153,7 +153,7 @@ def test_witten_bell_is_its_closed_form():
     unigrams = Counter(y for row in Y for y in [*row, "END"])
     total, different = sum(unigrams.values()), len(unigrams)
     base = {y: (unigrams[y] + different / 6) / (total + different) for y in outcomes}
-    for a, row in zip(LABELS, np.exp(hmm.log_moves_[0]), strict=True):
+    for a, row in zip(LABELS, np.exp(hmm.log_transitions_[0]), strict=True):
         after = Counter(b for y in Y for c, b in itertools.pairwise([*y, "END"]) if c == a)
         n, t = sum(after.values()), len(after)
         assert_allclose(row, [(after[b] + t * base[b]) / (n + t) for b in LABELS])
@@ -178,7 +178,7 @@ def test_interpolation_is_its_closed_form():
         [share[0] / 6 + share[1] * ones[b] / total + share[2] * twos[a, b] / before[a]
          for b in LABELS] for a in LABELS
     ]  # fmt: skip
-    assert_allclose(np.exp(hmm.log_moves_[0]), expected)
+    assert_allclose(np.exp(hmm.log_transitions_[0]), expected)
 
 
 def test_emissions_are_the_closed_form():
@@ -213,8 +213,8 @@ def test_everything_sums_to_one(setting):
     assert np.exp(hmm.log_start_).sum() == pytest.approx(1)
     ends = 0 if hmm.log_stop_ is None else np.exp(hmm.log_stop_)
     assert (hmm.log_stop_ is None) == (not setting["stop"])
-    assert len(hmm.log_moves_) == setting["order"]
-    for level in hmm.log_moves_:
+    assert len(hmm.log_transitions_) == setting["order"]
+    for level in hmm.log_transitions_:
         assert_allclose(np.exp(level).sum(axis=-1) + ends, np.ones(level.shape[:-1]))
     words = hmm.trellis([hmm.words_])[0].emit.astype(float)
     others = hmm.table_.rows[0].astype(float)
@@ -233,7 +233,10 @@ def test_the_trellis_is_the_joint_distribution(setting):
         p = np.exp(hmm.log_start_[path[0]]) * emit[0, path[0]]
         for t in range(1, 4):
             history = path[max(t - k, 0) : t]
-            p *= np.exp(hmm.log_moves_[len(history) - 1][(*history, path[t])]) * emit[t, path[t]]
+            p *= (
+                np.exp(hmm.log_transitions_[len(history) - 1][(*history, path[t])])
+                * emit[t, path[t]]
+            )
         p *= 1 if hmm.log_stop_ is None else np.exp(hmm.log_stop_[path[-1]])
         probs[path] = p
     best = max(probs, key=probs.get)
@@ -246,10 +249,14 @@ def test_order_2_counts_trigrams():
     y = [["A", "B", "C"], ["A", "B", "C"], ["B", "B", "A"], ["C", "B", "A"]]
     x = [["w"] * 3] * 4
     hmm = tl.HMM(order=2, smoothing="add-k", k=1e-9).fit(x, y)
-    moves = np.exp(hmm.log_moves_[1])
-    assert_allclose(moves[0, 1], np.array([0, 0, 1]) * (1 - np.exp(hmm.log_stop_[1])), atol=1e-6)
-    assert_allclose(moves[2, 1], np.array([1, 0, 0]) * (1 - np.exp(hmm.log_stop_[1])), atol=1e-6)
-    assert_allclose(np.exp(hmm.log_moves_[0][1]), [0, 1, 0], atol=1e-6)  # after ♦ B
+    transitions = np.exp(hmm.log_transitions_[1])
+    assert_allclose(
+        transitions[0, 1], np.array([0, 0, 1]) * (1 - np.exp(hmm.log_stop_[1])), atol=1e-6
+    )
+    assert_allclose(
+        transitions[2, 1], np.array([1, 0, 0]) * (1 - np.exp(hmm.log_stop_[1])), atol=1e-6
+    )
+    assert_allclose(np.exp(hmm.log_transitions_[0][1]), [0, 1, 0], atol=1e-6)  # after ♦ B
     assert_allclose(np.exp(hmm.log_stop_), [2 / 4, 0, 2 / 3], atol=1e-6)
 
 
@@ -338,7 +345,7 @@ def test_the_trellis_of_a_lexical_model_is_its_joint_distribution(setting):
         p = np.exp(hmm.log_start_[path[0]])
         for t in range(1, T):
             history = path[max(t - k, 0) : t]
-            p *= np.exp(hmm.log_moves_[len(history) - 1][(*history, path[t])])
+            p *= np.exp(hmm.log_transitions_[len(history) - 1][(*history, path[t])])
         for t, (y, after) in enumerate(zip(path, [*path[1:], 5], strict=True)):
             p *= words[t, y, after]
         probs[path] = p * (1 if hmm.log_stop_ is None else np.exp(hmm.log_stop_[path[-1]]))
@@ -517,7 +524,7 @@ def test_parameters_are_recovered_from_what_is_generated():
     )  # fmt: skip
     rng = np.random.default_rng(1)
     found = tl.HMM(**PLAIN).fit([true.generate(rng) for _ in range(5000)])
-    assert_allclose(np.exp(found.log_moves_[0]), np.exp(true.log_moves_[0]), atol=0.02)
+    assert_allclose(np.exp(found.log_transitions_[0]), np.exp(true.log_transitions_[0]), atol=0.02)
     assert_allclose(np.exp(found.log_stop_), np.exp(true.log_stop_), atol=0.02)
 
 
@@ -566,7 +573,7 @@ def test_viterbi_over_probabilities_is_viterbi_over_their_logarithms():
     hmm = tl.HMM().fit(X, Y)
     for x in [*X, ["fish", "fish", "can", "the", "old", "of", "unheard"]]:
         emit = np.exp(hmm.trellis([x])[0].emit.astype(float))
-        trans, stop = np.exp(hmm.log_moves_[0]), np.exp(hmm.log_stop_)
+        trans, stop = np.exp(hmm.log_transitions_[0]), np.exp(hmm.log_stop_)
         v, back = np.exp(hmm.log_start_) * emit[0], []
         for row in emit[1:]:
             products = trans * v[:, None]  # [y_prev, y]

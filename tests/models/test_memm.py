@@ -141,9 +141,9 @@ def test_without_input_probabilities_are_relative_frequencies():
     X, y = [["."] * 40], ["ABBABAABBBABABBBAABABABBAABBBABABAABBABA"]
     tagger = memm(algorithm="lbfgs", l2=1e-6, features=["edge(word)"], max_iterations=300)
     tagger.fit(X, [list(y[0])])
-    moves = list(itertools.pairwise(y[0]))
+    transitions = list(itertools.pairwise(y[0]))
     for p, label in itertools.product("AB", repeat=2):
-        share = moves.count((p, label)) / sum(before == p for before, _ in moves)
+        share = transitions.count((p, label)) / sum(before == p for before, _ in transitions)
         names = tagger.labels_.tolist()
         trellis = tagger.trellis([["."] * 2])[0]
         given = trellis.path_score([names.index(p), names.index(label)])
@@ -219,8 +219,10 @@ FOLLOWS = {None: "NV", "N": "VP", "P": "N", "V": "NPV"}
 
 
 def legal_space():
-    moves = [[y in FOLLOWS[p] for y in "NPV"] for p in "NPV"]
-    return tl.StateSpace.from_moves(["N", "P", "V"], moves, [y in FOLLOWS[None] for y in "NPV"])
+    transitions = [[y in FOLLOWS[p] for y in "NPV"] for p in "NPV"]
+    return tl.StateSpace.from_transitions(
+        ["N", "P", "V"], transitions, [y in FOLLOWS[None] for y in "NPV"]
+    )
 
 
 @pytest.mark.parametrize("features", FEATURES)
@@ -278,12 +280,12 @@ def test_constraints_in_training_are_kept_in_files(tmp_path):
 def test_label_bias():
     """Lafferty et al. 2001: about 42 % of errors for the MEMM and 4.6 % for the CRF.
 
-    With exact moves the second letter tells a MEMM nothing, so half of the paths are wrong; 1/16
-    is the least that any tagger gets wrong. Bounds: five standard deviations of 500 sequences.
+    With exact transitions the second letter tells a MEMM nothing, so half of the paths are wrong;
+    1/16 is the least that any tagger gets wrong. Bounds: five standard deviations of 500 sequences.
     """
     data = tl.datasets.classic("rib-rob")
     possible = [scores > -np.inf for scores in (data.trans, data.start, data.stop)]
-    space = tl.StateSpace.from_moves(data.labels, *possible)
+    space = tl.StateSpace.from_transitions(data.labels, *possible)
     train, test = data.sample(2000, random_state=1), data.sample(500, random_state=2)
     options = {"features": ["word"], "constraints": space, "constrain_training": True}
     wrong = {}

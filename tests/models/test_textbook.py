@@ -25,7 +25,7 @@ def test_the_perceptron_update():
     assert weight(tagger, "they", "N") == 0
     assert weight(tagger, "can", "V") == weight(tagger, "fish", "V") == 1
     assert weight(tagger, "can", "N") == weight(tagger, "fish", "N") == -1
-    # N N N has two moves N → N and stops after N; N V V has N → V, V → V and stops after V.
+    # N N N has two transitions N → N and stops after N; N V V has N → V, V → V and stops after V.
     np.testing.assert_array_equal(tagger.transitions_, [[-2, 1], [0, 1]])
     np.testing.assert_array_equal(tagger.scores_.start, [0, 0])
     np.testing.assert_array_equal(tagger.scores_.stop, [-1, 1])
@@ -58,15 +58,15 @@ def test_the_garden_path_as_an_inequality():
     y = [right, ["D", "J", "N"], ["J", "N"], ["D", "N"]]
     for l2 in (0.01, 1.0, 100.0):
         tagger = tl.CRF(features=["word"], combinations="all", algorithm="lbfgs", l2=l2).fit(X, y)
-        state, move = tagger.state_features_, tagger.transition_features_
+        state, transition = tagger.state_features_, tagger.transition_features_
 
         def theta(word, label, state=state):
             return state.get((f"word={word}", label), 0.0)
 
         ours = theta("old", "N") + theta("man", "V")
-        ours += move["D", "N"] + move["N", "V"] + move["V", "D"]
+        ours += transition["D", "N"] + transition["N", "V"] + transition["V", "D"]
         theirs = theta("old", "J") + theta("man", "N")
-        theirs += move["D", "J"] + move["J", "N"] + move["N", "D"]
+        theirs += transition["D", "J"] + transition["J", "N"] + transition["N", "D"]
         trellis = tagger.trellis([sentence])[0]
         gap = trellis.path_score(right) - trellis.path_score(garden)
         assert gap == pytest.approx(ours - theirs, abs=1e-4)

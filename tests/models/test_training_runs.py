@@ -175,7 +175,7 @@ def test_selection_by_l1_keeps_few_features(train, dev):
 
 
 def test_learning_in_parts_frees_what_is_seen_only_later():
-    """AdaGrad's sums of squares are infinite for masked weights, here those of unseen moves."""
+    """AdaGrad's sums of squares are infinite for masked weights, here unseen transitions."""
     tagger = tl.CRF(features="words", combinations="seen")
     for _ in range(10):
         tagger.partial_fit([["they", "fish"]], [["N", "V"]])

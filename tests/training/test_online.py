@@ -181,7 +181,7 @@ def test_perceptron_equals_a_plain_one(edges, weight, float32, margin):
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_one_update_is_what_a_margin_is_measured_in(n):
-    """With n attributes per token: 2·(n + 2), which is 2 for each of them and 2 for either move."""
+    """With n attributes per token: 2·(n + 2), 2 for each attribute and each transition."""
     D = 2
     gold = np.array([N, V, D], np.int32)
     ids = np.arange(3 * n, dtype=np.int32)

@@ -193,7 +193,7 @@ def test_all_combinations_free_every_weight():
     assert (ptr.tolist(), len(cols), len(free)) == ([0], 0, 0)
 
 
-def test_edge_rows_count_moves_inside_sentences_only():
+def test_edge_rows_count_transitions_inside_sentences_only():
     # The edge attribute of a first token has no label before it.
     edges = {"edge_indptr": np.arange(5), "edge_ids": np.array([1, 0, 0, 1], np.int32)}
     encoding = plain(
@@ -226,8 +226,8 @@ def test_a_large_problem_has_the_layout_that_its_tokens_ask_for(threads):
     seen = {(a, y) for a, y in zip(ids, np.repeat(gold, 8), strict=True)}
     check_rows(problem.rows(), seen | set(zip(*known, strict=True)), A, Y)
     inner = np.arange(T) % 10 > 0
-    moves = np.roll(gold, 1) * Y + gold
-    seen = set(zip(edge_ids[inner], moves[inner], strict=True))
+    transitions = np.roll(gold, 1) * Y + gold
+    seen = set(zip(edge_ids[inner], transitions[inner], strict=True))
     check_rows(problem.edge_rows(), seen, E, Y * Y)
 
 
@@ -298,7 +298,7 @@ def test_a_very_long_sentence(scale):
     loss, grad = encoding.evaluate(theta, 2)
     assert np.isfinite(loss)
     assert loss > 0
-    # Expected minus observed moves: both have T - 1 of them.
+    # Expected minus observed transitions: both have T - 1 of them.
     trans = grad[-2 * Y - Y * Y : -2 * Y]
     assert_allclose(trans.sum(), 0.0, atol=0.5)
     assert_allclose(grad[-Y:].sum(), 0.0, atol=1e-6)

@@ -12,7 +12,7 @@ Y = 3
 LENGTHS = (3, 1, 0, 4, 2, 5)
 WEIGHT = np.array([1.0, 0.5, 2.0, 0.0, 1.5, 1.0])
 SEEN = [[0, 1, 2, 0], [2, 2], [1]]
-NO_21 = StateSpace.from_moves(Y, ~np.eye(Y, dtype=bool)[[1, 0, 2]] | np.eye(Y, dtype=bool))
+NO_21 = StateSpace.from_transitions(Y, ~np.eye(Y, dtype=bool)[[1, 0, 2]] | np.eye(Y, dtype=bool))
 SPACES = {
     "labels": None,
     "order 2": StateSpace.order(Y, 2),

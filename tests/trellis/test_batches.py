@@ -212,7 +212,7 @@ def test_attributes_say_what_the_trellis_is():
     assert named.states.n_states == named[0].states.n_states == 6
 
 
-def test_other_scores_for_the_same_moves():
+def test_other_scores_for_the_same_transitions():
     rng = np.random.default_rng(7)
     trans, start, stop = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
     model = tl.Trellis(np.empty((0, 3)), trans, start, stop, labels=list("abc"), offsets=[0])
@@ -225,11 +225,11 @@ def test_other_scores_for_the_same_moves():
         np.testing.assert_array_equal(shared.nbest(2)[0].scores, fresh.nbest(2)[0].scores)
         assert shared.labels == fresh.labels
     assert not model.with_scores(emit).is_batch
-    for ours, theirs in zip(model.moves, (trans, start, stop), strict=True):
+    for ours, theirs in zip(model.label_transitions, (trans, start, stop), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     second = tl.Trellis(np.zeros((2, 3)), states=tl.StateSpace.order(3, 2))
-    with raises(tl.errors.ShapeError, where="moves", found="StateSpace.order"):
-        _ = second.moves
+    with raises(tl.errors.ShapeError, where="transitions", found="StateSpace.order"):
+        _ = second.label_transitions
     with raises(tl.errors.ShapeError, parameter="emit", expected="Y = 3", found="(2, 4)"):
         model.with_scores(np.zeros((2, 4)))
     with raises(tl.errors.ScoreError, where="emit[0, 1]", found="nan"):

@@ -77,10 +77,10 @@ def test_positions_may_be_allowed_forced_and_forbidden(case, seed):
 
 
 @given(anything, st.integers(0, 2**32 - 1), st.booleans())
-def test_moves_may_be_forbidden(case, seed, as_pairs):
+def test_transitions_may_be_forbidden(case, seed, as_pairs):
     banned = np.random.default_rng(seed).random((case.n_labels,) * 2) < 0.3
-    moves = list(zip(*np.nonzero(banned), strict=True)) if as_pairs else banned
-    trellis = case.batch().constrain(forbidden_moves=moves)
+    transitions = list(zip(*np.nonzero(banned), strict=True)) if as_pairs else banned
+    trellis = case.batch().constrain(forbidden_transitions=transitions)
     kept = keep(case, lambda _, path: not any(banned[a, b] for a, b in itertools.pairwise(path)))
     assert_paths_are(trellis, kept, case)
 
@@ -106,10 +106,13 @@ def tagger():
 
 def test_labels_may_be_given_by_name(tagger):
     by_name = tagger.constrain(
-        {0: ["D", "N"], 1: "N"}, forced={2: "V"}, forbidden={3: "V"}, forbidden_moves=[("D", "N")]
+        {0: ["D", "N"], 1: "N"},
+        forced={2: "V"},
+        forbidden={3: "V"},
+        forbidden_transitions=[("D", "N")],
     )
     by_id = tagger.constrain(
-        {0: [0, 1], 1: 1}, forced={2: 2}, forbidden={3: 2}, forbidden_moves=[(0, 1)]
+        {0: [0, 1], 1: 1}, forced={2: 2}, forbidden={3: 2}, forbidden_transitions=[(0, 1)]
     )
     assert by_name.count_paths() == by_id.count_paths() == 2
     assert_array_equal(by_name.viterbi().path, by_id.viterbi().path)

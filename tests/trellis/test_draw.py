@@ -172,7 +172,7 @@ def test_they_can_fish_as_svg():
 def test_best_path_has_one_thick_segment_per_move(T):
     view = random_view(T, 3)
     segments = elements(draw_svg(view), "path", "tl-best")
-    assert len(segments) == T + 1  # start and stop are moves too
+    assert len(segments) == T + 1  # start and stop are transitions too
     # they join: each begins in the row where the one before ended
     ends = [re.findall(r"[-\d.]+", e.get("d")) for e in segments]
     assert [e[1] for e in ends[1:]] == [e[-1] for e in ends[:-1]]
@@ -182,7 +182,7 @@ def test_best_path_has_one_thick_segment_per_move(T):
     assert not elements(draw_svg(random_view(T, 3, path=None)), "path", "tl-best")
 
 
-def test_arcs_are_the_moves_between_nodes_that_exist():
+def test_arcs_are_the_transitions_between_nodes_that_exist():
     assert len(elements(draw_svg(fish()), "path", "tl-arc")) == 2 + 4 + 4 + 2
     nodes = np.array([[-3.0, -math.inf], [-9.0, -5.0], [-9.0, -11.0]])
     assert len(elements(draw_svg(fish(nodes=nodes)), "path", "tl-arc")) == 1 + 2 + 4 + 2
@@ -203,7 +203,7 @@ def test_nodes_are_coloured_by_probability():
 
 
 @pytest.mark.parametrize("states", [None, tl.StateSpace.order(["N", "V"], 2)])
-def test_moves_of_a_trellis_carry_their_score_or_their_probability(states):
+def test_transitions_of_a_trellis_carry_their_score_or_their_probability(states):
     trellis = tl.Trellis(
         [[-2, -10], [-3, -1], [-3, -3]], [[-3, -1], [-1, -3]], [-1, -2], [-1, -1],
         states=states, labels=["N", "V"],
@@ -237,13 +237,13 @@ def test_svg_is_self_contained_and_knows_dark_mode():
 def test_large_svgs_are_cut_with_a_note():
     svg = draw_svg(random_view(100, 50))
     assert "(60 of 100 positions and 40 of 50 states shown" in svg
-    assert "moves not drawn)" in svg
+    assert "transitions not drawn)" in svg
     assert len(elements(svg, "rect", "tl-node")) == 60 * 40 + 2
     edges = np.random.default_rng(0).random((20, 20, 20))
     svg = draw_svg(random_view(20, 20, edges=edges))
     arcs = elements(svg, "path", "tl-arc")
     assert len(arcs) == 3000
-    assert f"(3000 of {19 * 400 + 40} moves drawn)" in svg
+    assert f"(3000 of {19 * 400 + 40} transitions drawn)" in svg
 
 
 # ---- mistakes -------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ def test_counting_is_exact_far_beyond_a_float():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("offset", [-3e4, 3e4])
-def test_a_shift_of_all_scores_moves_only_the_total(dtype, offset):
+def test_a_shift_of_all_scores_transitions_only_the_total(dtype, offset):
     rng = np.random.default_rng(5)
     emit, trans = rng.integers(-3, 4, (6, 3)), rng.integers(-3, 4, (3, 3))
     plain = tl.Trellis(emit.astype(dtype), trans)
@@ -343,7 +343,7 @@ def test_marginals_stay_probabilities_beside_stand_ins_for_minus_infinity(kind, 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [1, 2])
 def test_states_are_a_markov_chain(dtype, k):
-    """Its marginals and moves give back the marginals and pairs of labels."""
+    """Its marginals and transitions give back the marginals and pairs of labels."""
     rng = np.random.default_rng(k)
     space = tl.StateSpace.order(3, k)
     emit = rng.normal(size=(9, 3)).astype(dtype)
@@ -357,14 +357,16 @@ def test_states_are_a_markov_chain(dtype, k):
         weights=rng.normal(size=space.n_weights),
         offsets=[0, 4, 4, 5, 9],
     )
-    gamma, moves = batch.state_marginals(), batch.move_probs()
+    gamma, transitions = batch.state_marginals(), batch.transition_probs()
     labels = np.zeros((9, 3))
     np.add.at(labels.T, space.state_labels, gamma.T)
     np.testing.assert_allclose(labels, batch.marginals(), atol=1e-6)
     np.testing.assert_allclose(gamma.sum(axis=1), 1, rtol=1e-12)
     pairs = np.zeros((9, 3, 3))
     for m, (a, b) in enumerate(zip(space.src, space.dst, strict=True)):
-        pairs[1:, space.state_labels[a], space.state_labels[b]] += gamma[:-1, a] * moves[1:, m]
+        pairs[1:, space.state_labels[a], space.state_labels[b]] += (
+            gamma[:-1, a] * transitions[1:, m]
+        )
     np.testing.assert_allclose(pairs, batch.pair_marginals(), atol=1e-6)
 
 
@@ -373,4 +375,4 @@ def test_states_without_a_path_have_no_probability():
     with raises(InfeasibleError, where="position 1"):
         shut.state_marginals()
     assert not shut.state_marginals(on_infeasible="none").any()
-    assert not shut.move_probs().any()
+    assert not shut.transition_probs().any()

@@ -283,38 +283,50 @@ def test_constraints_on_labels_and_positions_that_do_not_exist(tagger, batch):
         tagger.constrain(forced={0: "X"})
     with raises(LabelError, where="forbidden[0]", found="7"):
         tagger.constrain(forbidden={0: 7})
-    with raises(LabelError, where="forbidden_moves", found="'X'"):
-        tagger.constrain(forbidden_moves=[("D", "X")])
+    with raises(LabelError, where="forbidden_transitions", found="'X'"):
+        tagger.constrain(forbidden_transitions=[("D", "X")])
     with raises(ShapeError, where="forced", expected="a position from 0 to 3", found="4"):
         tagger.constrain(forced={4: "N"})
     with raises(ShapeError, where="forced", expected="a position from 0 to 2", found="3"):
         batch.constrain(forced={(1, 3): "N"})
     with raises(ShapeError, where="forced", expected="a sequence from 0 to 1", found="2"):
         batch.constrain(forced={(2, 0): "N"})
-    with raises(ShapeError, parameter="forbidden_moves", expected="(3, 3)", found="(2, 2)"):
-        tagger.constrain(forbidden_moves=np.zeros((2, 2), bool))
+    with raises(ShapeError, parameter="forbidden_transitions", expected="(3, 3)", found="(2, 2)"):
+        tagger.constrain(forbidden_transitions=np.zeros((2, 2), bool))
 
 
 @pytest.mark.parametrize(
     ("constraints", "error", "fields"),
     [
-        ({"forbidden_moves": 3}, ShapeError, {"parameter": "forbidden_moves", "found": "3"}),
-        ({"forbidden_moves": "DN"}, ShapeError, {"parameter": "forbidden_moves", "found": "'DN'"}),
         (
-            {"forbidden_moves": {0: None}},
+            {"forbidden_transitions": 3},
             ShapeError,
-            {"parameter": "forbidden_moves", "found": "{0: None}"},
+            {"parameter": "forbidden_transitions", "found": "3"},
         ),
-        ({"forbidden_moves": [1, 2]}, ShapeError, {"where": "forbidden_moves", "found": "1"}),
         (
-            {"forbidden_moves": [("D", None)]},
+            {"forbidden_transitions": "DN"},
+            ShapeError,
+            {"parameter": "forbidden_transitions", "found": "'DN'"},
+        ),
+        (
+            {"forbidden_transitions": {0: None}},
+            ShapeError,
+            {"parameter": "forbidden_transitions", "found": "{0: None}"},
+        ),
+        (
+            {"forbidden_transitions": [1, 2]},
+            ShapeError,
+            {"where": "forbidden_transitions", "found": "1"},
+        ),
+        (
+            {"forbidden_transitions": [("D", None)]},
             LabelError,
-            {"where": "forbidden_moves", "found": "None"},
+            {"where": "forbidden_transitions", "found": "None"},
         ),
         (
-            {"forbidden_moves": [[True], [True, False]]},
+            {"forbidden_transitions": [[True], [True, False]]},
             ShapeError,
-            {"parameter": "forbidden_moves", "found": "[[True], [True, False]]"},
+            {"parameter": "forbidden_transitions", "found": "[[True], [True, False]]"},
         ),
         ({"allowed": {(0, 1): None}}, LabelError, {"where": "allowed[(0, 1)]", "found": "None"}),
         (
@@ -338,7 +350,7 @@ def test_constraints_of_the_wrong_type(batch, constraints, error, fields):
 def test_constraints_may_be_sets(tagger):
     assert tagger.constrain({0: {"N", 2}}).count_paths() == 2 * 3**3
     assert tagger.constrain(forbidden={0: ("N",), 1: np.array([0, 1])}).count_paths() == 2 * 9
-    assert tagger.constrain(forbidden_moves={("N", "V")}).count_paths() == 55
+    assert tagger.constrain(forbidden_transitions={("N", "V")}).count_paths() == 55
 
 
 def infeasible():
@@ -600,10 +612,10 @@ def test_the_largest_number_is_not_too_large():
     assert not trellis.pair_marginals(2**63 - 1).any()
 
 
-def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():
+def test_semirings_may_be_named_and_transitions_given_as_a_list_of_bools():
     trellis = Trellis([[0.0, 1.0], [0.0, 2.0]])
     assert trellis.reduce("counting") == 4
-    banned = trellis.constrain(forbidden_moves=[[False, True], [True, True]])
+    banned = trellis.constrain(forbidden_transitions=[[False, True], [True, True]])
     assert banned.count_paths() == 1
     assert trellis.log_prob_of({0: 1}) == pytest.approx(
         trellis.constrain(forced={0: 1}).log_partition() - trellis.log_partition()
@@ -624,14 +636,14 @@ def test_semirings_may_be_named_and_moves_given_as_a_list_of_bools():
             {"where": "trans[0, 1]", "found": "-1e+300"},
         ),
         (
-            lambda t: t.constrain(forbidden_moves=np.array([[0, 1], [0, 0]])),
+            lambda t: t.constrain(forbidden_transitions=np.array([[0, 1], [0, 0]])),
             ShapeError,
-            {"parameter": "forbidden_moves", "found": "int64 of shape (2, 2)"},
+            {"parameter": "forbidden_transitions", "found": "int64 of shape (2, 2)"},
         ),
         (
-            lambda t: t.constrain(forbidden_moves=("N", "V")),
+            lambda t: t.constrain(forbidden_transitions=("N", "V")),
             ShapeError,
-            {"where": "forbidden_moves", "found": "'N'"},
+            {"where": "forbidden_transitions", "found": "'N'"},
         ),
         (
             lambda t: Trellis(t.emit, states=tl.StateSpace.order(["a", "b"], 2), labels=["x", "y"]),

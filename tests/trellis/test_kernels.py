@@ -143,7 +143,7 @@ def test_paths_are_alike_alone_in_a_batch_and_for_every_instruction_set(name, dt
 @pytest.mark.parametrize("share", [0.2, 0.3, 0.4])
 @pytest.mark.parametrize("name", instruction_sets())
 def test_lanes_decode_what_is_forbidden_in_every_way(name, share, order):
-    """A start or a state, a move, an emission and a stop may all be forbidden at once."""
+    """A start or a state, a transition, an emission and a stop may all be forbidden at once."""
     rng = np.random.default_rng(0)
     lengths, Y = rng.integers(1, 40, 200), 6
 
@@ -182,7 +182,7 @@ def test_lanes_find_the_only_path_after_the_best_so_far_has_ended(name):
 
 @pytest.mark.parametrize("name", instruction_sets())
 def test_lanes_decode_beside_a_score_beyond_the_floats(name):
-    """One move is so large that emissions round to nothing, and forbidden ones stay forbidden."""
+    """One transition is so large that emissions round to nothing; −inf stays forbidden."""
     emit = np.array([[0.0, 0.0], [-np.inf, 0.0]] * 16)
     trans = [[1e60, 0.0], [0.0, 0.0]]
     with use_instruction_set(name):

@@ -44,14 +44,14 @@ def same(a, b, tolerance=1e-9):
 
 
 def elements(ring):
-    """⊕ of up to three lifted moves; eighths, so that sums are exact and ties are true ties."""
-    moves = st.tuples(
+    """⊕ of up to three lifted transitions; eighths, so that sums and ties are exact."""
+    transitions = st.tuples(
         st.integers(-24, 24).map(lambda n: n / 8),
         st.integers(0, 4),
         st.integers(0, 3),
         st.integers(0, 3),
     )
-    lifted = st.lists(moves.map(lambda move: ring.lift(*move)), max_size=3)
+    lifted = st.lists(transitions.map(lambda transition: ring.lift(*transition)), max_size=3)
     return lifted.map(lambda parts: functools.reduce(ring.plus, parts, ring.zero))
 
 
@@ -138,7 +138,7 @@ class Paths:
         return frozenset(x + y for x in a for y in b)
 
     def lift(self, score, t, y_prev, y):
-        assert score > -math.inf, "a forbidden move was lifted"
+        assert score > -math.inf, "a forbidden transition was lifted"
         return frozenset({((round(float(score), 3), t, y_prev, y),)})
 
 

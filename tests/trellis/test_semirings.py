@@ -21,7 +21,7 @@ from tagloom.trellis.semirings import (
     Expectation,
     KBest,
     Semiring,
-    reduce_moves,
+    reduce_transitions,
 )
 from tagloom.trellis.states import StateSpace
 
@@ -178,7 +178,7 @@ def test_every_semiring_equals_enumeration(name, T, seed):
     log_z = math.log(math.fsum(map(math.exp, all_scores))) if found else -math.inf
 
     def reduce(semiring):
-        return reduce_moves(semiring, space, *problem)
+        return reduce_transitions(semiring, space, *problem)
 
     assert reduce(BOOLEAN) is bool(found)
     assert reduce(COUNTING) == len(found)
@@ -225,12 +225,12 @@ def fish(words):
 def test_they_can_fish():
     space = StateSpace.first_order(["N", "V"])
     problem = fish(["they", "can", "fish"])
-    assert reduce_moves(MAX_PLUS, space, *problem) == -10
-    assert reduce_moves(LOG_PLUS, space, *problem) == pytest.approx(-9.854889, abs=1e-6)
-    assert reduce_moves(KBest(1), space, *problem) == ((-10.0, (0, 1, 0)),)
+    assert reduce_transitions(MAX_PLUS, space, *problem) == -10
+    assert reduce_transitions(LOG_PLUS, space, *problem) == pytest.approx(-9.854889, abs=1e-6)
+    assert reduce_transitions(KBest(1), space, *problem) == ((-10.0, (0, 1, 0)),)
     problem = fish(["fish", "can"])
-    assert reduce_moves(LOG_PLUS, space, *problem) == pytest.approx(-6.888557, abs=1e-6)
-    assert reduce_moves(KBest(4), space, *problem) == (
+    assert reduce_transitions(LOG_PLUS, space, *problem) == pytest.approx(-6.888557, abs=1e-6)
+    assert reduce_transitions(KBest(4), space, *problem) == (
         (-7.0, (0, 1)),
         (-10.0, (1, 0)),
         (-10.0, (1, 1)),
@@ -243,14 +243,14 @@ def test_log_space_survives_large_scores():
     emit = np.full((2000, 2), 1000.0)
     zeros = np.zeros(2)
     problem = (emit, np.zeros((2, 2)), zeros, zeros, None, np.zeros(0))
-    assert reduce_moves(LOG_PLUS, space, *problem) == pytest.approx(
+    assert reduce_transitions(LOG_PLUS, space, *problem) == pytest.approx(
         2000 * (1000 + math.log(2)), rel=1e-12
     )
-    _, mean = reduce_moves(Expectation("score"), space, *problem)
+    _, mean = reduce_transitions(Expectation("score"), space, *problem)
     assert mean == pytest.approx(2_000_000, rel=1e-12)
-    assert reduce_moves(COUNTING, space, *problem) == 2**2000
+    assert reduce_transitions(COUNTING, space, *problem) == 2**2000
     with raises(ScoreError, where="position 0", found="exp(1000.0)", hint="LOG_PLUS"):
-        reduce_moves(SUM_TIMES, space, *problem)
+        reduce_transitions(SUM_TIMES, space, *problem)
 
 
 def test_lift_sees_each_move_once_and_no_forbidden_move():
@@ -266,13 +266,13 @@ def test_lift_sees_each_move_once_and_no_forbidden_move():
 
     spy = Semiring("spy", 0, 1, COUNTING.plus, COUNTING.times, lift)
     problem = (emit, trans, np.zeros(2), stop, None, np.zeros(0))
-    assert reduce_moves(spy, space, *problem) == 1
+    assert reduce_transitions(spy, space, *problem) == 1
     assert lifted == [(1.0, 0, None, 0), (4.5, 1, 0, 1), (8.0, 2, 1, None)]
 
 
 def test_a_users_object_is_a_semiring():
     class Longest:
-        """The largest single move score on any path."""
+        """The largest single transition score on any path."""
 
         zero = one = -math.inf
         plus = times = staticmethod(max)
@@ -280,15 +280,15 @@ def test_a_users_object_is_a_semiring():
         def lift(self, score, t, y_prev, y):
             return score
 
-    assert reduce_moves(Longest(), StateSpace.first_order(2), *fish(["they", "can"])) == -1.0
+    assert reduce_transitions(Longest(), StateSpace.first_order(2), *fish(["they", "can"])) == -1.0
 
 
 def test_no_path_is_zero_and_no_position_is_one():
     space = StateSpace.first_order(2)
     for semiring, _ in CASES:
         emit, *rest = fish(["they"])
-        assert reduce_moves(semiring, space, emit - np.inf, *rest) == semiring.zero
-        assert reduce_moves(semiring, space, emit[:0], *rest) == semiring.one
+        assert reduce_transitions(semiring, space, emit - np.inf, *rest) == semiring.zero
+        assert reduce_transitions(semiring, space, emit[:0], *rest) == semiring.one
 
 
 def test_semirings_can_be_pickled_and_name_themselves():

@@ -22,7 +22,7 @@ def paths(Y, longest=5):
 
 
 def walk(space, path):
-    """Follow a path move by move through the public arrays: (accepted, Counter of weight ids)."""
+    """Follow a path through the public arrays: (accepted, Counter of weight ids)."""
     used = Counter()
     state = None
     for y in path:
@@ -30,8 +30,10 @@ def walk(space, path):
             starts = np.flatnonzero(space.initial & (space.state_labels == y)).tolist()
             found = [(s, space.start_tie_indptr, space.start_tie_ids, s) for s in starts]
         else:
-            moves = np.flatnonzero((space.src == state) & (space.state_labels[space.dst] == y))
-            found = [(space.dst[m], space.tie_indptr, space.tie_ids, m) for m in moves]
+            transitions = np.flatnonzero(
+                (space.src == state) & (space.state_labels[space.dst] == y)
+            )
+            found = [(space.dst[m], space.tie_indptr, space.tie_ids, m) for m in transitions]
         assert len(found) <= 1  # deterministic
         if not found:
             return False, None
@@ -108,8 +110,8 @@ def test_first_order_allows_everything(Y):
     assert space.kind == "labels"
     assert space.history == 1
     assert space.is_complete
-    assert space.moves_allowed.all()
-    assert space.moves_allowed.shape == (Y, Y)
+    assert space.transitions_allowed.all()
+    assert space.transitions_allowed.shape == (Y, Y)
 
 
 @pytest.mark.parametrize(("Y", "k"), [(1, 2), (2, 1), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3)])
@@ -117,7 +119,7 @@ def test_order_counts_ngrams(Y, k):
     space = StateSpace.order(Y, k)
     check(space, everything, lambda path: flat_ids(space, ngram_keys(path, k)))
     assert space.n_states == sum(Y**n for n in range(1, k + 1))
-    assert space.n_moves == (sum(Y ** (n + 1) for n in range(1, k + 1)))
+    assert space.n_transitions == (sum(Y ** (n + 1) for n in range(1, k + 1)))
     assert dict(space.weight_groups) == {f"ngram{n}": (Y,) * n for n in range(3, k + 2)}
     assert space.kind == ("order" if k > 1 else "labels")
     assert space.history == k
@@ -200,7 +202,7 @@ def test_span_schemes_accept_the_legal_sequences(scheme, is_legal, labels):
     check(space, lambda path: is_legal([labels[y] for y in path]), nothing)
     assert space.kind == "labels"
     for a, b in itertools.product(range(len(labels)), repeat=2):
-        assert space.moves_allowed[a, b] == ((a, b) in zip(space.src, space.dst, strict=True))
+        assert space.transitions_allowed[a, b] == ((a, b) in zip(space.src, space.dst, strict=True))
 
 
 @pytest.mark.parametrize(("Y", "x", "n"), [(1, 0, 2), (2, 0, 1), (2, 1, 3), (3, 1, 2), (3, 2, 9)])
@@ -255,8 +257,8 @@ def test_from_edges_ties_follow_their_edges():
                 used.update([8] if state == 1 else [])
             else:
                 target = {0: {0: 1, 1: 0}, 1: {0: 3, 1: 2}, 2: {0: 3, 1: 2}, 3: {0: 1, 1: 0}}
-                move = edges.index((state, target[state][y]))
-                used.update([move, 0])
+                transition = edges.index((state, target[state][y]))
+                used.update([transition, 0])
                 state = target[state][y]
         return used
 
@@ -266,7 +268,7 @@ def test_from_edges_ties_follow_their_edges():
 def test_from_edges_where_states_are_labels_is_such_a_space():
     space = StateSpace.from_edges(2, [0, 1], [(0, 1), (1, 0)], initial=[0])
     assert space.kind == "labels"
-    np.testing.assert_array_equal(space.moves_allowed, [[False, True], [True, False]])
+    np.testing.assert_array_equal(space.transitions_allowed, [[False, True], [True, False]])
 
 
 # ---- intersection ---------------------------------------------------------------------------
@@ -338,12 +340,12 @@ def test_intersect_numbers_groups_that_share_a_name():
 def test_intersect_drops_states_that_lead_nowhere():
     only_b = StateSpace.from_edges(2, [1], [(0, 0)], initial=[0])
     both = StateSpace.total_count(2, 0, 5) & only_b
-    assert (both.n_states, both.n_moves) == (1, 1)
+    assert (both.n_states, both.n_transitions) == (1, 1)
     # label 0 can be entered, but a path cannot stop there nor leave it
     trap = StateSpace.from_edges(2, [0, 1], [(1, 0), (1, 1)], initial=[0, 1], final=[1])
     both = StateSpace.order(2, 2) & trap
     assert both.state_names == ("1", "1·1")
-    assert both.n_moves == 2
+    assert both.n_transitions == 2
 
 
 def test_intersect_to_nothing_accepts_only_the_empty_path():
@@ -360,8 +362,8 @@ def test_intersect_to_nothing_accepts_only_the_empty_path():
 
 @pytest.mark.parametrize("space", [*SPACES.values()], ids=[*SPACES])
 def test_arrays_are_sorted_typed_and_read_only(space):
-    moves = list(zip(space.dst, space.state_labels[space.src], space.src, strict=True))
-    assert moves == sorted(moves)
+    transitions = list(zip(space.dst, space.state_labels[space.src], space.src, strict=True))
+    assert transitions == sorted(transitions)
     types = {
         "state_labels": np.int32, "src": np.int32, "dst": np.int32, "tie_ids": np.int32,
         "start_tie_ids": np.int32, "tie_indptr": np.int64, "start_tie_indptr": np.int64,
@@ -402,7 +404,7 @@ def test_spaces_differ_if_anything_differs():
     assert len({StateSpace.order(3, 2), StateSpace.order(3, 2), StateSpace.order(3, 3)}) == 2
 
 
-def test_building_twice_gives_the_same_moves_in_any_order_of_edges():
+def test_building_twice_gives_the_same_transitions_in_any_order_of_edges():
     edges = [(0, 0), (0, 1), (1, 0)]
     a = StateSpace.from_edges(2, [0, 1], edges, [0], ties=[[0], [1, 2], []], n_weights=3)
     b = StateSpace.from_edges(2, [0, 1], edges[::-1], [0], ties=[[], [1, 2], [0]], n_weights=3)
@@ -429,13 +431,13 @@ def test_pack_and_unpack_are_inverse():
 @pytest.mark.parametrize(
     ("space", "text"),
     [
-        (StateSpace.order(3, 2), "StateSpace.order(3 labels, k=2): 12 states, 36 moves"),
-        (StateSpace.first_order(1), "StateSpace.first_order(1 label): 1 states, 1 moves"),
-        (SPACES["bio"], "StateSpace.bio(3 labels): 3 states, 8 moves"),
-        (SPACES["run"], "StateSpace.run_length(3 labels, 'I', n=2): 4 states, 12 moves"),
+        (StateSpace.order(3, 2), "StateSpace.order(3 labels, k=2): 12 states, 36 transitions"),
+        (StateSpace.first_order(1), "StateSpace.first_order(1 label): 1 states, 1 transitions"),
+        (SPACES["bio"], "StateSpace.bio(3 labels): 3 states, 8 transitions"),
+        (SPACES["run"], "StateSpace.run_length(3 labels, 'I', n=2): 4 states, 12 transitions"),
         (
             StateSpace.order(3, 2, seen=[[0, 1, 2]]),
-            "StateSpace.order(3 labels, k=2, pruned): 5 states, 15 moves",
+            "StateSpace.order(3 labels, k=2, pruned): 5 states, 15 transitions",
         ),
     ],
 )
@@ -494,12 +496,12 @@ def test_intersect_of_random_automata(a, b):
 
 
 def test_large_orders_have_the_right_size():
-    assert StateSpace.order(17, 2).n_moves == 17**2 + 17**3
-    assert StateSpace.order(49, 2).n_moves == 49**2 + 49**3
+    assert StateSpace.order(17, 2).n_transitions == 17**2 + 17**3
+    assert StateSpace.order(49, 2).n_transitions == 49**2 + 49**3
     # 50^12 does not fit into 64 bits; the histories that occur do
     rng = np.random.default_rng(0)
     deep = StateSpace.order(50, 11, seen=rng.integers(50, size=(20, 30)))
-    assert deep.n_moves == deep.n_states * 50
+    assert deep.n_transitions == deep.n_states * 50
 
 
 # ---- errors ---------------------------------------------------------------------------------
@@ -576,7 +578,7 @@ def test_large_orders_have_the_right_size():
             {"parameter": "k", "found": "an integer of 71 bits"},
         ),
         (
-            lambda: StateSpace.from_moves(2, [[True], [True, False]]),
+            lambda: StateSpace.from_transitions(2, [[True], [True, False]]),
             ShapeError,
             {"parameter": "allowed", "found": "[[True], [True, False]]"},
         ),
@@ -727,9 +729,9 @@ def test_mistakes_are_named(build, error, fields):
         build()
 
 
-def test_moves_allowed_needs_states_that_are_labels():
+def test_transitions_allowed_needs_states_that_are_labels():
     with pytest.raises(AttributeError, match="states that are labels"):
-        _ = StateSpace.order(2, 2).moves_allowed
+        _ = StateSpace.order(2, 2).transitions_allowed
 
 
 def test_intersect_wants_a_state_space():

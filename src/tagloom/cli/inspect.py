@@ -37,7 +37,7 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
     """Show what MODEL is and has learnt.
 
     Labels, sizes, the training record, the strongest features of each label, and the weights of
-    moves from label to label; or, with --pattern, the features that match it.
+    transitions from label to label; or, with --pattern, the features that match it.
     """
     tagger = load_model(model)
     names = tagger.labels_.tolist()
@@ -53,7 +53,7 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
         found = describe(tagger, model)
         found["transitions"] = [
             {"from": a, "to": b, "weight": weight}
-            for (a, b), weight in sorted(_moves(tagger).items(), key=lambda x: -x[1])
+            for (a, b), weight in sorted(_transitions(tagger).items(), key=lambda x: -x[1])
             if label in (None, a, b)
         ]
     shown = [label] if label else names
@@ -71,10 +71,10 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
         show_transitions(tagger, found["transitions"], label, top)
 
 
-def _moves(tagger: Any) -> dict[tuple[str, str], float]:
-    """Find the weights of moves; a tagger that looks up word by word has none."""
-    moves: dict[tuple[str, str], float] = getattr(tagger, "transition_features_", {})
-    return moves
+def _transitions(tagger: Any) -> dict[tuple[str, str], float]:
+    """Find the weights of transitions; a tagger that looks up word by word has none."""
+    transitions: dict[tuple[str, str], float] = getattr(tagger, "transition_features_", {})
+    return transitions
 
 
 def describe(tagger: Tagger, path: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def show_weights(weights: list[dict[str, Any]], pattern: str | None) -> None:
 def show_transitions(
     tagger: Any, transitions: list[dict[str, Any]], label: str | None, top: int
 ) -> None:
-    """Print the weights of moves: a table if there are few labels, otherwise the strongest."""
+    """Print transition weights: a table if there are few labels, otherwise the strongest."""
     names = tagger.labels_.tolist()
     if label is None and len(names) <= WIDEST and sys.stdout.isatty():
         from rich.console import Console
@@ -189,5 +189,5 @@ def show_transitions(
             )
             click.echo(f"{name:{max(width, 11)}}{cells}")
         return
-    for move in [*transitions[:top], *transitions[-top:]]:
-        click.echo(f"{move['weight']:8.3f}  {move['from']} → {move['to']}")
+    for transition in [*transitions[:top], *transitions[-top:]]:
+        click.echo(f"{transition['weight']:8.3f}  {transition['from']} → {transition['to']}")

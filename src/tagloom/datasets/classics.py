@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
-    """Scores of words and moves, as printed in a text, and the sentences they are tried on.
+    """Scores of words and transitions, as printed in a text, and the sentences they are tried on.
 
     The score of labels y for a sentence w is
     start[y₁] + Σ_t word_scores[y_t, w_t] + Σ_t trans[y_{t-1}, y_t] + stop[y_T].
@@ -33,7 +33,7 @@ class ScoreTables:
     word_scores : ndarray, shape (Y, V)
         Score of a word under a label.
     trans : ndarray, shape (Y, Y)
-        Score of the move ``y_prev`` → ``y``, from → to; −inf where it is not allowed.
+        Score of the transition ``y_prev`` → ``y``, from → to; −inf where it is not allowed.
     start, stop : ndarray, shape (Y,)
         Score of the first and of the last label.
     corpus : Corpus
@@ -172,8 +172,8 @@ def classic(name: str) -> Corpus | ScoreTables | Vowels:
     garden-path    `Corpus`      ``the old man the boat``, D N V D N; column "garden_path" has the
                                  reading that leads nowhere
     gliese-581d    `ScoreTables` an HMM of two words; ``can the can`` is V D N with probability
-                                 0.16, and many moves are impossible (−inf). The HMM has no stop
-                                 probabilities, so ``stop`` is zero
+                                 0.16, and many transitions are impossible (−inf). The HMM has no
+                                 stop probabilities, so ``stop`` is zero
     vowels         `Vowels`      classes told apart by two real numbers
     rib-rob        `RibRob`      label bias; each state emits its own letter with probability
                                  29/32 and each other letter with 1/32; ``sample`` draws sequences
@@ -212,7 +212,7 @@ def classic(name: str) -> Corpus | ScoreTables | Vowels:
 
 
 def _they_can_fish() -> ScoreTables:
-    # The printed caption swaps from and to: the rows of the table of moves are "from".
+    # The printed caption swaps from and to: the rows of the table of transitions are "from".
     return ScoreTables(
         labels=("N", "V"),
         words=("they", "can", "fish"),
@@ -292,12 +292,12 @@ def _vowels() -> Vowels:
 def _rib_rob() -> RibRob:
     own = {"1": "r", "2": "i", "3": "b", "4": "r", "5": "o"}
     labels, words = tuple(own), ("b", "i", "o", "r")
-    moves = {("1", "2"), ("2", "3"), ("4", "5"), ("5", "3")}
+    transitions = {("1", "2"), ("2", "3"), ("4", "5"), ("5", "3")}
     return RibRob(
         labels=labels,
         words=words,
         word_scores=_log([[29 / 32 if own[y] == w else 1 / 32 for w in words] for y in labels]),
-        trans=_log([[float((a, b) in moves) for b in labels] for a in labels]),
+        trans=_log([[float((a, b) in transitions) for b in labels] for a in labels]),
         start=_log([0.5, 0, 0, 0.5, 0]),
         stop=_log([0, 0, 1, 0, 0]),
         corpus=Corpus([["r", "i", "b"], ["r", "o", "b"]], [["1", "2", "3"], ["4", "5", "3"]]),
@@ -306,7 +306,7 @@ def _rib_rob() -> RibRob:
 
 
 def _log(probs: Any) -> Array:
-    with np.errstate(divide="ignore"):  # log 0 = −inf: the move or the word is impossible
+    with np.errstate(divide="ignore"):  # log 0 = −inf: the transition or the word is impossible
         return np.log(np.array(probs, dtype=np.float64))
 
 

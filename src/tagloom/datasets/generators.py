@@ -59,10 +59,12 @@ def synthetic(
        class ends, with probability ``suffixes``, in one of two suffixes that its first label shares
        with no other; all other words end in a vowel. So the suffix of an unknown word tells its
        label, if it is not used as its second.
-    2. *Moves.* p(y | y_prev) ∝ (weight of the words of y) · g², with g exponential and drawn once
+    2. *Transitions.* p(y | y_prev) ∝ (weight of the words of y) · g², with g exponential and drawn
+    once
        per pair: each label has a few likely successors, and the words of the corpus as a whole
        still follow Zipf's law.
-    3. *Sentences.* A length is 1 plus two geometric numbers. Labels follow the moves, each word
+    3. *Sentences.* A length is 1 plus two geometric numbers. Labels follow the transitions, each
+    word
        is drawn from its label's words by weight.
 
     ``kind="bio"``: labels are O and B-, I- for the types A, B, C, .... Every fourth word of the
@@ -167,8 +169,8 @@ class _Source:
     ----------
     labels : array of str, shape (S,)
         The label of each state.
-    moves : array, shape (S + 1, S)
-        Weight of the move from → to; the last row is the start.
+    transitions : array, shape (S + 1, S)
+        Weight of the transition from → to; the last row is the start.
     words : array of str, shape (V,)
     state_of, word_of : array of int, shape (E,)
         The entries of the lexicon: this state may emit that word.
@@ -177,7 +179,7 @@ class _Source:
     """
 
     labels: npt.NDArray[np.object_]
-    moves: Floats
+    transitions: Floats
     words: npt.NDArray[np.object_]
     state_of: Ints
     word_of: Ints
@@ -186,7 +188,7 @@ class _Source:
     def draw_states(self, rng: np.random.Generator, offsets: Ints) -> Ints:
         """Draw the state of every token: position by position, all sentences at once."""
         S = len(self.labels)
-        choices = _Choices(np.repeat(np.arange(S + 1), S), self.moves.ravel())
+        choices = _Choices(np.repeat(np.arange(S + 1), S), self.transitions.ravel())
         lengths = np.diff(offsets)
         longest_first = np.argsort(-lengths, kind="stable")
         begins = offsets[:-1][longest_first]
@@ -228,7 +230,7 @@ def _pos_source(
     width = len(str(n_labels))
     return _Source(
         labels=np.array([f"T{y + 1:0{width}}" for y in range(n_labels)], dtype=object),
-        moves=mass * np.log1p(-rng.random((n_labels + 1, n_labels))) ** 2,
+        transitions=mass * np.log1p(-rng.random((n_labels + 1, n_labels))) ** 2,
         words=_spell(rng, np.where(has_suffix, home, -1), n_labels),
         state_of=state_of,
         word_of=np.concatenate([np.arange(V), np.flatnonzero(is_ambiguous)]),
@@ -265,17 +267,21 @@ def _bio_source(
         (begin[other], np.flatnonzero(is_ambiguous), zipf * share),
         (inside[other], np.flatnonzero(is_ambiguous), zipf * share),
     ]
-    # Weights of the moves; each row sums to one.
+    # Weights of the transitions; each row sums to one.
     popularity = 0.3 + rng.random(K)
     popularity /= popularity.sum()
-    moves = np.zeros((S + 1, S))
-    moves[0, 0], moves[0, cue], moves[0, begin] = 0.88, 0.08 * popularity, 0.04 * popularity
-    moves[S] = moves[0]
-    moves[cue, 0], moves[cue, begin] = 0.25, 0.75
+    transitions = np.zeros((S + 1, S))
+    transitions[0, 0], transitions[0, cue], transitions[0, begin] = (
+        0.88,
+        0.08 * popularity,
+        0.04 * popularity,
+    )
+    transitions[S] = transitions[0]
+    transitions[cue, 0], transitions[cue, begin] = 0.25, 0.75
     for state in (begin, inside):
-        moves[state, 0] = 0.6 * 0.9
-        moves[np.ix_(state, begin)] = 0.6 * 0.1 * popularity
-        moves[state, inside] = 0.4
+        transitions[state, 0] = 0.6 * 0.9
+        transitions[np.ix_(state, begin)] = 0.6 * 0.1 * popularity
+        transitions[state, inside] = 0.4
 
     names = [chr(ord("A") + k) for k in range(K)]
     words = _spell(rng, np.where(has_suffix, owner, -1), K)
@@ -284,7 +290,7 @@ def _bio_source(
         labels=np.array(
             ["O", *(y for k in names for y in ("O", f"B-{k}", f"I-{k}"))], dtype=object
         ),
-        moves=moves,
+        transitions=transitions,
         words=words,
         state_of=np.concatenate([states[words_] for states, words_, _ in entries]),
         word_of=np.concatenate([words_ for _, words_, _ in entries]),

@@ -1,6 +1,6 @@
 """Gold and predicted labels in, counts out: the inputs are checked here and counted natively.
 
-Labels become integers once (``align``); tokens, spans and moves are then counted on arrays.
+Labels become integers once (``align``); tokens, spans and transitions are then counted on arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tagloom.checks import plural
 from tagloom.errors import SchemeError, ShapeError
 from tagloom.labels.rows import check_collection, label_rows, place
 from tagloom.labels.spans import unreadable
-from tagloom.labels.validity import Move, is_legal
+from tagloom.labels.validity import Transition, is_legal
 from tagloom.schemes import CONLLEVAL, Scheme, parse_label
 
 
@@ -44,8 +44,8 @@ class Aligned:
         The sentences of each hand, as given.
     paths : dict of str to str or None
         The file of each hand's labels, if known.
-    moves : dict of int to dict
-        What :func:`count_moves` found, by hand.
+    transitions : dict of int to dict
+        What :func:`count_transitions` found, by hand.
     """
 
     names: Sequence[str]
@@ -56,7 +56,7 @@ class Aligned:
     tokens: list[Sequence[str]] | None
     sentences: Mapping[str, Sequence[Any]]
     paths: Mapping[str, str | None]
-    moves: dict[int, dict[Move, int]] = field(default_factory=dict)
+    transitions: dict[int, dict[Transition, int]] = field(default_factory=dict)
 
     @property
     def n_sentences(self) -> int:
@@ -181,14 +181,14 @@ def _words(
     return words
 
 
-def count_moves(aligned: Aligned, hand: int) -> dict[Move, int]:
+def count_transitions(aligned: Aligned, hand: int) -> dict[Transition, int]:
     """Count which label follows which, once; None stands for the edges of a sentence."""
-    if hand not in aligned.moves:
-        aligned.moves[hand] = _count_moves(aligned, hand)
-    return aligned.moves[hand]
+    if hand not in aligned.transitions:
+        aligned.transitions[hand] = _count_transitions(aligned, hand)
+    return aligned.transitions[hand]
 
 
-def _count_moves(aligned: Aligned, hand: int) -> dict[Move, int]:
+def _count_transitions(aligned: Aligned, hand: int) -> dict[Transition, int]:
     ids, offsets, Y = aligned.ids[hand], aligned.offsets, len(aligned.labels)
     filled = np.flatnonzero(aligned.lengths)  # sentences that have a first and a last token
     before = np.empty(len(ids), dtype=np.int64)  # [T] the label before, Y at the start
@@ -301,7 +301,7 @@ class ReadingDifference:
     only_conlleval, only_strict, both : int
         Numbers of spans.
     reasons : dict of str to int
-        The kinds of illegal moves and how often each occurs, commonest first.
+        The kinds of illegal transitions and how often each occurs, commonest first.
     """
 
     name: str
@@ -324,10 +324,16 @@ class ReadingDifference:
 
 
 def compare_readings(
-    aligned: Aligned, table: LabelTable, hand: int, scheme: Scheme, moves: Mapping[Move, int]
+    aligned: Aligned,
+    table: LabelTable,
+    hand: int,
+    scheme: Scheme,
+    transitions: Mapping[Transition, int],
 ) -> ReadingDifference | None:
     """Count the spans that conlleval and the strict reading do not share; None if none."""
-    illegal = {move: n for move, n in moves.items() if not is_legal(*move, scheme)}
+    illegal = {
+        transition: n for transition, n in transitions.items() if not is_legal(*transition, scheme)
+    }
     if not illegal:
         return None
     by_type, _ = count_spans(aligned, table, (hand, hand), (CONLLEVAL, scheme))
@@ -335,8 +341,8 @@ def compare_readings(
     if lenient == strict == both:
         return None
     reasons: Counter[str] = Counter()
-    for move, n in illegal.items():
-        reasons[_reason(*move)] += n
+    for transition, n in illegal.items():
+        reasons[_reason(*transition)] += n
     return ReadingDifference(
         name=aligned.names[hand],
         scheme=scheme.name,
@@ -348,7 +354,7 @@ def compare_readings(
 
 
 def _reason(previous: str | None, label: str | None) -> str:
-    """Say what kind of move it is: the letters, and whether the types are the same."""
+    """Say what kind of transition it is: the letters, and whether the types are the same."""
     if label is None:
         return f"{_kind(previous)} at the end of a sentence"
     if previous is None:

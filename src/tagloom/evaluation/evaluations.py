@@ -19,14 +19,14 @@ from tagloom.evaluation.counts import (
     ReadingDifference,
     align,
     compare_readings,
-    count_moves,
     count_spans,
+    count_transitions,
     is_span_label,
     tabulate,
 )
 from tagloom.evaluation.scores import EXACT, Interval, Score, average, intervals, make_score
 from tagloom.evaluation.tables import Cell, Table, html_page, page
-from tagloom.labels.validity import detect_moves, unknown_scheme
+from tagloom.labels.validity import detect_transitions, unknown_scheme
 from tagloom.schemes import CONLLEVAL, Scheme, get_scheme
 
 
@@ -334,7 +334,7 @@ def _span_scheme(
     if scheme is not None:
         given = get_scheme(scheme)
         return given, f"Scheme: {given}, as asked for."
-    detection = detect_moves(count_moves(aligned, 0))
+    detection = detect_transitions(count_transitions(aligned, 0))
     if len(detection.fits) == 1:
         only = get_scheme(detection.fits[0])
         return only, f"Scheme: {only}, the only one that the gold labels fit."
@@ -405,7 +405,8 @@ def _differences(aligned: Aligned, hand: int, protocol: Protocol) -> list[Readin
     if scheme is None or table is None:
         return []
     found = [
-        compare_readings(aligned, table, h, scheme, count_moves(aligned, h)) for h in (0, hand)
+        compare_readings(aligned, table, h, scheme, count_transitions(aligned, h))
+        for h in (0, hand)
     ]
     return [difference for difference in found if difference is not None]
 

@@ -7,7 +7,15 @@ illegal labels, ``rows`` checks arguments.
 from typing import TYPE_CHECKING
 
 from tagloom.exports import lazily
-from tagloom.schemes import SCHEMES, LegalMoves, Scheme, get_scheme, legal_moves
+from tagloom.schemes import (
+    SCHEMES,
+    LegalMoves,  # noqa: F401  # an old name
+    LegalTransitions,
+    Scheme,
+    get_scheme,
+    legal_moves,  # noqa: F401  # an old name
+    legal_transitions,
+)
 
 if TYPE_CHECKING:
     from tagloom.labels.spans import Span, SpanRules, convert, from_spans, span_rules, to_spans
@@ -38,7 +46,7 @@ else:
 __all__ = [
     "SCHEMES",
     "Detection",
-    "LegalMoves",
+    "LegalTransitions",
     "Problem",
     "Scheme",
     "Span",
@@ -48,7 +56,7 @@ __all__ = [
     "detect",
     "from_spans",
     "get_scheme",
-    "legal_moves",
+    "legal_transitions",
     "span_rules",
     "state_space",
     "to_spans",

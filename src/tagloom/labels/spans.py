@@ -10,7 +10,7 @@ import numpy as np
 from tagloom import checks
 from tagloom.errors import SchemeError, ShapeError
 from tagloom.labels.rows import check_collection, labels_of, place
-from tagloom.labels.validity import Move, Problem, detect, find_problems
+from tagloom.labels.validity import Problem, Transition, detect, find_problems
 from tagloom.schemes import (
     CODES,
     CONLLEVAL,
@@ -276,7 +276,7 @@ def convert(
     read, write = get_scheme(source, "source"), get_scheme(target, "target")
     check_collection(sentences)
     path = getattr(sentences, "path", None)
-    known: dict[Move, bool] = {}
+    known: dict[Transition, bool] = {}
     full: dict[str, str] = {}  # a label of io without a letter gets its I here
     result = []
     for number, sentence in enumerate(sentences):

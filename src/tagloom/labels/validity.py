@@ -1,6 +1,6 @@
 """Which schemes fit, which labels are illegal, and which state space is legal.
 
-Legality is a matter of two neighbours, so each distinct move of a corpus is judged once.
+Legality is a matter of two neighbours, so each distinct transition of a corpus is judged once.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tagloom import checks
 from tagloom.checks import plural
 from tagloom.errors import SchemeError
 from tagloom.labels.rows import check_collection, label_rows, labels_of, line_of
-from tagloom.schemes import CODES, SCHEMES, Scheme, get_scheme, legal_moves, parse_label
+from tagloom.schemes import CODES, SCHEMES, Scheme, get_scheme, legal_transitions, parse_label
 from tagloom.trellis.states import StateSpace
 
-Move = tuple[str | None, str | None]  # previous and current label; None beyond an edge
+Transition = tuple[str | None, str | None]  # previous and current label; None beyond an edge
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Detection:
         Every scheme in which all labels are legal: often one; several if the labels do not tell
         them apart; none if every scheme forbids something.
     misfits : dict of str to str
-        For the other schemes, how many moves are illegal and an example.
+        For the other schemes, how many transitions are illegal and an example.
     """
 
     fits: tuple[str, ...]
@@ -192,18 +192,22 @@ def detect(sentences: Iterable[Any]) -> Detection:
     >>> print(detect([["I-PER", "I-PER", "O"]]))
     The labels fit iob1 and io alike
     """
-    moves: Counter[Move] = Counter()
+    transitions: Counter[Transition] = Counter()
     for row in label_rows(sentences):
-        moves.update(pairwise([None, *row, None]))
-    return detect_moves(moves)
+        transitions.update(pairwise([None, *row, None]))
+    return detect_transitions(transitions)
 
 
-def detect_moves(moves: Mapping[Move, int]) -> Detection:
-    """Find the schemes in which every move is legal; see :func:`detect`."""
-    bare = next((a for a, _ in moves if a is not None and parse_label(a) is None), None)
+def detect_transitions(transitions: Mapping[Transition, int]) -> Detection:
+    """Find the schemes in which every transition is legal; see :func:`detect`."""
+    bare = next((a for a, _ in transitions if a is not None and parse_label(a) is None), None)
     fits, misfits = [], {}
     for scheme in SCHEMES.values():
-        illegal = {move: n for move, n in moves.items() if not is_legal(*move, scheme)}
+        illegal = {
+            transition: n
+            for transition, n in transitions.items()
+            if not is_legal(*transition, scheme)
+        }
         if bare is not None:
             misfits[scheme.name] = f"{bare!r} has no letter such as B-"
         elif illegal:
@@ -236,7 +240,7 @@ def validate(sentences: Iterable[Any], scheme: str | Scheme) -> ValidityReport:
     table = get_scheme(scheme)
     check_collection(sentences)
     path = getattr(sentences, "path", None)
-    known: dict[Move, bool] = {}
+    known: dict[Transition, bool] = {}
     problems: list[Problem] = []
     tokens = count = 0
     for number, sentence in enumerate(sentences):
@@ -250,20 +254,22 @@ def validate(sentences: Iterable[Any], scheme: str | Scheme) -> ValidityReport:
 def find_problems(
     row: list[str],
     scheme: Scheme,
-    known: dict[Move, bool],
+    known: dict[Transition, bool],
     sentence: Any = None,
     number: int = 0,
     path: str | None = None,
 ) -> list[Problem]:
-    """List the problems of one sentence; ``known`` remembers the moves that were judged before."""
+    """List the problems of one sentence; ``known`` caches which transitions are legal."""
     problems = []
-    for t, move in enumerate(pairwise([None, *row, None])):
-        legal = known.get(move)
+    for t, transition in enumerate(pairwise([None, *row, None])):
+        legal = known.get(transition)
         if legal is None:
-            legal = known[move] = is_legal(*move, scheme)
+            legal = known[transition] = is_legal(*transition, scheme)
         if not legal:
             where = (path, line_of(sentence, t))
-            problems.append(Problem(number, t, *move, expect(move[0], scheme), scheme.name, *where))
+            problems.append(
+                Problem(number, t, *transition, expect(transition[0], scheme), scheme.name, *where)
+            )
     return problems
 
 
@@ -331,5 +337,5 @@ def state_space(labels: Sequence[str], scheme: str | Scheme) -> StateSpace:
     >>> space.accepts(["O", "I-PER", "B-PER"]), space.accepts(["O", "B-PER"])
     (True, False)
     """
-    legal = legal_moves(labels, scheme)
-    return StateSpace.from_moves(labels, legal.moves, legal.start, legal.stop)
+    legal = legal_transitions(labels, scheme)
+    return StateSpace.from_transitions(labels, legal.transitions, legal.start, legal.stop)

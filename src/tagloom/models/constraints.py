@@ -1,7 +1,7 @@
 """What a tagger may predict: schemes, state spaces and tag dictionaries, and known labels.
 
 A user asks for constraints by name or object; fitting *resolves* them against the training data
-into one `Constraints`, which forbids moves between labels and labels of words.
+into one `Constraints`, which forbids transitions between labels and labels of words.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Constraints:
     ----------
     labels : tuple of str
     scheme : str or None
-        The scheme whose illegal moves are forbidden.
+        The scheme whose illegal transitions are forbidden.
     states : StateSpace or None
         A space whose paths alone are allowed.
     dictionary : dict of str to tuple of str
@@ -128,8 +128,8 @@ class Constraints:
     dictionary: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
-    def moves(self) -> StateSpace | None:
-        """Moves between labels that are allowed: a space whose states are labels."""
+    def transitions(self) -> StateSpace | None:
+        """Transitions between labels that are allowed: a space whose states are labels."""
         found = None
         if self.scheme is not None:
             found = labels.state_space(self.labels, self.scheme)
@@ -139,23 +139,23 @@ class Constraints:
 
     @property
     def space(self) -> StateSpace | None:
-        """The space, where it is more than moves between labels."""
+        """The space, where it is more than transitions between labels."""
         return self.states if self.states is not None and self.states.kind != "labels" else None
 
     @property
     def everything(self) -> StateSpace | None:
-        """All that is forbidden about moves, as one space; for learning."""
-        parts = [part for part in (self.moves, self.space) if part is not None]
+        """All that is forbidden about transitions, as one space; for learning."""
+        parts = [part for part in (self.transitions, self.space) if part is not None]
         return parts[0] & parts[1] if len(parts) == 2 else (parts[0] if parts else None)
 
     def forbid(
         self, trans: Floats, start: Floats, stop: Floats, states: StateSpace | None
     ) -> tuple[Floats, Floats, Floats, StateSpace | None]:
-        """Give forbidden moves, starts and stops −inf, and the states what they must tell apart."""
-        if self.moves is not None:
-            trans = np.where(self.moves.moves_allowed, trans, -np.inf)
-            start = np.where(self.moves.initial, start, -np.inf)
-            stop = np.where(self.moves.final, stop, -np.inf)
+        """Return the scores with −inf where forbidden, and the state space that they need."""
+        if self.transitions is not None:
+            trans = np.where(self.transitions.transitions_allowed, trans, -np.inf)
+            start = np.where(self.transitions.initial, start, -np.inf)
+            stop = np.where(self.transitions.final, stop, -np.inf)
         if self.space is not None:  # it has no weights
             states = self.space if states is None else states & self.space
         return trans, start, stop, states
@@ -189,7 +189,7 @@ class Constraints:
         numbers, sets = found
         allowed = sets[numbers]  # [T, Y]
         restricted = trellis.constrain(allowed)
-        if self.moves is None and self.space is None:
+        if self.transitions is None and self.space is None:
             return restricted  # every word has a label
         dead = ~restricted.is_feasible()  # [N]
         if not dead.any():
@@ -216,7 +216,7 @@ class Constraints:
         """
         scheme, states, dictionary = data["scheme"], data["states"], data["dictionary"]
         if scheme is not None:
-            labels.legal_moves(names, scheme)  # raises if they do not fit
+            labels.legal_transitions(names, scheme)  # raises if they do not fit
         space = None
         if states is not None:
             if "order" in states:
@@ -298,7 +298,7 @@ def resolve(
             named = over(part, names, "constraints")
             space = named if space is None else space & named
         elif part != "auto":
-            labels.legal_moves(names, part)  # raises if the labels are not of the scheme
+            labels.legal_transitions(names, part)  # raises if the labels are not of the scheme
             found = part
     return Constraints(names, found, space, dictionary)
 
@@ -385,7 +385,7 @@ def choose_scheme(
     offsets: npt.NDArray[np.int64],
     stacklevel: int | None = None,
 ) -> str | None:
-    """Find the scheme whose illegal moves "auto" forbids when decoding, if it was asked for.
+    """Find the scheme whose illegal transitions "auto" forbids when decoding, if it was asked for.
 
     Warns if labels look like spans and some of them are illegal.
     """
@@ -427,11 +427,11 @@ def find_scheme(gold: Gold, offsets: npt.NDArray[np.int64]) -> str | None:
     first, last = y[starts][y[starts] >= 0], y[ends][y[ends] >= 0]
     for scheme in SCHEMES:
         try:
-            legal = labels.legal_moves(gold.names, scheme)
+            legal = labels.legal_transitions(gold.names, scheme)
         except LabelError:
             continue
         bounds = legal.start[first].all() and legal.stop[last].all()
-        if bounds and legal.moves[y[pairs - 1], y[pairs]].all():
+        if bounds and legal.transitions[y[pairs - 1], y[pairs]].all():
             return scheme
     return None
 

@@ -82,16 +82,16 @@ class Convertible(Learnt):
                 parameter="words", expected="distinct str", found=checks.show(list(words))
             )
         Y, V = len(names), len(words)
-        starts, moves = _probs(start, "start", (Y,)), _probs(trans, "trans", (Y, Y))
+        starts, transitions = _probs(start, "start", (Y,)), _probs(trans, "trans", (Y, Y))
         probs = _probs(emit, "emit", (Y, V))
         ends = None if stop is None else _probs(stop, "stop", (Y,))
         _check_sums("start", starts.sum(keepdims=True))
         _check_sums("emit", probs.sum(axis=1))
         if ends is None:
-            _check_sums("trans", moves.sum(axis=1))
+            _check_sums("trans", transitions.sum(axis=1))
         else:
-            _check_sums("trans and stop", moves.sum(axis=1) + ends)
-        chain = MarkovChain.from_probs(starts, (moves,), ends)
+            _check_sums("trans and stop", transitions.sum(axis=1) + ends)
+        chain = MarkovChain.from_probs(starts, (transitions,), ends)
         emission = Words.from_probs(names, words, probs)
         return cls._given(HiddenMarkov.join(chain, emission), None)
 

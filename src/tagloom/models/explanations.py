@@ -1,10 +1,10 @@
 """Why a token has its label: the named terms in which the best path and its best rival differ.
 
 The rival of token t is the best path whose label at t is another one. A path's score is a sum over
-its moves, so what decided between the two paths is the difference of two sums; the terms that both
-have cancel, and every other term has a name. What depends on the sentence is named by the model
-(`Tagger.score_parts`); transitions, start, stop and weights of longer label n-grams are read off
-the trellis, in any state space.
+its transitions, so what decided between the two paths is the difference of two sums; the terms that
+both have cancel, and every other term has a name. What depends on the sentence is named by the
+model (`Tagger.score_parts`); transitions, start, stop and weights of longer label n-grams are read
+off the trellis, in any state space.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Reason:
     Attributes
     ----------
     position : int
-        Of the move that has the term; the number of tokens for the stop.
+        Of the transition that has the term; the number of tokens for the stop.
     name : str
         The attribute; ``"transition"`` for weights of label pairs, start and stop included;
         ``"ngram3"`` and so on for those of longer histories; ``"rounding"`` for what is lost where
@@ -340,13 +340,14 @@ class _Terms:
         self, trellis: Trellis, parts: Parts, names: Sequence[str], path: list[int]
     ) -> None:
         self.trellis, self.names, self.path = trellis, names, path
-        self.parts = cache(lambda *move: tuple(parts(*move)))  # rivals have many moves in common
+        # Cached: rivals share most of their transitions.
+        self.parts = cache(lambda *transition: tuple(parts(*transition)))
         self.space = trellis.states
         self.states = self.space.state_path(path).tolist()
 
     @cached_property
-    def moves(self) -> dict[tuple[int, int], int]:
-        """The number of each move, by the states that it joins."""
+    def transitions(self) -> dict[tuple[int, int], int]:
+        """The number of each transition, by the states that it joins."""
         pairs = zip(self.space.src.tolist(), self.space.dst.tolist(), strict=True)
         return {pair: m for m, pair in enumerate(pairs)}
 
@@ -356,7 +357,7 @@ class _Terms:
         sums: dict[tuple[int, str, int], list[float]] = {}  # (t, name, n_labels) -> the two weights
         for t in range(len(path) + 1):
             if states[max(t - 1, 0) : t + 1] == others[max(t - 1, 0) : t + 1]:
-                continue  # one and the same move
+                continue  # one and the same transition
             for side, (labels, way) in enumerate([(path, states), (rival, others)]):
                 for part in self.of_move(t, labels, way):
                     two = sums.setdefault((t, part.name, part.n_labels), [0.0, 0.0])
@@ -374,7 +375,7 @@ class _Terms:
         return tuple(reasons)
 
     def of_move(self, t: int, path: list[int], states: list[int]) -> Iterator[Part]:
-        """List the terms of the move into position t; of the stop, if t is the end."""
+        """List the terms of the transition into position t; of the stop, if t is the end."""
         trellis, space = self.trellis, self.space
         if t == len(path):
             if trellis.stop is not None:
@@ -382,21 +383,27 @@ class _Terms:
             return
         y, y_prev = path[t], path[t - 1] if t else None
         yield from self.parts(t, y_prev, y)
-        move = trellis.start if y_prev is None else trellis.trans
-        if move is not None:
-            yield Part(TRANSITION, float(move[y] if y_prev is None else move[y_prev, y]), 2)
+        transition = trellis.start if y_prev is None else trellis.trans
+        if transition is not None:
+            yield Part(
+                TRANSITION, float(transition[y] if y_prev is None else transition[y_prev, y]), 2
+            )
         if trellis.weights is None:
             return
         if y_prev is None:
             indptr, ids, m = space.start_tie_indptr, space.start_tie_ids, states[0]
         else:
-            indptr, ids, m = space.tie_indptr, space.tie_ids, self.moves[states[t - 1], states[t]]
+            indptr, ids, m = (
+                space.tie_indptr,
+                space.tie_ids,
+                self.transitions[states[t - 1], states[t]],
+            )
         for i in ids[indptr[m] : indptr[m + 1]].tolist():
             name, n_labels = self._tied(i)
             yield Part(name, float(trellis.weights[i]), n_labels)
 
     def _tied(self, i: int) -> tuple[str, int]:
-        """Name a weight that the state space ties to its moves, and count the labels it sees."""
+        """Name a tied weight of the state space, and count the labels it depends on."""
         groups = self.space.weight_slices.items()
         group, start = next((name, at.start) for name, at in groups if at.start <= i < at.stop)
         if group in self.space.ngrams:

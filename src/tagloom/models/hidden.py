@@ -20,6 +20,7 @@ from tagloom.models.constraints import Constraints
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.tables import TableTagger
 from tagloom.parameters import attribute
+from tagloom.renames import renamed_property
 from tagloom.scores import Decoder, LinearScores
 from tagloom.scores.emissions import Emission, Features, LexicalWords, Words
 from tagloom.scores.emissions.base import from_plain, to_plain
@@ -201,9 +202,11 @@ class Learnt(TableTagger):
         return self.chain_.log_start
 
     @property
-    def log_moves_(self) -> tuple[Float64, ...]:
+    def log_transitions_(self) -> tuple[Float64, ...]:
         """Log Pr(y_t | the j labels before), for j from 1 to the order."""
         return self.chain_.log_trans
+
+    log_moves_ = renamed_property("HMM", "log_moves_", "log_transitions_")
 
     @property
     def log_stop_(self) -> Float64 | None:

@@ -61,7 +61,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         Start, transitions and stop.
     emission_ : Emission
         The fitted emission.
-    log_start_, log_moves_, log_stop_
+    log_start_, log_transitions_, log_stop_
         Arrays of the chain; see `MarkovChain`.
     training_ : dict
         The training record.

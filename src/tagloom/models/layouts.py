@@ -35,7 +35,7 @@ class Layout:
     boundaries : bool
         Whether θ has start and stop weights.
     ties : tuple
-        What each weight that the state space ties to its moves stands for.
+        What each weight that the state space ties to its transitions stands for.
     """
 
     labels: tuple[str, ...]
@@ -72,11 +72,11 @@ class Layout:
     def n_weights(self) -> int:
         """The length of θ."""
         Y = len(self.labels)
-        return self.moves_at + Y * Y + 2 * Y * self.boundaries + len(self.ties)
+        return self.transitions_at + Y * Y + 2 * Y * self.boundaries + len(self.ties)
 
     @property
-    def moves_at(self) -> int:
-        """Where the weights of moves begin."""
+    def transitions_at(self) -> int:
+        """Where the weights of transitions begin."""
         return len(self.cols) + len(self.edge_cols)
 
     def pairs(self, labels: list[str]) -> tuple[Any, Any]:
@@ -100,10 +100,10 @@ class Layout:
             _find(self.ptr, place[self.cols], new.ptr, new.cols, Y),
             len(new.cols)
             + _find(self.edge_ptr, pairs[self.edge_cols], new.edge_ptr, new.edge_cols, Y * Y),
-            new.moves_at + pairs,
+            new.transitions_at + pairs,
         ]
         if self.boundaries:
-            first = new.moves_at + Y * Y
+            first = new.transitions_at + Y * Y
             bounds = np.concatenate([first + place, first + Y + place])
             parts.append(bounds if new.boundaries else np.full_like(bounds, -1))
         numbers = {tie: k for k, tie in enumerate(new.ties, new.n_weights - len(new.ties))}
@@ -171,7 +171,7 @@ def cut(theta: Float64, data: TrainingData) -> LinearScores:
     layout = data.layout
     assert layout is not None
     Y = len(data.names)
-    W, E = len(layout.cols), layout.moves_at
+    W, E = len(layout.cols), layout.transitions_at
     K = 0 if data.states is None else data.states.n_weights
     weights = theta.astype(np.float32)
     ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)

@@ -80,7 +80,7 @@ class LinearFitted(Fitted):
     @cached_property
     def transitions(self) -> Trellis:
         """A trellis of no tokens, whose transitions all batches share."""
-        return _moves(self.scores, self.constraints)
+        return _transitions(self.scores, self.constraints)
 
     @cached_property
     def normaliser(self) -> _native.LocalNormaliser | None:
@@ -313,7 +313,7 @@ class LinearTagger(
         if start is not None:  # transitions that were seen before may not occur now
             free |= start.layout.carry(start.theta != 0, layout)
         if not data.extractor.transitions:
-            free[layout.moves_at :] = False
+            free[layout.transitions_at :] = False
         problem.set_mask(free)
         return problem, layout
 
@@ -348,7 +348,7 @@ class LinearTagger(
         def score(theta: Float64) -> float:
             scores = cut(theta, data)
             scored = self._normalised(scores, scores.score_encoded(encoded, threads))
-            trellis = _moves(scores, data.constraints).with_scores(
+            trellis = _transitions(scores, data.constraints).with_scores(
                 scored.emit, edge=scored.edge, offsets=scored.offsets
             )
             path = data.constraints.restrict(trellis, sentences).viterbi().path
@@ -458,13 +458,13 @@ class LinearTagger(
 
     @property
     def transitions_(self) -> Float64:
-        """The weights of moves y_prev → y [Y, Y], in the order of ``labels_``."""
+        """The weights of transitions y_prev → y [Y, Y], in the order of ``labels_``."""
         self._check_fitted("transitions_")
         return self.scores_.trans
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
-        """The weights of moves by name: (from, to) → weight, without those that are zero."""
+        """The weights of transitions by name: (from, to) → weight, without those that are zero."""
         names = self._label_list
         from_, to = np.nonzero(self.transitions_)
         weights = self.scores_.trans[from_, to].tolist()
@@ -653,8 +653,8 @@ class LinearTagger(
         return tagger
 
 
-def _moves(scores: LinearScores, found: Constraints) -> Trellis:
-    """Make a trellis of no tokens, whose moves all batches share; forbidden ones get −inf."""
+def _transitions(scores: LinearScores, found: Constraints) -> Trellis:
+    """Make a trellis of no tokens, whose transitions all batches share; forbidden ones get −inf."""
     trans, start, stop, states = found.forbid(
         scores.trans, scores.start, scores.stop, scores.states
     )

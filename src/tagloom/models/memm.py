@@ -125,20 +125,22 @@ class MEMM(LocalTagger):
         """
         x, gold, Y = data.encoded, data.gold.numbers, len(data.names)
         E = 0 if x.edge_indptr is None else data.edge_index.size
-        moves_at = data.index.size + E * Y
+        transitions_at = data.index.size + E * Y
         before = np.empty_like(gold)  # [T] the label before; Y at the start
         before[1:] = gold[:-1]
         before[x.offsets[:-1]] = Y
-        indptr, ids, values = _token_attributes(data, before, moves_at)
+        indptr, ids, values = _token_attributes(data, before, transitions_at)
         sets = allowed = None
         if data.states is not None:
             may_follow, may_begin = _allowed(data.states)
             sets = np.vstack([may_follow, may_begin]).view(np.uint8)  # [Y + 1, Y] after y_prev
             allowed = -1 - before  # set k is −1 − k
-        takes_all = self._takes_all(moves_at * Y)
+        takes_all = self._takes_all(transitions_at * Y)
         problem = _native.Problem(
             np.arange(len(gold) + 1),
-            _native.Attributes(indptr, ids, moves_at + Y + 2, values, _known_pairs(data, moves_at)),
+            _native.Attributes(
+                indptr, ids, transitions_at + Y + 2, values, _known_pairs(data, transitions_at)
+            ),
             _native.Labels(gold, Y, sets, allowed),
             weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
             all_combinations=takes_all,
@@ -147,11 +149,12 @@ class MEMM(LocalTagger):
         )
         layout, start = _LocalLayout.of_tokens(data, problem), data.start
         free = problem.mask()
-        moves = free[layout.moves_at :]
-        moves[:] = False  # also the stop, and the problem's own moves, which tokens do not make
+        transitions = free[layout.transitions_at :]
+        # The stop, and transitions of the objective that tokens never use, stay fixed too.
+        transitions[:] = False
         if data.extractor.transitions:
-            moves[: Y * Y + Y] = takes_all
-            moves[before * Y + gold] = True
+            transitions[: Y * Y + Y] = takes_all
+            transitions[before * Y + gold] = True
             if start is not None:
                 free |= start.layout.carry(start.theta != 0, layout)
         problem.set_mask(free)
@@ -182,22 +185,22 @@ class MEMM(LocalTagger):
 
 @dataclass(frozen=True)
 class _LocalLayout(Layout):
-    """The order of a chain's weights, followed by the Y·Y idle moves of the tokens' problem."""
+    """The order of a chain's weights, then the Y·Y unused transitions of the token objective."""
 
     @classmethod
     def of_tokens(cls, data: TrainingData, problem: _native.Problem) -> _LocalLayout:
         """Take the order that the problem of tokens chose; see `MEMM._problem`."""
         Y, A = len(data.names), data.index.size
         ptr, cols, _ = problem.rows()
-        moves_at = len(ptr) - 1 - (Y + 2)
-        edge_ptr = ptr[A : moves_at + 1]  # [E·Y + 1]
-        labels_before = np.repeat(np.arange(moves_at - A) % Y, np.diff(edge_ptr))
+        transitions_at = len(ptr) - 1 - (Y + 2)
+        edge_ptr = ptr[A : transitions_at + 1]  # [E·Y + 1]
+        labels_before = np.repeat(np.arange(transitions_at - A) % Y, np.diff(edge_ptr))
         return cls(
             tuple(data.names),
             ptr[: A + 1],
             cols[: ptr[A]],
             edge_ptr[::Y] - edge_ptr[0],
-            (labels_before * Y + cols[ptr[A] : ptr[moves_at]]).astype(np.uint16),
+            (labels_before * Y + cols[ptr[A] : ptr[transitions_at]]).astype(np.uint16),
             True,
         )
 
@@ -219,10 +222,12 @@ def make_normaliser(scores: LinearScores) -> _native.LocalNormaliser:
 
 def _allowed(states: StateSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which labels may follow which [Y, Y], and which may come first [Y]."""
-    return states.moves_allowed, np.asarray(states.initial, dtype=np.bool_)
+    return states.transitions_allowed, np.asarray(states.initial, dtype=np.bool_)
 
 
-def _token_attributes(data: TrainingData, before: npt.NDArray[np.int32], moves_at: int) -> Sparse:
+def _token_attributes(
+    data: TrainingData, before: npt.NDArray[np.int32], transitions_at: int
+) -> Sparse:
     """Join the attributes of each token with its label before, and with its edge attributes.
 
     Parameters
@@ -230,13 +235,13 @@ def _token_attributes(data: TrainingData, before: npt.NDArray[np.int32], moves_a
     data : TrainingData
     before : ndarray, shape (T,)
         The label before each token; Y at the start of a sentence.
-    moves_at : int
+    transitions_at : int
         The attribute that stands for the label 0 before.
     """
     x, A, Y = data.encoded, data.index.size, len(data.names)
     parts: list[Sparse] = [
         (np.diff(x.indptr), x.ids, x.values),
-        (np.ones(len(before), np.int64), (moves_at + before).astype(np.int32), None),
+        (np.ones(len(before), np.int64), (transitions_at + before).astype(np.int32), None),
     ]
     if x.edge_indptr is not None and x.edge_ids is not None:
         n_edges = np.diff(x.edge_indptr)
@@ -248,7 +253,7 @@ def _token_attributes(data: TrainingData, before: npt.NDArray[np.int32], moves_a
 
 
 def _known_pairs(
-    data: TrainingData, moves_at: int
+    data: TrainingData, transitions_at: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
     """List the attributes and labels that get a weight, seen or not.
 
@@ -256,7 +261,7 @@ def _known_pairs(
     warm start.
     """
     A, Y = data.index.size, len(data.names)
-    attributes = [np.repeat(np.arange(moves_at, moves_at + Y + 2), Y)]
+    attributes = [np.repeat(np.arange(transitions_at, transitions_at + Y + 2), Y)]
     columns = [np.tile(np.arange(Y), Y + 2)]
     if data.start is not None:
         nodes, edges = data.start.layout.pairs(data.names)

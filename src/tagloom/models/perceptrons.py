@@ -30,7 +30,8 @@ class StructuredPerceptron(LinearTagger):
 
     In first order, u_t is by how much one update that finds token t alone wrong puts its right
     label ahead: twice the sum of the squared values of its attributes φ_t (their number, unless
-    they have values), and of the two moves, to the token and from it, with their edge attributes.
+    they have values), and of the two transitions, to the token and from it, with their edge
+    attributes.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class TokenClassifier(LocalTagger):
     r"""A linear classifier of tokens, without any dependence between labels.
 
     It sees the whole sentence through its features, but not the other labels: every token is a
-    sentence of its own to the learner, and moves between labels have no weights. ::
+    sentence of its own to the learner, and transitions between labels have no weights. ::
 
         loss="log"         Σ_t −log Pr(y_t | x, t) + l2·‖θ‖²        logistic regression
         loss="perceptron"  θ ← θ + φ(x, t, y_t) − φ(x, t, ŷ)         averaged perceptron
@@ -66,6 +66,6 @@ class TokenClassifier(LocalTagger):
         tokens = replace(data, encoded=encoded._replace(offsets=alone), weight=weight)
         problem, layout = LinearTagger._problem(self, tokens)
         free = problem.mask()
-        free[layout.moves_at :] = False
+        free[layout.transitions_at :] = False
         problem.set_mask(free)
         return problem, layout

@@ -174,9 +174,9 @@ class LinearScores:
     edge_index, edge_rows, edge_names
         The same for edge templates, weights of (attribute, y_prev, y); None if there are none.
     states : StateSpace or None
-        Which labels a move looks back at; None: the one before.
+        Which labels a transition looks back at; None: the one before.
     tied : ndarray, shape (K,)
-        The weights that the state space ties to its moves.
+        The weights that the state space ties to its transitions.
     is_narrow : bool
         Whether files hold the weights in 16 bits.
     """
@@ -200,11 +200,11 @@ class LinearScores:
     def n_weights(self) -> int:
         """How many weights are stored."""
         edges = 0 if self.edge_rows is None else len(self.edge_rows.weights)
-        moves = self.trans.size + self.start.size + self.stop.size + self.tied.size
-        return len(self.rows.weights) + edges + moves
+        transitions = self.trans.size + self.start.size + self.stop.size + self.tied.size
+        return len(self.rows.weights) + edges + transitions
 
     def score(self, sentences: Any, n_threads: int) -> Scored:
-        """Score every label at every token, and every move where there are edge templates.
+        """Score every label at every token, and every transition where there are edge templates.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What the score of a move is made of, by name: how a scorer accounts for what it has summed."""
+"""The named terms of a transition's score, for explanations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Part(NamedTuple):
-    """A named term of the score of a move.
+    """A named term of the score of a transition.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Part(NamedTuple):
     n_labels: int = 1
 
 
-#: The parts of the move into position t, from label y_prev (None at t = 0) to label y.
+#: The parts of the transition into position t, from label y_prev (None at t = 0) to label y.
 Parts: TypeAlias = Callable[[int, int | None, int], Iterable[Part]]
 
 

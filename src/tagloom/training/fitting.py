@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from tagloom import checks
 from tagloom.errors import ParameterError, TrainingError
+from tagloom.renames import warn_renamed
 from tagloom.training.checkpoints import Checkpoint
 from tagloom.training.learners import Learner, Optimiser, State, Step
 from tagloom.training.progress import Bar, is_wanted
@@ -58,7 +58,7 @@ class Outcome(Generic[W]):
     @property
     def theta(self) -> W:
         """The weights; deprecated name."""
-        warnings.warn("Outcome.theta is now Outcome.weights.", DeprecationWarning, stacklevel=2)
+        warn_renamed("Outcome.theta", "weights")
         return self.weights
 
     @property
@@ -166,7 +166,7 @@ def run(
     checkpoint: Checkpoint | None = None,
 ) -> Outcome[npt.NDArray[np.float64]]:
     """Run an optimiser; deprecated name of `fit_iteratively`."""
-    warnings.warn("training.run is now training.fit_iteratively.", DeprecationWarning, stacklevel=2)
+    warn_renamed("training.run", "fit_iteratively")
     return fit_iteratively(
         optimiser,
         max_iterations=max_iterations,

@@ -1,8 +1,8 @@
 """The automata behind the constructors of `StateSpace`, as functions from integers to arrays.
 
 Each returns the `Fields` of a state space: label histories (order k), transitions between labels,
-counting, and the product of two automata. Arguments have been checked by the caller. Moves may come
-in any order and integers in any type: `StateSpace` sorts and converts them.
+counting, and the product of two automata. Arguments have been checked by the caller. Transitions
+may come in any order and integers in any type: `StateSpace` sorts and converts them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Names = tuple[str, ...] | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fields:
-    """The data of a state space with S states, M moves and K weights; see `StateSpace`."""
+    """The data of a state space with S states, M transitions and K weights; see `StateSpace`."""
 
     n_labels: int
     labels: Names
@@ -103,9 +103,9 @@ def seen_grams(flat: Array, starts: Array, Y: int, n_max: int) -> list[Array]:
 def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) -> Fields:
     """Return the automaton of histories of 1 to k labels; ``levels`` number the kept n-grams.
 
-    A move reads label y after history h. Its target is the longest kept suffix of h·y of at most
-    k labels, and its weights are the kept n-grams of 3 and more among the suffixes of h·y. Both
-    follow from those of h without its oldest label, so levels are built from the shortest:
+    A transition reads label y after history h. Its target is the longest kept suffix of h·y of at
+    most k labels, and its weights are the kept n-grams of 3 and more among the suffixes of h·y.
+    Both follow from those of h without its oldest label, so levels are built from the shortest:
 
         target[h, y] = h·y                    if that is kept and has at most k labels
                        target[suffix(h), y]   otherwise
@@ -233,11 +233,11 @@ def product(a: StateSpace, b: StateSpace, names: Names) -> Fields:
         nothing = np.zeros((a.n_labels, a.n_labels), dtype=np.bool_)
         return of_labels(a.n_labels, names, nothing, False, False, groups, ngrams)
 
-    move_a, move_b = a.move_table[state_a[src], y], b.move_table[state_b[src], y]
+    transition_a, transition_b = a.move_table[state_a[src], y], b.move_table[state_b[src], y]
     after_a = np.int32(a.n_weights)  # where the weights of b begin
     ties = join_rows(
-        take_rows(a.tie_indptr, a.tie_ids, move_a),
-        take_rows(b.tie_indptr, b.tie_ids + after_a, move_b),
+        take_rows(a.tie_indptr, a.tie_ids, transition_a),
+        take_rows(b.tie_indptr, b.tie_ids + after_a, transition_b),
     )
     start_ties = join_rows(
         take_rows(a.start_tie_indptr, a.start_tie_ids, state_a),

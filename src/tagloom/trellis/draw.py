@@ -125,7 +125,7 @@ def view_of(
     kept = np.flatnonzero(is_kept)
     edges = None
     if with_edges:
-        edges = _move_numbers(trellis, show, alpha, beta, log_z, least)[:, kept][:, :, kept]
+        edges = _transition_numbers(trellis, show, alpha, beta, log_z, least)[:, kept][:, :, kept]
     nodes = gamma if show == "marginals" else trellis.forward("max-plus")
     return TrellisView(
         states=[names[s] for s in kept],
@@ -140,7 +140,7 @@ def view_of(
     )
 
 
-def _move_numbers(
+def _transition_numbers(
     trellis: Trellis, show: str, alpha: Float64, beta: Float64, log_z: float, least: float
 ) -> Float64:
     """Return the score or the probability of every transition between states [T, S, S].
@@ -150,7 +150,7 @@ def _move_numbers(
     T, space = len(trellis.emit), trellis.states
     label = space.state_labels
     edges = np.full((T, space.n_states, space.n_states), -np.inf)
-    edges[:, space.src, space.dst] = trellis._transitions.move_scores
+    edges[:, space.src, space.dst] = trellis._transitions.transition_scores
     if trellis.edge is not None:
         edges[:, space.src, space.dst] += trellis.edge[:, label[space.src], label[space.dst]]
     if show == "marginals" and log_z > -np.inf:
@@ -540,9 +540,9 @@ def _arcs(
     if len(found) <= MAX_ARCS:
         return [line for _, line in found], ""
     if view.edges is None:
-        return [], f"{len(found)} moves not drawn"
+        return [], f"{len(found)} transitions not drawn"
     kept = sorted(range(len(found)), key=lambda j: -found[j][0])[:MAX_ARCS]
-    return [found[j][1] for j in sorted(kept)], f"{MAX_ARCS} of {len(found)} moves drawn"
+    return [found[j][1] for j in sorted(kept)], f"{MAX_ARCS} of {len(found)} transitions drawn"
 
 
 def _best_segments(view: TrellisView, cut: _Cut, columns: _Columns, node_width: float) -> list[str]:
@@ -618,7 +618,7 @@ def _curve(
 ) -> str:
     """Return a transition: a curve from the right side of one node to the left of the next.
 
-    It leaves and arrives level, so that a steep move does not run through its neighbours.
+    It leaves and arrives level, so that a steep transition does not run through its neighbours.
     """
     (x1, y1), (x2, y2) = (a[0] + node_width / 2, a[1]), (b[0] - node_width / 2, b[1])
     middle = (x1 + x2) / 2

@@ -37,7 +37,7 @@ class Counts(NamedTuple):
     transitions: Float64  #: [Y, Y] neighbours y_prev, y
     start: Float64  #: [Y] sequences that begin with y
     stop: Float64  #: [Y] sequences that end with y
-    weights: Float64  #: [K] uses of each weight that the state space ties to its moves
+    weights: Float64  #: [K] uses of each weight that the state space ties to its transitions
 
 
 class Transitions:
@@ -105,8 +105,8 @@ class Transitions:
         if space.kind == "labels":
             return _native.Dense(Y, 1, *self.by_label)
         if space.kind == "order" and space.history is not None:
-            moves = self._moves_by_history(space, space.history)
-            return _native.Dense(Y, space.history, moves, self.start, self.stop)
+            transitions = self._transitions_by_history(space, space.history)
+            return _native.Dense(Y, space.history, transitions, self.start, self.stop)
         return None
 
     @property
@@ -124,15 +124,17 @@ class Transitions:
             return trans, start, stop
         if space.kind != "labels":
             raise ShapeError(
-                where="moves", expected="a state space whose states are labels", found=repr(space)
+                where="transitions",
+                expected="a state space whose states are labels",
+                found=repr(space),
             )
         return (
-            np.where(space.moves_allowed, trans, -np.inf),
+            np.where(space.transitions_allowed, trans, -np.inf),
             np.where(space.initial, start, -np.inf),
             np.where(space.final, stop, -np.inf),
         )
 
-    def _moves_by_history(self, space: StateSpace, k: int) -> Float64:
+    def _transitions_by_history(self, space: StateSpace, k: int) -> Float64:
         """Return the scores of transitions [k, Y^(k-1), Y, Y] of the space of order k."""
         Y = self.n_labels
         groups = {} if self.weights is None else space.unpack(self.weights)
@@ -147,7 +149,7 @@ class Transitions:
 
     @cached_property
     def automaton(self) -> _native.Automaton:
-        """The automaton layout: the moves of the state space one by one, with their scores."""
+        """The automaton layout: every transition of the state space with its score."""
         space = self.states
         start, stop = np.zeros(space.n_states), np.zeros(space.n_states)  # [S]
         if self.start is not None:
@@ -158,13 +160,13 @@ class Transitions:
             start += row_sums(self.weights, space.start_tie_indptr, space.start_tie_ids)
         start[~space.initial] = -np.inf
         stop[~space.final] = -np.inf
-        return _native.Automaton(space.native, self.move_scores, start, stop)
+        return _native.Automaton(space.native, self.transition_scores, start, stop)
 
     @property
-    def move_scores(self) -> Float64:
-        """The score of each move of the state space [M], without emit and edge."""
+    def transition_scores(self) -> Float64:
+        """The score of each transition of the state space [M], without emit and edge."""
         space = self.states
-        score = np.zeros(space.n_moves)
+        score = np.zeros(space.n_transitions)
         if self.trans is not None:
             score += self.trans[space.state_labels[space.src], space.state_labels[space.dst]]
         if self.weights is not None:
@@ -281,10 +283,10 @@ def sums(
     if counts is None:
         dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs)
     else:
-        moves = np.zeros(dense.shape)
-        into = _native.MoveCounts(moves.ravel(), counts.start, counts.stop)
+        transitions = np.zeros(dense.shape)
+        into = _native.MoveCounts(transitions.ravel(), counts.start, counts.stop)
         dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs, into)
-        _add_dense_counts(model, counts, moves)
+        _add_dense_counts(model, counts, transitions)
     if not ok.all():
         _repeat_in_log_space(model, batch, threads, ~ok, log_z, marginals, pairs, counts, weight)
     return log_z
@@ -336,34 +338,34 @@ def _automaton_sums(
     if counts is None:
         automaton.sum(batch.native, threads, log_z, weight, marginals, pairs)
         return
-    moves = np.zeros(space.n_moves)
+    transitions = np.zeros(space.n_transitions)
     first, last = np.zeros(space.n_states), np.zeros(space.n_states)
-    into = _native.MoveCounts(moves, first, last)
+    into = _native.MoveCounts(transitions, first, last)
     automaton.sum(batch.native, threads, log_z, weight, marginals, pairs, into)
-    _add_automaton_counts(space, counts, moves, first, last)
+    _add_automaton_counts(space, counts, transitions, first, last)
 
 
 def _add_automaton_counts(
-    space: StateSpace, counts: Counts, moves: Float64, first: Float64, last: Float64
+    space: StateSpace, counts: Counts, transitions: Float64, first: Float64, last: Float64
 ) -> None:
-    """Add expected moves [M], first states [S] and last states [S] to the counts."""
+    """Add expected transitions [M], first states [S] and last states [S] to the counts."""
     label = space.state_labels
-    np.add.at(counts.transitions, (label[space.src], label[space.dst]), moves)
+    np.add.at(counts.transitions, (label[space.src], label[space.dst]), transitions)
     np.add.at(counts.start, label, first)
     np.add.at(counts.stop, label, last)
-    np.add.at(counts.weights, space.tie_ids, np.repeat(moves, np.diff(space.tie_indptr)))
+    np.add.at(counts.weights, space.tie_ids, np.repeat(transitions, np.diff(space.tie_indptr)))
     np.add.at(
         counts.weights, space.start_tie_ids, np.repeat(first, np.diff(space.start_tie_indptr))
     )
 
 
-def _add_dense_counts(model: Transitions, counts: Counts, moves: Float64) -> None:
-    """Add expected moves [k, Y^(k-1), Y, Y] to the transitions and n-gram weights they use."""
-    Y, k = model.n_labels, len(moves)
+def _add_dense_counts(model: Transitions, counts: Counts, transitions: Float64) -> None:
+    """Add expected counts [k, Y^(k-1), Y, Y] to the transitions and n-gram weights they use."""
+    Y, k = model.n_labels, len(transitions)
     if k == 1:
-        counts.transitions[...] += moves[0, 0]
+        counts.transitions[...] += transitions[0, 0]
         return
-    histories = moves.reshape((k,) + (Y,) * (k + 1))  # [k, h_2 .. h_k, h_1, y]
+    histories = transitions.reshape((k,) + (Y,) * (k + 1))  # [k, h_2 .. h_k, h_1, y]
     histories = np.moveaxis(histories, k, 1)  # [k, h_1 .. h_k, y]
     counts.transitions[...] += histories.sum(axis=tuple(range(k)))
     groups = model.states.unpack(counts.weights)

@@ -79,23 +79,25 @@ def _check_index(i: Any, n: int, name: str, kind: str) -> None:
         raise ShapeError(where=name, expected=f"a {kind} from 0 to {n - 1}", found=show(i))
 
 
-def forbidden_transitions(trellis: Trellis, moves: Any) -> Bool:
+def forbidden_transitions(trellis: Trellis, transitions: Any) -> Bool:
     """Return whether y may not follow y_prev, as an array [Y, Y], from a mask or from pairs."""
     Y = trellis.n_labels
-    pairs = moves if isinstance(moves, np.ndarray) else as_list(moves)
+    pairs = transitions if isinstance(transitions, np.ndarray) else as_list(transitions)
     if pairs is None:
         expected = f"a list of pairs (from, to), or an array of bool of shape {(Y, Y)}"
-        raise ShapeError(parameter="forbidden_moves", expected=expected, found=show(moves))
+        raise ShapeError(
+            parameter="forbidden_transitions", expected=expected, found=show(transitions)
+        )
     if isinstance(pairs, np.ndarray) or _are_rows_of_bools(pairs):
-        return check_mask(pairs, "forbidden_moves", (Y, Y))
+        return check_mask(pairs, "forbidden_transitions", (Y, Y))
     forbidden = np.zeros((Y, Y), dtype=np.bool_)
     for pair in pairs:
         labels = as_list(pair, ordered=True)
         if labels is None or len(labels) != 2:
             raise ShapeError(
-                where="forbidden_moves", expected="a pair (from, to)", found=show(pair)
+                where="forbidden_transitions", expected="a pair (from, to)", found=show(pair)
             )
-        y_prev, y = (label_id(x, Y, trellis.labels, "forbidden_moves") for x in labels)
+        y_prev, y = (label_id(x, Y, trellis.labels, "forbidden_transitions") for x in labels)
         forbidden[y_prev, y] = True
     return forbidden
 

@@ -145,7 +145,7 @@ def run_probs(
 
 def _parts(trellis: Trellis) -> Iterator[tuple[int, Trellis]]:
     """Cut a batch into smaller ones, each with the number of its first sequence."""
-    most = max(_MOST_PROBS // max(trellis.states.n_moves, 1), 1)
+    most = max(_MOST_PROBS // max(trellis.states.n_transitions, 1), 1)
     first = 0
     for i, end in enumerate(trellis.offsets[1:].tolist(), 1):
         if end - trellis.offsets[first] >= most or i == len(trellis):
@@ -177,7 +177,7 @@ class _Chain:
         self.is_last = np.zeros(T, dtype=bool)
         self.is_last[ends] = True
 
-        gamma, moves = trellis.state_marginals(), trellis.move_probs()  # [T, S], [T, M]
+        gamma, transitions = trellis.state_marginals(), trellis.transition_probs()  # [T, S], [T, M]
         y_src, y_dst = label[space.src], label[space.dst]  # [M]
         opens, continues = rules.opens[y_src, y_dst], rules.continues[y_src, y_dst]
 
@@ -185,17 +185,17 @@ class _Chain:
         self.opened = np.zeros((T, S))
         if T:
             from_ = np.vstack([np.zeros((1, S)), gamma[:-1]])[:, space.src[m]]  # [T, opening]
-            _add_columns(self.opened, from_ * moves[:, m], space.dst[m])
+            _add_columns(self.opened, from_ * transitions[:, m], space.dst[m])
             self.opened[begins] = gamma[begins] * rules.first[label]
 
         m = np.flatnonzero(~continues)
         self.ended = np.zeros((T, S))
-        _add_columns(self.ended[:-1], moves[1:, m], space.src[m])
+        _add_columns(self.ended[:-1], transitions[1:, m], space.src[m])
         self.ended[ends] = 1.0
         self.ended *= rules.closes[label]
 
         m = np.flatnonzero(continues)
-        self.continuing, self.src, self.dst = moves[:, m], space.src[m], space.dst[m]
+        self.continuing, self.src, self.dst = transitions[:, m], space.src[m], space.dst[m]
         n_kinds = int(rules.kind.max(initial=-1)) + 1
         self.of_kind = (rules.kind[label][:, None] == np.arange(n_kinds)).astype(
             np.float64

@@ -2,7 +2,7 @@
 
 A trellis sums over paths the product of the transitions on a path; a semiring defines sum (⊕) and
 product (⊗). Max and plus give the score of the best path, log-sum and plus the log-partition, or
-and and whether any path exists. `reduce_moves` is that recursion; the native kernels are fast
+and and whether any path exists. `reduce_transitions` is that recursion; the native kernels are fast
 special cases of it. (Goodman 1999, "Semiring parsing"; for expectations Li and Eisner 2009,
 section 3.2.)
 
@@ -28,6 +28,7 @@ import numpy.typing as npt
 from tagloom import checks
 from tagloom.checks import show
 from tagloom.errors import ParameterError, ScoreError
+from tagloom.renames import renamed_function
 from tagloom.trellis.states import StateSpace, row_sums
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ __all__ = [
     "SemiringLike",
     "as_semiring",
     "by_name",
-    "reduce_moves",
+    "reduce_transitions",
 ]
 
 
 class SemiringLike(Protocol[V]):
-    """The attributes of a semiring that `reduce_moves` uses."""
+    """The attributes of a semiring that `reduce_transitions` uses."""
 
     @property
     def zero(self) -> V:
@@ -95,7 +96,8 @@ class Semiring(Generic[V]):
     The lowest score of a single transition on a path:
 
     >>> import math
-    >>> weakest = Semiring("max-min", -math.inf, math.inf, max, min, lambda score, *move: score)
+    >>> weakest = Semiring("max-min", -math.inf, math.inf, max, min, lambda score, *transition:
+    score)
     >>> weakest.times(-1.0, -3.0)
     -3.0
     """
@@ -307,7 +309,7 @@ class Expectation:
         return score, score if self.value == "score" else float(self.value(t, y_prev, y))
 
 
-def reduce_moves(
+def reduce_transitions(
     semiring: SemiringLike[V],
     states: StateSpace,
     emit: Array,
@@ -350,7 +352,7 @@ def reduce_moves(
     --------
     >>> import numpy as np
     >>> zeros = np.zeros(2)
-    >>> reduce_moves(
+    >>> reduce_transitions(
     ...     COUNTING, StateSpace.first_order(2), np.zeros((3, 2)), np.zeros((2, 2)),
     ...     zeros, zeros, None, np.zeros(0),
     ... )
@@ -364,7 +366,7 @@ def reduce_moves(
         weights, states.start_tie_indptr, states.start_tie_ids
     )
     fixed = trans[y_src, y_dst] + row_sums(weights, states.tie_indptr, states.tie_ids)  # [M]
-    moves = list(zip(states.src.tolist(), states.dst.tolist(), strict=True))
+    transitions = list(zip(states.src.tolist(), states.dst.tolist(), strict=True))
 
     v: dict[int, V] = {}  # state -> value of all paths that end there, for reached states
     for s, score in _allowed(
@@ -377,7 +379,7 @@ def reduce_moves(
             scores = scores + edge[t, y_src, y_dst]
         v_prev, v = v, {}
         for m, score in _allowed(scores):
-            p, s = moves[m]
+            p, s = transitions[m]
             if p in v_prev:
                 value = semiring.times(v_prev[p], semiring.lift(score, t, y_of[p], y_of[s]))
                 v[s] = semiring.plus(v[s], value) if s in v else value
@@ -422,7 +424,7 @@ def _reduce_one(semiring: Any, trellis: Trellis) -> Any:
     def array(scores: Array | None, *shape: int) -> Array:
         return np.zeros(shape) if scores is None else scores.astype(np.float64)
 
-    return reduce_moves(
+    return reduce_transitions(
         semiring,
         space,
         trellis.emit.astype(np.float64),
@@ -443,3 +445,6 @@ def _exp_score(score: float) -> float:
         return math.exp(score)
     except OverflowError:
         raise _too_large(score) from None
+
+
+reduce_moves = renamed_function("reduce_moves", reduce_transitions)

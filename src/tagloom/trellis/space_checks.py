@@ -103,7 +103,8 @@ def common_labels(
     return names
 
 
-# ---- states and moves ---------------------------------------------------------------------------
+# ---- states and transitions
+# ---------------------------------------------------------------------------
 
 
 def check_ids(values: Any, name: str, n: int, kind: str, n_dims: int = 1) -> Int32:
@@ -122,7 +123,7 @@ def check_ids(values: Any, name: str, n: int, kind: str, n_dims: int = 1) -> Int
 
 
 def check_edges(edges: Any, n_states: int) -> Int32:
-    """Return moves as an array of (from state, to state) [M, 2]."""
+    """Return transitions as an array of (from state, to state) [M, 2]."""
     pairs = as_array(edges if isinstance(edges, np.ndarray) else as_list(edges), "edges")
     if pairs.size == 0:
         return np.zeros((0, 2), dtype=np.int32)
@@ -160,7 +161,7 @@ def as_rows(name: str, rows: Any, n: int, owner: str, n_weights: int) -> tuple[I
 
 
 def check_deterministic(fields: Fields, names: tuple[str, ...]) -> None:
-    """Raise ShapeError if two moves, or two starts, read the same label from the same state."""
+    """Raise ShapeError if two transitions, or two starts, read one label from one state."""
     labels = fields.labels or tuple(map(str, range(fields.n_labels)))
     states, src, dst = fields.state_labels, fields.src, fields.dst
     starts = np.flatnonzero(fields.initial)
@@ -178,7 +179,7 @@ def check_deterministic(fields: Fields, names: tuple[str, ...]) -> None:
         m, n = twins
         raise ShapeError(
             where=f"edges {m} and {n}",
-            expected="at most one move per label from each state",
+            expected="at most one transition per label from each state",
             found=f"{src[m]} -> {dst[m]} and {src[n]} -> {dst[n]}, which both leave state "
             f"{names[src[m]]!r} with label {labels[states[dst[m]]]!r}",
             hint="Merge the states that they lead to, or make the automaton deterministic first.",

@@ -1,6 +1,6 @@
-"""State spaces: the allowed label paths, and the weights tied to their moves.
+"""State spaces: the allowed label paths, and the weights tied to their transitions.
 
-A state space is a deterministic automaton over labels. From a state there is at most one move
+A state space is a deterministic automaton over labels. From a state there is at most one transition
 per label, and at most one initial state per label, so label paths and state paths are one to
 one: a trellis can run over states (label histories, run lengths, your own) and still answer in
 labels. A state space has no scores, only integers.
@@ -9,13 +9,13 @@ labels. A state space has no scores, only integers.
 
     labels            N     V                 what a path consists of
     states      N   V   N·N   V·N   ...       what a trellis runs over; each emits one label
-    moves       src[m] -> dst[m]              sorted by dst, then label of src, then src
-    ties        tie_ids[tie_indptr[m]:tie_indptr[m + 1]]      weights added on move m
+    transitions       src[m] -> dst[m]              sorted by dst, then label of src, then src
+    ties        tie_ids[tie_indptr[m]:tie_indptr[m + 1]]      weights added on transition m
     start ties  start_tie_ids[start_tie_indptr[s]: ...]       weights added on starting in s
 
-A move is a transition between states. The automata are built in `automata`, arguments are checked
-in `space_checks`, and the index tables are those of the native space. The rules of BIO and BIOES
-are in `tagloom.schemes`.
+A transition is a transition between states. The automata are built in `automata`, arguments are
+checked in `space_checks`, and the index tables are those of the native space. The rules of BIO and
+BIOES are in `tagloom.schemes`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy.typing as npt
 from tagloom import _native, checks, schemes
 from tagloom.checks import show
 from tagloom.errors import LabelError, ParameterError, ShapeError
+from tagloom.renames import renamed_property, warn_renamed
 from tagloom.trellis import automata
 from tagloom.trellis.automata import Fields
 from tagloom.trellis.inputs import as_array, check_mask, label_id
@@ -55,8 +56,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-# An order-k space with more moves than this would need gigabytes; `seen=` avoids it.
-MAX_MOVES = 100_000_000
+# An order-k space with more transitions than this would need gigabytes; `seen=` avoids it.
+MAX_TRANSITIONS = 100_000_000
 
 _TYPES = {
     "state_labels": np.int32,
@@ -74,10 +75,10 @@ _INTEGERS = [name for name, dtype in _TYPES.items() if dtype is not np.bool_]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateSpace(Fields):
-    """A deterministic automaton over labels, with weights tied to its moves. Immutable.
+    """A deterministic automaton over labels, with weights tied to its transitions. Immutable.
 
-    Use the constructors below (`first_order`, `order`, `from_moves`, `bio`, `bioes`, `run_length`,
-    `total_count`, `from_edges`) and `intersect`; the fields are what they produce.
+    Use the constructors below (`first_order`, `order`, `from_transitions`, `bio`, `bioes`,
+    `run_length`, `total_count`, `from_edges`) and `intersect`; the fields are what they produce.
 
     Attributes
     ----------
@@ -88,12 +89,12 @@ class StateSpace(Fields):
     state_labels : ndarray of int32, shape (S,)
         The label that each state emits.
     src, dst : ndarray of int32, shape (M,)
-        The moves, sorted by ``dst``, then by label of ``src``, then by ``src``.
+        The transitions, sorted by ``dst``, then by label of ``src``, then by ``src``.
     initial, final : ndarray of bool, shape (S,)
         Where a path may begin and end.
     tie_indptr : ndarray of int64, shape (M + 1,)
     tie_ids : ndarray of int32
-        ``tie_ids[tie_indptr[m]:tie_indptr[m + 1]]`` are the weights tied to move ``m``.
+        ``tie_ids[tie_indptr[m]:tie_indptr[m + 1]]`` are the weights tied to transition ``m``.
     start_tie_indptr : ndarray of int64, shape (S + 1,)
     start_tie_ids : ndarray of int32
         The same for starting in a state.
@@ -114,7 +115,7 @@ class StateSpace(Fields):
     --------
     >>> space = StateSpace.order(["D", "N", "V"], 2)
     >>> space
-    StateSpace.order(3 labels, k=2): 12 states, 36 moves
+    StateSpace.order(3 labels, k=2): 12 states, 36 transitions
     >>> space.state_names[:5]
     ('D', 'N', 'V', 'D·D', 'N·D')
     >>> dict(space.weight_groups)
@@ -126,7 +127,7 @@ class StateSpace(Fields):
     def __post_init__(self) -> None:
         self._store(checked_fields(self))
         check_deterministic(self, self.state_names)
-        self._sort_moves()
+        self._sort_transitions()
 
     @classmethod
     def _of(cls, automaton: Fields, origin: str) -> StateSpace:
@@ -134,7 +135,7 @@ class StateSpace(Fields):
         space = object.__new__(cls)
         values = {f.name: getattr(automaton, f.name) for f in fields(automaton)}
         space._store(values | {"origin": origin})
-        space._sort_moves()
+        space._sort_transitions()
         return space
 
     def _store(self, values: Mapping[str, Any]) -> None:
@@ -147,12 +148,12 @@ class StateSpace(Fields):
         if self.history is None and self._states_are_labels:
             object.__setattr__(self, "history", 1)
 
-    def _sort_moves(self) -> None:
-        """Sort the moves and make the arrays read-only, in their types."""
+    def _sort_transitions(self) -> None:
+        """Sort the transitions and make the arrays read-only, in their types."""
         by_target = np.lexsort((self.src, self.state_labels[self.src], self.dst))
         tie_indptr, tie_ids = automata.take_rows(self.tie_indptr, self.tie_ids, by_target)
-        moves = {"src": self.src[by_target], "dst": self.dst[by_target]}
-        arrays = {name: getattr(self, name) for name in _TYPES} | moves
+        transitions = {"src": self.src[by_target], "dst": self.dst[by_target]}
+        arrays = {name: getattr(self, name) for name in _TYPES} | transitions
         arrays |= {"tie_indptr": tie_indptr, "tie_ids": tie_ids}
         for name, dtype in _TYPES.items():
             array: npt.NDArray[Any] = np.array(arrays[name], dtype=dtype, order="C")  # a copy
@@ -167,9 +168,11 @@ class StateSpace(Fields):
         return len(self.state_labels)
 
     @property
-    def n_moves(self) -> int:
-        """M, the number of moves between states (start and stop arcs not counted)."""
+    def n_transitions(self) -> int:
+        """M, the number of transitions between states (start and stop arcs not counted)."""
         return len(self.src)
+
+    n_moves = renamed_property("StateSpace", "n_moves", "n_transitions")
 
     @property
     def n_weights(self) -> int:
@@ -184,24 +187,27 @@ class StateSpace(Fields):
     def kind(self) -> str:
         """``"labels"``, ``"order"`` or ``"automaton"``: the layout that a kernel may use.
 
-        ``"labels"``: state y is label y for every y and no weights are tied, so `moves_allowed`
-        describes the space. ``"order"``: the unpruned order-k space, k = `history` > 1.
+        ``"labels"``: state y is label y for every y and no weights are tied, so
+        `transitions_allowed` describes the space. ``"order"``: the unpruned order-k space, k =
+        `history` > 1.
         """
         if self._states_are_labels:
             return "labels"
         return "automaton" if self.history is None else "order"
 
     @cached_property
-    def moves_allowed(self) -> Bool:
+    def transitions_allowed(self) -> Bool:
         """Allowed transitions as a bool array [Y, Y], from → to; only if ``kind == "labels"``."""
         if self.kind != "labels":
             raise AttributeError(
-                f"moves_allowed needs states that are labels; {self!r}. Use src and dst."
+                f"transitions_allowed needs states that are labels; {self!r}. Use src and dst."
             )
         allowed = np.zeros((self.n_labels, self.n_labels), dtype=np.bool_)  # [Y, Y]
         allowed[self.src, self.dst] = True
         allowed.flags.writeable = False
         return allowed
+
+    moves_allowed = renamed_property("StateSpace", "moves_allowed", "transitions_allowed")
 
     @cached_property
     def native(self) -> _native.Space:
@@ -226,7 +232,7 @@ class StateSpace(Fields):
 
     @property
     def move_table(self) -> Int32:
-        """The move [S, Y] that reads label y in state s, or −1."""
+        """The transition [S, Y] that reads label y in state s, or −1."""
         return self.native.move_table
 
     @cached_property
@@ -238,12 +244,14 @@ class StateSpace(Fields):
 
     @cached_property
     def is_complete(self) -> bool:
-        """Whether every label sequence is accepted: all starts, moves and stops exist."""
-        every_move = self.n_moves == self.n_states * self.n_labels
-        return every_move and bool(self.final.all()) and int(self.initial.sum()) == self.n_labels
+        """Whether every label sequence is accepted: all starts, transitions and stops exist."""
+        every_transition = self.n_transitions == self.n_states * self.n_labels
+        return (
+            every_transition and bool(self.final.all()) and int(self.initial.sum()) == self.n_labels
+        )
 
     def __repr__(self) -> str:
-        return f"StateSpace.{self.origin}: {self.n_states} states, {self.n_moves} moves"
+        return f"StateSpace.{self.origin}: {self.n_states} states, {self.n_transitions} transitions"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StateSpace):
@@ -397,11 +405,11 @@ class StateSpace(Fields):
         Examples
         --------
         >>> StateSpace.first_order(["N", "V"])
-        StateSpace.first_order(2 labels): 2 states, 4 moves
+        StateSpace.first_order(2 labels): 2 states, 4 transitions
         """
         Y, names = check_labels(labels)
-        every_move = np.ones((Y, Y), dtype=np.bool_)
-        return cls._of(automata.of_labels(Y, names, every_move), f"first_order({_count(Y)})")
+        every_transition = np.ones((Y, Y), dtype=np.bool_)
+        return cls._of(automata.of_labels(Y, names, every_transition), f"first_order({_count(Y)})")
 
     @classmethod
     def order(
@@ -411,8 +419,8 @@ class StateSpace(Fields):
 
         The score of label :math:`y_t` after :math:`y_{t-k} \dots y_{t-1}` gains one weight for
         each label n-gram of length 3 to k+1 that ends here; bigrams stay in ``trans``.
-        There are Y + ... + Y^k states and Y² + ... + Y^(k+1) moves. Histories of one length are
-        numbered by their last label, then the one before it, and so on.
+        There are Y + ... + Y^k states and Y² + ... + Y^(k+1) transitions. Histories of one length
+        are numbered by their last label, then the one before it, and so on.
 
         Parameters
         ----------
@@ -421,7 +429,7 @@ class StateSpace(Fields):
             At least 1; ``order(labels, 1)`` is first order.
         seen : iterable of label sequences, optional
             Keep only the histories and n-grams that occur in these sequences (names or ids).
-            Every single label stays a state, and a move leads to the longest kept history, so
+            Every single label stays a state, and a transition leads to the longest kept history, so
             every label sequence stays possible. Unseen n-grams have no weight.
 
         Returns
@@ -433,7 +441,7 @@ class StateSpace(Fields):
         Raises
         ------
         ShapeError
-            If k < 1, or the space would have more than 10^8 moves.
+            If k < 1, or the space would have more than 10^8 transitions.
         LabelError
             If a seen label is not one of the labels.
 
@@ -455,19 +463,19 @@ class StateSpace(Fields):
             return cls._of(automata.of_labels(Y, names, np.ones((Y, Y), dtype=np.bool_)), origin)
         if seen is not None:
             levels = automata.seen_grams(*check_paths(seen, Y, names, "seen"), Y, k + 1)
-        elif Y ** (k + 1) <= MAX_MOVES:
+        elif Y ** (k + 1) <= MAX_TRANSITIONS:
             levels = automata.all_grams(Y, k + 1)
         else:
             raise ShapeError(
                 parameter="k",
-                expected=f"an order with at most {MAX_MOVES:,} moves",
+                expected=f"an order with at most {MAX_TRANSITIONS:,} transitions",
                 found=f"{k}, which has more than {Y ** (k + 1):,} over {_count(Y)}",
                 hint="Pass seen= (the training labels) to keep only histories that occur.",
             )
         return cls._of(automata.order(Y, names, k, levels, pruned=seen is not None), origin)
 
     @classmethod
-    def from_moves(
+    def from_transitions(
         cls,
         labels: Labels,
         allowed: npt.ArrayLike,
@@ -493,7 +501,7 @@ class StateSpace(Fields):
         --------
         No two verbs in a row:
 
-        >>> space = StateSpace.from_moves(["N", "V"], [[True, True], [True, False]])
+        >>> space = StateSpace.from_transitions(["N", "V"], [[True, True], [True, False]])
         >>> space.accepts(["V", "N", "V"]), space.accepts(["V", "V"])
         (True, False)
         """
@@ -505,7 +513,13 @@ class StateSpace(Fields):
             True if initial is None else check_mask(initial, "initial", (Y,)),
             True if final is None else check_mask(final, "final", (Y,)),
         )
-        return cls._of(automaton, f"from_moves({_count(Y)})")
+        return cls._of(automaton, f"from_transitions({_count(Y)})")
+
+    @classmethod
+    def from_moves(cls, *args: Any, **options: Any) -> StateSpace:
+        """Old name of `from_transitions`."""
+        warn_renamed("StateSpace.from_moves", "from_transitions")
+        return cls.from_transitions(*args, **options)
 
     @classmethod
     def bio(cls, labels: Sequence[str]) -> StateSpace:
@@ -561,8 +575,8 @@ class StateSpace(Fields):
         if names is None:
             expected = "label names such as 'B-PER'"
             raise LabelError(parameter="labels", expected=expected, found=show(labels))
-        legal = schemes.legal_moves(names, scheme)
-        automaton = automata.of_labels(Y, names, legal.moves, legal.start, legal.stop)
+        legal = schemes.legal_transitions(names, scheme)
+        automaton = automata.of_labels(Y, names, legal.transitions, legal.start, legal.stop)
         return cls._of(automaton, f"{scheme.name}({_count(Y)})")
 
     @classmethod
@@ -643,8 +657,8 @@ class StateSpace(Fields):
         state_labels : sequence of int or str, length S
             The label that each state emits.
         edges : iterable of (int, int)
-            The moves, as pairs (from state, to state). At most one move from a state may lead to
-            each label.
+            The transitions, as pairs (from state, to state). At most one transition from a state
+            may lead to each label.
         initial, final : sequence
             State numbers, or one bool per state. By default every state is final.
         ties : sequence of sequences of int, optional
@@ -723,7 +737,7 @@ class StateSpace(Fields):
         --------
         >>> labels = ["B", "I", "O"]
         >>> StateSpace.order(labels, 2) & StateSpace.bio(labels)
-        StateSpace.order(3 labels, k=2) & bio(3 labels): 10 states, 26 moves
+        StateSpace.order(3 labels, k=2) & bio(3 labels): 10 states, 26 transitions
         """
         check_space(other, "other")
         names = common_labels((self.n_labels, self.labels), (other.n_labels, other.labels))
@@ -734,7 +748,7 @@ class StateSpace(Fields):
             automaton = automata.of_labels(
                 self.n_labels,
                 names,
-                self.moves_allowed & other.moves_allowed,
+                self.transitions_allowed & other.transitions_allowed,
                 self.initial & other.initial,
                 self.final & other.final,
             )
@@ -767,7 +781,7 @@ class StateSpace(Fields):
         """
         labels = None if self.labels is None else list(self.labels)
         head: dict[str, Any] = {"n_labels": self.n_labels, "labels": labels}
-        if self.kind == "order":  # a formula, not 10^5 moves
+        if self.kind == "order":  # a formula, not 10^5 transitions
             return head | {"order": self.history}
         return {
             **head,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tagloom import _native, checks
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ShapeError
+from tagloom.renames import renamed_property, warn_renamed
 from tagloom.trellis import engine, masks, paths
 from tagloom.trellis.batches import Batch, check_shape, read_batch, stack_scores
 from tagloom.trellis.engine import Counts, Transitions
@@ -222,8 +223,8 @@ class Trellis(Ragged):
     def tempered(self, temperature: float) -> Trellis:
         """Return a trellis whose scores are divided by a temperature above 0.
 
-        A temperature above 1 brings the probabilities of paths closer together, one below 1 moves
-        them apart. The order of the paths stays the same.
+        A temperature above 1 brings the probabilities of paths closer together, one below 1
+        transitions them apart. The order of the paths stays the same.
 
         Examples
         --------
@@ -298,7 +299,7 @@ class Trellis(Ragged):
 
     @property
     def weights(self) -> Floats | None:
-        """The weights that the state space ties to its moves [K], if there are any."""
+        """The weights that the state space ties to its transitions [K], if there are any."""
         return self._transitions.weights
 
     @property
@@ -312,12 +313,14 @@ class Trellis(Ragged):
         return self._transitions.states
 
     @property
-    def moves(self) -> tuple[Float64, Float64, Float64]:
+    def label_transitions(self) -> tuple[Float64, Float64, Float64]:
         """Scores of transitions [Y, Y], start [Y] and stop [Y]; zeros for missing arrays.
 
         Only where states are labels; −inf for what the state space forbids.
         """
         return self._transitions.by_label
+
+    moves = renamed_property("Trellis", "moves", "label_transitions")
 
     @property
     def dense_transitions(self) -> _native.Dense | None:
@@ -546,7 +549,7 @@ class Trellis(Ragged):
         gamma /= np.maximum(gamma.sum(axis=1, keepdims=True), 1.0)
         return gamma
 
-    def move_probs(self) -> Float64:
+    def transition_probs(self) -> Float64:
         r"""Return the probability of each transition, given the state that it leaves.
 
         Given the scores, the states form a Markov chain with the transition probabilities ::
@@ -562,13 +565,13 @@ class Trellis(Ragged):
         Examples
         --------
         >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]], trans=[[0.0, 1.0], [0.0, 0.0]])
-        >>> trellis.move_probs()[1].round(3)  # 0 → 0, 1 → 0, 0 → 1, 1 → 1
+        >>> trellis.transition_probs()[1].round(3)  # 0 → 0, 1 → 0, 0 → 1, 1 → 1
         array([0.047, 0.119, 0.953, 0.881])
         """
         space = self.states
         y_src, y_dst = space.state_labels[space.src], space.state_labels[space.dst]  # [M]
         beta = self.backward()  # [T, S]
-        log_a = self.emit[:, y_dst] + self._transitions.move_scores  # [T, M]
+        log_a = self.emit[:, y_dst] + self._transitions.transition_scores  # [T, M]
         if self.edge is not None:
             log_a += self.edge[:, y_src, y_dst]
         log_a += beta[:, space.dst]
@@ -577,6 +580,11 @@ class Trellis(Ragged):
         log_a[self.offsets[:-1][self.lengths > 0]] = -np.inf
         probs: Float64 = np.exp(log_a)
         return probs
+
+    def move_probs(self) -> Float64:
+        """Old name of `transition_probs`."""
+        warn_renamed("Trellis.move_probs", "transition_probs")
+        return self.transition_probs()
 
     def pair_marginals(self, distance: int = 1, *, on_infeasible: OnInfeasible = "raise") -> Floats:
         """Return the probability of each pair of labels a fixed distance apart.
@@ -807,6 +815,7 @@ class Trellis(Ragged):
         *,
         forced: Mapping[Any, Label] | None = None,
         forbidden: Mapping[Any, LabelSet] | None = None,
+        forbidden_transitions: npt.ArrayLike | Iterable[tuple[Label, Label]] | None = None,
         forbidden_moves: npt.ArrayLike | Iterable[tuple[Label, Label]] | None = None,
     ) -> Trellis:
         """Return a trellis with fewer paths; this one does not change.
@@ -820,22 +829,27 @@ class Trellis(Ragged):
             The labels that stay allowed; all labels at positions missing from a mapping.
         forced : mapping of position to label
         forbidden : mapping of position to label or labels
-        forbidden_moves : array of bool, shape (Y, Y), or iterable of (from, to)
+        forbidden_transitions : array of bool, shape (Y, Y), or iterable of (from, to)
             Transitions that no path may contain, at any position.
+        forbidden_moves
+            Old name of ``forbidden_transitions``.
 
         Examples
         --------
         >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]], labels=["N", "V"])
-        >>> trellis.constrain(forced={0: "N"}, forbidden_moves=[("N", "V")]).viterbi().path
+        >>> trellis.constrain(forced={0: "N"}, forbidden_transitions=[("N", "V")]).viterbi().path
         array([0, 0], dtype=int32)
         """
+        if forbidden_moves is not None:
+            warn_renamed("forbidden_moves", "forbidden_transitions")
+            forbidden_transitions = forbidden_moves
         batch, transitions = self._batch, self._transitions
         minus_inf = self.dtype.type(-np.inf)
         mask = masks.allowed_labels(self, allowed, forced, forbidden)  # [T, Y]
         if not mask.all():
             batch = batch.with_emit(np.where(mask, self.emit, minus_inf))
-        if forbidden_moves is not None:
-            banned = masks.forbidden_transitions(self, forbidden_moves)  # [Y, Y]
+        if forbidden_transitions is not None:
+            banned = masks.forbidden_transitions(self, forbidden_transitions)  # [Y, Y]
             trans = np.zeros(banned.shape, self.dtype) if self.trans is None else self.trans
             transitions = transitions.replaced(trans=np.where(banned, minus_inf, trans))
         return self._like(batch, transitions)
