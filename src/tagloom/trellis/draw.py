@@ -57,6 +57,8 @@ class TrellisView:
         −inf or probability 0 are not drawn. By default all transitions between nodes are drawn.
     n_hidden : int
         The number of further states that the view omits.
+    min_prob : float
+        Arcs with a smaller probability are not drawn.
     """
 
     states: Sequence[str]
@@ -68,6 +70,7 @@ class TrellisView:
     marginals: npt.NDArray[Any] | None = None
     edges: npt.NDArray[Any] | None = None
     n_hidden: int = 0
+    min_prob: float = 0.0
 
     def __post_init__(self) -> None:
         T, S = len(self.tokens), len(self.states)
@@ -125,7 +128,7 @@ def view_of(
     kept = np.flatnonzero(is_kept)
     edges = None
     if with_edges:
-        edges = _transition_numbers(trellis, show, alpha, beta, log_z, least)[:, kept][:, :, kept]
+        edges = _transition_numbers(trellis, show, alpha, beta, log_z)[:, kept][:, :, kept]
     nodes = gamma if show == "marginals" else trellis.forward("max-plus")
     return TrellisView(
         states=[names[s] for s in kept],
@@ -137,15 +140,16 @@ def view_of(
         marginals=gamma[:, kept],
         edges=edges,
         n_hidden=space.n_states - len(kept),
+        min_prob=least,
     )
 
 
 def _transition_numbers(
-    trellis: Trellis, show: str, alpha: Float64, beta: Float64, log_z: float, least: float
+    trellis: Trellis, show: str, alpha: Float64, beta: Float64, log_z: float
 ) -> Float64:
     """Return the score or the probability of every transition between states [T, S, S].
 
-    Row 0 is not used. Missing transitions have score −inf and probability 0; so do improbable ones.
+    Row 0 is not used. Missing transitions have score −inf and probability 0.
     """
     T, space = len(trellis.emit), trellis.states
     label = space.state_labels
@@ -157,7 +161,7 @@ def _transition_numbers(
         onward = (trellis.emit[1:, label] + beta[1:])[:, None, :]
         edges[1:] += alpha[:-1, :, None] + onward - log_z
         edges = np.exp(edges)
-    return np.where(edges < least, 0.0, edges) if show == "marginals" else edges
+    return edges
 
 
 # ---- cutting, and numbers as text ----------------------------------------------------------
@@ -519,6 +523,7 @@ def _arcs(
     times: list[int | None] = [-1, *cut.positions, len(view.tokens)]
     text = _number_format(view)
     is_reached = np.asarray(view.nodes) > -math.inf  # [T, S]
+    lowest, least = (0.0, view.min_prob) if view.show == "marginals" else (-math.inf, -math.inf)
     for i in range(1, len(columns)):
         before, t = times[i - 1], times[i]
         if before is None or t is None:
@@ -528,21 +533,33 @@ def _arcs(
             for s, b in columns[i].items():
                 if (p >= 0 and not is_reached[before, p]) or (s >= 0 and not is_reached[t, s]):
                     continue
-                title, style, value = f"{_name(view, p)} → {_name(view, s)} ({into})", "", 0.0
-                if view.edges is not None and p >= 0 and s >= 0:
-                    value = float(view.edges[t, p, s])
-                    if value <= (0 if view.show == "marginals" else -math.inf):
+                title, style = f"{_name(view, p)} → {_name(view, s)} ({into})", ""
+                value = _arc_value(view, t, p, s)
+                if value is not None:
+                    if value <= lowest or value < least:
                         continue
                     title += f": {text(value)}"
                     if view.show == "marginals":
                         style = f' style="stroke-width:{1.2 + 3 * value:.2f}"'
-                found.append((value, _curve(a, b, node_width, "tl-arc", title, style)))
+                found.append((value or 0.0, _curve(a, b, node_width, "tl-arc", title, style)))
     if len(found) <= MAX_ARCS:
         return [line for _, line in found], ""
     if view.edges is None:
         return [], f"{len(found)} transitions not drawn"
     kept = sorted(range(len(found)), key=lambda j: -found[j][0])[:MAX_ARCS]
     return [found[j][1] for j in sorted(kept)], f"{MAX_ARCS} of {len(found)} transitions drawn"
+
+
+def _arc_value(view: TrellisView, t: int, p: int, s: int) -> float | None:
+    """Return the number of the arc p → s into position t; −1 is the start or the stop.
+
+    The probability of starting in s is that of s at the first token, and alike for the stop.
+    """
+    if p >= 0 and s >= 0:
+        return None if view.edges is None else float(view.edges[t, p, s])
+    if view.show != "marginals" or view.edges is None or p == s:
+        return None
+    return float(view.nodes[t, s] if p < 0 else view.nodes[t - 1, p])
 
 
 def _best_segments(view: TrellisView, cut: _Cut, columns: _Columns, node_width: float) -> list[str]:
