@@ -96,8 +96,7 @@ class Semiring(Generic[V]):
     The lowest score of a single transition on a path:
 
     >>> import math
-    >>> weakest = Semiring("max-min", -math.inf, math.inf, max, min, lambda score, *transition:
-    score)
+    >>> weakest = Semiring("max-min", -math.inf, math.inf, max, min, lambda score, *where: score)
     >>> weakest.times(-1.0, -3.0)
     -3.0
     """
