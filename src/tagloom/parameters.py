@@ -24,7 +24,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from tagloom import checks
@@ -43,8 +43,11 @@ MISSING: Any = _Missing()  # stands for what a declaration leaves to that of a b
 
 # ---- what a parameter is -------------------------------------------------------------------------
 
+# Never changed once declared. They are not frozen, and do not compare by value, because the methods
+# that dataclass would write for that take 4 ms of every import.
 
-@dataclass(frozen=True)
+
+@dataclass(eq=False)
 class Parameter:
     """One parameter of a constructor.
 
@@ -129,7 +132,7 @@ class Parameter:
         return "\n".join([f"{self.name} : {self.type_text}", *(f"    {line}" for line in lines)])
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Count(Parameter):
     """An integer of at least ``least``."""
 
@@ -140,7 +143,7 @@ class Count(Parameter):
         checks.count(value, self.name, least=0 if self.least is MISSING else self.least)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Number(Parameter):
     """A finite number within bounds: value ≥ least, value > above, value ≤ most."""
 
@@ -156,7 +159,7 @@ class Number(Parameter):
         checks.number(value, self.name, **given)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Flag(Parameter):
     """True or False."""
 
@@ -166,7 +169,7 @@ class Flag(Parameter):
         checks.flag(value, self.name)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Choice(Parameter):
     """One of some names, or an object of a type in ``also``."""
 
@@ -186,7 +189,7 @@ class Choice(Parameter):
         return f"{' or '.join([f'{{{names}}}', *others])}, default {self._shown}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Names(Parameter):
     """A list of str, which the command line splits at ``separator``."""
 
@@ -286,9 +289,9 @@ def names(
     return Names("", default, help, details, type, check, separator=separator)
 
 
-@dataclass(frozen=True)
 class _Attribute:
-    default: Any = MISSING
+    def __init__(self, default: Any) -> None:
+        self.default = default
 
 
 def attribute(*, default: Any = MISSING, init: bool = False) -> Any:
@@ -299,12 +302,12 @@ def attribute(*, default: Any = MISSING, init: bool = False) -> Any:
 # ---- what follows from it ----------------------------------------------------------------------
 
 
-@dataclass
 class _Declared:
     """The parameters that a class declares, and those of its bases that it fixes."""
 
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    fixed: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.parameters: dict[str, Parameter] = {}
+        self.fixed: set[str] = set()
 
 
 @dataclass_transform(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,8 +11,10 @@ from tagloom import _native, training
 from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.linear import LinearTagger
-from tagloom.models.reading import TrainingData
 from tagloom.parameters import choice, count, flag, number
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 

@@ -25,7 +25,6 @@ from tagloom.models.constraints import Constraints
 from tagloom.models.data import gold_labels
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel, training_record
-from tagloom.models.reading import TrainingData, WarmStart, read
 from tagloom.models.shared import ConstraintParameters, LabelParameters
 from tagloom.models.taggers import Tagger
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
@@ -38,6 +37,7 @@ from tagloom.trellis.machine import ALL_THREADS
 if TYPE_CHECKING:
     from tagloom.models.compaction import Compaction
     from tagloom.models.layouts import Layout
+    from tagloom.models.reading import TrainingData, WarmStart
     from tagloom.training import Optimiser, Outcome, Record
 
 Float64 = npt.NDArray[np.float64]
@@ -97,7 +97,7 @@ class LinearFitted(Fitted):
 
 
 class LinearTagger(
-    ConstraintParameters, LabelParameters, IterativeModel[TrainingData, Float64], Tagger
+    ConstraintParameters, LabelParameters, IterativeModel["TrainingData", Float64], Tagger
 ):
     """A tagger that scores labels by feature weights and transitions by transition weights.
 
@@ -224,6 +224,8 @@ class LinearTagger(
                 "from the present weights, {warm_start}.",
                 options={"algorithm": "adagrad", "warm_start": True},
             )
+        from tagloom.models.reading import WarmStart
+
         data = self._read(X, y, sample_weight, self._warm_start() if self.is_fitted else None)
         problem, theta = self._lay_out(data)
         learner = self._optimiser(data, problem, theta)
@@ -244,6 +246,8 @@ class LinearTagger(
 
     def _warm_start(self) -> WarmStart:
         """What was learnt so far, ready to grow."""
+        from tagloom.models.reading import WarmStart
+
         return self._fitted.online or WarmStart.from_scores(self.scores_)
 
     def read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
@@ -252,6 +256,8 @@ class LinearTagger(
         return self._read(X, y, sample_weight, start)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
+        from tagloom.models.reading import read
+
         return read(self, X, y, sample_weight, start)
 
     def make_learner(self, data: TrainingData) -> Optimiser:

@@ -7,7 +7,7 @@ else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
-from tagloom.models.reading import TrainingData
 from tagloom.parameters import choice, count, flag, number
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,14 @@ from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearFitted
 from tagloom.models.local import LocalTagger
-from tagloom.models.reading import TrainingData, WarmStart
 from tagloom.parameters import choice, flag, number
 from tagloom.scores import LinearScores, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData, WarmStart
 
 Float64 = npt.NDArray[np.float64]
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, training
 from tagloom.models.linear import LinearTagger
-from tagloom.models.reading import TrainingData
 from tagloom.parameters import count, flag, number
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData
 
 Float64 = npt.NDArray[np.float64]
 

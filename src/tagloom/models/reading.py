@@ -59,7 +59,7 @@ class Settings(Protocol):
         """Whether training labels may be None, unknown, or sets, one of several."""
 
 
-@dataclass
+@dataclass(eq=False)
 class WarmStart:
     """What a tagger has learnt so far, from which learning continues.
 
@@ -95,7 +95,7 @@ class WarmStart:
         return cls(scores.extractor, index, edge_index, layout, join(scores), None)
 
 
-@dataclass
+@dataclass(eq=False)
 class TrainingData:
     """A labelled corpus as arrays, and what the arrays mean.
 

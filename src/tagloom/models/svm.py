@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.fitted import Learned
 from tagloom.models.linear import LinearFitted, LinearTagger
-from tagloom.models.reading import TrainingData, WarmStart
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.storage import File
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData, WarmStart
 
 Float64 = npt.NDArray[np.float64]
 

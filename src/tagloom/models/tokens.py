@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from tagloom.errors import ParameterError
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.local import LocalTagger
-from tagloom.models.reading import TrainingData
 from tagloom.parameters import parameter
+
+if TYPE_CHECKING:
+    from tagloom.models.reading import TrainingData
 
 
 class TokenClassifier(LocalTagger):

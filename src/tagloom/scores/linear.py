@@ -45,7 +45,7 @@ class _Scorers(NamedTuple):
     edge: _native.Scorer | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """The weights of A attributes, each a sparse row over K outputs.
 
