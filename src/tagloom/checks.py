@@ -1,8 +1,9 @@
-"""The one place that checks what users pass: sentences, labels, numbers, choices, threads.
+"""Checks of user input: sentences, labels, numbers, choices, threads. All of them are here.
 
-A check returns the value in the form that the caller needs, or raises an error whose fields say
-where the value is, what was found and what was expected. Nothing here knows a model or a file: a
-sentence with columns is an object with ``tokens``, a corpus a sequence of those with a ``path``.
+A check returns the value in the form that the caller needs, or raises an error whose fields give
+the place, the value found and the value expected. This module depends on no model and no file
+format: a sentence with columns is any object with ``tokens``, a corpus a sequence of them with a
+``path``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tagloom.errors import LabelError, ParameterError, SentenceError, TagloomErr
 
 T = TypeVar("T")
 
-#: The cores that this process may use.
+#: Number of cores that this process may use.
 ALL_THREADS = (
     len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 )
@@ -30,7 +31,7 @@ _MOST = 1 << 63  # the native core counts in 64 bits
 
 
 def show(value: object, width: int = 60) -> str:
-    """Return a value as an error shows it: its repr on one line, shortened.
+    """Return a value as errors show it: its repr on one line, shortened.
 
     Examples
     --------
@@ -48,7 +49,15 @@ def show(value: object, width: int = 60) -> str:
 
 
 def show_type(value: object) -> str:
-    """Return a value and its type: ``3, of type int``; a str as ``the str 'They can fish'``."""
+    """Return a value and its type, as errors show them.
+
+    Examples
+    --------
+    >>> show_type(3)
+    '3, of type int'
+    >>> show_type("They can fish")
+    "the str 'They can fish'"
+    """
     kind = type(value).__name__
     return (
         f"the {kind} {show(value)}"
@@ -58,7 +67,13 @@ def show_type(value: object) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Write a count with its noun: ``1 token``, ``2,000 tokens``."""
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "token"), plural(2000, "token")
+    ('1 token', '2,000 tokens')
+    """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -68,7 +83,7 @@ def plural(count: int, noun: str) -> str:
 def count(
     value: Any, parameter: str, *, least: int = 0, error: type[TagloomError] = ParameterError
 ) -> int:
-    """Return an integer of at least ``least`` that the native core can count to.
+    """Return an integer of at least ``least`` and below 2**63, which native code can hold.
 
     Raises
     ------
@@ -112,6 +127,7 @@ def number(
     ----------
     value : object
     parameter : str
+        Name of the parameter, for the error.
     least, above, most : float, optional
         Bounds: value ≥ least, value > above, value ≤ most.
 
@@ -162,7 +178,13 @@ def choice(value: T, parameter: str, choices: Iterable[Any]) -> T:
 
 
 def flag(value: Any, parameter: str) -> bool:
-    """Return the value if it is True or False; NumPy's bool is one too."""
+    """Return the value if it is True or False, also as a NumPy bool.
+
+    Examples
+    --------
+    >>> flag(True, "averaged")
+    True
+    """
     if type(value) is bool or type(value).__name__ in ("bool_", "bool"):
         return bool(value)
     raise ParameterError(parameter=parameter, expected="True or False", found=show(value))
@@ -175,6 +197,11 @@ def threads(n_threads: Any) -> int:
     ------
     ParameterError
         If it is neither None nor an integer of at least 1.
+
+    Examples
+    --------
+    >>> threads(2)
+    2
     """
     if n_threads is None:
         return ALL_THREADS
@@ -188,7 +215,14 @@ def threads(n_threads: Any) -> int:
 
 
 def path(value: Any, parameter: str) -> str:
-    """Return a file name given as a str or a path object."""
+    """Return a file name, given as a str or a path object, as a str.
+
+    Examples
+    --------
+    >>> from pathlib import PurePosixPath
+    >>> path(PurePosixPath("runs/crf.ckpt"), "checkpoint")
+    'runs/crf.ckpt'
+    """
     if isinstance(value, str | os.PathLike):
         name = os.fspath(value)
         if isinstance(name, str):
@@ -200,23 +234,37 @@ def path(value: Any, parameter: str) -> str:
 
 
 def place(sentence: int, token: int | None = None, path: str | None = None) -> str:
-    """Return where something is: ``train.conll: sentence 214, token 6``, as far as known."""
+    """Return a place as errors show it.
+
+    Examples
+    --------
+    >>> place(214, 6, "train.conll")
+    'train.conll: sentence 214, token 6'
+    >>> place(3)
+    'sentence 3'
+    """
     where = f"sentence {sentence}" if token is None else f"sentence {sentence}, token {token}"
     return where if path is None else f"{path}: {where}"
 
 
 def join(*places: str | None) -> str:
-    """Join places from the outer to the inner one: ``sentence 3, token 2``; None is left out."""
+    """Join places from the outer to the inner one; None is left out.
+
+    Examples
+    --------
+    >>> join("sentence 3", None, "token 2")
+    'sentence 3, token 2'
+    """
     return ", ".join(place for place in places if place is not None)
 
 
 def is_corpus(X: Any) -> bool:
-    """Whether X is a sequence of sentences that knows its file, such as `tagloom.Corpus`."""
+    """Whether X is a sequence of sentences with a path, such as `tagloom.Corpus`."""
     return isinstance(X, Sequence) and hasattr(X, "path") and hasattr(X, "tokens")
 
 
 def sentences(X: Any) -> Sequence[Any]:
-    """Return X as a sequence of sentences; what a sentence may contain is up to the features.
+    """Return X as a sequence of sentences; their tokens are checked by the features.
 
     Raises
     ------
@@ -255,7 +303,7 @@ def sentences(X: Any) -> Sequence[Any]:
     if _native.are_rows(members):  # lists, the common case
         return members
     kinds = set(map(type, members))
-    if len(kinds) == 1 and hasattr(next(iter(kinds)), "tokens"):  # all of them a Sentence
+    if len(kinds) == 1 and hasattr(next(iter(kinds)), "tokens"):  # each is a Sentence
         return members
     for i, sentence in enumerate(members):
         tokens_of(sentence, i)
@@ -269,6 +317,11 @@ def tokens_of(sentence: Any, i: int) -> Any:
     ------
     SentenceError
         If the sentence is a str or has no length.
+
+    Examples
+    --------
+    >>> tokens_of(["They", "fish"], 0)
+    ['They', 'fish']
     """
     if isinstance(sentence, str | bytes):
         raise SentenceError(
@@ -286,17 +339,28 @@ def tokens_of(sentence: Any, i: int) -> Any:
 
 
 def is_open(label: Any) -> bool:
-    """Whether a label is None, unknown, or a set, one of several."""
+    """Whether a label is open: None (unknown) or a set (one of several).
+
+    Examples
+    --------
+    >>> is_open(None), is_open({"NOUN", "VERB"}), is_open("NOUN")
+    (True, True, False)
+    """
     return label is None or isinstance(label, set | frozenset)
 
 
 def label_list(labels: Any, where: str) -> list[Any]:
-    """Return the labels of one sentence as a list; subclasses of str become str.
+    """Return the labels of one sentence as a list; instances of subclasses of str become str.
 
     Raises
     ------
     LabelError
-        If they are a str or not iterable.
+        If the labels are a str or not iterable.
+
+    Examples
+    --------
+    >>> label_list(("PRON", None), "sentence 0")
+    ['PRON', None]
     """
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise LabelError(where=where, expected="a list of labels", found=show_type(labels))
@@ -304,12 +368,17 @@ def label_list(labels: Any, where: str) -> list[Any]:
 
 
 def label(value: Any, where: str, *, may_be_open: bool = False) -> Any:
-    """Return a label: a str or, where that is allowed, None (unknown) or a set (one of these).
+    """Return a label: a str or, with ``may_be_open``, None (unknown) or a set (one of these).
 
     Raises
     ------
     LabelError
-        If the value is not a label, or is open where the label must be known.
+        If the value is not a label, or is open although the label must be known.
+
+    Examples
+    --------
+    >>> label("NOUN", "sentence 0, token 1")
+    'NOUN'
     """
     if isinstance(value, str):
         return str(value)
@@ -325,7 +394,7 @@ def label(value: Any, where: str, *, may_be_open: bool = False) -> Any:
         )
     if value is None or (value and all(isinstance(y, str) for y in value)):
         return value
-    raise LabelError(where=where, expected="a set of str with members", found=show(value))
+    raise LabelError(where=where, expected="a non-empty set of str", found=show(value))
 
 
 def label_names(labels: Any, parameter: str = "labels") -> list[str]:
@@ -335,12 +404,19 @@ def label_names(labels: Any, parameter: str = "labels") -> list[str]:
     ------
     LabelError
         If it is not a list of distinct str.
+
+    Examples
+    --------
+    >>> label_names(("NOUN", "VERB"))
+    ['NOUN', 'VERB']
     """
     is_list = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
     names = list(labels) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):
         raise LabelError(parameter=parameter, expected="a list of str", found=show(labels, 200))
     if len(set(names)) < len(names):
-        twice = next(name for y, name in enumerate(names) if name in names[:y])
-        raise LabelError(parameter=parameter, expected="distinct labels", found=f"{twice!r} twice")
+        repeated = next(name for y, name in enumerate(names) if name in names[:y])
+        raise LabelError(
+            parameter=parameter, expected="distinct labels", found=f"{repeated!r} twice"
+        )
     return [str(name) for name in names]

@@ -1,4 +1,4 @@
-"""The exception tree. Every class is also the built-in that a caller would expect.
+"""The exception tree. Every class also derives from the built-in that a caller would expect.
 
 ::
 
@@ -20,8 +20,8 @@
     ├── MissingExtraError   (ImportError)   an optional package is not installed
     └── DataWarning         (UserWarning)   a warning: the data look wrong, but can be used
 
-An error is a set of fields; its text is rendered from them. Python shows parameters by name, the
-command line by option, and a server can send the fields as they are.
+An error is a set of fields, and its text is rendered from them. Python shows parameters by name,
+the command line shows them as options, and a server can send the fields unchanged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,18 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-#: Renders a parameter in a message: its name and, unless it is ``...``, a value to try.
+#: Renders a parameter in a message from its name and a value to try (``...``: the name alone).
 NameOption = Callable[[str, Any], str]
 
 
 def python_option(name: str, value: Any = ...) -> str:
-    """Write a parameter as a keyword argument, ``sep=";"``, or its name alone."""
+    """Render a parameter as a keyword argument, or its name alone.
+
+    Examples
+    --------
+    >>> python_option("sep", ";"), python_option("sep")
+    ('sep=";"', 'sep')
+    """
     if value is ...:
         return name
     shown = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
@@ -44,15 +50,15 @@ def python_option(name: str, value: Any = ...) -> str:
 
 
 class TagloomError(Exception):
-    """Base of all errors that tagloom raises on purpose.
+    """Base class of all errors that tagloom raises deliberately.
 
-    The text is ``where: message hint``. Without a message it is made from the fields:
+    The text is ``where: message hint``. Without a message it is built from the fields:
     ``parameter must be expected; got found.`` or ``expected ..., found ...``.
 
     Parameters
     ----------
     message : str, optional
-        What is wrong, where the fields alone do not say it well.
+        A sentence about the error, if the fields alone are not clear enough.
     where : str, optional
         The place: ``"sentence 3, token 2"``, ``"train.conll:14"``, ``"template 3"``.
     found : str, optional
@@ -102,7 +108,7 @@ class TagloomError(Exception):
         self.options = dict(options or {})
 
     def render(self, option: NameOption = python_option) -> str:
-        """Write the error as one line.
+        """Render the error as one line.
 
         Parameters
         ----------
@@ -142,7 +148,7 @@ class TagloomError(Exception):
 def _rebuild(
     kind: type[TagloomError], arguments: tuple[Any, ...], fields: dict[str, Any]
 ) -> TagloomError:
-    """Make a pickled error again; constructors of subclasses take other arguments."""
+    """Restore a pickled error without its constructor, whose arguments differ by class."""
     error = kind.__new__(kind, *arguments)
     error.__dict__.update(fields)
     return error
@@ -151,7 +157,7 @@ def _rebuild(
 def from_native(
     kind: type[TagloomError], error: Exception, hint: str | None = None
 ) -> TagloomError:
-    """Return an error of the native core as one of ours, with its place as a field.
+    """Convert an error of the native code to a TagloomError with its place as a field.
 
     Native code reports ``place: expected this, found that.`` or ``place: a sentence.``
     """
@@ -165,19 +171,19 @@ def from_native(
 
 
 def about_file(error: OSError, path: str) -> OSError:
-    """Return the same operating system error, naming the file that the user gave.
+    """Return the same operating system error with the file name that the user passed.
 
-    Files are written under a hidden name first, and a full disk reports no name at all.
+    Files are first written under a temporary name, and errors about a full disk have no name.
     """
     return OSError(error.errno, error.strerror, path)
 
 
 class ShapeError(TagloomError, ValueError):
-    """Arrays whose shapes, types or offsets do not fit each other."""
+    """Shapes, types or offsets of arrays do not match."""
 
 
 class ScoreError(TagloomError, ValueError):
-    """A score that is NaN or +inf; −inf is allowed and means forbidden."""
+    """A score is NaN or +inf; −inf is allowed and means forbidden."""
 
 
 class LabelError(TagloomError, ValueError):
@@ -193,7 +199,7 @@ class ParameterError(TagloomError, ValueError):
 
 
 class InfeasibleError(TagloomError, ValueError):
-    """The scores and constraints leave no path; names the sequence and position.
+    """The scores and constraints leave no path.
 
     Attributes
     ----------
@@ -211,12 +217,12 @@ class InfeasibleError(TagloomError, ValueError):
 
 
 class FormatError(TagloomError, ValueError):
-    """A file does not fit its format; names the place.
+    """A file does not fit its format.
 
     Attributes
     ----------
     path : str or None
-        The file, as the caller named it.
+        Name of the file, as the caller passed it.
     line : int or None
         The line, counted from 1.
     """
@@ -235,7 +241,7 @@ class FormatError(TagloomError, ValueError):
 
 
 class SentenceError(TagloomError, TypeError):
-    """Something that is not a sentence where one is expected, such as a str."""
+    """A value is not a sentence, for example a str instead of a list of tokens."""
 
 
 class TemplateError(TagloomError, ValueError):

@@ -1,9 +1,9 @@
-"""Names that a package offers, each imported when it is first used.
+"""Lazy exports: each public name of a package is imported when it is first used.
 
-A program that tags should not wait for what trains, evaluates, draws or reads files. So a package
-imports its names for type checkers only, and tells `lazily` which of its modules has them. Code
-that uses another package only now and then imports that package, and writes ``training.run``:
-what is behind the dot is imported when the line is reached.
+A program that only tags should not wait for the code that trains, evaluates, draws or reads files.
+So a package imports its names for type checkers only, and passes `lazily` the module of each name.
+Code that rarely needs another package imports that package and writes ``training.run``: the module
+behind the dot is imported when the line is reached.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 def lazily(
     package: str, modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make the ``__getattr__`` and ``__dir__`` of a package.
+    """Return the ``__getattr__`` and ``__dir__`` of a package.
 
     Parameters
     ----------
     package : str
-        Its ``__name__``.
+        ``__name__`` of the package.
     modules : mapping of str to list of str
-        Its modules, each with the names that it has; the modules can be had by name too.
+        The exported names of each module. The modules themselves are exported too.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def lazily(
         value = import_module(f"{package}.{home.get(name, name)}")
         if name in home:
             value = getattr(value, name)
-        setattr(sys.modules[package], name, value)  # found without this function next time
+        setattr(sys.modules[package], name, value)  # the next access does not call this function
         return value
 
     def list_names() -> list[str]:

@@ -8,15 +8,15 @@ A class derived from `Parameterised` lists its parameters as annotated attribute
         l2: float = number(default=1.0, least=0, help="Penalty on the sum of squared weights.")
         solver: str = choice(default="exact", choices=("exact", "sgd"), help="Algorithm.")
 
-From these follow the constructor, which only stores its arguments, ``check_parameters``, the
-section Parameters of the docstring, ``get_params``, ``set_params``, ``repr`` and, for a model, the
-options of ``tagloom train``. Type checkers and editors see the constructor by PEP 681.
+The declarations yield the constructor, which only stores its arguments, ``check_parameters``, the
+Parameters section of the docstring, ``get_params``, ``set_params``, ``repr`` and, for a model, the
+options of ``tagloom train``. Type checkers and editors see the constructor through PEP 681.
 
-A subclass inherits the parameters of its bases. It may declare one again, and needs to give only
-what differs: ``l2: float = number(default=0.1)``. Assigning a plain value, ``solver = "exact"``,
-fixes a parameter: it is then an attribute, and no longer an argument of the constructor.
+A subclass inherits the parameters of its bases. It may declare one again and needs to give only
+the differences: ``l2: float = number(default=0.1)``. Assigning a plain value, ``solver = "exact"``,
+fixes a parameter: it becomes an attribute and is no longer an argument of the constructor.
 
-This file lies below all models, since emissions and learners have parameters, too.
+This module lies below all models, because emissions and learners have parameters too.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class _Missing:
         return "<missing>"
 
 
-MISSING: Any = _Missing()  # stands for what a declaration leaves to that of a base
+MISSING: Any = _Missing()  # a field that the declaration of a base class fills in
 
 
-# ---- what a parameter is -------------------------------------------------------------------------
+# ---- kinds of parameters -------------------------------------------------------------------------
 
 # Never changed once declared. They are not frozen, and do not compare by value, because the methods
 # that dataclass would write for that take 4 ms of every import.
@@ -55,15 +55,15 @@ class Parameter:
     ----------
     name : str
     default : object
-        With None the parameter is optional, and None is not checked.
+        If None, the parameter is optional, and None is not checked.
     help : str
-        What it means, in one sentence; also the text of its command-line option.
+        One sentence; also the help text of the command-line option.
     details : str
         Further sentences for the documentation.
     type : str
-        What it may be, as documentation writes it.
+        The accepted types, as written in the documentation.
     check : callable or None
-        Raises unless the value fits.
+        Raises if a value is not valid.
     is_positional : bool
         Whether it may be passed without its name.
     is_option : bool
@@ -79,7 +79,7 @@ class Parameter:
     is_positional: bool = MISSING
     is_option: bool = MISSING
 
-    #: What a field is where no class declares it.
+    #: Value of each field that no class declares.
     _fallbacks: ClassVar[Mapping[str, Any]] = {
         "help": "",
         "details": "",
@@ -90,14 +90,14 @@ class Parameter:
     }
 
     def over(self, base: Parameter | None) -> Parameter:
-        """Return this declaration with what it leaves out taken from that of a base class."""
+        """Return this declaration with its missing fields filled in from a base class."""
         inherited = {} if base is None else vars(base)
-        known = {**self._fallbacks, **{k: v for k, v in inherited.items() if v is not MISSING}}
+        values = {**self._fallbacks, **{k: v for k, v in inherited.items() if v is not MISSING}}
         missing = [name for name, value in vars(self).items() if value is MISSING]
-        return replace(self, **{name: known[name] for name in missing if name in known})
+        return replace(self, **{name: values[name] for name in missing if name in values})
 
     def check_value(self, value: Any) -> None:
-        """Raise unless a value fits.
+        """Raise if a value is not valid.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Flag(Parameter):
 
 @dataclass(eq=False, repr=False)
 class Choice(Parameter):
-    """One of some names, or an object of a type in ``also``."""
+    """One of several names, or an object of a type in ``also``."""
 
     choices: Sequence[str | None] = MISSING
     also: tuple[type, ...] = MISSING
@@ -182,7 +182,7 @@ class Choice(Parameter):
 
     @property
     def type_text(self) -> str:
-        """The choices in braces, what else it may be, and the default."""
+        """The choices in braces, other accepted types, and the default."""
         names = ", ".join(f'"{x}"' if isinstance(x, str) else repr(x) for x in self.choices)
         others = [] if self.also is MISSING else [kind.__name__ for kind in self.also]
         others += [self.type] if self.type != "object" else []
@@ -197,10 +197,10 @@ class Names(Parameter):
     separator: str = ","
 
 
-# ---- how a class declares one ------------------------------------------------------------------
+# ---- declarations ------------------------------------------------------------------------------
 
-# Specifiers of PEP 681: type checkers read `default`, `kw_only` and `init` from the call, which
-# therefore has keyword arguments only. What is left out is taken from the declaration of a base.
+# Field specifiers of PEP 681: type checkers read `default`, `kw_only` and `init` from the call, so
+# all arguments are keyword-only. Missing ones are taken from the declaration of a base class.
 
 
 def parameter(
@@ -215,7 +215,7 @@ def parameter(
 ) -> Any:
     """Declare a parameter of any type; see `Parameter`.
 
-    With ``is_option=False`` the command line does not offer it, or in another way.
+    With ``is_option=False`` it does not become a command-line option of its name.
     """
     return Parameter("", default, help, details, type, check, not kw_only, is_option)
 
@@ -267,9 +267,9 @@ def choice(
     details: str = MISSING,
     check: Callable[[Any], Any] | None = MISSING,
 ) -> Any:
-    """Declare one of some names, or an object of a type in ``also``.
+    """Declare one of several names, or an object of a type in ``also``.
 
-    ``type`` names further possibilities in the documentation, which ``check`` must accept.
+    ``type`` names further accepted types in the documentation; ``check`` must accept them.
     """
     if choices is not MISSING:
         choices = tuple(choices)
@@ -285,7 +285,7 @@ def names(
     details: str = MISSING,
     check: Callable[[Any], Any] | None = MISSING,
 ) -> Any:
-    """Declare a list of str; the command line takes them in one text, with separators."""
+    """Declare a list of str; the command line takes them as one argument, with separators."""
     return Names("", default, help, details, type, check, separator=separator)
 
 
@@ -299,11 +299,11 @@ def attribute(*, default: Any = MISSING, init: bool = False) -> Any:
     return _Attribute(default)
 
 
-# ---- what follows from it ----------------------------------------------------------------------
+# ---- classes with parameters -------------------------------------------------------------------
 
 
 class _Declared:
-    """The parameters that a class declares, and those of its bases that it fixes."""
+    """The parameters that a class declares, and the inherited ones that it fixes."""
 
     def __init__(self) -> None:
         self.parameters: dict[str, Parameter] = {}
@@ -316,9 +316,9 @@ class _Declared:
     field_specifiers=(parameter, count, number, flag, choice, names, attribute),
 )
 class Parameterised:
-    """Base of classes whose parameters are declared; see this module for how.
+    """Base class for declared parameters; the module docstring explains the declarations.
 
-    A class may also write its own constructor; its parameters are then the arguments of that.
+    A class may also define its own constructor; its parameters are then the arguments of that.
 
     Examples
     --------
@@ -365,7 +365,7 @@ class Parameterised:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Make an object from the values of command-line options, by the names of parameters."""
+        """Create an object from the values of command-line options, by parameter name."""
         return cls(**options)
 
     @classmethod
@@ -380,15 +380,15 @@ class Parameterised:
         return {name: getattr(self, name) for name in self.parameter_names()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments; what was learnt stays until the next fit."""
-        known = self.parameter_names()
+        """Change constructor arguments; the fitted state stays until the next fit."""
+        names = self.parameter_names()
         for name, value in params.items():
-            if name not in known:
+            if name not in names:
                 raise ParameterError(
                     f"{type(self).__name__} has no parameter {name!r}.",
-                    expected=f"one of {', '.join(known)}",
+                    expected=f"one of {', '.join(names)}",
                     found=repr(name),
-                    hint=f"It has: {', '.join(known)}.",
+                    hint=f"It has: {', '.join(names)}.",
                 )
             setattr(self, name, value)
         return self
@@ -409,7 +409,7 @@ def same(value: Any, default: Any) -> bool:
 
 
 def _take_declarations(cls: type[Parameterised]) -> _Declared:
-    """Take the declarations out of the body of a class, which keeps the defaults."""
+    """Collect the declarations of a class body and replace them by their defaults."""
     declared, inherited = _Declared(), dict(_collect(cls.__mro__[1:]))
     for name, value in list(vars(cls).items()):
         if isinstance(value, Parameter | _Attribute):
@@ -426,20 +426,20 @@ def _take_declarations(cls: type[Parameterised]) -> _Declared:
 
 
 def _collect(classes: Sequence[type]) -> Iterator[tuple[str, Parameter]]:
-    """Yield the parameters of a class and its bases: positional ones first, then its own."""
-    found: dict[str, Parameter] = {}
+    """Yield the parameters of classes in method resolution order, positional ones first."""
+    parameters: dict[str, Parameter] = {}
     fixed: set[str] = set()
     for cls in classes:
         declared = cls.__dict__.get("_declared", _Declared())
         for name, value in declared.parameters.items():
             if name not in fixed:
-                found.setdefault(name, value)
+                parameters.setdefault(name, value)
         fixed |= declared.fixed
-    yield from sorted(found.items(), key=lambda item: not item[1].is_positional)
+    yield from sorted(parameters.items(), key=lambda item: not item[1].is_positional)
 
 
 def _make_constructor(cls: type[Parameterised]) -> Callable[..., None]:
-    """Make a constructor that stores its arguments, with a signature."""
+    """Return a constructor with a signature that stores its arguments."""
     kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     arguments = [inspect.Parameter("self", kinds[1])]
     for name, declared in cls.parameters.items():
@@ -468,7 +468,7 @@ def _make_constructor(cls: type[Parameterised]) -> Callable[..., None]:
 
 
 def _document(doc: str, parameters: Sequence[Parameter]) -> str:
-    """Put a section Parameters before the first section of a docstring, unless it has one."""
+    """Insert a Parameters section before the first section of a docstring, unless it has one."""
     lines = inspect.cleandoc(doc).split("\n")
     titles = [i for i, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
     if not parameters or any(lines[i] == "Parameters" for i in titles):

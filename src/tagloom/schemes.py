@@ -1,9 +1,9 @@
-"""The label schemes, as tables: the only place with rules about BIO and similar schemes.
+"""Label schemes as tables. All rules about BIO and similar schemes are in this module.
 
 It lies below both packages that need the rules: `trellis` builds state spaces from them
 (`StateSpace.bio`), `labels` reads and writes spans.
 
-A label is a letter and a type, ``B-PER``, or ``O``. What a letter means is one row of its scheme::
+A label is a letter and a type, ``B-PER``, or ``O``. Each row of a scheme defines a letter::
 
           continues  otherwise        may    is written as          beside a span
           after      opens            end    first mid last single  of its type
@@ -11,7 +11,7 @@ A label is a letter and a type, ``B-PER``, or ``O``. What a letter means is one 
       B   -          anywhere         yes    B     I   I    B       the same
       I   B I        never            yes
     iob1
-      B   -          beside its own   yes    I     I   I    I       B     I   I    B
+      B   -          beside same      yes    I     I   I    I       B     I   I    B
       I   B I        anywhere         yes
     io
       I   I          anywhere         yes    I     I   I    I       cannot be written
@@ -21,10 +21,10 @@ A label is a letter and a type, ``B-PER``, or ``O``. What a letter means is one 
       E   B I        never            yes
       S   -          anywhere         yes
 
-A letter continues a span only after a token of the same type; "beside its own" means right after
-such a token. bilou is bioes with the letters L for E and U for S. The spans of a label sequence,
-the legal transitions and the expectations of a validity report all follow from these rows. The
-lenient reading of the CoNLL shared tasks, ``CONLLEVAL``, is a table like any other.
+A letter continues a span only after a token of the same type; "beside same" means right after such
+a token. bilou is bioes with L for E and U for S. The spans of a label sequence, the legal
+transitions and the validity reports all follow from these rows. The lenient reading of the CoNLL
+shared tasks, ``CONLLEVAL``, is another such table.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."  # a hint in e
 # 3 and 4 as L and U.
 CODES = "OBIES"
 _CODE_OF = {"B": 1, "I": 2, "E": 3, "S": 4, "L": 3, "U": 4}
-NONE, OPEN, CONTINUE = 0, 1, 2  # what a token does, as the tables for the native code say it
+NONE, OPEN, CONTINUE = 0, 1, 2  # actions of a token, as coded in the tables for native code
 
 
 class Row(NamedTuple):
-    """What one letter does: one row of the table above."""
+    """The rule for one letter: one row of the table above."""
 
     continues: str
     opens: str
@@ -59,22 +59,29 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """One way to write spans as labels.
+    """A convention for writing spans as labels.
 
     Attributes
     ----------
     name : str
     rows : dict of str to Row
-        What each letter does, by its letter in ``"BIES"``.
+        The rule for each letter of ``"BIES"`` that the scheme has.
     closes : str
         The letters that may end a span.
     writes : str
         The letters of the first, a middle and the last token of a span, and of a one-token span.
     beside : str
-        The same for a span that touches an earlier one of its type; empty if the scheme has no way
-        to keep the two apart.
+        The same for a span right after another of its type; empty if the scheme cannot separate
+        the two.
     letters : str
         How the scheme spells ``"OBIES"``; further letters are accepted in reading.
+
+    Examples
+    --------
+    >>> from tagloom.schemes import get_scheme
+    >>> bilou = get_scheme("bilou")
+    >>> bilou.parse("U-PER"), bilou.join(4, "PER"), bilou.parse("S-PER")
+    ((4, 'PER'), 'U-PER', None)
     """
 
     name: str
@@ -111,10 +118,10 @@ class Scheme:
 
     @cached_property
     def actions(self) -> NDArray[np.uint8]:
-        """What a token does after another one: ``[same, previous, current]``, shape (2, 5, 5).
+        """Action of a token after another: ``[same, previous, current]``, shape (2, 5, 5).
 
-        0 belongs to no span, 1 opens one, 2 continues one; ``same`` is 1 if both tokens have the
-        same type. The start of a sentence counts as O.
+        0: outside any span, 1: opens a span, 2: continues one; ``same`` is 1 if both tokens have
+        the same type. The start of a sentence counts as O.
         """
         table = np.zeros((2, 5, 5), dtype=np.uint8)  # [same, previous, current]
         for letter, row in self.rows.items():
@@ -130,24 +137,25 @@ class Scheme:
 
     @property
     def forms(self) -> list[str]:
-        """The forms that its labels have, in quotes: ``'O'``, ``'B-…'``, ``'I-…'``."""
+        """The forms of its labels, in quotes: ``'O'``, ``'B-…'``, ``'I-…'``."""
         letters = [self.letters[CODES.index(c)] for c in CODES if c in self.rows]
         return [f"'{OUTSIDE}'", *(f"'{letter}-…'" for letter in letters)]
 
     @cached_property
     def closing(self) -> NDArray[np.uint8]:
-        """Which letters may end a span, shape (5,); O counts as such."""
+        """Whether each letter may end a span, shape (5,); 1 for O."""
         return np.array([c == OUTSIDE or c in self.closes for c in CODES], dtype=np.uint8)
 
     @cached_property
     def legal(self) -> NDArray[np.bool_]:
         """The legal transitions, ``[same, previous, current]``, shape (2, 5, 5).
 
-        A transition is legal if the current token opens a span or is O and the span before it, if
-        any, may end there; or if it continues that span. The edges of a sentence count as O.
+        A transition is legal if the current token continues the span before it; or if it opens a
+        span or is O, and the span before it, if any, may end there. The edges of a sentence count
+        as O.
         """
         action, closing = self.actions, self.closing.astype(bool)
-        used = np.array([c == OUTSIDE or c in self.rows for c in CODES])  # [5] letters it has
+        used = np.array([c == OUTSIDE or c in self.rows for c in CODES])  # [5]
         outside = np.zeros(5, dtype=bool)
         outside[0] = True
         table = ((action == OPEN) | outside) & closing[:, None] | (action == CONTINUE)
@@ -171,8 +179,8 @@ SCHEMES = {
 BIOES_OR_BILOU = Scheme("bioes", _BIOES, "ES", "BIES", "BIES", letters="OBIESLU")
 ALIASES = {"iob2": "bio", "iobes": "bioes"}
 
-# How conlleval reads any labels, legal or not: a span is a longest run that no B or S, no E or S
-# before, and no change of type interrupts. L and U are read as E and S.
+# How conlleval reads any labels, legal or not: a span is a maximal run of one type; B or S starts
+# a new one, and so does any token after E or S. L and U are read as E and S.
 CONLLEVAL = Scheme(
     "conlleval",
     {
@@ -196,7 +204,7 @@ def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
         ``bio`` (also ``iob2``), ``iob1``, ``bioes`` (also ``iobes``), ``bilou`` or ``io``, in any
         case.
     parameter : str
-        What an error calls it.
+        Name of the parameter, for the error.
 
     Returns
     -------
@@ -205,7 +213,7 @@ def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
     Raises
     ------
     SchemeError
-        If there is no such scheme.
+        If the scheme does not exist.
 
     Examples
     --------
@@ -225,8 +233,8 @@ def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
 def parse_label(label: str) -> tuple[int, str] | None:
     """Split a label into the code of its letter and its type, in any scheme.
 
-    The type is all that follows the first hyphen, further hyphens included. A bare letter has the
-    empty type. None if the label has no letter of any scheme.
+    The type is the text after the first hyphen, including further hyphens. A bare letter has the
+    empty type. Returns None if the label does not start with the letter of a scheme.
 
     Examples
     --------
@@ -247,9 +255,11 @@ class LegalTransitions(NamedTuple):
     Attributes
     ----------
     start : ndarray of bool, shape (Y,)
+        Whether a label may begin a sentence.
     transitions : ndarray of bool, shape (Y, Y)
-        ``[from, to]``.
+        Whether a label may follow another: ``[from, to]``.
     stop : ndarray of bool, shape (Y,)
+        Whether a label may end a sentence.
     """
 
     start: NDArray[np.bool_]
@@ -264,7 +274,7 @@ class LegalTransitions(NamedTuple):
 
 
 def legal_transitions(labels: Sequence[str], scheme: str | Scheme) -> LegalTransitions:
-    """Tabulate which labels may begin a sentence, follow each other and end it.
+    """Return which labels may begin a sentence, follow each other and end it.
 
     Parameters
     ----------
@@ -279,7 +289,7 @@ def legal_transitions(labels: Sequence[str], scheme: str | Scheme) -> LegalTrans
     Raises
     ------
     SchemeError
-        If a label is not one of the scheme.
+        If a label does not belong to the scheme.
 
     Examples
     --------
@@ -303,7 +313,7 @@ def legal_transitions(labels: Sequence[str], scheme: str | Scheme) -> LegalTrans
     codes = np.array([code for code, _ in splits], dtype=np.intp)  # [Y]
     types = np.array([type for _, type in splits], dtype=object)  # [Y]
     same = (types[:, None] == types[None, :]).astype(np.intp)  # [Y, Y]
-    # The edges of a sentence count as O without a type, which equals no label but O itself.
+    # The edges of a sentence count as O without a type, which differs from every other type.
     return LegalTransitions(
         start=table.legal[0, 0, codes],
         transitions=table.legal[same, codes[:, None], codes[None, :]],

@@ -305,7 +305,7 @@ FAULTS = [
     (b"a\tX\n", {"sep": "ab"}, {"parameter": "sep", "found": "'ab'"}),
     (b"a\tX\n", {"columns": "ab"}, {"parameter": "columns", "found": "'ab'"}),
     (b"a\tX\n", {"columns": ["a", "a"]}, {"parameter": "columns", "found": "a, a"}),
-    (b"a X\rb Y\r\rc Z\r", {}, {"where": "<file>:1", "found": "carriage returns alone"}),
+    (b"a X\rb Y\r\rc Z\r", {}, {"where": "<file>:1", "found": "carriage returns"}),
     (b"a\tX\n", {"tokenize": len}, {"parameter": "tokenize", "expected": "reading conll"}),
 ]
 

@@ -38,7 +38,7 @@ def test_convert_formats_and_tell_the_guess(run):
     code, out, err = run("convert", "a.conll", "b.jsonl")
     assert (code, out) == (0, "")
     assert err == (
-        "a.conll: read as CoNLL columns (by the name .conll); columns kept apart by blanks; "
+        "a.conll: read as CoNLL columns (by the name .conll); columns separated by blanks; "
         "labels from column '1'\n"
     )
     assert tl.read("b.jsonl").labels == tl.read("a.conll").labels
@@ -154,7 +154,7 @@ def test_check_a_clean_file(run):
     assert (code, out) == (
         0,
         "a.conll: CoNLL columns, 2 sentences, 5 tokens, 4 labels, scheme bio\n"
-        "  read as CoNLL columns (by the name .conll); columns kept apart by blanks; "
+        "  read as CoNLL columns (by the name .conll); columns separated by blanks; "
         "labels from column '1'\n"
         "  nothing wrong\n",
     )

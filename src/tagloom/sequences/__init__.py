@@ -1,4 +1,4 @@
-"""Sentences, corpora of them, and the files that hold them."""
+"""Sentences and corpora, and the readers and writers of their files."""
 
 from typing import TYPE_CHECKING
 

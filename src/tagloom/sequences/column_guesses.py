@@ -1,7 +1,7 @@
-"""Which columns a file has: as the caller says, otherwise as its first rows suggest.
+"""Choose the columns of a file: as the caller names them, otherwise guessed from its first rows.
 
-`conllu_layout` and `plain_layout` each return a `ColumnLayout` and a description of what was
-guessed. Reading and writing with the layout is left to ``columns.py``.
+`conllu_layout` and `plain_layout` each return a `ColumnLayout` and a description of the guesses.
+``columns.py`` reads and writes with the layout.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tagloom.errors import FormatError
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
 from tagloom.sequences.files import BOM, Input, sample_lines
 
-COLUMN_LIMIT = 10_000  # a row of more is a text on one line
+COLUMN_LIMIT = 10_000  # a longer row is a whole text on one line
 
 _GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 _TOKEN_WORDS = {"token", "tokens", "word", "words", "form"}
@@ -39,7 +39,7 @@ def conllu_layout(
     unknown: str | None = None,
     labelled: bool = True,
 ) -> tuple[ColumnLayout, str]:
-    """Choose the columns of a CoNLL-U file, whose names are fixed unless the file gives others."""
+    """Choose the columns of a CoNLL-U file: the standard ten unless the file names others."""
     names, head, notes = _conllu_names(file, columns)
     lower = [name.lower() for name in names]
     layout = ColumnLayout(
@@ -69,7 +69,7 @@ def conllu_layout(
 
 
 def _conllu_names(file: Input, columns: Sequence[str] | None) -> tuple[list[str], bytes, list[str]]:
-    """Names of the columns, the bytes before the first sentence, and what was guessed."""
+    """Return the names of the columns, the bytes before the first sentence, and the guesses."""
     head = BOM if file.has_bom else b""
     lines = sample_lines(file)
     match = _GLOBAL_COLUMNS.match(lines[0]) if lines and columns is None else None
@@ -107,7 +107,7 @@ def plain_layout(
     notes = []
     if sep is None:
         sep = _guess_sep(row)
-        notes.append("columns kept apart by " + ("tabs" if sep == "\t" else "blanks"))
+        notes.append("columns separated by " + ("tabs" if sep == "\t" else "blanks"))
     _check_sep(sep)
     layout = ColumnLayout(
         format,
@@ -159,7 +159,7 @@ def _guess_sep(row: _Row) -> str:
 
 
 def _is_header(fields: Sequence[str], columns: Sequence[str] | None) -> bool:
-    """Whether a row names the columns: as the caller does, or in words that headers use."""
+    """Whether a row is a header: it equals ``columns``, or has only words that headers use."""
     if len(fields) < 2:
         return False
     if columns is not None:
@@ -169,13 +169,13 @@ def _is_header(fields: Sequence[str], columns: Sequence[str] | None) -> bool:
 
 
 def _without_label(columns: Sequence[str], label: str | int | None, path: str) -> list[str]:
-    """Names of the columns of a file that lacks only the column of the labels."""
+    """Return the column names of a file that lacks only the label column."""
     missing = find_column(-1 if label is None else label, columns, "label", path)
     return [name for i, name in enumerate(columns) if i != missing]
 
 
 def _label_column(layout: ColumnLayout, label: str | int | None, path: str) -> int:
-    """The column of the labels: as given, or the last that does not hold the tokens; or -1."""
+    """Return the label column: as given, else the last one without the tokens, else -1."""
     last = len(layout.names) - 1
     if label is not None:
         if layout.labelled:
@@ -187,7 +187,7 @@ def _label_column(layout: ColumnLayout, label: str | int | None, path: str) -> i
 
 
 def _first_lines(file: Input, n: int) -> bytes:
-    """The bytes of the first n lines."""
+    """Return the bytes of the first n lines."""
     return b"\n".join(file.peek(1)[0].split(b"\n", n)[:n]) + b"\n"
 
 
@@ -205,7 +205,7 @@ def _check_width(fields: Sequence[str], path: str, row: _Row) -> None:
             line=row.line,
             expected="a token and its columns",
             found=f"a row of {len(fields):,} columns",
-            hint="Is it one sentence a line? Pass {format}: text, or slash for word/TAG.",
+            hint="Is each line a sentence? Pass {format}: text, or slash for word/TAG.",
             options={"format": ...},
         )
 
@@ -236,7 +236,7 @@ def find_column(
 
 
 def _position(which: str | int, names: Sequence[str]) -> int:
-    """The position of a column; -1 if there is no such column."""
+    """Return the position of a column, or -1 if it does not exist."""
     if isinstance(which, int):
         return which % len(names) if -len(names) <= which < len(names) else -1
     if which in names:
@@ -246,6 +246,6 @@ def _position(which: str | int, names: Sequence[str]) -> int:
 
 
 def _some(names: Sequence[str]) -> str:
-    """List columns in a message, which is one line however many there are."""
+    """List column names for a message, at most 20 of them."""
     more = f", … ({len(names):,} in all)" if len(names) > 20 else ""
     return ", ".join(names[:20]) + more

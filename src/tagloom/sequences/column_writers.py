@@ -1,8 +1,8 @@
 """Write sentences as rows of columns.
 
-A sentence that was read from a file with such columns is written from its own bytes, in which only
-the fields that the user changed are replaced. Any other sentence is laid out anew. ``where`` names
-the sentence in messages.
+A sentence that was read from a file with the same columns is written from its original bytes, in
+which only the fields that the user changed are replaced. Any other sentence is written from
+scratch. ``where`` names the sentence in messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def render(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
-    """Write one sentence: from its own bytes if it was read with such columns."""
+    """Write one sentence, from its original bytes if it was read with the same columns."""
     check_not_empty(sentence, layout.format, where)
     source = layout.source_of(sentence)
     if source is not None:
@@ -51,11 +51,11 @@ def _check_columns(layout: ColumnLayout, sentence: Sentence, where: str) -> None
             )
 
 
-# ---- from the bytes of a sentence --------------------------------------------------------------
+# ---- from the original bytes -------------------------------------------------------------------
 
 
 def _relabel(layout: ColumnLayout, sentence: Sentence, source: ColumnLayout) -> bytes | None:
-    """Write a sentence in which at most the labels have changed; None if more has."""
+    """Write a sentence in which at most the labels changed; None if anything else did."""
     n = len(source.names)
     if len(layout.names) > n + (layout.label == n) or layout.label_tail >= 0:
         return None
@@ -77,7 +77,7 @@ def _relabel(layout: ColumnLayout, sentence: Sentence, source: ColumnLayout) -> 
 def _edit(
     layout: ColumnLayout, sentence: Sentence, source: ColumnLayout, where: str
 ) -> bytes | None:
-    """Change in the sentence's bytes what the user changed; None if it has other rows now."""
+    """Replace the changed fields in the original bytes; None if the number of tokens changed."""
     raw, n = sentence._raw, len(source.names)
     ((_, tokens, labels, _),) = source.scanner.scan(raw, True)[0]
     if len(tokens) != len(sentence):
@@ -101,7 +101,7 @@ def _edited_columns(
     before: list[list[str]],
     where: str,
 ) -> list[list[str]]:
-    """The columns as the user gives them, else as in the file; those to be added come last."""
+    """Return the user's columns, else those of the file; added columns come last."""
     given = sentence._columns or {}
     columns = [[*(given.get(name) or before[i])] for i, name in enumerate(source.names)]
     for i, name in enumerate(layout.names[len(columns) :], len(columns)):
@@ -168,11 +168,11 @@ def _with_comments(source: ColumnLayout, raw: bytes, comments: list[str]) -> byt
     return "\n".join([comment + end for comment in comments] + kept).encode("utf-8")
 
 
-# ---- laid out anew -----------------------------------------------------------------------------
+# ---- from scratch ------------------------------------------------------------------------------
 
 
 def _lay_out(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
-    """Write comments and rows of a sentence that has no bytes with such columns."""
+    """Write comments and rows of a sentence that was not read with these columns."""
     fields = _fields(layout, sentence, where)
     rows = list(zip(*fields, strict=True))
     for t, row in enumerate(rows):
@@ -181,7 +181,7 @@ def _lay_out(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
     lines = [layout.sep.join(row) for row in rows]
     for t, line in enumerate(lines):
         _check_line(line, len(fields), f"{where}, token {t}")
-    # Plain columns have no comments that all programs know: those of other formats stay out.
+    # Plain columns have no standard comment syntax: comments of other formats are dropped.
     source = sentence._layout
     keep = layout.format == "conllu" or source is None or source.format == layout.format
     comments = [c for c in sentence.comments if keep and c.startswith(layout.comment_starts)]
@@ -189,7 +189,7 @@ def _lay_out(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
 
 
 def _fields(layout: ColumnLayout, sentence: Sentence, where: str) -> list[list[str]]:
-    """The values of every column of the layout, for a sentence that came from elsewhere."""
+    """Return the values of every column of the layout, for a sentence from elsewhere."""
     n = len(sentence)
     fields: dict[int, list[str]] = {layout.token: sentence.tokens}
     if layout.id >= 0:
@@ -198,8 +198,8 @@ def _fields(layout: ColumnLayout, sentence: Sentence, where: str) -> list[list[s
         for t, label in enumerate(sentence.labels or [None] * n):
             for i, value in _label_fields(layout, label, f"{where}, token {t}"):
                 fields.setdefault(i, []).append(value)
-    # Columns of a file whose rows are no longer the sentence's tokens are not its columns. The
-    # copy parses them, so that writing does not make the sentence keep them.
+    # If the number of tokens has changed, the columns of the file no longer apply. They are parsed
+    # on a copy, so that writing does not cache them in the sentence.
     columns = {name: column for name, column in copy(sentence).columns.items() if len(column) == n}
     for i, name in enumerate(layout.names):
         if i not in fields:
@@ -241,7 +241,7 @@ def _column(columns: dict[str, list[str]], name: str, where: str) -> list[str]:
 
 
 def _label_fields(layout: ColumnLayout, label: Label, where: str) -> list[tuple[int, str]]:
-    """The column and value of each field that holds a label: one, or two for UPOS+FEATS."""
+    """Return column and value of each field that holds a label: one, or two for UPOS+FEATS."""
     if isinstance(label, frozenset):
         raise several_labels(label, layout.format, where)
     if label is None and layout.unknown is None:

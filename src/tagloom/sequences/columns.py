@@ -1,8 +1,8 @@
-"""Column files: one token a row, a blank line after each sentence. CoNLL and CoNLL-U.
+"""Column files, CoNLL and CoNLL-U: one token per row, a blank line after each sentence.
 
-`ColumnLayout` describes the columns of one file. The native scanner finds sentences, tokens and
-labels with it; this file feeds the scanner and turns a fault into a message. Which columns a file
-has is found in ``column_guesses.py``, writing is in ``column_writers.py``.
+`ColumnLayout` describes the columns of one file. The native scanner uses it to find sentences,
+tokens and labels; this file feeds the scanner and turns faults into errors. The columns are chosen
+in ``column_guesses.py`` and written in ``column_writers.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BLANK_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
 
 @dataclass
 class ColumnLayout:
-    """Which columns a file has, and how they are kept apart.
+    """The columns of a file and their separator.
 
     Parameters
     ----------
@@ -45,16 +45,16 @@ class ColumnLayout:
     id : int
         Column of the CoNLL-U ID; -1 for plain columns.
     comment : str or None
-        What a comment starts with; "" for no comments; None to recognise "# " lines that stand
-        before a sentence and do not have the right number of columns.
+        Prefix of comment lines; "" for no comments. None recognises lines that start with "# ",
+        stand before a sentence and do not have the right number of columns.
     unknown : str or None
-        What stands for an unknown label.
+        The value that means an unknown label.
     head : bytes
-        A byte order mark, a header row: what stands before the first sentence.
+        The bytes before the first sentence: a byte order mark, a header row.
     has_header : bool
         Whether ``head`` ends in a row that names the columns.
     labelled : bool
-        Whether the labels are read; otherwise ``label`` is only where they would be written.
+        Whether labels are read; otherwise ``label`` is the column to write them to.
     """
 
     format: str
@@ -69,9 +69,9 @@ class ColumnLayout:
     head: bytes = b""
     has_header: bool = False
     labelled: bool = True
-    tail: bytes = b""  # what follows the last sentence, once it is read
-    first_row: str = ""  # where the number of columns was seen, for messages
-    base: ColumnLayout | None = None  # the layout that this one is made from, if it extends that
+    tail: bytes = b""  # the bytes after the last sentence, once it is read
+    first_row: str = ""  # the row that fixed the number of columns, for messages
+    base: ColumnLayout | None = None  # the layout that this one extends, if any
     _scanners: dict[int, ColumnScanner] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -82,7 +82,7 @@ class ColumnLayout:
         return self.scanner_of(len(self.names))
 
     def scanner_of(self, n_columns: int) -> ColumnScanner:
-        """The scanner for rows to which not all columns are added yet."""
+        """Return the scanner for rows that have only the first ``n_columns`` columns yet."""
         if n_columns not in self._scanners:
             self._scanners[n_columns] = ColumnScanner(
                 self.sep,
@@ -98,18 +98,18 @@ class ColumnLayout:
         return self._scanners[n_columns]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_scanners": {}, "base": None}  # made again when needed
+        return {**self.__dict__, "_scanners": {}, "base": None}  # recreated when needed
 
     @property
     def label_name(self) -> str | None:
-        """Name of the label's column, as a user would give it."""
+        """Name of the label column, as a user would pass it."""
         if self.label < 0:
             return None
         name = self.names[self.label]
         return name if self.label_tail < 0 else f"{name}+{self.names[self.label_tail]}"
 
     def read(self, file: Input) -> Iterator[list[Sentence]]:
-        """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
+        """Yield the sentences of a file as they arrive; store the bytes after them in ``tail``."""
         make = Sentence._from_file
         for sentences, line in self._scan(file, self.scanner.scan):
             yield [make(x, y, raw, line + first, self) for raw, x, y, first in sentences]
@@ -123,9 +123,9 @@ class ColumnLayout:
         ----------
         file : Input
         function : callable
-            From the tokens of some sentences to the values, str that can stand in a column.
+            Maps the tokens of some sentences to values, str that fit into a column.
         column : int
-            The number of columns for a new one after the last.
+            Index of the column to write; the number of columns adds a new one.
         """
         scanner = self.scanner
 
@@ -135,7 +135,7 @@ class ColumnLayout:
         return (data for data, _ in self._scan(file, scan))
 
     def _scan(self, file: Input, scan: Callable[[bytes, bool], Any]) -> Iterator[tuple[Any, int]]:
-        """Scan a file piece by piece; yields what was found and the line where the piece begins."""
+        """Scan a file piece by piece; yield each result and the line where its piece begins."""
         parts, size, kept = [b""], CHUNK, 0  # kept: bytes in the parts
         line, offset = 1 + self.head.count(b"\n"), len(self.head)
         skip = len(self.head) - file.start
@@ -144,14 +144,14 @@ class ColumnLayout:
             parts.append(more[skip:])
             kept += len(parts[-1])
             skip = 0
-            # A sentence that arrives in many pieces is scanned when its end may be there.
+            # A sentence that arrives in many pieces is scanned once its end may have arrived.
             if more and not (b"\n" in more and _BLANK_LINE.search(more)):
                 check_size(kept, file.name, line, "a blank line")
                 continue
             data = b"".join(parts)
-            found, consumed, n_lines, fault = scan(data, not more)
-            yield found, line
-            del found  # before the next ones are made
+            scanned, consumed, n_lines, fault = scan(data, not more)
+            yield scanned, line
+            del scanned  # free its memory before the next scan
             if fault:
                 raise self._error(data, fault, file.name, line, offset)
             parts = [data[consumed:]]
@@ -161,11 +161,11 @@ class ColumnLayout:
             line, offset = line + n_lines, offset + consumed
             kept = len(parts[0])
             check_size(kept, file.name, line, "a blank line")
-            # Many blank lines and no sentence: double, so that scanning them anew stays linear.
+            # Many blank lines and no sentence: double the size, so that rescanning stays linear.
             size = max(CHUNK, kept)
 
     def can_hold(self, value: str) -> bool:
-        """Whether a value can stand in a column."""
+        """Whether a value fits into a column."""
         bad = " \t\r\n" if self.sep == " " else self.sep + "\r\n"
         return value != "" and not any(c in value for c in bad)
 
@@ -178,7 +178,7 @@ class ColumnLayout:
         fault_fields: Callable[..., dict[str, Any]] = getattr(self, f"_{kind}_fault")
         return FormatError(path=name, line=line, **fault_fields(row, detail))
 
-    # What the scanner calls a fault, as fields of an error.
+    # One method per kind of fault that the scanner reports; each returns fields of an error.
 
     def _columns_fault(self, row: str, n_found: int) -> dict[str, Any]:
         n = len(self.names)
@@ -246,11 +246,11 @@ class ColumnLayout:
 
     @property
     def comment_starts(self) -> tuple[str, ...]:
-        """What a comment line, or the mark of a new document, starts with."""
+        """Prefixes of comment lines and of the line that starts a new document."""
         return (self.comment or "#", "-DOCSTART-")
 
     def line_of(self, raw: bytes, token: int) -> int:
-        """Say on which line of ``raw``, counted from 0, a token stands."""
+        """Return the line of ``raw``, counted from 0, that contains a token."""
         line: int = self.scanner.rows(raw)[token][0]
         return line
 
@@ -259,7 +259,7 @@ class ColumnLayout:
         return column_writers.render(self, sentence, where)
 
     def source_of(self, sentence: Sentence) -> ColumnLayout | None:
-        """The layout of the sentence's file if its columns are the first ones of this layout."""
+        """Return the layout of the sentence's file if this layout starts with its columns."""
         source = sentence._layout
         if not isinstance(source, ColumnLayout):
             return None

@@ -1,4 +1,8 @@
-"""Read, stream and write corpora in any format."""
+"""Read, stream and write corpora in any format.
+
+`stream` chooses a layout (the columns or keys of the file), and the layout reads the file. `read`
+collects a stream. `write` renders each sentence with a layout that ``targets.py`` chooses.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
 from tagloom.sequences.targets import AnyLayout, same_columns, target
 
-# format -> (what makes its layout, the options it takes)
+# format -> (function that makes its layout, options that it takes)
 _COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown", "labelled"}
 _READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
     "conll": (plain_layout, _COLUMN_OPTIONS),
@@ -48,17 +52,24 @@ _WRITER_OPTIONS = {
 
 
 class Stream(Iterator[Sentence]):
-    """The sentences of a file, one after another, in constant memory.
+    r"""The sentences of a file, one after another, in constant memory.
 
-    Made by `stream`. It ends the file's use at its end, at ``close()``, or at the end of a
-    ``with`` block.
+    Created by `stream`. The file is closed at its end, by ``close()``, or at the end of a ``with``
+    block.
 
     Attributes
     ----------
     format, path, label, notice : str or None
         As in a `Corpus`.
     problems : list of str
-        What could not be mapped so far.
+        Spans that could not be mapped to tokens so far.
+
+    Examples
+    --------
+    >>> import io, tagloom as tl
+    >>> with tl.stream(io.BytesIO(b"They/PRON fish/VERB\n"), "slash") as sentences:
+    ...     print(sentences.format, next(sentences))
+    slash Sentence('They/PRON fish/VERB')
     """
 
     def __init__(
@@ -74,17 +85,17 @@ class Stream(Iterator[Sentence]):
         self.notice = notice
         self._file, self._layout = file, layout
         self._batches = layout.read(file) if batches is None else batches
-        self._sentences: Iterator[Sentence] = iter(())  # what is left of the running batch
+        self._sentences: Iterator[Sentence] = iter(())  # the rest of the current batch
         self._is_empty = True
 
     @property
     def problems(self) -> list[str]:
-        """What could not be mapped so far."""
+        """Spans that could not be mapped to tokens so far."""
         return self._layout.problems if isinstance(self._layout, ObjectLayout) else []
 
     @property
     def _tail(self) -> bytes:
-        """What to write after the last sentence; with no sentence, all that the file holds."""
+        """Bytes to write after the last sentence; the whole file if it has no sentence."""
         return (self._layout.head if self._is_empty else b"") + self._layout.tail
 
     def __iter__(self) -> Stream:
@@ -100,19 +111,26 @@ class Stream(Iterator[Sentence]):
     def _next_batch(self) -> Iterable[Sentence]:
         try:
             return next(self._batches)
-        except BaseException:  # at the end, and on an error, the file is done with
+        except BaseException:  # close the file at its end and on errors
             self.close()
             raise
 
     def batches(self) -> Iterator[list[Sentence]]:
-        """Yield the sentences that are left in lists, as the file delivers them.
+        r"""Yield the remaining sentences in lists, as the file delivers them.
 
-        A list holds what could be read at once: some thousand tokens of a file, one sentence of
-        someone who types.
+        A list holds what could be read at once: some thousand tokens of a file, or one sentence
+        typed at a terminal.
 
         Yields
         ------
         list of Sentence
+
+        Examples
+        --------
+        >>> import io, tagloom as tl
+        >>> file = io.BytesIO(b"They/PRON fish/VERB\n" * 3)
+        >>> [len(batch) for batch in tl.stream(file, "slash").batches()]
+        [3]
         """
         while True:
             batch = list(self._sentences)
@@ -125,17 +143,17 @@ class Stream(Iterator[Sentence]):
                 return
 
     def through(self, function: Callable[[list[Sentence]], Iterable[Sentence]]) -> Stream:
-        r"""Pass the sentences through a function on their way, still in constant memory.
+        r"""Apply a function to the sentences as they are read, in constant memory.
 
         Parameters
         ----------
         function : callable
-            From a list of sentences, as `batches` gives them, to those that take their place.
+            Maps a list of sentences, as `batches` yields them, to the sentences that replace them.
 
         Returns
         -------
         Stream
-            It takes the place of this one, which must not be used any more.
+            Replaces this stream, which must not be used any more.
 
         Examples
         --------
@@ -150,11 +168,17 @@ class Stream(Iterator[Sentence]):
         return Stream(self._file, self._layout, self.notice, map(function, self.batches()))
 
     def read(self) -> Corpus:
-        """Read the sentences that are left into a corpus.
+        r"""Read the remaining sentences into a corpus.
 
         Returns
         -------
         Corpus
+
+        Examples
+        --------
+        >>> import io, tagloom as tl
+        >>> tl.stream(io.BytesIO(b"They/PRON fish/VERB\n"), "slash").read()
+        Corpus('<file>', 1 sentence, 2 tokens, 2 labels, format 'slash')
         """
         corpus = Corpus(
             self, format=self.format, path=self.path, label=self.label, notice=self.notice
@@ -214,7 +238,7 @@ def stream(
     Raises
     ------
     FormatError, MissingExtraError, OSError
-        As in `read`; a fault in the file is raised when it is reached.
+        As in `read`; an error in the file is raised when its line is reached.
 
     Examples
     --------
@@ -243,7 +267,7 @@ def stream(
                 path=file.name,
                 line=1,
                 expected="lines that end in a line feed",
-                found="carriage returns alone, as on old Macintoshes",
+                found="carriage returns only, as on old Macintoshes",
                 hint="Convert the file first: tr '\\r' '\\n'.",
             )
         if format is None:
@@ -283,35 +307,35 @@ def read(
     Parameters
     ----------
     path : path, "-" or open file
-        What to read; "-" is stdin. gzip, xz and zstd are recognised.
+        The file to read; "-" is stdin. gzip, xz and zstd are recognised.
     format : {"conll", "conllu", "slash", "text", "jsonl", "jsonl-spans"}, optional
-        Guessed from name and content unless given; ``Corpus.notice`` says what was guessed and
-        why, and so does the logger "tagloom" at level INFO.
+        Guessed from name and content by default. The guess and its reason are in
+        ``Corpus.notice`` and are logged by "tagloom" at level INFO.
     label : str or int, optional
-        Column or key of the labels, by name or number. CoNLL-U: "upos" unless given, and
-        "upos+feats" joins two. Columns: the last one.
+        Column or key of the labels, by name or number. CoNLL-U: "upos" by default;
+        "upos+feats" joins two columns. Columns: the last one by default.
     token : str or int, optional
         Column or key of the tokens.
     columns : list of str, optional
-        Names of the columns of a file that has no header; they are "0", "1", … otherwise.
+        Names of the columns of a file without a header; "0", "1", … by default.
     header : bool, optional
-        Whether the first row names the columns; guessed from its words unless given.
+        Whether the first row names the columns; guessed from its words by default.
     sep : str, optional
-        What keeps columns apart ("\t", or " " for any run of blanks), or joins word and tag.
+        Separator of columns ("\t", or " " for any run of blanks), or of word and tag.
     comment : str, optional
-        What a comment line starts with, in columns; "" for no comments. Unless given, a line
-        that starts with "# ", stands before a sentence and does not fit the columns is one.
+        Prefix of comment lines in column files; "" for no comments. By default, a line is a
+        comment if it starts with "# ", stands before a sentence and does not fit the columns.
     unknown : str, optional
-        What stands for an unknown label: "_" in CoNLL-U (except in FEATS, where it means that
-        there are none), nothing elsewhere.
+        Value that means an unknown label. The default is "_" in CoNLL-U (except in FEATS, where
+        it means no features) and no value elsewhere.
     tokenize : callable, optional
-        For text with spans: text to (begin, end) of each token; `word_offsets` unless given.
-    labelled : bool
-        False for a file that need not have labels, say because they are to be predicted: the
-        column or key may be missing, and is not read. A file of columns may lack that of the
-        labels although ``columns`` names it.
-    encoding : str
-        What the file is written in.
+        For text with spans: maps a text to (begin, end) of each token. `word_offsets` by default.
+    labelled : bool, default True
+        Pass False for a file without labels, for example to predict them: the column or key may
+        be missing and is not read. A column file may lack the label column even if ``columns``
+        names it.
+    encoding : str, default "utf-8"
+        Encoding of the file.
 
     Returns
     -------
@@ -320,10 +344,10 @@ def read(
     Raises
     ------
     FormatError
-        If the file does not fit its format, with file and line; if the format cannot be told; or
-        if an option does not apply.
+        If the file does not fit its format (with file and line), if the format cannot be guessed,
+        or if an option does not apply to it.
     MissingExtraError
-        For a zstd file without the package that reads it.
+        If a zstd file is read without the package zstandard.
     OSError
         If the file cannot be opened.
 
@@ -336,7 +360,7 @@ def read(
     >>> corpus.labels[0]
     ['PRP', 'VBP']
     >>> corpus.notice
-    "<file>: read as CoNLL columns; columns kept apart by blanks; labels from column '1'"
+    "<file>: read as CoNLL columns; columns separated by blanks; labels from column '1'"
     """
     corpus = stream(
         path,
@@ -373,38 +397,41 @@ def write(
     append: bool | Sequence[str] = False,
     encoding: str = "utf-8",
 ) -> None:
-    r"""Write a corpus; in the format it was read from, byte for byte but for what was changed.
+    r"""Write a corpus.
+
+    In the format that it was read from, the file is reproduced byte for byte, except for the
+    fields that were changed.
 
     Parameters
     ----------
     sentences : Corpus, Stream or iterable of Sentence
-        What to write. A stream is written as it is read, in constant memory.
+        The sentences to write. A stream is written as it is read, in constant memory.
     path : path, "-" or open file
-        Where to; "-" is stdout. A name that ends in .gz, .xz or .zst is compressed. The file
-        takes its name only once it is complete.
+        Destination; "-" is stdout. A name that ends in .gz, .xz or .zst is compressed. The file
+        appears under its name only when it is complete.
     format : {"conll", "conllu", "slash", "jsonl", "jsonl-spans"}, optional
-        By the name of the file unless given, or else as the sentences were read.
+        By default the format that the file name implies, else the one that was read.
     label : str, optional
-        CoNLL-U: the column that the labels of another format go to, "upos" unless given.
-        JSONL: their key.
+        CoNLL-U: column for labels that come from another format, "upos" by default. JSONL: key of
+        the labels.
     columns : list of str, optional
         Columns to write: "token", "label" or columns of the sentences. JSONL: further keys.
     sep : str, optional
-        As in `read`; a tab for columns, "/" for word/TAG unless given.
+        As in `read`. By default a tab for columns, "/" for word/TAG.
     unknown : str, optional
-        What to write for an unknown label; "_" in CoNLL-U.
-    append : bool or list of str
-        Columns: keep those of the file as they are, and write the labels to a new one after the
-        last. The other formats have one place for labels, which is used. A list, such as
-        ``["label", "prob"]``, adds columns of the sentences too: in word/TAG after the tag, in
-        JSONL as keys.
-    encoding : str
-        What to write in.
+        Value to write for an unknown label; "_" in CoNLL-U.
+    append : bool or list of str, default False
+        Keep the columns of the file, and write the labels to a new column after the last one.
+        Formats without columns write the labels to their usual place. A list, such as
+        ``["label", "prob"]``, also adds columns of the sentences: after the tag in word/TAG, as
+        keys in JSONL.
+    encoding : str, default "utf-8"
+        Encoding of the file.
 
     Raises
     ------
     FormatError
-        If the format cannot hold a sentence, which the message names, or cannot be told.
+        If the format cannot hold a sentence (the message names it), or no format is implied.
     SentenceError
         If a sentence is a str.
     OSError
@@ -431,7 +458,7 @@ def write(
         sentences = Corpus(sentences)
     format = _choose_format(path, format, sentences)
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
-    # By the layout that a sentence was read with, and whether it has labels.
+    # Keys: the layout that a sentence was read with, and whether it has labels.
     layouts: dict[tuple[int, bool], AnyLayout] = {}
     end, n = b"", 0
     with open_output(path, encoding) as out:
@@ -455,7 +482,7 @@ def write(
             n += len(batch)
             out.write(b"".join(parts))
             out.flush()
-        # What stood after the last sentence of the file, if the file is written back.
+        # The bytes after the last sentence, if the format stays the same.
         if sentences.format == format:
             out.write(sentences._tail)
 
@@ -469,68 +496,70 @@ def relabel(
     append: bool | Sequence[str] = False,
     encoding: str = "utf-8",
 ) -> bool:
-    """Write a column file with new labels, as `write` would, without making its sentences.
+    """Write a column file with new labels, as `write` would, without creating its sentences.
 
     Parameters
     ----------
     sentences : Stream
-        None of its sentences may have been taken.
+        A stream from which nothing has been read yet.
     path : path, "-" or open file
     function : callable
-        From the tokens of some sentences to their labels.
+        Maps the tokens of some sentences to their labels.
     values : iterable of str
-        All labels that the function may give.
+        All labels that the function may return.
     append, encoding
         As in `write`.
 
     Returns
     -------
     bool
-        False, and nothing is done, where this is a case for `write`.
+        False if only `write` can do it; nothing is written then.
     """
-    own = sentences._layout
-    if not isinstance(own, ColumnLayout) or _choose_format(path, None, sentences) != own.format:
+    source = sentences._layout
+    if not isinstance(source, ColumnLayout):
+        return False
+    if _choose_format(path, None, sentences) != source.format:
         return False
     added = _added(append)
     try:
-        layout = same_columns(own, Sentence([], []), {"append": added} if added else {})
+        layout = same_columns(source, Sentence([], []), {"append": added} if added else {})
     except FormatError:
-        return False  # to be said of a sentence, if there is one
-    n = len(own.names)
+        return False  # `write` raises it with the sentence, if there is one
+    n = len(source.names)
     if len(layout.names) > n + (layout.label == n) or layout.label_tail >= 0:
         return False
     if not all(map(layout.can_hold, values)):
         return False
     with sentences, open_output(path, encoding) as out:
         is_empty = True
-        for data in own.relabel(sentences._file, function, layout.label):
+        for data in source.relabel(sentences._file, function, layout.label):
             if data and is_empty:
                 out.write(layout.head or (BOM if data.startswith(BOM) else b""))
                 is_empty = False
             out.write(data)
             out.flush()
-        out.write((own.head if is_empty else b"") + own.tail)
+        out.write((source.head if is_empty else b"") + source.tail)
     return True
 
 
 def _added(append: bool | Sequence[str]) -> list[str] | None:
-    """The columns to add, None if there are none."""
+    """Return the columns to add, or None if there are none."""
     return (["label"] * append if isinstance(append, bool) else list(append)) or None
 
 
 def _batches(sentences: Corpus | Stream) -> Iterator[list[Sentence]]:
-    """Cut sentences into lists to write at once: what is there of a stream, some of a corpus."""
+    """Cut sentences into lists that are written at once; a stream has its own batches."""
     if isinstance(sentences, Stream):
         yield from sentences.batches()
         return
-    rest = iter(sentences)
-    while batch := list(islice(rest, 256)):
+    remaining = iter(sentences)
+    while batch := list(islice(remaining, 256)):
         yield batch
 
 
 def _log(level: str, message: str) -> None:
-    """Tell a guess at level INFO, which is silent unless asked for, and a problem at WARNING."""
-    import logging  # here, for a quick start
+    """Log a guess at level INFO, which Python hides by default, or a problem at WARNING."""
+    import logging  # imported here for a fast start
 
     logging.getLogger("tagloom").log(getattr(logging, level), "%s", message)
 
@@ -543,13 +572,13 @@ def _check_format(format: str) -> None:
 
 
 def _only(given: dict[str, Any], takes: set[str], format: str, doing: str) -> dict[str, Any]:
-    """Keep the options that were given; one that would have no effect is an error."""
+    """Return the options that are set; raise for one that the format does not use."""
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
         if name not in takes:
             raise FormatError(
                 parameter=name,
-                expected=f"left out for {doing} {format}, which takes {', '.join(sorted(takes))}",
+                expected=f"left out when {doing} {format}, which takes {', '.join(sorted(takes))}",
                 found=checks.show(options[name]),
             )
     if isinstance(options.get("columns"), str):
@@ -565,13 +594,13 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
         return format
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     named = SUFFIXES.get(split_suffix(name)[0])
-    own = sentences.format
-    if named == "jsonl" and own == "jsonl-spans":
-        return own
-    if named or own:
-        return named or str(own)
+    read_as = sentences.format
+    if named == "jsonl" and read_as == "jsonl-spans":
+        return read_as
+    if named or read_as:
+        return named or str(read_as)
     raise FormatError(
-        expected="a name from which the format follows",
+        expected="a file name whose suffix implies the format",
         found=repr(name),
         hint=PASS_FORMAT,
         options={"format": ...},
@@ -584,13 +613,13 @@ def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:
             where=f"sentence {i}",
             expected=f"{len(first.names)} columns, as in the first sentence",
             found=str(len(layout.names)),
-            hint="Name those to write with {columns}.",
+            hint="Name the columns to write with {columns}.",
             options={"columns": ...},
         )
 
 
 def _missing_end(raw: bytes, format: str) -> bytes:
-    """What a sentence lacks to be followed by another: the last of a file may lack line ends."""
+    """Return the line ends that must follow a sentence before another one can."""
     end = b"\r\n" if b"\r\n" in raw else b"\n"
     if not raw.endswith(b"\n"):
         return end if format not in ("conll", "conllu") else end + end

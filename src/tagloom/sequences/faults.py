@@ -7,13 +7,13 @@ from tagloom.sequences.sentences import Sentence, show_label
 
 
 def placed(error: FormatError, path: str, line: int) -> FormatError:
-    """Return the error of one sentence with the file and line where the sentence is."""
+    """Add the file and line of a sentence to its error."""
     error.path, error.line, error.where = path, line, f"{path}:{line}"
     return error
 
 
 def check_not_empty(sentence: Sentence, format: str, where: str) -> None:
-    """Raise if a sentence has no tokens, for a format that cannot hold that."""
+    """Raise if a sentence has no tokens; used by formats that cannot hold that."""
     if not sentence.tokens:
         raise FormatError(
             where=where,
@@ -33,21 +33,21 @@ def check_lengths(sentence: Sentence, where: str) -> None:
 
 
 def several_labels(label: frozenset[str], format: str, where: str) -> FormatError:
-    """Return the error for a label that is one of several, in a format that holds one."""
+    """Return the error for a set of labels, in a format that holds one label per token."""
     return FormatError(
         where=where,
-        expected=f"one label, as {format} holds no more",
+        expected=f"one label, as {format} cannot hold several",
         found=f"one of {show_label(label)}",
         hint="Choose one, or write jsonl.",
     )
 
 
 def unknown_label(format: str, where: str) -> FormatError:
-    """Return the error for an unknown label, in a format that has no sign for it."""
+    """Return the error for an unknown label, in a format that has no value for it."""
     return FormatError(
         where=where,
-        expected=f"a known label, as {format} has no sign for unknown ones",
+        expected=f"a known label, as {format} has no value for unknown ones",
         found="None (unknown)",
-        hint="Choose a sign, such as {unknown}, or write jsonl.",
+        hint="Choose a value, such as {unknown}, or write jsonl.",
         options={"unknown": "_"},
     )

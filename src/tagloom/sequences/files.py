@@ -1,6 +1,6 @@
 """Bytes in and bytes out: plain or compressed, a path, ``-`` or an open file.
 
-Everything above this file sees UTF-8 without a byte order mark, whatever the file holds.
+The readers and writers above this file always see UTF-8 without a byte order mark.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tagloom.errors import FormatError, MissingExtraError, about_file
 Source: TypeAlias = str | os.PathLike[str] | IO[Any]
 
 BOM = codecs.BOM_UTF8
-# Large enough to be fast, small enough that a stream's memory is nothing to speak of.
+# Large enough to be fast, small enough that a stream needs little memory.
 CHUNK = 1 << 17
-SAMPLE = 1 << 16  # what a guess of the format is made from
+SAMPLE = 1 << 16  # bytes from which the format is guessed
 # Bytes of one sentence. It is held in memory, and tagging it takes 5 times as many bytes if it is
-# one long word, 90 times if its words are of two letters. What is longer is the wrong format, a
-# file without line ends, or a small compressed file that never ends.
+# one long word, 90 times if its words have two letters. A longer one means the wrong format, a
+# file without line ends, or a decompression bomb.
 SENTENCE_LIMIT = 128_000_000
 LINE_LIMIT = 1_000_000  # bytes of a template or a phrase
 
 _COMPRESSIONS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-# Errors that only writing gives.
+# Errors that only writing raises.
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-# First bytes of text that is not UTF-8, and the encoding to ask for; the longer mark first.
+# First bytes of text that is not UTF-8, and the encoding to pass; longer marks first.
 _MARKS = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -54,14 +54,14 @@ def split_suffix(path: str) -> tuple[str, str | None]:
 
 
 class Input:
-    """A file being read, as UTF-8 bytes.
+    """A file open for reading, as UTF-8 bytes.
 
     Parameters
     ----------
     source : path, "-" for stdin, or an open file
         Compression is recognised by the first bytes, not by the name.
     encoding : str
-        What the file is written in.
+        Encoding of the file.
     """
 
     def __init__(self, source: Source, encoding: str = "utf-8") -> None:
@@ -85,7 +85,7 @@ class Input:
         self._ahead = b""
         try:
             self.encoding = "utf-8" if is_text else _codec_name(encoding)
-            # Only as many bytes as it takes: whoever types a line waits for an answer.
+            # No more bytes than needed: at a terminal, the first line must get an answer.
             head = _start(self._raw, tuple(_MAGIC))
             self._reader = _decompressed(_Prefixed(head, self._raw), head, self.name)
             self._pending = _start(self._decompress, (BOM, *_MARKS))
@@ -110,18 +110,18 @@ class Input:
         self._decoder = (
             None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
         )
-        self._decoded = 0  # bytes that the decoder has taken
+        self._decoded = 0  # bytes passed to the decoder
 
     @property
     def is_live(self) -> bool:
-        """Whether it is a terminal or a pipe, whose other end may wait for an answer."""
+        """Whether it is a terminal or a pipe, whose other end may be waiting for output."""
         try:
             return not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
-        except (AttributeError, OSError, ValueError):  # no file of the system's
+        except (AttributeError, OSError, ValueError):  # an object without a file descriptor
             return False
 
     def _raw(self, size: int) -> bytes:
-        """Read up to ``size`` bytes, as many as are there; a text file gives its UTF-8."""
+        """Read up to ``size`` available bytes; text is encoded as UTF-8."""
         data = getattr(self._file, "read1", self._file.read)(size)
         if isinstance(data, str):
             return data.encode("utf-8", "surrogatepass")
@@ -139,7 +139,7 @@ class Input:
             ) from error
 
     def read(self, size: int = CHUNK) -> bytes:
-        """Read up to about ``size`` bytes of UTF-8, as many as are there; ``b""`` at the end."""
+        """Read up to about ``size`` available bytes of UTF-8; ``b""`` at the end."""
         if self._ahead:
             data, self._ahead = self._ahead, b""
             return data
@@ -162,13 +162,13 @@ class Input:
                 return text.encode("utf-8", "surrogatepass")
 
     def peek(self, size: int) -> tuple[bytes, bool]:
-        """Look at the next ``size`` bytes or more, without taking them.
+        """Return the next ``size`` bytes or more without consuming them.
 
         Returns
         -------
         data : bytes
         is_all : bool
-            Whether this is all there is.
+            Whether the file ends after them.
         """
         parts = [self._ahead]
         self._ahead, n, more = b"", len(parts[0]), b"x"
@@ -201,7 +201,7 @@ class Input:
                     check_bytes(raw, self.name, line, offset)
                 offset += len(raw) + 1
                 batch.append((line, raw + b"\n"))
-            # What stands after the last line end: nothing, or a last line that lacks it.
+            # After the last line end there is nothing, or a last line without a line end.
             line, raw = batch.pop()
             offset -= len(raw)
             if len(raw) > 1:
@@ -220,9 +220,9 @@ class Input:
 
 
 def sample_lines(file: Input, size: int = 1) -> list[str]:
-    """The first lines of a file, whole ones, with at least one row of data if there is any.
+    """Return the first complete lines of a file, with at least one row of data if it has any.
 
-    No more than ``size`` bytes are waited for: who types a row is not asked for a page of them.
+    It waits for no more than ``size`` bytes: at a terminal, one row is enough.
     """
     while True:
         data, is_all = file.peek(size)
@@ -235,17 +235,18 @@ def sample_lines(file: Input, size: int = 1) -> list[str]:
 
 
 def check_size(size: int, name: str, line: int, end: str) -> None:
-    """Raise FormatError, with its place, where a sentence does not end within ``SENTENCE_LIMIT``.
+    """Raise FormatError if a sentence is longer than ``SENTENCE_LIMIT``.
 
     Parameters
     ----------
     size : int
-        How many bytes of the sentence have been read.
+        Bytes of the sentence read so far.
     name : str
+        Name of the file.
     line : int
-        Where it begins.
+        First line of the sentence.
     end : str
-        What is expected after a sentence.
+        What must follow a sentence, for the message.
     """
     if size > SENTENCE_LIMIT:
         raise FormatError(
@@ -258,12 +259,12 @@ def check_size(size: int, name: str, line: int, end: str) -> None:
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[str]:
-    """Read a file that comes with a corpus, templates or a list of words: UTF-8, without line ends.
+    """Read the lines of a UTF-8 file of templates, words or phrases, without line ends.
 
     Raises
     ------
     FormatError
-        If it is not such a text, or a line of it is longer than any word or phrase.
+        If it is not UTF-8, or a line is longer than ``LINE_LIMIT``.
     """
     with open(path, "rb") as file:
         lines = file.read().removeprefix(BOM).split(b"\n")
@@ -289,14 +290,14 @@ def read_lines(path: str | os.PathLike[str]) -> list[str]:
 
 
 def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:
-    """Raise FormatError, with its place, at the first byte that is NUL or not UTF-8."""
+    """Raise FormatError for the first byte that is NUL or not UTF-8."""
     bad = first_bad_byte(raw)
     if bad < len(raw):
         raise bad_byte_error(raw[bad], name, line, offset + bad)
 
 
 def bad_byte_error(byte: int, name: str, line: int, offset: int) -> FormatError:
-    """Make the error for a byte that cannot stand in a text file."""
+    """Return the error for a byte that cannot occur in a text file."""
     other = "utf-16" if byte == 0 else "latin-1"
     return FormatError(
         path=name,
@@ -321,7 +322,7 @@ def _codec_name(encoding: str) -> str:
 
 
 def _start(read: Any, marks: tuple[bytes, ...]) -> bytes:
-    """Read the first bytes, until it is clear which of the marks they are, if any."""
+    """Read the first bytes, until at most one of the marks is possible."""
     head = more = read(1)
     while more and any(mark.startswith(head) and mark != head for mark in marks):
         more = read(1)
@@ -330,7 +331,7 @@ def _start(read: Any, marks: tuple[bytes, ...]) -> bytes:
 
 
 class _Prefixed(io.RawIOBase):
-    """Bytes already read, then the rest of the file: what the decompressors read from."""
+    """Input of the decompressors: the bytes already read, then the rest of the file."""
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head, self._rest = head, rest
@@ -346,7 +347,7 @@ class _Prefixed(io.RawIOBase):
 
 
 def _decompressed(file: _Prefixed, head: bytes, name: str) -> Any:
-    """Choose by the first bytes what reads the file; returns ``read(size)``."""
+    """Return a function ``read(size)`` for the compression that the first bytes indicate."""
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     buffered = io.BufferedReader(file, CHUNK)
     if kind == "gzip":
@@ -362,11 +363,11 @@ def _decompressed(file: _Prefixed, head: bytes, name: str) -> Any:
     return buffered.read1
 
 
-# The decompressors are imported where they are used: together they take as long as half of numpy.
+# The decompressors are imported where they are used: together they take half as long as NumPy.
 
 
 def _damages() -> tuple[type[Exception], ...]:
-    """What the decompressors raise at damaged data."""
+    """Return the exceptions that the decompressors raise for damaged data."""
     import gzip
     import lzma
     import zlib
@@ -375,7 +376,7 @@ def _damages() -> tuple[type[Exception], ...]:
 
 
 class _ZstdReader:
-    """Frames of zstd one after another; unlike the package's own reader it notices a cut file."""
+    """Reads consecutive zstd frames and, unlike the package's reader, detects a truncated file."""
 
     def __init__(self, file: io.BufferedReader[_Prefixed], name: str) -> None:
         self._zstd = _import_zstandard(name)
@@ -415,7 +416,7 @@ def _import_zstandard(name: str) -> Any:
 
 
 class Output:
-    """A file being written, from UTF-8 bytes."""
+    """A file open for writing, which takes UTF-8 bytes."""
 
     def __init__(self, file: Any, encoding: str, name: str, is_live: bool = False) -> None:
         self.name = name
@@ -427,7 +428,7 @@ class Output:
     def write(self, data: bytes) -> None:
         """Write UTF-8 bytes in the encoding of the file."""
         if self._encoding != "utf-8":
-            if not self._has_begun:  # other encodings have their own mark of byte order, or none
+            if not self._has_begun:  # the encoder writes the byte order mark, if there is one
                 data = data.removeprefix(BOM)
             self._has_begun = True
             text = data.decode("utf-8")
@@ -444,17 +445,17 @@ class Output:
         self._file.write(data)
 
     def flush(self) -> None:
-        """Hand on what was written, where somebody may be waiting for it."""
+        """Flush the file if someone may be waiting for it, as at a terminal."""
         if self._is_live:
             self._file.flush()
 
 
 @contextlib.contextmanager
 def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
-    """Open a file for writing; it takes its name only once it is complete.
+    """Open a file for writing; it appears under its name only when it is complete.
 
-    A path is written beside itself and renamed at the end, so that an error leaves the old file,
-    and a file may be read as a stream and written at once.
+    The bytes go to a temporary file in the same folder, which is renamed at the end. So an error
+    leaves the old file, and a file can be read as a stream while it is being rewritten.
     """
     if not isinstance(target, str | os.PathLike):
         name = str(getattr(target, "name", "<file>"))
@@ -500,7 +501,7 @@ def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
 
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Let an error of a full disk name the file, which the system does not do."""
+    """Add the file name to errors about a full disk, which lack it."""
     try:
         yield
     except OSError as error:
@@ -530,7 +531,7 @@ def _umask() -> int:
 
 
 class _Text:
-    """A text file that takes bytes."""
+    """Adapts a text file to take UTF-8 bytes."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -1,7 +1,6 @@
-"""Which format a file has, from its name and its first lines; never silently.
+"""Guess the format of a file from its name and its first lines.
 
-Every guess comes with its reason. Where two formats would fit, or none, the error says what to
-pass.
+Every guess comes with its reason. If two formats fit, or none, the error names what to pass.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
     format : str
         A key of ``FORMATS``.
     why : str
-        What the guess rests on.
+        The reason for the guess.
 
     Raises
     ------
@@ -71,10 +70,10 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Sample:
-    """What a guess is made from: the name of a file and its first lines.
+    """The basis of a guess: the name of a file and its first lines.
 
-    ``rows`` are the lines that are neither blank nor comments, ``named`` is the format that the
-    file's suffix stands for, if any.
+    ``rows`` are the lines that are neither blank nor comments; ``named`` is the format that the
+    file's suffix implies, if any.
     """
 
     path: str
@@ -98,11 +97,11 @@ class _Sample:
         return not any("\0" in line for line in self.lines)
 
 
-_Guess: TypeAlias = tuple[str, str] | None  # the format and why; None if a rule cannot tell
+_Guess: TypeAlias = tuple[str, str] | None  # the format and why; None if a rule does not apply
 
 
 def _by_conllu_name_or_nothing(sample: _Sample) -> _Guess:
-    """The name decides for CoNLL-U, and for a file without rows."""
+    """Use the name for CoNLL-U and for a file without rows."""
     if sample.named == "conllu" or (not sample.rows and sample.named):
         return sample.named, f"by the name {sample.suffix}"
     return None if sample.rows else ("conll", "the file is empty")
@@ -115,7 +114,7 @@ def _not_a_model(sample: _Sample) -> _Guess:
 
 
 def _by_object(sample: _Sample) -> _Guess:
-    """The keys of the first JSON object."""
+    """Use the keys of the first JSON object."""
     first = sample.rows[0]
     if first.startswith("{"):
         return _guess_object(sample.path, first)
@@ -149,7 +148,7 @@ def _by_tabs(sample: _Sample) -> _Guess:
 
 
 def _by_blanks(sample: _Sample) -> _Guess:
-    """Rows of as many columns each, or items with a slash each; not if both fit."""
+    """Accept rows with equal numbers of columns, or items with a slash each, but not both."""
     items = [row.split() for row in sample.rows[:100]]
     is_slash = all("/" in item[1:-1] for row in items for item in row)
     widths = {len(row) for row in items}
@@ -161,7 +160,7 @@ def _by_blanks(sample: _Sample) -> _Guess:
     return None
 
 
-# From the surest sign to the weakest; the first that answers decides.
+# From the strongest evidence to the weakest; the first rule that applies decides.
 _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_name_or_nothing,
     _not_a_model,
@@ -177,7 +176,7 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
     try:
         first = json.loads(row)
     except ValueError:
-        return "jsonl", "by its first brace"  # the reader says what is wrong, and where
+        return "jsonl", "by its first brace"  # the reader reports the error with its place
     has_tokens = any(isinstance(first.get(key), list) for key in ("tokens", "words"))
     has_text = isinstance(first.get("text"), str)
     if has_tokens and has_text and "spans" in first:
@@ -194,7 +193,7 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
 
 
 def _unknown_format(sample: _Sample) -> FormatError:
-    """Explain why no rule answered, by what the file looks like."""
+    """Return the error for a file to which no rule applies."""
     if not sample.is_text:
         return FormatError(
             path=sample.path,

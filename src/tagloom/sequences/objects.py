@@ -1,6 +1,6 @@
-"""JSON lines: one object a sentence, with tokens and labels, or with text and character spans.
+"""JSON lines: one object per sentence, with tokens and labels, or with text and character spans.
 
-Keys that we do not know are kept. A label may be null (unknown) or an array (one of these).
+Unknown keys are kept. A label may be null (unknown) or an array (one of these).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tokenizer: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
 
 
 class _Keys(NamedTuple):
-    """Keys to look for, the one that is used where none is there first."""
+    """Keys to look for; the first is used if an object has none of them."""
 
     text: tuple[str, ...]
     label: tuple[str, ...]
@@ -37,7 +37,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def word_offsets(text: str) -> list[tuple[int, int]]:
-    """Split text into runs of letters and digits, and single signs.
+    """Split text into runs of letters and digits, and single other characters.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def word_offsets(text: str) -> list[tuple[int, int]]:
     Returns
     -------
     list of (int, int)
-        Where each token begins and ends, in characters.
+        Begin and end of each token, in characters.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def word_offsets(text: str) -> list[tuple[int, int]]:
 
 @dataclass
 class ObjectLayout:
-    """Under which keys a file keeps its sentences.
+    """The keys under which a file stores its sentences.
 
     Parameters
     ----------
@@ -71,11 +71,11 @@ class ObjectLayout:
     label_key : str or None
         Key of the labels, or of the spans.
     tokenize : callable
-        Text to (begin, end) of each token; for spans.
+        Maps a text to (begin, end) of each token; for spans.
     extra : list of str
         Further columns to write.
     labelled : bool
-        Whether the labels are read; otherwise their key is only where they would be written.
+        Whether labels are read; otherwise ``label_key`` is the key to write them to.
     head : bytes
         A byte order mark.
     """
@@ -87,16 +87,16 @@ class ObjectLayout:
     extra: list[str] = field(default_factory=list)
     labelled: bool = True
     head: bytes = b""
-    tail: bytes = b""  # what follows the last sentence, once it is read
+    tail: bytes = b""  # the bytes after the last sentence, once it is read
     problems: list[str] = field(default_factory=list)
 
     @property
     def label_name(self) -> str | None:
-        """Key of the labels, as a user would give it."""
+        """Key of the labels, as a user would pass it."""
         return self.label_key
 
     def read(self, file: Input) -> Iterator[list[Sentence]]:
-        """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
+        """Yield the sentences of a file as they arrive; store the bytes after them in ``tail``."""
         before, n_before = b"", 0  # blank lines belong to the sentence after them
         for lines in file.lines():
             batch: list[Sentence] = []
@@ -123,11 +123,11 @@ class ObjectLayout:
         return (_parse_spans if self.format == "jsonl-spans" else _parse_tokens)(value, self)
 
     def labels_of(self, value: dict[str, Any]) -> Any:
-        """What an object has under the key of the labels; None if that is not read."""
+        """Return the value under the key of the labels; None if labels are not read."""
         return value.get(self.label_key) if self.labelled and self.label_key is not None else None
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
-        """All keys whose value is a list of str, one per token."""
+        """Return all keys whose value is a list of str, one per token."""
         value = json.loads(raw)
         n = len(self._parse(value)[0])
         return {
@@ -139,33 +139,33 @@ class ObjectLayout:
         }
 
     def comments(self, raw: bytes) -> list[str]:
-        """There are none."""
+        """Return no comments: the format has none."""
         return []
 
     def line_of(self, raw: bytes, token: int) -> int:
-        """Say on which line of ``raw`` the object stands; those before it are blank."""
+        """Return the line of ``raw`` that holds the object; the lines before it are blank."""
         return raw.rstrip().count(b"\n")
 
     def render(self, sentence: Sentence, where: str) -> bytes:
-        """Write one sentence: from its own bytes if it was read from such a file."""
+        """Write one sentence, from its original bytes if it was read from such a file."""
         check_lengths(sentence, where)
-        own = sentence._layout
+        source = sentence._layout
         value: dict[str, Any] = {}
         before, after = "", "\n"  # blank lines, and the line end
-        if isinstance(own, ObjectLayout) and own.format == self.format:
+        if isinstance(source, ObjectLayout) and source.format == self.format:
             value, raw = json.loads(sentence._raw), sentence._raw.decode("utf-8")
             before, after = raw[: raw.index("{")], raw[raw.rindex("}") + 1 :]
-            tokens, labels, text, _, _ = own._parse(value)
+            tokens, labels, text, _, _ = source._parse(value)
             same = (tokens, labels, text) == (sentence.tokens, sentence.labels, sentence.text)
-            same = same and self.label_key == own.label_key and not self.extra
+            same = same and self.label_key == source.label_key and not self.extra
             if same and (
-                sentence._columns is None or sentence._columns == own.columns(sentence._raw)
+                sentence._columns is None or sentence._columns == source.columns(sentence._raw)
             ):
                 return sentence._raw
-            mine = (sentence._columns or {}).items()
-            value.update((name, column) for name, column in mine if name not in self.extra)
-            if own.label_key != self.label_key:
-                value.pop(own.label_key or "", None)
+            columns = (sentence._columns or {}).items()
+            value.update((name, column) for name, column in columns if name not in self.extra)
+            if source.label_key != self.label_key:
+                value.pop(source.label_key or "", None)
         try:
             (_put_spans if self.format == "jsonl-spans" else _put_tokens)(value, sentence, self)
         except FormatError as error:
@@ -190,7 +190,7 @@ _Parsed: TypeAlias = tuple[
 
 
 def _load(raw: bytes) -> dict[str, Any]:
-    """Parse one line; any way to fail becomes one message."""
+    """Parse one line; every failure becomes a FormatError."""
     text = raw.decode("utf-8").strip()
     try:
         value = json.loads(text)
@@ -200,9 +200,7 @@ def _load(raw: bytes) -> dict[str, Any]:
             found=f"{checks.show(text)}, wrong at column {error.colno} ({error.msg})",
         ) from None
     except (ValueError, RecursionError) as error:
-        raise FormatError(
-            expected="JSON that can be read", found=f"{checks.show(text)} ({error})"
-        ) from None
+        raise FormatError(expected="valid JSON", found=f"{checks.show(text)} ({error})") from None
     if not isinstance(value, dict):
         raise FormatError(
             expected='an object such as {"tokens": […], "labels": […]}', found=checks.show(text)
@@ -226,16 +224,16 @@ def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
             hint="Name the key with {token}.",
             options={"token": ...},
         )
-    found = layout.labels_of(value)
-    if found is None:
+    values = layout.labels_of(value)
+    if values is None:
         return tokens, None, None, None, []
-    if not isinstance(found, list) or len(found) != len(tokens):
+    if not isinstance(values, list) or len(values) != len(tokens):
         raise FormatError(
             expected=f"a list of {len(tokens)} labels, one per token, under {layout.label_key!r}",
-            found=checks.show(found),
+            found=checks.show(values),
         )
     labels: list[Label] = []
-    for t, label in enumerate(found):
+    for t, label in enumerate(values):
         if isinstance(label, list) and label and all(isinstance(x, str) for x in label):
             labels.append(frozenset(label))
         elif label is None or isinstance(label, str):
@@ -280,14 +278,14 @@ def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
             )
         last = end
     tokens = [text[begin:end] for begin, end in offsets]
-    found = layout.labels_of(value)
-    if found is None:
+    spans = layout.labels_of(value)
+    if spans is None:
         return tokens, None, text, offsets, []
-    if not isinstance(found, list):
+    if not isinstance(spans, list):
         raise FormatError(
-            expected=f"a list of spans under {layout.label_key!r}", found=checks.show(found)
+            expected=f"a list of spans under {layout.label_key!r}", found=checks.show(spans)
         )
-    labels, problems = _labels_of_spans(text, offsets, [_span(item) for item in found])
+    labels, problems = _labels_of_spans(text, offsets, [_span(item) for item in spans])
     return tokens, labels, text, offsets, problems
 
 
@@ -309,7 +307,7 @@ def _span(item: Any) -> tuple[int, int, str]:
 def _labels_of_spans(
     text: str, offsets: list[tuple[int, int]], spans: list[tuple[int, int, str]]
 ) -> tuple[list[Label], list[str]]:
-    """Map character spans to BIO; tokens that a span cuts become unknown, and are reported."""
+    """Map character spans to BIO; tokens that a span cuts become unknown and are reported."""
     labels: list[Label] = ["O"] * len(offsets)
     problems = []
     begins, ends = [begin for begin, _ in offsets], [end for _, end in offsets]
@@ -321,7 +319,7 @@ def _labels_of_spans(
         shown += f" ({checks.show(text[begin:end])})"
         first, last = bisect_right(ends, begin), bisect_left(begins, end)
         if first == last:
-            problems.append(f"{shown} holds no token.")
+            problems.append(f"{shown} contains no token.")
             continue
         cut = [offsets[t] for t in (first, last - 1) if begins[t] < begin or ends[t] > end]
         taken = any(y != "O" for y in labels[first:last])
@@ -341,10 +339,10 @@ def _labels_of_spans(
 def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
     text, offsets = sentence.text, sentence.offsets
     if text is not None and offsets is not None:
-        found = [text[begin:end] for begin, end in offsets]
-        if found != sentence.tokens:
+        tokens = [text[begin:end] for begin, end in offsets]
+        if tokens != sentence.tokens:
             raise FormatError(
-                expected=f"the tokens of the text, {checks.show(found)}",
+                expected=f"the tokens of the text, {checks.show(tokens)}",
                 found=checks.show(sentence.tokens),
                 hint="Change text and offsets too, or write jsonl.",
             )
@@ -359,19 +357,19 @@ def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) 
         if layout.labelled:
             value.pop(key, None)
         return
-    # Spans that stay keep whatever else the file says of them; so do those over unknown tokens.
+    # Unchanged spans keep their other keys in the file; so do spans over unknown tokens.
     old = value.get(key) or []
-    known = {_span(item): item for item in old}
+    item_of = {_span(item): item for item in old}
     unknown = [at for at, y in zip(offsets, sentence.labels, strict=True) if y is None]
     as_dict = not old or isinstance(old[0], dict)
     spans = _spans_of_labels(sentence.labels, offsets)
     spans += [
         span
-        for span in known
+        for span in item_of
         if span not in spans and any(b < span[1] and e > span[0] for b, e in unknown)
     ]
     value[key] = [
-        known.get((b, e, y), {"start": b, "end": e, "label": y} if as_dict else [b, e, y])
+        item_of.get((b, e, y), {"start": b, "end": e, "label": y} if as_dict else [b, e, y])
         for b, e, y in sorted(spans)
     ]
 
@@ -379,7 +377,7 @@ def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) 
 def _spans_of_labels(
     labels: list[Label], offsets: list[tuple[int, int]]
 ) -> list[tuple[int, int, str]]:
-    """Read BIO labels as character spans; an I- that continues nothing begins a span."""
+    """Read BIO labels as character spans; an I- without a span to continue begins one."""
     spans: list[tuple[int, int, str]] = []
     open_label = None
     for t, label in enumerate(labels):
@@ -445,7 +443,7 @@ def object_layout(
 
 
 def _first_object(file: Input) -> dict[str, Any]:
-    """The first object of a file; an empty one if the file has none."""
+    """Return the first object of a file, or an empty one if the file has none."""
     for line, text in enumerate(sample_lines(file), 1):
         if text.strip():
             try:

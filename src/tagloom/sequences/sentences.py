@@ -1,9 +1,9 @@
-"""What every reader makes and every writer takes: a Sentence, and a Corpus of them.
+"""Sentence and Corpus: the objects that readers return and writers take.
 
-A sentence that was read keeps the bytes it came from. Its further columns and comments are parsed
-from them only when asked for, and a writer of the same format gives the bytes back, changing only
-the fields that the user changed. What those bytes mean is the business of the file's ``Layout``,
-which lives with the format's reader.
+A sentence from a file keeps the bytes that it was read from. Its further columns and comments are
+parsed on first access. A writer of the same format reproduces the bytes and replaces only the
+fields that the user changed. The file's ``Layout``, defined beside the format's reader, interprets
+the bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Label: TypeAlias = str | frozenset[str] | None
 
 
 class Layout(Protocol):
-    """How one file's bytes hold sentences; shared by all sentences of the file."""
+    """Interprets the bytes of one file; shared by all its sentences."""
 
     @property
     def format(self) -> str:
@@ -33,43 +33,43 @@ class Layout(Protocol):
         """Find the comment lines among the bytes of one sentence."""
 
     def line_of(self, raw: bytes, token: int) -> int:
-        """Say on which line of ``raw``, counted from 0, a token stands."""
+        """Return the line of ``raw``, counted from 0, that contains a token."""
 
 
 class Sentence:
     """A list of tokens with their labels, further columns and comments.
 
-    It behaves as the list of its tokens: ``len``, indexing and iteration are theirs.
+    It behaves like the list of its tokens in ``len``, indexing and iteration.
 
     Parameters
     ----------
     tokens : iterable of str
-        The words, or whatever is labelled.
+        The words, or other units to label.
     labels : iterable of str, None or set of str, optional
         One per token: a name, None (unknown), or a set (one of these).
     columns : mapping of str to list of str, optional
         Further columns, each with one value per token.
     comments : iterable of str, optional
-        Comment lines that stand before the sentence.
+        Comment lines before the sentence.
     text : str, optional
         The raw text that the tokens come from.
     offsets : iterable of (int, int), optional
-        Where each token begins and ends in ``text``, in characters.
+        Begin and end of each token in ``text``, in characters.
 
     Attributes
     ----------
     tokens : list of str
     labels : list of str, None or frozenset, or None
-        None as a whole if the sentence has no labels.
+        None if the sentence has no labels.
     text : str or None
     offsets : list of (int, int), or None
     line : int or None
-        The line of the file on which the sentence's first line stands, counted from 1.
+        First line of the sentence in its file, counted from 1.
 
     Raises
     ------
     SentenceError
-        If ``tokens`` is a str, or holds something that is not a str.
+        If ``tokens`` is a str, or a token is not a str.
     LabelError
         If a label is not a str, None or a set, or labels and tokens differ in number.
 
@@ -140,7 +140,7 @@ class Sentence:
         text: str | None = None,
         offsets: list[tuple[int, int]] | None = None,
     ) -> Sentence:
-        """Make what a reader has already checked; columns and comments wait in ``raw``."""
+        """Create a sentence that a reader has checked; ``raw`` holds columns and comments."""
         self = cls.__new__(cls)
         self.tokens, self.labels = tokens, labels
         self.text, self.offsets = text, offsets
@@ -151,9 +151,9 @@ class Sentence:
 
     @property
     def columns(self) -> dict[str, list[str]]:
-        """All columns by name; for a file these include those of the tokens and labels.
+        """All columns by name; for a file, including those of the tokens and labels.
 
-        JSONL may hold other values than str in further ones.
+        In JSONL, further columns may hold other values than str.
         """
         if self._columns is None:
             self._columns = self._layout.columns(self._raw) if self._layout else {}
@@ -161,20 +161,20 @@ class Sentence:
 
     @property
     def comments(self) -> list[str]:
-        """The comment lines that stand before or between the tokens, without line ends."""
+        """The comment lines before or between the tokens, without line ends."""
         if self._comments is None:
             self._comments = self._layout.comments(self._raw) if self._layout else []
         return self._comments
 
     @property
     def source(self) -> str | None:
-        """The text that the sentence was read from, or None if it was made by hand."""
+        """The text that the sentence was read from, or None if it is not from a file."""
         return self._raw.decode("utf-8") if self._layout else None
 
     def with_labels(
         self, labels: Iterable[str | set[str] | frozenset[str] | None] | None
     ) -> Sentence:
-        """Make a copy with other labels, which still knows the file it came from.
+        """Return a copy with other labels, which is still tied to its file.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Sentence:
         return new
 
     def line_of(self, token: int) -> int | None:
-        r"""Say on which line of its file a token stands.
+        r"""Return the line of the file that contains a token.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Sentence:
         Returns
         -------
         int or None
-            The line, counted from 1; None for a sentence made by hand.
+            The line, counted from 1; None for a sentence that is not from a file.
 
         Examples
         --------
@@ -310,7 +310,7 @@ def _as_labels(labels: Iterable[Any], n_tokens: int) -> list[Label]:
 
 
 class Corpus(Sequence[Sentence]):
-    """A sequence of sentences, and where they came from.
+    """A sequence of sentences and the file that they came from.
 
     Parameters
     ----------
@@ -319,15 +319,15 @@ class Corpus(Sequence[Sentence]):
     labels : iterable of list, optional
         One list of labels per sentence, for sentences given as lists of tokens.
     format : str, optional
-        Name of the file format the sentences were read from.
+        Format of the file that the sentences were read from.
     path : str, optional
         Name of that file.
     label : str, optional
-        Name of the column that the labels come from.
+        Name of the column that holds the labels.
     notice : str, optional
-        What was guessed when reading, and why.
+        The reader's guesses and their reasons.
     problems : iterable of str, optional
-        What the reader could not map, such as spans that cut a token.
+        Spans that the reader could not map, for instance because they cut a token.
 
     Attributes
     ----------
@@ -337,7 +337,7 @@ class Corpus(Sequence[Sentence]):
     Raises
     ------
     SentenceError
-        If a sentence is a str, or the whole is.
+        If ``sentences`` or one of its members is a str.
     LabelError
         If ``labels`` does not fit the sentences.
 
@@ -407,7 +407,7 @@ class Corpus(Sequence[Sentence]):
         return sum(map(len, self._sentences))
 
     def label_counts(self) -> Counter[Label]:
-        """Count every label; None stands for unknown ones, a frozenset for one of several.
+        """Count every label; None means unknown, a frozenset one of several.
 
         Returns
         -------
@@ -428,7 +428,7 @@ class Corpus(Sequence[Sentence]):
     def with_labels(
         self, labels: Iterable[Iterable[str | set[str] | frozenset[str] | None]]
     ) -> Corpus:
-        r"""Make a copy with other labels; written, it is the file it came from with those labels.
+        r"""Return a copy with other labels; writing it gives the original file with those labels.
 
         Parameters
         ----------
@@ -518,17 +518,17 @@ def _with_labels(sentences: list[Sentence], labels: Iterable[Iterable[Any]]) -> 
         raise LabelError(
             parameter="labels", expected="a list of lists of labels", found=checks.show_type(labels)
         )
-    rows = list(labels)
-    if len(rows) != len(sentences):
+    label_lists = list(labels)
+    if len(label_lists) != len(sentences):
         raise LabelError(
             parameter="labels",
             expected=f"{checks.plural(len(sentences), 'list')} of labels, one per sentence",
-            found=str(len(rows)),
+            found=str(len(label_lists)),
         )
     result = []
-    for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
+    for i, (sentence, new_labels) in enumerate(zip(sentences, label_lists, strict=True)):
         try:
-            result.append(sentence.with_labels(row))
+            result.append(sentence.with_labels(new_labels))
         except LabelError as error:
             error.where = checks.join(checks.place(i), error.where)
             raise

@@ -1,4 +1,4 @@
-"""One sentence a line: ``word/TAG word/TAG``, the tag after the last slash, or words alone."""
+"""One sentence per line: ``word/TAG word/TAG``, the tag after the last slash, or words alone."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _ITEM = re.compile(r"([^ \t\r\n]+)")
 
 @dataclass
 class SlashLayout:
-    """How a word and its tag are joined.
+    """The separator of word and tag, and what to read and write.
 
     Parameters
     ----------
     sep : str
-        What stands between word and tag; the last one in an item counts.
+        Separator of word and tag; the last one in an item counts.
     unknown : str or None
-        The tag that stands for an unknown label.
+        The tag that means an unknown label.
     format : str
-        "slash", or "text" where there are only words.
+        "slash", or "text" for words alone.
     labelled : bool
-        Whether the tags are read; otherwise only the words are.
+        Whether the tags are read, or only the words.
     extra : list of str
         Further columns to write, each after another ``sep``.
     head : bytes
@@ -47,11 +47,11 @@ class SlashLayout:
     labelled: bool = True
     extra: list[str] = field(default_factory=list)
     head: bytes = b""
-    tail: bytes = b""  # what follows the last sentence, once it is read
+    tail: bytes = b""  # the bytes after the last sentence, once it is read
     label_name: str | None = None
 
     def read(self, file: Input) -> Iterator[list[Sentence]]:
-        """Yield the sentences of a file as they arrive; what follows them is kept in ``tail``."""
+        """Yield the sentences of a file as they arrive; store the bytes after them in ``tail``."""
         before, n_before = b"", 0  # blank lines belong to the sentence after them
         for lines in file.lines():
             batch: list[Sentence] = []
@@ -81,7 +81,7 @@ class SlashLayout:
                 raise FormatError(
                     expected=f"word{self.sep}TAG",
                     found=f"{checks.show(item)} as item {len(tokens) + 1}",
-                    hint="If another sign joins word and tag, pass {sep}.",
+                    hint="If word and tag have another separator, pass {sep}.",
                     options={"sep": ...},
                 )
             tokens.append(token)
@@ -89,19 +89,19 @@ class SlashLayout:
         return tokens, labels if self.labelled else None
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
-        """There are none beyond tokens and labels."""
+        """Return no columns: there are none besides tokens and labels."""
         return {}
 
     def comments(self, raw: bytes) -> list[str]:
-        """There are none."""
+        """Return no comments: the format has none."""
         return []
 
     def line_of(self, raw: bytes, token: int) -> int:
-        """Say on which line of ``raw`` the sentence stands; those before it are blank."""
+        """Return the line of ``raw`` that holds the sentence; the lines before it are blank."""
         return raw.rstrip().count(b"\n")
 
     def render(self, sentence: Sentence, where: str) -> bytes:
-        """Write one sentence: from its own bytes if it was read with this layout."""
+        """Write one sentence, from its original bytes if it was read with such a layout."""
         check_not_empty(sentence, "slash", where)
         check_lengths(sentence, where)
         labels = sentence.labels if sentence.labels is not None else [None] * len(sentence)
@@ -127,8 +127,7 @@ class SlashLayout:
                     found=repr(name),
                 )
             items = [f"{item}{self.sep}{x}" for item, x in zip(items, values, strict=True)]
-        own = sentence._layout
-        if isinstance(own, SlashLayout):
+        if isinstance(sentence._layout, SlashLayout):
             comments = "".join(f"{line}\n" for line in sentence._comments or ())
             pieces = _ITEM.split(sentence._raw.decode("utf-8"))
             if len(pieces) == 2 * len(items) + 1:
@@ -170,12 +169,12 @@ def slash_layout(
     unknown: str | None = None,
     labelled: bool = True,
 ) -> tuple[SlashLayout, str]:
-    """Make the layout of a word/TAG file, or of plain text."""
+    """Return the layout of a word/TAG file, or of plain text."""
     if sep is not None and (not sep or _ITEM.fullmatch(sep) is None):
         raise FormatError(
             path=file.name,
             parameter="sep",
-            expected="a sign without blanks that joins word and tag",
+            expected="a separator of word and tag without blanks",
             found=repr(sep),
         )
     head = BOM if file.has_bom else b""

@@ -1,6 +1,6 @@
-"""The layout to write a sentence with: that of its own file, where the format is the same.
+"""Choose the layout to write a sentence with: that of its file, if the format is the same.
 
-`write` makes one for each layout among its sentences; the options are those of `write`.
+`write` chooses one for each layout among its sentences; the options are those of `write`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
 
 
 def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
-    """Choose the layout for a sentence, and others that come from the same file."""
+    """Choose the layout for a sentence and for others from the same file."""
     if format in ("conll", "conllu"):
         source = sentence._layout
         is_new = "columns" in options
@@ -37,7 +37,7 @@ def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLa
 def same_columns(
     source: ColumnLayout, sentence: Sentence, options: Mapping[str, Any]
 ) -> ColumnLayout:
-    """The columns of the file that a sentence was read from, and those to be added."""
+    """Return the columns of the file that a sentence was read from, plus the added ones."""
     layout = replace(
         source,
         sep=options.get("sep", source.sep),
@@ -56,7 +56,7 @@ def same_columns(
 def _choose_conllu_label(
     layout: ColumnLayout, added: list[str], needs_label: bool, options: Mapping[str, Any]
 ) -> None:
-    """Find the column of the labels in CoNLL-U, which cannot have more than its ten."""
+    """Find the label column in CoNLL-U, which always has ten columns."""
     if added not in ([], ["label"]):
         raise FormatError(
             parameter="append", expected="['label'] in CoNLL-U", found=checks.show(added)
@@ -72,7 +72,7 @@ def _choose_conllu_label(
 
 
 def _add_columns(layout: ColumnLayout, added: list[str], header_sep: str) -> None:
-    """Add columns after the last, in the header too if the file has one."""
+    """Add columns after the last one, also to the header if the file has one."""
     before = layout.names
     for name in added:
         if name == "label":
@@ -82,7 +82,7 @@ def _add_columns(layout: ColumnLayout, added: list[str], header_sep: str) -> Non
             raise FormatError(
                 parameter="append",
                 expected="names of new columns",
-                found=f"{name!r}, which the file has",
+                found=f"{name!r}, a column of the file",
             )
         layout.names = [*layout.names, name]
     if added and layout.has_header:
@@ -144,5 +144,5 @@ def _objects(sentence: Sentence, format: str, options: Mapping[str, Any]) -> Obj
 
 
 def _further_columns(options: Mapping[str, Any]) -> list[str]:
-    """The columns to add that do not hold the labels."""
+    """Return the columns to add, without the label column."""
     return [name for name in options.get("append", ()) if name != "label"]
