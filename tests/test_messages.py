@@ -148,10 +148,10 @@ MESSAGES = {
     "a value to write": (
         lambda: tl.write([tl.Sentence(["a"])], io.BytesIO(), "slash"),
         CONVERT,
-        "sentence 0, token 0: expected a known label, as slash has no value for unknown ones, found "
-        'None (unknown). Choose a value, such as unknown="_", or write jsonl.',
-        "sentence 0, token 0: expected a known label, as slash has no value for unknown ones, found "
-        "None (unknown). Choose a value, such as --unknown _, or write jsonl.",
+        "sentence 0, token 0: expected a known label, as slash has no value for unknown ones, "
+        'found None (unknown). Choose a value, such as unknown="_", or write jsonl.',
+        "sentence 0, token 0: expected a known label, as slash has no value for unknown ones, "
+        "found None (unknown). Choose a value, such as --unknown _, or write jsonl.",
     ),
     "scheme": (
         lambda: tl.labels.validate([["O"]], "bieos"),

@@ -10,7 +10,7 @@ from typing import Any
 def warn_renamed(old: str, new: str, *, level: int = 2) -> None:
     """Warn that ``old`` is now called ``new``.
 
-    ``level`` counts the frames from this function's caller to the user's line.
+    ``level`` is the number of frames from this function's caller to the user's line.
     """
     warnings.warn(
         f"{old} is now called {new}; the old name will be removed.",

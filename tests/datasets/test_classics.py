@@ -164,5 +164,5 @@ def test_a_new_object_at_each_call():
 def test_an_unknown_example_lists_the_names():
     with raises(DatasetError, parameter="name", expected="they-can-fish, ", found="'fish'"):
         datasets.classic("fish")
-    with pytest.raises(ValueError, match="rib-rob"):
+    with raises(DatasetError, parameter="name", expected="rib-rob", found="''"):
         datasets.classic("")

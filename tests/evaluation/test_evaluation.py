@@ -277,7 +277,7 @@ def test_compare_lists_the_sentences_that_differ():
     assert (first.tokens, first.gold, first.a, first.b) == (["p", "q"], gold[0], a[0], b[0])
     assert (first.correct_a, first.correct_b) == (2, 0)
     text = str(result)
-    assert "Labelled differently: 3 sentences. More tokens are right in a in 1, in b in 1" in text
+    assert "Labelled differently: 3 sentences. a has more tokens right in 1, b in 1" in text
     assert "token 1 'q': gold O, a O, b B-x" in text
     assert result.a.f1 == tl.evaluate(gold, a).f1
     assert result.b.f1 == tl.evaluate(gold, b).f1

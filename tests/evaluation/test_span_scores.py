@@ -203,10 +203,10 @@ def test_the_scheme_is_never_chosen_in_silence():
     assert "Scheme: bio, the only one that the gold labels fit." in str(
         tl.evaluate([["B-x"]], [["O"]])
     )
-    assert "Scheme: iob1, as asked for." in tl.evaluate([["I-x"]], [["O"]], scheme="iob1").note
+    assert "Scheme: iob1, as requested." in tl.evaluate([["I-x"]], [["O"]], scheme="iob1").note
     unsure = tl.evaluate([["I-x"]], [["O"]])
     assert unsure.scheme is None
-    assert "Scheme: not known. The labels fit iob1 and io alike." in unsure.note
+    assert "Scheme: unknown. The labels fit iob1 and io alike." in unsure.note
     with raises(SchemeError, found="iob1 and io", options="scheme"):
         tl.evaluate([["I-x"]], [["O"]], strict=True)
     with raises(SchemeError, found="none", message="bio: 1", options="scheme"):

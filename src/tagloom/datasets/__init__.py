@@ -1,7 +1,8 @@
-"""Data that comes with the package: worked examples, a generator, and a small English corpus.
+"""Data sets of the package: worked examples, a generator, and a small English corpus.
 
-``classic`` gives the examples that textbooks work through by hand, ``synthetic`` makes a corpus of
-any size from a seed, ``load`` reads the corpora that are shipped as files. Nothing is downloaded.
+``classic`` returns examples that textbooks work through by hand, ``synthetic`` generates a corpus
+of any size from a seed, ``load`` reads the corpora that are shipped as files. Nothing is
+downloaded.
 """
 
 from tagloom.datasets.classics import RibRob, ScoreTables, Vowels, classic

@@ -1,7 +1,7 @@
-"""The small examples that texts on sequence labelling work through by hand.
+"""Small examples that texts on sequence labelling work through by hand.
 
-Numbers are those of the texts, with tables always from → to and in the order of ``labels``. Where
-a text prints probabilities the tables here are their logarithms, so that every example adds scores.
+The numbers are those of the texts; tables are always from → to and in the order of ``labels``. If
+a text prints probabilities, the tables hold their logarithms, so that scores are always added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ScoreTables:
-    """Scores of words and transitions, as printed in a text, and the sentences they are tried on.
+    """Scores of words and transitions, as printed in a text, and its example sentences.
 
     The score of labels y for a sentence w is
     start[y₁] + Σ_t word_scores[y_t, w_t] + Σ_t trans[y_{t-1}, y_t] + stop[y_T].
@@ -33,13 +33,22 @@ class ScoreTables:
     word_scores : ndarray, shape (Y, V)
         Score of a word under a label.
     trans : ndarray, shape (Y, Y)
-        Score of the transition ``y_prev`` → ``y``, from → to; −inf where it is not allowed.
+        Score of the transition ``y_prev`` → ``y``, from → to; −inf if it is forbidden.
     start, stop : ndarray, shape (Y,)
         Score of the first and of the last label.
     corpus : Corpus
         Labelled sentences of the text, all of whose words are in the tables.
     source : str
-        Where the numbers come from.
+        Citation of the text.
+
+    Examples
+    --------
+    >>> from tagloom import Trellis, datasets
+    >>> tables = datasets.classic("they-can-fish")
+    >>> emit = tables.emit(["they", "can", "fish"])
+    >>> trellis = Trellis(emit, tables.trans, tables.start, tables.stop, labels=tables.labels)
+    >>> trellis.viterbi().score
+    -10.0
     """
 
     labels: tuple[str, ...]
@@ -52,7 +61,7 @@ class ScoreTables:
     source: str
 
     def emit(self, tokens: Sequence[str]) -> Array:
-        """Look up the scores of a sentence's words: what a trellis takes as ``emit``.
+        """Look up the scores of a sentence's words, the ``emit`` of a trellis.
 
         Parameters
         ----------
@@ -88,10 +97,16 @@ class ScoreTables:
 
 @dataclass(frozen=True, eq=False)
 class RibRob(ScoreTables):
-    """The automaton for ``rib`` and ``rob`` on which label bias shows.
+    """The automaton for ``rib`` and ``rob`` that demonstrates label bias.
 
-    ``labels`` are the states, ``words`` the symbols. State 1 leads to 2 and 4 leads to 5 whatever
-    is read, so a model that normalises each step by itself cannot use the letter in the middle.
+    ``labels`` are the states, ``words`` the symbols. State 1 always leads to 2, and 4 to 5, so a
+    model that normalises each step separately cannot use the letter in the middle.
+
+    Examples
+    --------
+    >>> from tagloom import datasets
+    >>> datasets.classic("rib-rob").corpus[0]
+    Sentence('r/1 i/2 b/3')
     """
 
     def sample(self, n_sentences: int, random_state: int | np.random.Generator = 0) -> Corpus:
@@ -138,6 +153,14 @@ class Vowels:
     means : ndarray, shape (3, 2)
         The centre of each class, in the order of ``labels``.
     source : str
+        Citation of the measurements.
+
+    Examples
+    --------
+    >>> from tagloom import datasets
+    >>> vowels = datasets.classic("vowels")
+    >>> vowels.formants.shape, vowels.labels
+    ((60, 2), ('i', 'u', 'a'))
     """
 
     formants: Array
@@ -158,23 +181,23 @@ def classic(name: Literal["rib-rob"]) -> RibRob: ...
 @overload
 def classic(name: str) -> Any: ...
 def classic(name: str) -> Corpus | ScoreTables | Vowels:
-    """Get a worked example of the textbooks.
+    """Return a worked example from a textbook or paper.
 
     ============== ============= ==================================================================
-    name           gives         what it shows
+    name           type          topic
     ============== ============= ==================================================================
     they-can-fish  `ScoreTables` Viterbi by hand; the best path of the tables is N V N with −10.
-                                 The corpus: two sentences that word-tag and tag-tag features
+                                 The corpus has two sentences that word-tag and tag-tag features
                                  cannot both get right
-    jabberwocky    `Corpus`      suffixes tell the tag of made-up words. First the phrase that the
-                                 text analyses, with its column "suffix"; then the stanza, whose
-                                 other labels are unknown (None)
+    jabberwocky    `Corpus`      suffixes reveal the tag of made-up words. First the phrase that
+                                 the text analyses, with its column "suffix"; then the stanza,
+                                 whose other labels are unknown (None)
     garden-path    `Corpus`      ``the old man the boat``, D N V D N; column "garden_path" has the
-                                 reading that leads nowhere
+                                 misleading first reading
     gliese-581d    `ScoreTables` an HMM of two words; ``can the can`` is V D N with probability
                                  0.16, and many transitions are impossible (−inf). The HMM has no
                                  stop probabilities, so ``stop`` is zero
-    vowels         `Vowels`      classes told apart by two real numbers
+    vowels         `Vowels`      three classes of points in the plane
     rib-rob        `RibRob`      label bias; each state emits its own letter with probability
                                  29/32 and each other letter with 1/32; ``sample`` draws sequences
     ============== ============= ==================================================================
@@ -187,12 +210,12 @@ def classic(name: str) -> Corpus | ScoreTables | Vowels:
     Returns
     -------
     Corpus, ScoreTables, Vowels or RibRob
-        A new object at each call, so it may be changed.
+        A new object at each call, so you may change it.
 
     Raises
     ------
     DatasetError
-        If there is no such example.
+        If the example does not exist.
 
     Examples
     --------
@@ -212,7 +235,7 @@ def classic(name: str) -> Corpus | ScoreTables | Vowels:
 
 
 def _they_can_fish() -> ScoreTables:
-    # The printed caption swaps from and to: the rows of the table of transitions are "from".
+    # The printed caption swaps from and to: the rows of the transition table are "from".
     return ScoreTables(
         labels=("N", "V"),
         words=("they", "can", "fish"),
@@ -274,8 +297,8 @@ def _gliese_581d() -> ScoreTables:
 
 
 def _vowels() -> Vowels:
-    # High or low is all that the text says of f1 and f2; the centres are the averages of men that
-    # Peterson and Barney (1952) measured, and the spread is ours.
+    # The text gives f1 and f2 only as high or low. The centres are the averages for men measured
+    # by Peterson and Barney (1952); the spread is ours.
     labels, n_each = ("i", "u", "a"), 20
     means = np.array([[270.0, 2290.0], [300.0, 870.0], [730.0, 1090.0]])
     classes = np.tile(np.arange(3), n_each)  # [N]
@@ -290,13 +313,13 @@ def _vowels() -> Vowels:
 
 
 def _rib_rob() -> RibRob:
-    own = {"1": "r", "2": "i", "3": "b", "4": "r", "5": "o"}
-    labels, words = tuple(own), ("b", "i", "o", "r")
+    letter = {"1": "r", "2": "i", "3": "b", "4": "r", "5": "o"}  # of each state
+    labels, words = tuple(letter), ("b", "i", "o", "r")
     transitions = {("1", "2"), ("2", "3"), ("4", "5"), ("5", "3")}
     return RibRob(
         labels=labels,
         words=words,
-        word_scores=_log([[29 / 32 if own[y] == w else 1 / 32 for w in words] for y in labels]),
+        word_scores=_log([[29 / 32 if letter[y] == w else 1 / 32 for w in words] for y in labels]),
         trans=_log([[float((a, b) in transitions) for b in labels] for a in labels]),
         start=_log([0.5, 0, 0, 0.5, 0]),
         stop=_log([0, 0, 1, 0, 0]),

@@ -1,15 +1,15 @@
-"""A corpus of any size from a seed, by a process whose every step is known.
+"""Generate a corpus of any size from a seed, by a fully specified process.
 
 ::
 
     lexicon   word types by Zipf's law, each with a home state, some with a second one
     chain     start and trans of a hidden Markov model over states; each state has a label
-    lengths   how many tokens each sentence has
+    lengths   the number of tokens of each sentence
     states    drawn from the chain, for all sentences at once, position by position
     words     drawn from the lexicon of each state
 
-Only uniform numbers are taken from the generator and every draw inverts a cumulative table, so
-that the corpus depends on the seed and not on how a NumPy version draws from a distribution.
+Every draw inverts a cumulative table with a uniform random number. So the corpus depends on the
+seed alone, and not on how a NumPy version samples from a distribution.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _N_LABELS = {"pos": 12, "bio": 9}
 
 _CONSONANTS, _VOWELS = "bdfghklmnprstvz", "aeiou"
 _SYLLABLES = [c + v for c in _CONSONANTS for v in _VOWELS]  # 75
-_SUFFIXES_EACH = 2  # suffixes that betray one state
+_SUFFIXES_EACH = 2  # suffixes that occur with one state only
 
 
 def synthetic(
@@ -48,56 +48,54 @@ def synthetic(
     suffixes: float = 0.8,
     random_state: int | np.random.Generator = 0,
 ) -> Corpus:
-    """Make a corpus by a hidden Markov model with a Zipfian lexicon.
+    """Generate a corpus from a hidden Markov model with a Zipfian lexicon.
 
     The process, in order:
 
     1. *Lexicon.* Word number r (from 1) has weight 1/r. ``kind="pos"``: the first third of the
        labels are closed classes, whose words are all among the most frequent ones; the others are
-       open. A word belongs to one label, and with probability ``ambiguity`` to a second one too,
-       with a share of its weight between 1/5 and 1/2. Frequent words are short. A word of an open
-       class ends, with probability ``suffixes``, in one of two suffixes that its first label shares
-       with no other; all other words end in a vowel. So the suffix of an unknown word tells its
-       label, if it is not used as its second.
-    2. *Transitions.* p(y | y_prev) ∝ (weight of the words of y) · g², with g exponential and drawn
-    once
-       per pair: each label has a few likely successors, and the words of the corpus as a whole
-       still follow Zipf's law.
-    3. *Sentences.* A length is 1 plus two geometric numbers. Labels follow the transitions, each
-    word
-       is drawn from its label's words by weight.
+       open. A word belongs to one label, and with probability ``ambiguity`` also to a second one,
+       which gets a share of its weight between 1/5 and 1/2. Frequent words are short. A word of an
+       open class ends, with probability ``suffixes``, in one of two suffixes that occur with its
+       first label only; all other words end in a vowel. So the suffix of an unknown word reveals
+       its label, unless the word is used with its second label.
+    2. *Transitions.* p(y | y_prev) ∝ (weight of the words of y) · g², where g is exponential and
+       drawn once per pair. So each label has a few likely successors, and the words of the whole
+       corpus still follow Zipf's law.
+    3. *Sentences.* A length is 1 plus two geometric numbers. Labels follow the transitions; each
+       word is drawn from its label's words by weight.
 
     ``kind="bio"``: labels are O and B-, I- for the types A, B, C, .... Every fourth word of the
-    lexicon is a name of one type, or of two with probability ``ambiguity``; names are capitalised,
-    have suffixes as above, and open and continue spans alike. Each type also has five cue words,
-    labelled O, which a span of the type follows three times in four; after other O words a span
-    starts with probability 0.04. A span goes on after each word with probability 0.4, and after
-    one span in ten the next starts at once, perhaps of the same type.
+    lexicon is a name of one type, or of two with probability ``ambiguity``. Names are capitalised,
+    have suffixes as above, and can open and continue spans. Each type also has five cue words,
+    labelled O, which are followed by a span of the type with probability 3/4; after other O words
+    a span starts with probability 0.04. A span continues after each word with probability 0.4. One
+    span in ten is followed immediately by another, possibly of the same type.
 
     Parameters
     ----------
     n_sentences : int, optional
-        The number of sentences; 1000 if neither this nor ``n_tokens`` is given.
+        Number of sentences; 1000 if neither this nor ``n_tokens`` is given.
     n_tokens : int, optional
-        The number of tokens instead; it is met exactly, by cutting the last sentence.
-    kind : {"pos", "bio"}
-        One label per token that stands for itself, or spans in BIO.
+        Number of tokens, as an alternative; it is exact, since the last sentence is cut.
+    kind : {"pos", "bio"}, default "pos"
+        Plain labels, as for parts of speech, or spans in BIO.
     n_labels : int, optional
-        The number of labels. "pos": 2 to 500, by default 12. "bio": odd, 3 to 53, by default 9,
-        that is O and two for each of four types.
-    vocabulary : int
-        The number of word types that could occur; at least 20 per label.
-    mean_length : float
-        The mean number of tokens of a sentence; at least 1.
-    ambiguity : float
+        Number of labels. "pos": 2 to 500, by default 12. "bio": odd, 3 to 53, by default 9, which
+        is O and two labels for each of four types.
+    vocabulary : int, default 5000
+        Number of word types that can occur; at least 20 per label.
+    mean_length : float, default 15
+        Mean number of tokens of a sentence; at least 1.
+    ambiguity : float, default 0.15
         Share of word types with a second label (with "bio": of names with a second type), between
         0 and 1.
-    suffixes : float
-        Share of open-class words (with "bio": of names) whose suffix betrays their label, between
+    suffixes : float, default 0.8
+        Share of open-class words (with "bio": of names) whose suffix reveals their label, between
         0 and 1.
-    random_state : int or Generator
-        One seed, with the same parameters, gives one corpus. A training and a test set of the same
-        language are two slices of one corpus.
+    random_state : int or Generator, default 0
+        The same seed and parameters give the same corpus. For a training and a test set of the
+        same language, take two slices of one corpus.
 
     Returns
     -------
@@ -106,7 +104,7 @@ def synthetic(
     Raises
     ------
     DatasetError
-        If a parameter is out of its range, or both sizes are given.
+        If a parameter is out of range, or both sizes are given.
 
     Examples
     --------
@@ -133,14 +131,14 @@ def synthetic(
 
 
 class _Choices:
-    """Rows of weighted entries, from which entries are drawn by row.
+    """A table with rows of weighted entries; draws entries from given rows.
 
     Parameters
     ----------
     row_of : array of int, shape (E,)
         The row of each entry; sorted.
     weight : array, shape (E,)
-        Not normalised; zero means never. Every row has an entry with more.
+        Unnormalised; 0 means never drawn. Every row has a positive weight.
     """
 
     def __init__(self, row_of: Ints, weight: Floats) -> None:
@@ -175,7 +173,7 @@ class _Source:
     state_of, word_of : array of int, shape (E,)
         The entries of the lexicon: this state may emit that word.
     weight : array, shape (E,)
-        How often, compared with the other entries of the state.
+        Weight relative to the other entries of the state.
     """
 
     labels: npt.NDArray[np.object_]
@@ -192,7 +190,7 @@ class _Source:
         lengths = np.diff(offsets)
         longest_first = np.argsort(-lengths, kind="stable")
         begins = offsets[:-1][longest_first]
-        # How many sentences reach position t; they are a prefix of longest_first.
+        # The number of sentences that reach position t; they are a prefix of longest_first.
         n_running = np.searchsorted(-lengths[longest_first], -np.arange(lengths.max()))
         states = np.empty(offsets[-1], dtype=np.int64)
         previous = np.full(len(lengths), S)
@@ -247,7 +245,7 @@ def _bio_source(
     cue, begin, inside = (np.arange(K) * 3 + i for i in (1, 2, 3))
     S = 1 + 3 * K
 
-    # The words of rank 4, 8, 12, ... are the types' own; five of the next ranks are a type's cues.
+    # The words of rank 4, 8, 12, ... are names; five of the next ranks are cues of each type.
     owner = np.full(V, -1)
     owner[3::4] = _spread(rng, len(owner[3::4]), K)
     is_name = owner >= 0
@@ -299,7 +297,7 @@ def _bio_source(
 
 
 def _spread(rng: np.random.Generator, n_words: int, n_classes: int) -> Ints:
-    """Give words to classes of unequal size; the first words go round, so that none is empty."""
+    """Assign words to classes of unequal size; the first words ensure that no class is empty."""
     size = 0.3 + rng.random(n_classes)
     bounds = np.cumsum(size)[:-1] / size.sum()
     classes = np.searchsorted(bounds, rng.random(n_words), side="right")
@@ -308,7 +306,7 @@ def _spread(rng: np.random.Generator, n_words: int, n_classes: int) -> Ints:
 
 
 def _spell(rng: np.random.Generator, owner: Ints, n_owners: int) -> npt.NDArray[np.object_]:
-    """Spell every word: open syllables, then a closed one if the word's suffix betrays its owner.
+    """Spell every word: open syllables, then a closed one if a suffix reveals its owner.
 
     Stems differ and end in a vowel, suffixes start and end in a consonant: all words differ.
     """
@@ -329,7 +327,7 @@ def _spell(rng: np.random.Generator, owner: Ints, n_owners: int) -> npt.NDArray[
 def _draw_offsets(
     rng: np.random.Generator, n_sentences: int | None, n_tokens: int | None, mean_length: float
 ) -> Ints:
-    """Draw where each sentence begins and ends; shape (N + 1,)."""
+    """Draw the begin and end of each sentence; shape (N + 1,)."""
     if n_tokens is None:
         n = 1000 if n_sentences is None else n_sentences
         return np.concatenate([[0], np.cumsum(_draw_lengths(rng, n, mean_length))])
@@ -367,7 +365,7 @@ def _check(
     if kind not in KINDS:
         raise _wrong("kind", f"one of {', '.join(KINDS)}", kind)
     if n_sentences is not None and n_tokens is not None:
-        raise _wrong("n_tokens", "left out where n_sentences is given", n_tokens)
+        raise _wrong("n_tokens", "left out if n_sentences is given", n_tokens)
     for name, size in (("n_sentences", n_sentences), ("n_tokens", n_tokens)):
         if size is not None:
             checks.count(size, name, least=1, error=DatasetError)

@@ -1,7 +1,7 @@
 """Corpora that are shipped with the package as column files, one folder each.
 
-A folder holds ``train.conll``, ``dev.conll`` and ``test.conll`` with the same columns. What the
-English corpus is, and what it must not be used for, is said in ``docs/datasets.md``.
+A folder holds ``train.conll``, ``dev.conll`` and ``test.conll`` with the same columns.
+``docs/datasets.md`` describes the English corpus and what it must not be used for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tagloom import checks
 from tagloom.errors import DatasetError
 from tagloom.sequences import Corpus, read
 
-# name -> the columns that can be the labels
+# name -> the columns that can serve as labels
 SHIPPED = {"english": ("upos", "chunk", "entity")}
 
 
@@ -23,7 +23,14 @@ class Splits(NamedTuple):
     Attributes
     ----------
     train, dev, test : Corpus
-        To learn from, to choose by, and to measure on, once.
+        For training, for choosing parameters, and for one final evaluation.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> splits = tl.datasets.load("english")
+    >>> len(splits.train), len(splits.dev), len(splits.test)
+    (495, 99, 105)
     """
 
     train: Corpus
@@ -58,7 +65,7 @@ def load(
     Raises
     ------
     DatasetError
-        If there is no such corpus, split or label.
+        If the corpus, split or label does not exist.
 
     Examples
     --------

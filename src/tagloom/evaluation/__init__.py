@@ -1,7 +1,7 @@
-"""Gold and predicted labels to counts, scores, intervals and tests.
+"""Score predicted labels against gold labels: counts, scores, intervals and significance tests.
 
 ``counts`` checks and counts, ``scores`` computes, ``tables`` prints; ``evaluations``,
-``comparisons``, ``calibration`` and ``scorers`` are what users see.
+``comparisons``, ``calibration`` and ``scorers`` are the public part.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,8 @@
-"""Whether probabilities mean what they say: of what is 80 % sure, 80 % should be right."""
+"""Calibration: of the predictions made with probability 0.8, 80 % should be right.
+
+`reliability` compares confidence and accuracy; `fit_temperature` finds the temperature by which a
+tagger rescales its scores.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from tagloom.checks import plural
 from tagloom.errors import ParameterError, ShapeError
 from tagloom.evaluation.tables import Cell, Table, html_page, page
 
-#: Between these a temperature is looked for.
+#: Range in which a temperature is searched.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 1e6
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -26,11 +30,16 @@ class Bin(NamedTuple):
     Attributes
     ----------
     low, high : float
-        Confidences above ``low``, up to ``high``; the first bin has 0 too.
+        Confidences above ``low`` up to ``high``; the first bin includes 0.
     n : int
-        How many predictions.
+        Number of predictions.
     confidence, accuracy : float
-        The mean of their probabilities, and the share of them that is right; 0 if there are none.
+        Mean probability of the predictions and the share that is right; 0 if the bin is empty.
+
+    Examples
+    --------
+    >>> reliability([0.75, 1.0], [False, True], n_bins=1).bins
+    (Bin(low=0.0, high=1.0, n=2, confidence=0.875, accuracy=0.5),)
     """
 
     low: float
@@ -42,7 +51,7 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Reliability:
-    """How far confidence and accuracy agree. It prints as a table.
+    """Agreement of confidence and accuracy, by bins. It prints as a table.
 
     Attributes
     ----------
@@ -59,7 +68,7 @@ class Reliability:
 
     @property
     def n(self) -> int:
-        """How many predictions there are."""
+        """The number of predictions."""
         return sum(bin.n for bin in self.bins)
 
     @property
@@ -114,15 +123,16 @@ class Reliability:
 def reliability(
     confidence: npt.ArrayLike, is_right: npt.ArrayLike, *, n_bins: int = 10
 ) -> Reliability:
-    """Compare the probabilities of predictions with how many of them are right.
+    """Compare the probabilities of predictions with the share that is right.
 
     Parameters
     ----------
     confidence : array, shape (n,)
-        The probability of each prediction.
+        Probability of each prediction.
     is_right : array of bool, shape (n,)
-    n_bins : int
-        The predictions are put into so many bins of equal width.
+        Whether each prediction is right.
+    n_bins : int, default 10
+        Number of bins of equal width.
 
     Returns
     -------
@@ -131,9 +141,9 @@ def reliability(
     Raises
     ------
     ShapeError
-        If there is not one truth for each prediction.
+        If the two arrays do not have the same length.
     ParameterError
-        If a confidence is no probability.
+        If a confidence is not between 0 and 1.
 
     Examples
     --------
@@ -176,18 +186,18 @@ def reliability(
 def fit_temperature(loss: Callable[[float], float]) -> float:
     """Find the temperature with the smallest loss, between 0.01 and a million.
 
-    Goes downhill from 1 in steps of a factor of 2, and then closes in by golden sections until it
-    is known to one part in ten thousand.
+    The search starts at 1 and goes downhill in steps of a factor of 2. A golden-section search
+    then narrows the interval to a relative width of 1e-4.
 
     Parameters
     ----------
     loss : callable
-        From a temperature to a number; with one valley.
+        Maps a temperature to a number; has a single minimum.
 
     Returns
     -------
     float
-        1 if nothing is better than 1.
+        1 if no temperature is better.
 
     Examples
     --------
@@ -219,5 +229,5 @@ def fit_temperature(loss: Callable[[float], float]) -> float:
             a, c, at_c = c, d, at_d
             d = a + _GOLDEN * (b - a)
             at_d = at(d)
-    found = (a + b) / 2
-    return math.exp(found) if at(found) < at_one else 1.0
+    middle = (a + b) / 2
+    return math.exp(middle) if at(middle) < at_one else 1.0

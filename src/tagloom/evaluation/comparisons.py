@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or only luckier."""
+"""Compare two systems on the same sentences, with a significance test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tagloom.evaluation.counts import align
 from tagloom.evaluation.evaluations import (
     Evaluation,
     choose,
-    evaluate_hand,
+    evaluate_system,
     known_words,
 )
 from tagloom.evaluation.scores import CORRECT, randomisation
@@ -29,12 +29,19 @@ class Disagreement:
     Attributes
     ----------
     sentence : int
-        Its index.
+        Index of the sentence.
     tokens : list of str, or None
+        Its words, if known.
     gold, a, b : list of str
-        Its labels.
+        Its gold labels and those of the two systems.
     correct_a, correct_b : int
-        How many of them are right.
+        Number of labels that each system has right.
+
+    Examples
+    --------
+    >>> print(compare([["A", "B"]], [["A", "A"]], [["A", "B"]]).disagreements[0])
+    sentence 0: 1 right in a, 2 in b
+      token 1: gold B, a A, b B
     """
 
     sentence: int
@@ -56,19 +63,27 @@ class Disagreement:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What :func:`compare` found. It prints as tables.
+    """The result of :func:`compare`. It prints as tables.
 
     Attributes
     ----------
     a, b : Evaluation
+        The evaluations of the two systems.
     p_values : dict of str to float
-        For each score, the chance of a difference at least this large if the two systems were
-        alike: approximate randomisation over sentences, two-sided.
+        For each score, the probability of a difference at least this large if the two systems
+        were equally good: approximate randomisation over sentences, two-sided.
     p_value : float
-        That of F1 if spans were counted, else of accuracy.
+        The p-value of F1 if spans were counted, else of accuracy.
     disagreements : list of Disagreement
         The sentences that the two label differently, in order.
     n_trials, random_state : int
+        As passed to `compare`.
+
+    Examples
+    --------
+    >>> result = compare([["A", "B"]] * 8, [["A", "A"]] * 8, [["A", "B"]] * 8)
+    >>> sorted(result.p_values), result.p_value == result.p_values["accuracy"]
+    (['accuracy', 'sentence_accuracy'], True)
     """
 
     a: Evaluation
@@ -114,8 +129,8 @@ class Comparison:
             parts += [f"{name}: {d}" for d in evaluation.reading_differences if d.name != "gold"]
         parts += [str(d) for d in self.a.reading_differences if d.name == "gold"]
         parts.append(
-            f"Labelled differently: {plural(count, 'sentence')}. More tokens are right in a in "
-            f"{better:,}, in b in {worse:,}, as many in {count - better - worse:,}."
+            f"Labelled differently: {plural(count, 'sentence')}. a has more tokens right in "
+            f"{better:,}, b in {worse:,}, both the same number in {count - better - worse:,}."
         )
         parts += map(str, self.disagreements[:shown])
         return [*parts, f"... and {count - shown:,} more."] if count > shown else parts
@@ -146,9 +161,9 @@ def compare(
 ) -> Comparison:
     """Test whether two systems differ, by approximate randomisation.
 
-    In each trial the two outputs for each sentence change places with probability 1/2. If the
-    systems were alike, a difference as large as the observed one would then be common; the p-value
-    is the share of such trials, the observed one counted in: (k + 1) / (n_trials + 1).
+    Each trial swaps the two outputs for each sentence with probability 1/2. If the systems were
+    equally good, a difference as large as the observed one would then be common. With k such
+    trials, the p-value is (k + 1) / (n_trials + 1).
 
     Parameters
     ----------
@@ -157,8 +172,9 @@ def compare(
     strict, scheme, spans, train, tokens, n_bootstrap : optional
         As in :func:`evaluate`.
     n_trials : int, default=10000
+        Number of trials.
     random_state : int, default=0
-        Seed of the trials and of the resampling.
+        Seed of the trials and of the bootstrap.
 
     Returns
     -------
@@ -167,13 +183,13 @@ def compare(
     Raises
     ------
     ShapeError
-        If the three differ in the number of sentences or of labels in a sentence.
+        If the three differ in the number of sentences, or of labels in a sentence.
     LabelError
         If a label is None or a set.
     SchemeError
-        If spans are asked for and a label does not fit, or the scheme is not known.
+        If spans are requested and a label does not fit, or the scheme cannot be detected.
     ParameterError
-        If a number of repetitions or the seed is not an integer from 0.
+        If ``n_trials``, ``n_bootstrap`` or ``random_state`` is out of range.
 
     Examples
     --------
@@ -189,24 +205,25 @@ def compare(
     checks.count(n_trials, "n_trials", least=1)
     aligned = align({"gold": gold, "a": a, "b": b}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
-    known = known_words(aligned, train)
+    is_known = known_words(aligned, train)
     first, second = (
-        evaluate_hand(aligned, hand, protocol, known, n_bootstrap, random_state) for hand in (1, 2)
+        evaluate_system(aligned, system, protocol, is_known, n_bootstrap, random_state)
+        for system in (1, 2)
     )
     sentence_of = np.repeat(np.arange(aligned.n_sentences), aligned.lengths)  # [T]
-    differ = np.unique(sentence_of[aligned.ids[1] != aligned.ids[2]]).tolist()
-    gold_rows, a_rows, b_rows = aligned.rows
+    differing = np.unique(sentence_of[aligned.ids[1] != aligned.ids[2]]).tolist()
+    gold_labels, a_labels, b_labels = aligned.label_lists
     disagreements = [
         Disagreement(
             sentence=n,
             tokens=None if aligned.tokens is None else list(aligned.tokens[n]),
-            gold=gold_rows[n],
-            a=a_rows[n],
-            b=b_rows[n],
+            gold=gold_labels[n],
+            a=a_labels[n],
+            b=b_labels[n],
             correct_a=int(first.sentence_counts[n, CORRECT]),
             correct_b=int(second.sentence_counts[n, CORRECT]),
         )
-        for n in differ
+        for n in differing
     ]
     p_values = randomisation(first.sentence_counts, second.sentence_counts, n_trials, random_state)
     return Comparison(first, second, p_values, n_trials, random_state, disagreements)

@@ -1,6 +1,6 @@
-"""Gold and predicted labels in, counts out: the inputs are checked here and counted natively.
+"""Check gold and predicted labels and count them in native code.
 
-Labels become integers once (``align``); tokens, spans and transitions are then counted on arrays.
+``align`` maps labels to integers once; tokens, spans and transitions are then counted on arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tagloom import _native
 from tagloom.checks import plural
 from tagloom.errors import SchemeError, ShapeError
-from tagloom.labels.rows import check_collection, label_rows, place
+from tagloom.labels.label_lists import check_collection, check_labels, place
 from tagloom.labels.spans import unreadable
 from tagloom.labels.validity import Transition, is_legal
 from tagloom.schemes import CONLLEVAL, Scheme, parse_label
@@ -24,35 +24,35 @@ from tagloom.schemes import CONLLEVAL, Scheme, parse_label
 
 @dataclass(frozen=True)
 class Aligned:
-    """Labels of the same N sentences from several hands, T tokens in all.
+    """Labels of the same N sentences, T tokens in all, from the gold standard and some systems.
 
     Attributes
     ----------
     names : sequence of str
-        Whose labels: ``gold`` first.
+        Names of the systems; the first is ``gold``.
     ids : list of ndarray, each of shape (T,)
         Index into ``labels`` for each token.
     offsets : ndarray, shape (N + 1,)
-        Where each sentence begins and ends.
+        Begin and end of each sentence.
     labels : list of str
         The Y labels that occur, in order of first occurrence.
-    rows : list of list of list of str
-        The labels as given.
+    label_lists : list of list of list of str
+        The labels of each system, as passed.
     tokens : list of sequences of str, or None
         The words, if they are known.
     sentences : dict of str to sequence
-        The sentences of each hand, as given.
+        The sentences of each system, as passed.
     paths : dict of str to str or None
-        The file of each hand's labels, if known.
+        The file of each system's labels, if known.
     transitions : dict of int to dict
-        What :func:`count_transitions` found, by hand.
+        Results of :func:`count_transitions` by system.
     """
 
     names: Sequence[str]
     ids: list[NDArray[np.int32]]
     offsets: NDArray[np.int64]
     labels: list[str]
-    rows: list[list[list[str]]]
+    label_lists: list[list[list[str]]]
     tokens: list[Sequence[str]] | None
     sentences: Mapping[str, Sequence[Any]]
     paths: Mapping[str, str | None]
@@ -69,7 +69,7 @@ class Aligned:
         return np.diff(self.offsets)
 
     def where(self, name: str, token: int) -> str:
-        """Name hand, sentence and position of a token of the flat array."""
+        """Return system, sentence and position of a token of the flat array."""
         sentence = int(np.searchsorted(self.offsets, token, side="right")) - 1
         t = token - int(self.offsets[sentence])
         given, path = self.sentences[name][sentence], self.paths[name]
@@ -77,40 +77,40 @@ class Aligned:
 
 
 def align(
-    hands: Mapping[str, Iterable[Any]], tokens: Iterable[Sequence[str]] | None = None
+    systems: Mapping[str, Iterable[Any]], tokens: Iterable[Sequence[str]] | None = None
 ) -> Aligned:
-    """Number the labels of several hands and make sure that they label the same sentences.
+    """Map the labels of several systems to integers; check that the sentences are the same.
 
     Raises
     ------
     ShapeError
-        If the numbers of sentences, tokens or labels differ, or the words do.
+        If the numbers of sentences, tokens or labels differ, or the words differ.
     LabelError
-        If a label is missing or partial.
+        If a label is open.
     """
     table: dict[str, int] = {}
-    names = list(hands)
-    sources = {name: _collect(hand, name) for name, hand in hands.items()}
-    paths = {name: getattr(hand, "path", None) for name, hand in hands.items()}
-    rows, ids, offsets = [], [], []
+    names = list(systems)
+    sources = {name: _collect(system, name) for name, system in systems.items()}
+    paths = {name: getattr(system, "path", None) for name, system in systems.items()}
+    label_lists, ids, offsets = [], [], []
     for name, source in sources.items():
         given = [_labels(sentence) for sentence in source]
         numbered = _native.intern(given, table)
-        if numbered is None:  # something is not a list of str: convert it, or say what is wrong
-            given = list(label_rows(source, name, paths[name] or name))
+        if numbered is None:  # not all are lists of str: convert them, or raise a precise error
+            given = list(check_labels(source, name, paths[name] or name))
             numbered = _native.intern(given, table)
-            assert numbered is not None  # rows of label_rows are lists of str
-        rows.append(given)
+            assert numbered is not None  # check_labels yields lists of str
+        label_lists.append(given)
         ids.append(numbered[0])
         offsets.append(numbered[1])
         _check_lengths(names[0], offsets[0], name, offsets[-1], source, paths[name])
     words = _words(sources, tokens, offsets[0])
-    return Aligned(names, ids, offsets[0], list(table), rows, words, sources, paths)
+    return Aligned(names, ids, offsets[0], list(table), label_lists, words, sources, paths)
 
 
-def _collect(hand: Iterable[Any], name: str) -> Sequence[Any]:
-    check_collection(hand, name)
-    return hand if isinstance(hand, Sequence) else list(hand)
+def _collect(system: Iterable[Any], name: str) -> Sequence[Any]:
+    check_collection(system, name)
+    return system if isinstance(system, Sequence) else list(system)
 
 
 def _labels(sentence: Any) -> Any:
@@ -149,27 +149,27 @@ def _words(
     tokens: Iterable[Sequence[str]] | None,
     offsets: NDArray[np.int64],
 ) -> list[Sequence[str]] | None:
-    """Find the words of the sentences; all hands that know them must agree."""
-    known: dict[str, list[Sequence[str]]] = {}
+    """Return the words of the sentences; all systems that have words must agree."""
+    words_of: dict[str, list[Sequence[str]]] = {}
     if tokens is not None:
-        known["tokens"] = list(tokens)
+        words_of["tokens"] = list(tokens)
     for name, source in sources.items():
         if len(source) and all(hasattr(sentence, "tokens") for sentence in source):
-            known[name] = [sentence.tokens for sentence in source]
-    if not known:
+            words_of[name] = [sentence.tokens for sentence in source]
+    if not words_of:
         return None
-    (first, words), *others = known.items()
+    (first, words), *others = words_of.items()
     lengths = [len(sentence) for sentence in words]
     if lengths != np.diff(offsets).tolist():
         sizes = f"{plural(len(offsets) - 1, 'sentence')} and {plural(int(offsets[-1]), 'token')}"
         raise ShapeError(
             where=first,
-            expected=f"{sizes}, as there are labels",
+            expected=f"{sizes}, as in the labels",
             found=f"{len(words):,} and {sum(lengths):,}",
             hint="Every token of every sentence needs one label.",
         )
-    for name, hand in others:
-        for n, (a, b) in enumerate(zip(words, hand, strict=True)):
+    for name, system in others:
+        for n, (a, b) in enumerate(zip(words, system, strict=True)):
             if a != b and list(a) != list(b):
                 t = next(t for t in range(len(a)) if a[t] != b[t])
                 raise ShapeError(
@@ -181,31 +181,31 @@ def _words(
     return words
 
 
-def count_transitions(aligned: Aligned, hand: int) -> dict[Transition, int]:
-    """Count which label follows which, once; None stands for the edges of a sentence."""
-    if hand not in aligned.transitions:
-        aligned.transitions[hand] = _count_transitions(aligned, hand)
-    return aligned.transitions[hand]
+def count_transitions(aligned: Aligned, system: int) -> dict[Transition, int]:
+    """Count the transitions of a system, once; None is the edge of a sentence."""
+    if system not in aligned.transitions:
+        aligned.transitions[system] = _count_transitions(aligned, system)
+    return aligned.transitions[system]
 
 
-def _count_transitions(aligned: Aligned, hand: int) -> dict[Transition, int]:
-    ids, offsets, Y = aligned.ids[hand], aligned.offsets, len(aligned.labels)
-    filled = np.flatnonzero(aligned.lengths)  # sentences that have a first and a last token
-    before = np.empty(len(ids), dtype=np.int64)  # [T] the label before, Y at the start
+def _count_transitions(aligned: Aligned, system: int) -> dict[Transition, int]:
+    ids, offsets, Y = aligned.ids[system], aligned.offsets, len(aligned.labels)
+    filled = np.flatnonzero(aligned.lengths)  # sentences that are not empty
+    before = np.empty(len(ids), dtype=np.int64)  # [T] the previous label, Y at the start
     before[1:] = ids[:-1]
     before[offsets[filled]] = Y
     last = ids[offsets[filled + 1] - 1].astype(np.int64)
     keys = np.concatenate([before * (Y + 1) + ids, last * (Y + 1) + Y])
     if Y < 1000:
         counts = np.bincount(keys, minlength=(Y + 1) ** 2)
-        found = np.flatnonzero(counts)
-        counts = counts[found]
+        used = np.flatnonzero(counts)
+        counts = counts[used]
     else:
-        found, counts = np.unique(keys, return_counts=True)
+        used, counts = np.unique(keys, return_counts=True)
     names: list[str | None] = [*aligned.labels, None]
     return {
         (names[key // (Y + 1)], names[key % (Y + 1)]): n
-        for key, n in zip(found.tolist(), counts.tolist(), strict=True)
+        for key, n in zip(used.tolist(), counts.tolist(), strict=True)
     }
 
 
@@ -217,7 +217,7 @@ class LabelTable:
     ----------
     letter : ndarray of uint8, shape (Y,)
     type : ndarray of int32, shape (Y,)
-        Index into ``types``; that of O is the empty type.
+        Index into ``types``; O has the empty type.
     types : list of str
     """
 
@@ -227,7 +227,7 @@ class LabelTable:
 
 
 def is_span_label(label: str) -> bool:
-    """Tell whether a label is O or has the letter of some scheme."""
+    """Return whether a label is O or has the letter of some scheme."""
     return parse_label(label) is not None
 
 
@@ -237,7 +237,7 @@ def tabulate(aligned: Aligned, scheme: Scheme | None) -> LabelTable:
     Raises
     ------
     SchemeError
-        If a label has no letter, or one that ``scheme`` lacks; says where it first occurs.
+        If a label has no letter, or one that is not in ``scheme``; with its first place.
     """
     types: dict[str, int] = {"": 0}
     letter, type = [], []
@@ -252,27 +252,27 @@ def tabulate(aligned: Aligned, scheme: Scheme | None) -> LabelTable:
 
 def _foreign(aligned: Aligned, y: int, scheme: Scheme | None) -> SchemeError:
     for name, ids in zip(aligned.names, aligned.ids, strict=True):
-        found = np.flatnonzero(ids == y)
-        if len(found):
-            return unreadable(aligned.labels[y], aligned.where(name, int(found[0])), scheme)
+        positions = np.flatnonzero(ids == y)
+        if len(positions):
+            return unreadable(aligned.labels[y], aligned.where(name, int(positions[0])), scheme)
     raise AssertionError("every label occurs somewhere")
 
 
 def count_spans(
     aligned: Aligned,
     table: LabelTable,
-    hands: tuple[int, int],
+    systems: tuple[int, int],
     readings: tuple[Scheme, Scheme],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Count the spans of two hands, each in its reading, and those that are the same.
+    """Count the spans of two systems, each in its reading, and the spans in both.
 
     Returns
     -------
     by_type : ndarray, shape (K, 3)
-        Spans of the first hand, of the second, and in both.
+        Spans of the first system, of the second, and in both.
     by_sentence : ndarray, shape (N, 3)
     """
-    (first, second), (a, b) = hands, readings
+    (first, second), (a, b) = systems, readings
     by_type, by_sentence = _native.count_spans(
         aligned.ids[first],
         aligned.ids[second],
@@ -290,18 +290,25 @@ def count_spans(
 
 @dataclass(frozen=True)
 class ReadingDifference:
-    """How far conlleval and a strict reading disagree about one hand's spans, and why.
+    """The difference between conlleval's and a strict reading of one system's spans.
 
     Attributes
     ----------
     name : str
-        Whose labels.
+        Name of the system.
     scheme : str
-        Of the strict reading.
+        Scheme of the strict reading.
     only_conlleval, only_strict, both : int
         Numbers of spans.
     reasons : dict of str to int
-        The kinds of illegal transitions and how often each occurs, commonest first.
+        Kinds of illegal transitions and their counts, most common first.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> result = tl.evaluate([["B-A", "O"]], [["I-A", "O"]], scheme="bio")
+    >>> result.reading_differences[0].reasons
+    {"'I-…' at the start of a sentence": 1}
     """
 
     name: str
@@ -326,17 +333,17 @@ class ReadingDifference:
 def compare_readings(
     aligned: Aligned,
     table: LabelTable,
-    hand: int,
+    system: int,
     scheme: Scheme,
     transitions: Mapping[Transition, int],
 ) -> ReadingDifference | None:
-    """Count the spans that conlleval and the strict reading do not share; None if none."""
+    """Count the spans in which conlleval and the strict reading differ; None if none."""
     illegal = {
         transition: n for transition, n in transitions.items() if not is_legal(*transition, scheme)
     }
     if not illegal:
         return None
-    by_type, _ = count_spans(aligned, table, (hand, hand), (CONLLEVAL, scheme))
+    by_type, _ = count_spans(aligned, table, (system, system), (CONLLEVAL, scheme))
     lenient, strict, both = by_type.sum(axis=0).tolist()
     if lenient == strict == both:
         return None
@@ -344,7 +351,7 @@ def compare_readings(
     for transition, n in illegal.items():
         reasons[_reason(*transition)] += n
     return ReadingDifference(
-        name=aligned.names[hand],
+        name=aligned.names[system],
         scheme=scheme.name,
         only_conlleval=lenient - both,
         only_strict=strict - both,
@@ -354,7 +361,7 @@ def compare_readings(
 
 
 def _reason(previous: str | None, label: str | None) -> str:
-    """Say what kind of transition it is: the letters, and whether the types are the same."""
+    """Describe a transition by its letters and whether the types differ."""
     if label is None:
         return f"{_kind(previous)} at the end of a sentence"
     if previous is None:
@@ -365,6 +372,6 @@ def _reason(previous: str | None, label: str | None) -> str:
 
 
 def _kind(label: str | None) -> str:
-    """Show the letter of a label and hide its type."""
+    """Return the letter of a label, with "…" for its type."""
     letter, hyphen, _ = (label or "").partition("-")
     return f"'{letter}-…'" if hyphen else f"'{letter}'"

@@ -1,4 +1,4 @@
-"""How good predicted labels are: counts of tokens and spans, and the scores made of them."""
+"""Evaluate predicted labels: counts of tokens and spans, and the scores computed from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tagloom.schemes import CONLLEVAL, Scheme, get_scheme
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """What :func:`evaluate` found. It prints as tables.
+    """The result of :func:`evaluate`. It prints as tables.
 
     Attributes
     ----------
@@ -42,9 +42,10 @@ class Evaluation:
     sentence_accuracy : float
         Share of sentences whose labels are all right.
     n_known, n_unknown : int or None
-        Tokens whose word does, or does not, occur in the training data; None without ``train``.
+        Numbers of tokens whose word occurs, or does not occur, in the training data; None without
+        ``train``.
     accuracy_known, accuracy_unknown : float or None
-        Accuracy on those; None without ``train``, or if there are no such tokens.
+        Accuracy on these tokens; None without ``train``, or if there are no such tokens.
     labels : list of str
         The Y labels that occur, sorted by code point.
     confusion : ndarray of int64, shape (Y, Y)
@@ -52,27 +53,33 @@ class Evaluation:
     per_label : dict of str to Score
         Precision, recall and F1 of each label, over tokens.
     is_spans : bool
-        Whether spans were counted. If not, the labels are taken as classes of tokens.
+        Whether spans were counted. If not, labels are scored as classes of tokens.
     reading : str
         How spans were read: ``"conlleval"``, ``"strict bio"``, ... or ``"tokens"``.
     scheme : str or None
-        The scheme that was asked for, or else the only one that the gold labels fit.
+        The scheme that was passed, or else the only one that the gold labels fit.
     note : str
-        Where the scheme comes from, in words.
+        A sentence on how labels were read and how the scheme was chosen.
     per_type : dict of str to Score
         Precision, recall and F1 of each type, over spans; without spans the same as ``per_label``.
     micro, macro : Score
         Over all spans, and averaged over the types; without spans over all tokens, and averaged
         over the labels.
     precision, recall, f1 : float
-        Those of ``micro``. Without spans all three equal ``accuracy``, since each token has one
-        gold and one predicted label; the average over labels is ``macro.f1``.
+        The fields of ``micro``. Without spans all three equal ``accuracy``, since each token has
+        one gold and one predicted label; the average over labels is ``macro.f1``.
     reading_differences : list of ReadingDifference
-        Where conlleval and the strict reading of ``scheme`` count different spans.
+        Differences between the spans of conlleval and of the strict reading of ``scheme``.
     intervals : dict of str to (float, float)
-        95 % bootstrap intervals over sentences; computed when first asked for or printed.
+        95 % bootstrap intervals over sentences; computed on first access or printing.
     sentence_counts : ndarray of int32
-        The counts per sentence that the intervals are made of.
+        The counts per sentence from which the intervals are computed.
+
+    Examples
+    --------
+    >>> result = evaluate([["A", "B", "B"]], [["A", "A", "B"]])
+    >>> round(result.accuracy, 3), result.labels, result.confusion.tolist()
+    (0.667, ['A', 'B'], [[1, 0], [1, 1]])
     """
 
     n_sentences: int
@@ -98,7 +105,7 @@ class Evaluation:
 
     @property
     def n_unknown(self) -> int | None:
-        """Tokens whose word does not occur in the training data."""
+        """Number of tokens whose word does not occur in the training data."""
         return None if self.n_known is None else self.n_tokens - self.n_known
 
     @cached_property
@@ -170,11 +177,12 @@ class Evaluation:
         return {name: getattr(self, name) for name in names}
 
     def confusions(self, n: int = 10) -> list[tuple[str, str, int]]:
-        """List the commonest mistakes.
+        """List the most common mistakes.
 
         Parameters
         ----------
         n : int, default=10
+            The largest number of entries.
 
         Returns
         -------
@@ -259,7 +267,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How labels are to be evaluated: the choices, made once for all hands.
+    """The choices about an evaluation, made once for all systems.
 
     Attributes
     ----------
@@ -268,8 +276,9 @@ class Protocol:
     reading : Scheme or None
         The table by which spans are read.
     scheme : Scheme or None
-        What the strict reading is that conlleval's is compared with.
+        The strict reading with which conlleval's is compared.
     note : str
+        The choices in words.
     is_strict : bool
     """
 
@@ -283,7 +292,7 @@ class Protocol:
 def choose(
     aligned: Aligned, strict: bool, scheme: str | Scheme | None, spans: bool | None
 ) -> Protocol:
-    """Decide whether and how spans are read, and describe the choice in a note."""
+    """Choose whether and how spans are read, and describe the choice in a note."""
     bare = [label for label in _gold_labels(aligned) if not is_span_label(label)]
     is_explicit = strict or scheme is not None
     if spans is None:
@@ -292,7 +301,7 @@ def choose(
         if is_explicit:
             raise SchemeError(
                 parameter="scheme" if scheme is not None else "strict",
-                expected="left out where spans are not scored",
+                expected="left out when spans are not scored",
                 found=checks.show(scheme if scheme is not None else strict),
                 hint="Do not pass {spans}.",
                 options={"spans": False},
@@ -313,7 +322,7 @@ def choose(
 
 
 def _gold_labels(aligned: Aligned) -> list[str]:
-    """The labels that occur among the gold ones."""
+    """Return the labels that occur among the gold labels."""
     counts = np.bincount(aligned.ids[0], minlength=len(aligned.labels)).tolist()  # [Y]
     return [label for label, n in zip(aligned.labels, counts, strict=True) if n]
 
@@ -330,29 +339,32 @@ def _token_protocol(aligned: Aligned, bare: list[str]) -> Protocol:
 def _span_scheme(
     aligned: Aligned, strict: bool, scheme: str | Scheme | None
 ) -> tuple[Scheme | None, str]:
-    """The scheme of the gold labels, None if several fit or none, and where it comes from."""
+    """Return the scheme of the gold labels (None if several fit or none) and its origin."""
     if scheme is not None:
         given = get_scheme(scheme)
-        return given, f"Scheme: {given}, as asked for."
+        return given, f"Scheme: {given}, as requested."
     detection = detect_transitions(count_transitions(aligned, 0))
     if len(detection.fits) == 1:
         only = get_scheme(detection.fits[0])
         return only, f"Scheme: {only}, the only one that the gold labels fit."
     if strict:
         raise unknown_scheme(detection)
-    return None, f"Scheme: not known. {detection}."
+    return None, f"Scheme: unknown. {detection}."
 
 
-def evaluate_hand(
+def evaluate_system(
     aligned: Aligned,
-    hand: int,
+    system: int,
     protocol: Protocol,
-    known: NDArray[np.bool_] | None,
+    is_known: NDArray[np.bool_] | None,
     n_bootstrap: int,
     random_state: int,
 ) -> Evaluation:
-    """Evaluate one hand of an alignment against its first, the gold one."""
-    gold, predicted = aligned.ids[0], aligned.ids[hand]
+    """Evaluate one system of an alignment against the gold labels.
+
+    ``is_known``, shape (T,), is True for tokens whose word occurs in the training data.
+    """
+    gold, predicted = aligned.ids[0], aligned.ids[system]
     confusion, correct = _native.count_tokens(gold, predicted, aligned.offsets, len(aligned.labels))
     used = np.flatnonzero(confusion.any(axis=0) | confusion.any(axis=1)).tolist()
     used.sort(key=aligned.labels.__getitem__)
@@ -362,7 +374,7 @@ def evaluate_hand(
     differences: list[ReadingDifference] = []
     if protocol.table is not None and protocol.reading is not None:
         readings = (protocol.reading, protocol.reading)
-        by_type, by_sentence = count_spans(aligned, protocol.table, (0, hand), readings)
+        by_type, by_sentence = count_spans(aligned, protocol.table, (0, system), readings)
         columns += list(by_sentence.T)
         counted = {
             type: (gold, predicted, correct)
@@ -372,13 +384,13 @@ def evaluate_hand(
             if gold or predicted
         }
         span_counts = dict(sorted(counted.items()))
-        differences = _differences(aligned, hand, protocol)
+        differences = _differences(aligned, system, protocol)
     n_known = accuracy_known = accuracy_unknown = None
-    if known is not None:
+    if is_known is not None:
         right = gold == predicted
-        n_known = int(known.sum())
-        accuracy_known = float(right[known].mean()) if n_known else None
-        accuracy_unknown = float(right[~known].mean()) if n_known < len(known) else None
+        n_known = int(is_known.sum())
+        accuracy_known = float(right[is_known].mean()) if n_known else None
+        accuracy_unknown = float(right[~is_known].mean()) if n_known < len(is_known) else None
     scheme, strict = protocol.scheme, protocol.is_strict
     return Evaluation(
         n_sentences=N,
@@ -399,16 +411,16 @@ def evaluate_hand(
     )
 
 
-def _differences(aligned: Aligned, hand: int, protocol: Protocol) -> list[ReadingDifference]:
-    """Compare the two readings, of gold and predicted labels, where a scheme is known."""
+def _differences(aligned: Aligned, system: int, protocol: Protocol) -> list[ReadingDifference]:
+    """Compare the two readings of gold and predicted labels, if the scheme is known."""
     scheme, table = protocol.scheme, protocol.table
     if scheme is None or table is None:
         return []
-    found = [
-        compare_readings(aligned, table, h, scheme, count_transitions(aligned, h))
-        for h in (0, hand)
+    differences = [
+        compare_readings(aligned, table, i, scheme, count_transitions(aligned, i))
+        for i in (0, system)
     ]
-    return [difference for difference in found if difference is not None]
+    return [difference for difference in differences if difference is not None]
 
 
 def training_words(train: Iterable[Any]) -> set[str]:
@@ -429,13 +441,13 @@ def training_words(train: Iterable[Any]) -> set[str]:
 
 
 def known_words(aligned: Aligned, train: Iterable[Any] | None) -> NDArray[np.bool_] | None:
-    """Tell for each token whether its word occurs in the training data, shape (T,)."""
+    """Return whether the word of each token occurs in the training data, shape (T,)."""
     if train is None:
         return None
     if aligned.tokens is None:
         raise ShapeError(
             parameter="tokens",
-            expected="the words of the sentences, which train= is compared with",
+            expected="the words of the sentences, to compare them with train=",
             found="None",
             hint="Pass them as a list of lists of str, or pass gold as a Corpus.",
         )
@@ -456,7 +468,7 @@ def evaluate(
     n_bootstrap: int = 1000,
     random_state: int = 0,
 ) -> Evaluation:
-    """Score predicted labels against gold ones.
+    """Score predicted labels against gold labels.
 
     Parameters
     ----------
@@ -464,22 +476,22 @@ def evaluate(
         Labels of the same sentences; also any collection of objects with ``.labels``.
     strict : bool, default=False
         How labels are read as spans. False: as conlleval does, so that ``I-PER`` after ``O`` opens
-        a span. True: a span counts only if it is written as the scheme wants it, as in the strict
-        mode of seqeval. On legal labels both give the same.
+        a span. True: a span counts only if it is legal in the scheme, as in the strict mode of
+        seqeval. On legal labels both readings agree.
     scheme : str, optional
-        ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``. Without it the scheme is the only one
-        that the gold labels fit; if several fit, or none, ``strict=True`` raises.
+        ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``. By default the only scheme that the gold
+        labels fit; if several fit, or none, ``strict=True`` raises.
     spans : bool, optional
-        Whether to count spans. Without it they are counted if every gold label is ``O`` or has
-        the letter of a scheme, as ``B-PER`` has.
+        Whether to count spans. By default they are counted if every gold label is ``O`` or has the
+        letter of a scheme, such as ``B-PER``.
     train : collection of str, of lists of str, or Corpus, optional
         Training words or sentences, for the accuracy on known and unknown words.
     tokens : list of lists of str, optional
         The words, if ``gold`` does not have them.
     n_bootstrap : int, default=1000
-        Number of resamples for the intervals; 0 for none.
+        Number of bootstrap samples for the intervals; 0 for no intervals.
     random_state : int, default=0
-        Seed of the resampling.
+        Seed of the bootstrap.
 
     Returns
     -------
@@ -488,13 +500,13 @@ def evaluate(
     Raises
     ------
     ShapeError
-        If gold and predicted differ in the number of sentences or of labels in a sentence.
+        If gold and predicted differ in the number of sentences, or of labels in a sentence.
     LabelError
         If a label is None or a set: evaluation needs complete labels.
     SchemeError
-        If spans are asked for and a label does not fit, or the scheme is not known.
+        If spans are requested and a label does not fit, or the scheme cannot be detected.
     ParameterError
-        If a number of repetitions or the seed is not an integer from 0.
+        If ``n_bootstrap`` or ``random_state`` is not an integer of at least 0.
 
     Examples
     --------
@@ -510,5 +522,5 @@ def evaluate(
     checks.count(n_bootstrap, "n_bootstrap")
     aligned = align({"gold": gold, "predicted": predicted}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
-    known = known_words(aligned, train)
-    return evaluate_hand(aligned, 1, protocol, known, n_bootstrap, random_state)
+    is_known = known_words(aligned, train)
+    return evaluate_system(aligned, 1, protocol, is_known, n_bootstrap, random_state)

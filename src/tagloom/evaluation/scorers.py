@@ -1,7 +1,7 @@
-"""Scores that scikit-learn's searches and cross-validation can maximise.
+"""Scorers for scikit-learn's searches and cross-validation.
 
-scikit-learn's own scorers want one label per row. These take lists of labels: pass one as
-``scoring=``, or several in a dict. They need no scikit-learn, and can be called on any tagger.
+scikit-learn's scorers require one label per row. These take lists of labels: pass one as
+``scoring=``, or several in a dict. They also work without scikit-learn, on any tagger.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ _OF_SPANS = ("precision", "recall", "f1")
 class Scorer:
     """A measure of a tagger's predictions: ``scorer(tagger, X, y)``.
 
-    `accuracy`, `sentence_accuracy`, `span_precision`, `span_recall` and `span_f1` are made of it.
+    `accuracy`, `sentence_accuracy`, `span_precision`, `span_recall` and `span_f1` are ready-made
+    instances.
 
     Parameters
     ----------
     measure : {"accuracy", "sentence_accuracy", "precision", "recall", "f1"}
-        What to compute; the last three are over spans.
-    strict : bool
+        The measure; the last three are over spans.
+    strict : bool, default False
         Whether spans are read strictly; see `tagloom.evaluate`.
     scheme : str, optional
-        The scheme of the labels, if they leave it open.
+        The scheme of the labels, if several fit.
     weighted : bool, str or None
-        Whether scikit-learn passes ``sample_weight`` on to it; see `set_score_request`.
+        Whether scikit-learn passes ``sample_weight`` to it; see `set_score_request`.
 
     Raises
     ------
     ParameterError
-        If there is no such measure, or it has nothing to do with spans and they are described.
+        If the measure does not exist, or ``strict`` or ``scheme`` is set for a measure over tokens.
 
     Examples
     --------
@@ -72,24 +73,24 @@ class Scorer:
             )
 
     def __call__(self, tagger: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Let the tagger predict, and score what it says.
+        """Predict labels for X and score them.
 
         Parameters
         ----------
         tagger : object
-            Anything with ``predict``: a tagger, a pipeline that ends in one, a search.
+            Any object with ``predict``: a tagger, a pipeline that ends in one, a search.
         X : sequence of sentences
         y : sequence of list of str, optional
-            The labels; a `Corpus` brings its own.
+            The gold labels; by default those of the `Corpus` X.
         sample_weight : sequence of float, optional
-            How much each sentence counts.
+            Weight of each sentence.
 
         Returns
         -------
         float
         """
         gold = X if y is None else y
-        rows = evaluate(
+        counts = evaluate(
             gold,
             tagger.predict(X),
             strict=self.strict,
@@ -97,14 +98,14 @@ class Scorer:
             spans=self.measure in _OF_SPANS,
             n_bootstrap=0,
         ).sentence_counts
-        weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight)
-        if weights.shape != (len(rows),):
+        weights = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
+        if weights.shape != (len(counts),):
             raise ParameterError(
                 parameter="sample_weight",
-                expected=f"one number per sentence, shape ({len(rows)},)",
+                expected=f"one number per sentence, shape ({len(counts)},)",
                 found=f"shape {weights.shape}",
             )
-        return float(scores_of((weights @ rows)[np.newaxis])[self.measure][0])
+        return float(scores_of((weights @ counts)[np.newaxis])[self.measure][0])
 
     def __repr__(self) -> str:
         changed = {"strict": self.strict, "scheme": self.scheme, "weighted": self.weighted}
@@ -112,30 +113,35 @@ class Scorer:
         return f"Scorer({self.measure!r}{options})"
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Scorer:
-        """Return a scorer that asks scikit-learn's metadata routing for weights.
+        """Return a scorer that requests weights through scikit-learn's metadata routing.
 
         Parameters
         ----------
         sample_weight : bool, str or None
-            True, use it; False, do not; None, raise an error if it is there; a str, use what is
-            there under that name.
+            True: use the weights. False: ignore them. None: raise an error if they are passed.
+            A str: use the weights passed under that name.
 
         Returns
         -------
         Scorer
-            A new one; this one stays as it is.
+            A new scorer; this one is not changed.
+
+        Examples
+        --------
+        >>> span_f1.set_score_request(sample_weight=True)
+        Scorer('f1', weighted=True)
         """
         return replace(self, weighted=sample_weight)
 
     def get_metadata_routing(self) -> Any:
-        """Return the request of weights, as scikit-learn wants it."""
+        """Return the request for weights in scikit-learn's form."""
         from sklearn.utils.metadata_routing import (  # type: ignore[import-untyped]
             MetadataRequest,
         )
 
-        found = MetadataRequest(owner=repr(self))
-        found.score.add_request(param="sample_weight", alias=self.weighted)
-        return found
+        request = MetadataRequest(owner=repr(self))
+        request.score.add_request(param="sample_weight", alias=self.weighted)
+        return request
 
 
 accuracy = Scorer("accuracy")

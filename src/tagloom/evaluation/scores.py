@@ -1,6 +1,6 @@
-"""Precision, recall and F1 from counts, and how far they might be off.
+"""Precision, recall and F1 from counts, with bootstrap intervals and a significance test.
 
-With gold, predicted and correct the numbers of things (tokens or spans)::
+With gold, predicted and correct the numbers of tokens or spans::
 
     precision = correct / predicted    recall = correct / gold
     f1 = 2 precision recall / (precision + recall) = 2 correct / (gold + predicted)
@@ -20,13 +20,20 @@ from tagloom import _native
 
 Interval = tuple[float, float]
 
-# Columns of the counts per sentence that every score is made of; rows without spans end at the
-# fourth. A row stands for one sentence, so SENTENCES is 1 in each.
+# Columns of the counts per sentence from which every score is computed; without spans there are
+# only the first four. Each row is one sentence, so SENTENCES is 1 in each.
 CORRECT, TOKENS, EXACT, SENTENCES, GOLD_SPANS, PREDICTED_SPANS, CORRECT_SPANS = range(7)
 
 
 class Score(NamedTuple):
-    """Precision, recall and F1, with the counts that they come from."""
+    """Precision, recall and F1, and the counts from which they are computed.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> tl.evaluate([["A", "B"]], [["A", "A"]]).per_label["A"]
+    Score(precision=0.5, recall=1.0, f1=0.6666666666666666, gold=1, predicted=2, correct=1)
+    """
 
     precision: float
     recall: float
@@ -55,7 +62,7 @@ def make_score(gold: int, predicted: int, correct: int) -> Score:
 
 
 def average(scores: Iterable[Score]) -> Score:
-    """Average scores, each type counting the same; the counts are summed."""
+    """Average scores with equal weights; the counts are summed."""
     table = list(scores)
     if not table:
         return Score(0.0, 0.0, 0.0, 0, 0, 0)
@@ -85,12 +92,12 @@ def scores_of(sums: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
     return scores
 
 
-def intervals(rows: NDArray[np.int32], replicates: int, seed: int) -> dict[str, Interval]:
-    """Compute 95 % bootstrap intervals: sentences are drawn with replacement.
+def intervals(counts: NDArray[np.int32], replicates: int, seed: int) -> dict[str, Interval]:
+    """Compute 95 % bootstrap intervals by drawing sentences with replacement.
 
     Parameters
     ----------
-    rows : ndarray of int32, shape (N, S)
+    counts : ndarray of int32, shape (N, S)
         Counts per sentence.
     replicates, seed : int
 
@@ -99,7 +106,7 @@ def intervals(rows: NDArray[np.int32], replicates: int, seed: int) -> dict[str, 
     dict of str to (low, high)
         The 2.5 and 97.5 percentiles of each score.
     """
-    sums = _native.resample(rows, replicates, seed)
+    sums = _native.resample(counts, replicates, seed)
     return {
         name: (float(low), float(high))
         for name, values in scores_of(sums).items()
@@ -112,8 +119,8 @@ def randomisation(
 ) -> dict[str, float]:
     """Test by approximate randomisation whether two systems differ (Yeh 2000).
 
-    In each trial the outputs for each sentence change hands with probability 1/2. The p-value is
-    the share of trials, the observed one included, whose difference is at least the observed one.
+    Each trial swaps the two outputs for each sentence with probability 1/2. The p-value is the
+    share of trials, the observed one included, whose difference is at least the observed one.
 
     Parameters
     ----------
@@ -127,17 +134,17 @@ def randomisation(
         The two-sided p-value of each score.
     """
     delta = b - a
-    moved = delta[np.any(delta != 0, axis=1)]  # the other sentences make no difference
-    moved, copies = np.unique(moved, axis=0, return_counts=True)  # equal ones are tossed together
-    swapped = _native.toss(moved, copies, trials, seed)  # [trials, S] what a gains and b loses
-    totals = [rows.sum(axis=0, dtype=np.int64)[None, :] for rows in (a, b)]
+    changed = delta[np.any(delta != 0, axis=1)]  # swapping the other sentences has no effect
+    changed, copies = np.unique(changed, axis=0, return_counts=True)  # equal ones go together
+    swapped = _native.toss(changed, copies, trials, seed)  # [trials, S] what a gains and b loses
+    totals = [counts.sum(axis=0, dtype=np.int64)[None, :] for counts in (a, b)]
     observed = [scores_of(total) for total in totals]
     shuffled = [scores_of(totals[0] + swapped), scores_of(totals[1] - swapped)]
     result = {}
     for name in observed[0]:
-        here = abs(observed[0][name] - observed[1][name])[0]
-        there = np.abs(shuffled[0][name] - shuffled[1][name])
-        # Equal differences may differ in the last digit.
-        extreme = int(np.count_nonzero(there >= here - 1e-12))
+        difference = abs(observed[0][name] - observed[1][name])[0]
+        differences = np.abs(shuffled[0][name] - shuffled[1][name])  # [trials]
+        # Rounding may make equal differences differ in the last digit.
+        extreme = int(np.count_nonzero(differences >= difference - 1e-12))
         result[name] = (extreme + 1) / (trials + 1)
     return result

@@ -1,4 +1,4 @@
-"""Tables of numbers, as plain text and as HTML. Nothing here knows what the numbers mean."""
+"""Tables of numbers, as plain text and as HTML, whatever the numbers mean."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows; texts begin, and numbers end, in one line."""
+    """A header and rows; text is aligned left, numbers right."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -43,7 +43,7 @@ class Table:
 
 
 def show(cell: Cell) -> str:
-    """Write a count with thousands marked, a score with four digits, nothing for None."""
+    """Return a count with thousands separators, a score with four digits, "" for None."""
     if cell is None:
         return ""
     if isinstance(cell, float):

@@ -1,7 +1,7 @@
 """Label schemes as tables: labels to spans and back, conversion, detection and validity.
 
 The tables are in `tagloom.schemes`; ``spans`` reads and writes with them, ``validity`` reports
-illegal labels, ``rows`` checks arguments.
+illegal labels, ``label_lists`` checks arguments.
 """
 
 from typing import TYPE_CHECKING

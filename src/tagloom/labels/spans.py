@@ -1,4 +1,4 @@
-"""Labels to spans and back, and from one scheme to another by way of spans."""
+"""Convert labels to spans and back, and from one scheme to another by way of spans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tagloom import checks
 from tagloom.errors import SchemeError, ShapeError
-from tagloom.labels.rows import check_collection, labels_of, place
+from tagloom.labels.label_lists import check_collection, labels_of, place
 from tagloom.labels.validity import Problem, Transition, detect, find_problems
 from tagloom.schemes import (
     CODES,
@@ -25,7 +25,13 @@ from tagloom.trellis.runs import RunRules
 
 
 class Span(NamedTuple):
-    """A typed stretch of tokens, ``start`` to ``end``, the end not included."""
+    """A run of tokens with a type, from ``start`` up to but not including ``end``.
+
+    Examples
+    --------
+    >>> Span("PER", 0, 2)
+    Span(type='PER', start=0, end=2)
+    """
 
     type: str
     start: int
@@ -40,10 +46,10 @@ def to_spans(labels: Sequence[str], scheme: str | Scheme | None = None) -> list[
     labels : sequence of str
         The labels of one sentence.
     scheme : str or Scheme, optional
-        Without it, labels are read as conlleval reads them: any letters, and what is not legal is
-        still read as a span, so ``["O", "I-PER"]`` has one. With it, a span counts only if it is
-        written as the scheme wants it: in ``bio`` B I I ..., in ``bioes`` S or B I ... E. On legal
-        labels the two readings agree.
+        Without a scheme, labels are read as conlleval reads them: any letters are accepted, and
+        illegal labels also form spans, so ``["O", "I-PER"]`` has one. With a scheme, a span counts
+        only if it is legal: B I I ... in ``bio``, S or B I ... E in ``bioes``. On legal labels the
+        two readings agree.
 
     Returns
     -------
@@ -53,7 +59,7 @@ def to_spans(labels: Sequence[str], scheme: str | Scheme | None = None) -> list[
     Raises
     ------
     SchemeError
-        If a label has no letter, or one that the scheme lacks.
+        If a label has no letter, or one that is not in the scheme.
 
     Examples
     --------
@@ -63,35 +69,36 @@ def to_spans(labels: Sequence[str], scheme: str | Scheme | None = None) -> list[
     [Span(type='PER', start=0, end=2)]
     """
     table = CONLLEVAL if scheme is None else get_scheme(scheme)
-    row = labels_of(labels)
+    names = labels_of(labels)
     action, closing = table.actions.tolist(), table.closing.tolist()
     spans: list[Span] = []
-    start = None  # of the span that is open
+    start = None  # of the open span
     previous, previous_type = 0, ""
-    for t, label in enumerate(row):
+    for t, label in enumerate(names):
         split = parse_label(label) if scheme is None else table.parse(label)
         if split is None:
             raise unreadable(label, f"token {t}", None if scheme is None else table)
         code, type = split
-        does = action[type == previous_type][previous][code]
-        if start is not None and does != CONTINUE:
+        step = action[type == previous_type][previous][code]
+        if start is not None and step != CONTINUE:
             if closing[previous]:
                 spans.append(Span(previous_type, start, t))
             start = None
-        if does == OPEN:
+        if step == OPEN:
             start = t
         previous, previous_type = code, type
     if start is not None and closing[previous]:
-        spans.append(Span(previous_type, start, len(row)))
+        spans.append(Span(previous_type, start, len(names)))
     return spans
 
 
 class SpanRules(NamedTuple):
-    """What a span is, as masks over ``Y`` labels.
+    """The definition of a span, as masks over ``Y`` labels.
 
     Attributes
     ----------
     types : list of str
+        The types of the labels.
     rules : RunRules
         A span is a run whose kind is the index of its type.
     """
@@ -101,18 +108,18 @@ class SpanRules(NamedTuple):
 
 
 def span_rules(labels: Sequence[str], scheme: str | Scheme | None = None) -> SpanRules:
-    """Tabulate which pairs of labels open a span, go on with one, and end one.
+    """Tabulate which pairs of labels open a span and continue one, and which labels end one.
 
-    Whether tokens ``start`` to ``end`` are a span is decided by neighbours alone, in every scheme:
-    the first token opens it after the token before, each other one goes on with it after the one
-    before it, the last may end it, and the token after that does not go on with it.
+    In every scheme, neighbouring labels decide whether tokens ``start`` to ``end`` are a span: the
+    first token opens it, each further token continues it, the last token may end it, and the token
+    after that does not continue it.
 
     Parameters
     ----------
     labels : sequence of str
         The label set, ``Y`` labels.
     scheme : str or Scheme, optional
-        As for :func:`to_spans`: without it, labels are read as conlleval reads them.
+        As for :func:`to_spans`; without a scheme, labels are read as conlleval reads them.
 
     Returns
     -------
@@ -121,7 +128,7 @@ def span_rules(labels: Sequence[str], scheme: str | Scheme | None = None) -> Spa
     Raises
     ------
     SchemeError
-        If a label has no letter, or one that the scheme lacks.
+        If a label has no letter, or one that is not in the scheme.
 
     Examples
     --------
@@ -153,7 +160,7 @@ def span_rules(labels: Sequence[str], scheme: str | Scheme | None = None) -> Spa
 
 
 def unreadable(label: str, where: str, scheme: Scheme | None) -> SchemeError:
-    """Make the error for a label whose letter the scheme, or any scheme, does not know."""
+    """Return the error for a label whose letter is not in the scheme, or in any scheme."""
     if scheme is None:
         return SchemeError(
             where=where,
@@ -187,7 +194,7 @@ def from_spans(
         Number of tokens of the sentence.
     scheme : str or Scheme
     merge : bool, default=False
-        ``io`` cannot keep two touching spans of one type apart: True makes them one, False raises.
+        ``io`` cannot separate two adjacent spans of one type. True merges them, False raises.
 
     Returns
     -------
@@ -196,7 +203,7 @@ def from_spans(
     Raises
     ------
     ShapeError
-        If a span is empty, leaves the sentence or overlaps another.
+        If a span is empty, exceeds the sentence or overlaps another.
     SchemeError
         If the scheme cannot express the spans.
 
@@ -227,7 +234,7 @@ def from_spans(
                 where=f"tokens {before.start} to {span.end - 1}",
                 expected=f"spans that {table.name} can separate",
                 found=f"two adjacent spans of type {span.type!r}",
-                hint="Choose another scheme, or pass {merge} to make them one span.",
+                hint="Choose another scheme, or pass {merge} to merge them.",
                 options={"merge": True},
             )
         first, middle, last, single = list((table.beside if touches else "") or table.writes)
@@ -247,14 +254,14 @@ def convert(
     repair: bool = False,
     merge: bool = False,
 ) -> list[list[str]]:
-    """Rewrite labels from one scheme in another.
+    """Convert labels from one scheme to another.
 
     Parameters
     ----------
     sentences : iterable of lists of str, or of sentences with ``.labels``
     source, target : str or Scheme
     repair : bool, default=False
-        What to do with labels that are illegal in ``source``: False raises at the first one, True
+        Handling of labels that are illegal in ``source``: False raises at the first one, True
         reads them as conlleval does.
     merge : bool, default=False
         See :func:`from_spans`.
@@ -276,22 +283,22 @@ def convert(
     read, write = get_scheme(source, "source"), get_scheme(target, "target")
     check_collection(sentences)
     path = getattr(sentences, "path", None)
-    known: dict[Transition, bool] = {}
-    full: dict[str, str] = {}  # a label of io without a letter gets its I here
+    legality: dict[Transition, bool] = {}
+    full: dict[str, str] = {}  # labels with their letter: io may omit its I
     result = []
     for number, sentence in enumerate(sentences):
-        row = labels_of(sentence, number, path)
-        problems = find_problems(row, read, known, sentence, number, path)
+        labels = labels_of(sentence, number, path)
+        problems = find_problems(labels, read, legality, sentence, number, path)
         if problems and not repair:
-            raise _illegal(problems[0], detect([row]).fits)
-        for t, label in enumerate(row):
+            raise _illegal(problems[0], detect([labels]).fits)
+        for t, label in enumerate(labels):
             if label not in full:
                 if (split := read.parse(label)) is None:
                     raise unreadable(label, place(sentence, number, t, path), read)
                 full[label] = read.join(*split)
         try:
-            spans = to_spans([full[label] for label in row])
-            result.append(from_spans(spans, len(row), write, merge=merge))
+            spans = to_spans([full[label] for label in labels])
+            result.append(from_spans(spans, len(labels), write, merge=merge))
         except SchemeError as error:
             error.where = checks.join(place(sentence, number, path=path), error.where)
             raise

@@ -1,6 +1,6 @@
-"""Which schemes fit, which labels are illegal, and which state space is legal.
+"""Detect the scheme of a corpus, report illegal labels, and build legal state spaces.
 
-Legality is a matter of two neighbours, so each distinct transition of a corpus is judged once.
+Two neighbouring labels decide legality, so each distinct transition of a corpus is checked once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from tagloom import checks
 from tagloom.checks import plural
 from tagloom.errors import SchemeError
-from tagloom.labels.rows import check_collection, label_rows, labels_of, line_of
+from tagloom.labels.label_lists import check_collection, check_labels, labels_of, line_of
 from tagloom.schemes import CODES, SCHEMES, Scheme, get_scheme, legal_transitions, parse_label
 from tagloom.trellis.states import StateSpace
 
@@ -23,19 +23,25 @@ Transition = tuple[str | None, str | None]  # previous and current label; None b
 
 @dataclass(frozen=True)
 class Problem:
-    """An illegal label: where it is, what was found, what was expected.
+    """An illegal label, its place and the labels that are legal there.
 
     Attributes
     ----------
     sentence, token : int
         Indices from 0. ``token`` is the length of the sentence if it must not end there.
     previous, label : str or None
-        The two neighbours that do not go together; None is the edge of the sentence.
+        The two labels that may not follow each other; None is the edge of the sentence.
     expected : str
-        What may stand in place of ``label``.
+        The labels that are legal in place of ``label``.
     scheme : str
     path, line : str, int or None
-        File and line, if the sentence carries them.
+        File and line, if known.
+
+    Examples
+    --------
+    >>> problem = validate([["O", "I-PER"]], "bio")[0]
+    >>> problem.where, problem.clash
+    ('sentence 0, token 1', "'I-PER' cannot follow 'O' in bio")
     """
 
     sentence: int
@@ -55,7 +61,7 @@ class Problem:
 
     @property
     def clash(self) -> str:
-        """What is illegal: ``'I-PER' cannot follow 'O' in bio``."""
+        """The violation in words: ``'I-PER' cannot follow 'O' in bio``."""
         return _clash(self.previous, self.label, self.scheme)
 
     def __str__(self) -> str:
@@ -81,7 +87,13 @@ class ValidityReport(Sequence[Problem]):
     scheme : str
     problems : list of Problem
     sentences, tokens : int
-        How much was looked at.
+        The numbers of sentences and tokens checked.
+
+    Examples
+    --------
+    >>> report = validate([["O", "I-PER"]], "bio")
+    >>> report.is_valid, len(report), report[0].label
+    (False, 1, 'I-PER')
     """
 
     scheme: str
@@ -97,7 +109,7 @@ class ValidityReport(Sequence[Problem]):
 
     @property
     def is_valid(self) -> bool:
-        """True if there is no problem."""
+        """Whether every label is legal."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -119,15 +131,23 @@ class ValidityReport(Sequence[Problem]):
 
 @dataclass(frozen=True)
 class Detection:
-    """Which schemes a corpus fits, and why it does not fit the others.
+    """The schemes that a corpus fits, and why it does not fit the others.
 
     Attributes
     ----------
     fits : tuple of str
-        Every scheme in which all labels are legal: often one; several if the labels do not tell
-        them apart; none if every scheme forbids something.
+        Every scheme in which all labels are legal: often one, several if the labels are legal in
+        each of them, none if every scheme forbids some.
     misfits : dict of str to str
-        For the other schemes, how many transitions are illegal and an example.
+        For each other scheme, the number of illegal transitions and an example.
+
+    Examples
+    --------
+    >>> detection = detect([["B-PER", "I-PER", "O"]])
+    >>> detection.scheme
+    'bio'
+    >>> detection.misfits["iob1"]
+    "1 illegal, as 'B-PER' cannot start a sentence in iob1"
     """
 
     fits: tuple[str, ...]
@@ -135,7 +155,7 @@ class Detection:
 
     @property
     def scheme(self) -> str:
-        """The one scheme that fits.
+        """The only scheme that fits.
 
         Raises
         ------
@@ -173,8 +193,8 @@ def unknown_scheme(detection: Detection, parameter: str = "scheme") -> SchemeErr
 def detect(sentences: Iterable[Any]) -> Detection:
     """Find the schemes in which every label of a corpus is legal.
 
-    Labels without a letter (part-of-speech tags, say) fit no scheme: ``io`` reads them as types,
-    but only if it is asked for by name.
+    Labels without a letter, such as part-of-speech tags, fit no scheme: ``io`` can read them as
+    types, but only if it is chosen explicitly.
 
     Parameters
     ----------
@@ -183,7 +203,7 @@ def detect(sentences: Iterable[Any]) -> Detection:
     Returns
     -------
     Detection
-        All schemes that fit; nothing is chosen among them.
+        All schemes that fit.
 
     Examples
     --------
@@ -193,8 +213,8 @@ def detect(sentences: Iterable[Any]) -> Detection:
     The labels fit iob1 and io alike
     """
     transitions: Counter[Transition] = Counter()
-    for row in label_rows(sentences):
-        transitions.update(pairwise([None, *row, None]))
+    for labels in check_labels(sentences):
+        transitions.update(pairwise([None, *labels, None]))
     return detect_transitions(transitions)
 
 
@@ -240,31 +260,31 @@ def validate(sentences: Iterable[Any], scheme: str | Scheme) -> ValidityReport:
     table = get_scheme(scheme)
     check_collection(sentences)
     path = getattr(sentences, "path", None)
-    known: dict[Transition, bool] = {}
+    legality: dict[Transition, bool] = {}
     problems: list[Problem] = []
     tokens = count = 0
     for number, sentence in enumerate(sentences):
-        row = labels_of(sentence, number, path)
-        tokens += len(row)
-        problems += find_problems(row, table, known, sentence, number, path)
+        labels = labels_of(sentence, number, path)
+        tokens += len(labels)
+        problems += find_problems(labels, table, legality, sentence, number, path)
         count = number + 1
     return ValidityReport(table.name, problems, count, tokens)
 
 
 def find_problems(
-    row: list[str],
+    labels: list[str],
     scheme: Scheme,
-    known: dict[Transition, bool],
+    legality: dict[Transition, bool],
     sentence: Any = None,
     number: int = 0,
     path: str | None = None,
 ) -> list[Problem]:
-    """List the problems of one sentence; ``known`` caches which transitions are legal."""
+    """List the problems of one sentence; ``legality`` caches whether a transition is legal."""
     problems = []
-    for t, transition in enumerate(pairwise([None, *row, None])):
-        legal = known.get(transition)
+    for t, transition in enumerate(pairwise([None, *labels, None])):
+        legal = legality.get(transition)
         if legal is None:
-            legal = known[transition] = is_legal(*transition, scheme)
+            legal = legality[transition] = is_legal(*transition, scheme)
         if not legal:
             where = (path, line_of(sentence, t))
             problems.append(
@@ -274,10 +294,10 @@ def find_problems(
 
 
 def is_legal(previous: str | None, label: str | None, scheme: str | Scheme) -> bool:
-    """Tell whether a label may follow another; None stands for the edge of the sentence.
+    """Return whether a label may follow another; None is the edge of the sentence.
 
-    After a label that is itself not of the scheme every label of the scheme is legal, so that one
-    foreign label is one problem and not two.
+    After a label outside the scheme every label of the scheme is legal, so that one foreign label
+    is reported once, not twice.
 
     Examples
     --------
@@ -295,7 +315,7 @@ def is_legal(previous: str | None, label: str | None, scheme: str | Scheme) -> b
 
 
 def expect(previous: str | None, scheme: str | Scheme) -> str:
-    """Say which labels may follow one, as ``'O', 'B-…', 'I-PER'``.
+    """List the labels that may follow one, for messages.
 
     Examples
     --------
@@ -329,7 +349,7 @@ def state_space(labels: Sequence[str], scheme: str | Scheme) -> StateSpace:
     Raises
     ------
     SchemeError
-        If a label is not one of the scheme.
+        If a label does not belong to the scheme.
 
     Examples
     --------
