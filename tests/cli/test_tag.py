@@ -246,3 +246,25 @@ def test_compare_takes_models_and_files(run, model, corpora, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["disagreements"] == []
+
+
+def test_unbuffered_output_that_does_not_fit_is_an_error(corpora, tmp_path):
+    """A raw stdout takes a part of the bytes and returns how many; the rest must not get lost."""
+    resource = pytest.importorskip("resource")
+    with open(tmp_path / "out", "wb") as out:
+        done = subprocess.run(
+            [*COMMAND, "convert", "train.conllu", "-", "--to", "jsonl", "-q"],
+            cwd=corpora,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
+            timeout=120,
+        )
+    assert done.returncode != 0
+    assert b"File too large" in done.stderr
+
+
+def test_a_name_of_another_format_is_refused(run, model, is_mistake):
+    done = run("tag", model, "-q", "-o", "out.csv", "--format", "text", stdin="They can fish .\n")
+    assert is_mistake(done, "'out.csv'", ".jsonl")

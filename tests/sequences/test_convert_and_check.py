@@ -1,6 +1,7 @@
 """tagloom convert and tagloom check, as a user calls them."""
 
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -313,3 +314,12 @@ def test_check_tells_a_mistake_of_the_users(run):
     code, _, err = run("check", "a.conll", "--scheme", "bie")
     assert (code, err.startswith("tagloom: --scheme must be ")) == (2, True)
     assert run("check", "a.conll", "--label", "7")[0] == 2
+
+
+def test_marks_of_documents_become_those_of_conllu(tmp_path):
+    path = tmp_path / "a.conllu"
+    text = "-DOCSTART- -X- O\n\nEU NNP B-ORG\n\nIt PRP O\n\n-DOCSTART- -X- O\n\nBonn NNP B-LOC\n"
+    tl.write(tl.read(io.StringIO(text), "conll"), path)
+    again = tl.read(path)
+    assert [s.comments for s in again] == [["# newdoc"], [], ["# newdoc"]]
+    assert again.tokens == [["EU"], ["It"], ["Bonn"]]

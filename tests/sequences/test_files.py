@@ -217,3 +217,23 @@ def test_a_stream_closes_its_file(tmp_path):
     with pytest.raises(ValueError, match="closed"):
         list(sentences)
     assert repr(tl.stream(io.BytesIO(DATA), "conll")) == "Stream('<file>', format 'conll')"
+
+
+class Reluctant(io.RawIOBase):
+    """A raw file that takes three bytes at a time, as a pipe or a full disk may."""
+
+    def __init__(self):
+        self.data = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.data += bytes(data[:3])
+        return min(len(data), 3)
+
+
+def test_a_raw_file_that_takes_little_at_a_time_gets_everything():
+    raw = Reluctant()
+    tl.write(tl.read(io.StringIO("Fish NN\nswim VB\n")), raw, "conll")
+    assert raw.data == b"Fish NN\nswim VB\n"

@@ -23,6 +23,8 @@ CONLLU_ROW = "1\tFish\tfish\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
         ("a.tsv", "Fish\tNN\n", "conll", "by the name .tsv"),
         ("a.txt", "Fish\tNN\n", "conll", "by its tabs"),
         ("a.txt", "Fish NN\nswim VB\n", "conll", "every row has 2 columns"),
+        ("a.txt", "10\u00a0000 CD\neuros NN\n", "conll", "every row has 2 columns"),
+        ("a.txt", "\u3000 SP\n\u9280\u884c NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "Fish/NN swim/VB\nThey/PRP do/VB so/RB\n", "slash", "every item has a slash"),
         ("a.txt", '{"tokens": ["a"]}\n', "jsonl", "its objects have tokens"),
         ("a.jsonl", '{"text": "a", "spans": []}\n', "jsonl-spans", "have text, and no tokens"),
@@ -89,3 +91,17 @@ def test_the_format_to_write_is_that_of_the_name_or_of_the_corpus(tmp_path):
     assert tl.read(tmp_path / "a.conllu").labels == [["X", "Y"]]
     with raises(FormatError, found="'b.txt'", options="format"):
         tl.write(tl.Corpus([["a"]]), "b.txt")
+
+
+def test_annotations_of_brat_are_not_columns():
+    with raises(FormatError, found="brat", hint="jsonl-spans"):
+        tl.read(io.StringIO("T1\tORG 0 2\tEU\nT2\tMISC 11 17\tGerman\n"))
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.json.gz", "out.parquet"])
+def test_a_name_that_promises_another_format_is_refused(tmp_path, name):
+    corpus = tl.read(io.StringIO("Fish NN\nswim VB\n"))
+    with raises(FormatError, expected="a file name whose suffix implies the format", found=name):
+        tl.write(corpus, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    tl.write(corpus, tmp_path / name, "conll")  # if that is what the user wants

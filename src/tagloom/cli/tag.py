@@ -16,7 +16,7 @@ from tagloom.errors import FormatError
 from tagloom.sequences import Sentence, write
 from tagloom.sequences.corpora import relabel
 from tagloom.sequences.files import split_suffix
-from tagloom.sequences.guesses import SUFFIXES
+from tagloom.sequences.guesses import NOT_WRITTEN, SUFFIXES
 
 if TYPE_CHECKING:
     from tagloom.models import Tagger
@@ -103,8 +103,8 @@ def command(
 
 def target_format(sentences: Stream, output: str) -> str | None:
     """Choose the format to write: by the name, or as what was read."""
-    named = SUFFIXES.get(split_suffix(output)[0])
-    return "slash" if named is None and sentences.format == "text" else None
+    is_named = split_suffix(output)[0] in (*SUFFIXES, *NOT_WRITTEN)
+    return "slash" if sentences.format == "text" and not is_named else None
 
 
 class Answer(NamedTuple):

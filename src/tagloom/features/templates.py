@@ -180,6 +180,59 @@ class Templates:
         """Whether templates read no column but the tokens."""
         return not self._numbers and self._columns == [None]
 
+    def check_labels_unread(self, X: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
+        """Raise if a template reads a column that holds the labels themselves.
+
+        Parameters
+        ----------
+        X : sequence of list of str, or of Sentence
+        rows : sequence of list
+            The labels of each sentence, which ``X`` are to be trained with.
+
+        Raises
+        ------
+        TemplateError
+            If some column equals the labels in every sentence. A model would learn to copy it, and
+            have nothing to copy when it tags.
+
+        Examples
+        --------
+        >>> from tagloom import Sentence
+        >>> from tagloom.features import Templates
+        >>> sentence = Sentence(["Fish", "swim"], columns={"pos": ["N", "V"]})
+        >>> Templates(["word"]).check_labels_unread([sentence], [["N", "V"]])  # nothing to say
+        >>> try:
+        ...     Templates(["word", "col(pos)"]).check_labels_unread([sentence], [["N", "V"]])
+        ... except ValueError as error:
+        ...     print(error.found)
+        column pos
+        """
+        for column in self._further_columns() if any(rows) else ():
+            if all(
+                list(self._further(column, sentence, i, sentence)) == list(row)
+                for i, (sentence, row) in enumerate(zip(X, rows, strict=True))
+            ):
+                raise TemplateError(
+                    f"{self._user_of(column)} reads column {column}, which holds the labels "
+                    "themselves.",
+                    found=f"column {column}",
+                    expected="columns that are there when the model tags",
+                    hint="Remove the template: when the model tags, there are no labels to read.",
+                )
+
+    def _further_columns(self) -> list[str | int]:
+        """The columns that templates read beside the tokens, by name or number."""
+        found: list[str | int] = []
+        waiting: list[object] = [*self._columns, *(column for column, _ in self._numbers)]
+        for column in waiting:
+            if isinstance(column, Atom):
+                waiting.append(column.column)
+            elif isinstance(column, tuple):
+                waiting += [part for part in column if isinstance(part, Atom)]
+            elif isinstance(column, str | int) and column not in found:
+                found.append(column)
+        return found
+
     # ---- sentences ---------------------------------------------------------------------------
 
     def encode(

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from tagloom import checks
+from tagloom import checks, features
 from tagloom.errors import LabelError
 from tagloom.models import constraints
 from tagloom.models.conversions import Convertible
@@ -191,6 +191,8 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         Y = len(read.labels)
         check_size(self.order, Y)
         counts = count_ngrams(read.gold, read.offsets, read.weight, Y, self.order)
+        if templates := getattr(spec, "templates", None):
+            features.Templates(templates).check_labels_unread(read.sentences, read.rows)
         emission = spec.bind(read.labels, smoothing)
         data = emission.encode(read.sentences)
         stats = emission.collect(data, read.gold, read.token_weight)

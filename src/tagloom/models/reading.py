@@ -183,6 +183,8 @@ def read(
     read = read_labels(sentences, X, y, may_be_open=settings.takes_open_labels)
     gold = number_labels(read, _label_names(settings, read, start))
     extractor, index, edge_index, encoded = _encode(settings, sentences, gold.names, start)
+    if isinstance(extractor, Templates):
+        extractor.check_labels_unread(sentences, read.rows)
     weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
     scheme = constraints.choose_scheme(settings.constraints, gold, read.rows, encoded.offsets)
     forbidden = constraints.resolve(settings.constraints, scheme, gold, sentences, read.rows)

@@ -22,6 +22,9 @@ from tagloom.sequences.sentences import Label, Sentence
 if TYPE_CHECKING:
     from tagloom.sequences.columns import ColumnLayout
 
+#: The row before each document of a file of CoNLL-2003.
+NEW_DOCUMENT = "-DOCSTART-"
+
 
 def render(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
     """Write one sentence, from its original bytes if it was read with the same columns."""
@@ -185,6 +188,8 @@ def _lay_out(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
     source = sentence._layout
     keep = layout.format == "conllu" or source is None or source.format == layout.format
     comments = [c for c in sentence.comments if keep and c.startswith(layout.comment_starts)]
+    if layout.format == "conllu":  # which marks a new document in its own way
+        comments = ["# newdoc" if c.startswith(NEW_DOCUMENT) else c for c in comments]
     return "".join(f"{line}\n" for line in [*comments, *lines, ""]).encode("utf-8")
 
 
@@ -209,7 +214,7 @@ def _fields(layout: ColumnLayout, sentence: Sentence, where: str) -> list[list[s
 
 
 def _check_line(line: str, n_fields: int, where: str) -> None:
-    if line.startswith("-DOCSTART-"):
+    if line.startswith(NEW_DOCUMENT):
         raise FormatError(
             "a row that starts with '-DOCSTART-' would be read as the mark of a new document.",
             where=where,

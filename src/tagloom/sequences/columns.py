@@ -247,7 +247,7 @@ class ColumnLayout:
     @property
     def comment_starts(self) -> tuple[str, ...]:
         """Prefixes of comment lines and of the line that starts a new document."""
-        return (self.comment or "#", "-DOCSTART-")
+        return (self.comment or "#", column_writers.NEW_DOCUMENT)
 
     def line_of(self, raw: bytes, token: int) -> int:
         """Return the line of ``raw``, counted from 0, that contains a token."""

@@ -25,7 +25,7 @@ from tagloom.sequences.files import (
     sample_lines,
     split_suffix,
 )
-from tagloom.sequences.guesses import FORMATS, PASS_FORMAT, SUFFIXES, guess_format
+from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, PASS_FORMAT, SUFFIXES, guess_format
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
@@ -593,8 +593,9 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
         _check_format(format)
         return format
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    named = SUFFIXES.get(split_suffix(name)[0])
-    read_as = sentences.format
+    suffix = split_suffix(name)[0]
+    named = SUFFIXES.get(suffix)
+    read_as = None if suffix in NOT_WRITTEN else sentences.format
     if named == "jsonl" and read_as == "jsonl-spans":
         return read_as
     if named or read_as:
@@ -602,7 +603,9 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
     raise FormatError(
         expected="a file name whose suffix implies the format",
         found=repr(name),
-        hint=PASS_FORMAT,
+        hint=f"Choose one that ends in {', '.join(SUFFIXES)}."
+        if suffix in NOT_WRITTEN
+        else PASS_FORMAT,
         options={"format": ...},
     )
 

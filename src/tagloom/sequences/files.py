@@ -442,7 +442,7 @@ class Output:
                     hint="Write with {encoding}.",
                     options={"encoding": "utf-8"},
                 ) from None
-        self._file.write(data)
+        _write_all(self._file, data)
 
     def flush(self) -> None:
         """Flush the file if someone may be waiting for it, as at a terminal."""
@@ -528,6 +528,19 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    """Write all bytes: a raw file, such as stdout under PYTHONUNBUFFERED, may take only some."""
+    if not isinstance(file, io.RawIOBase):
+        file.write(data)
+        return
+    rest = memoryview(data)
+    while rest:
+        n_written = file.write(rest)
+        if n_written is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        rest = rest[n_written:]
 
 
 class _Text:

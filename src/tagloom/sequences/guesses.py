@@ -6,6 +6,7 @@ Every guess comes with its reason. If two formats fit, or none, the error names 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,11 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+#: Endings of formats that are not written; a file with one would not hold what its name promises.
+NOT_WRITTEN = (
+    *(".csv", ".json", ".xml", ".html", ".xlsx", ".ann", ".spacy"),
+    *(".parquet", ".arrow", ".feather", ".pkl", ".npy", ".tagloom"),
+)
 
 
 def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
@@ -97,6 +103,9 @@ class _Sample:
         return not any("\0" in line for line in self.lines)
 
 
+_FIELD = re.compile(r"[^ \t]+")
+_BRAT = re.compile(r"T\d+\t\S+ \d+ \d+[;\t]")
+
 _Guess: TypeAlias = tuple[str, str] | None  # the format and why; None if a rule does not apply
 
 
@@ -110,6 +119,18 @@ def _by_conllu_name_or_nothing(sample: _Sample) -> _Guess:
 def _not_a_model(sample: _Sample) -> _Guess:
     if not sample.is_text and is_model(sample.path):
         raise FormatError(path=sample.path, expected="a file of sentences", found="a model")
+    return None
+
+
+def _not_brat(sample: _Sample) -> _Guess:
+    """The annotations of brat have tabs, and would pass for columns."""
+    if _BRAT.match(sample.rows[0]):
+        raise FormatError(
+            path=sample.path,
+            expected="a file of sentences",
+            found="annotations of brat, whose text is in a file of its own",
+            hint="Convert them to jsonl-spans: one object per line with text and spans.",
+        )
     return None
 
 
@@ -149,7 +170,8 @@ def _by_tabs(sample: _Sample) -> _Guess:
 
 def _by_blanks(sample: _Sample) -> _Guess:
     """Accept rows with equal numbers of columns, or items with a slash each, but not both."""
-    items = [row.split() for row in sample.rows[:100]]
+    # Other blanks of Unicode, such as a no-break space, are part of a word, as in the readers.
+    items = [_FIELD.findall(row) for row in sample.rows[:100]]
     is_slash = all("/" in item[1:-1] for row in items for item in row)
     widths = {len(row) for row in items}
     is_columns = len(widths) == 1 and len(items[0]) > 1
@@ -164,6 +186,7 @@ def _by_blanks(sample: _Sample) -> _Guess:
 _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_name_or_nothing,
     _not_a_model,
+    _not_brat,
     _by_object,
     _by_conllu_rows,
     _by_name,
