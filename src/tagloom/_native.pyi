@@ -276,6 +276,49 @@ class ArpaReader:
     def finish(self, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index, bool] | tuple[int, str, str, str]:
         """(arrays, vocabulary, whether it has <unk>), or a fault."""
 
+class BackoffArcs:
+    """The arcs of an n-gram model, for decoding."""
+
+    def __init__(self, model: NGrams, few_states: int = 32, direct_limit: int = -1) -> None: ...
+
+class Slots:
+    """Candidates for positions: see core/backoff.hpp."""
+
+    def __init__(self, n_labels: int, start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+class BackoffBatch:
+    """Sequences of candidates for back-off arcs."""
+
+    def __init__(self, model: BackoffArcs, slots: Slots, slot: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: int, stop: int) -> None: ...
+
+    def viterbi(self, n_threads: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64]]:
+        """(best paths [T], their scores [N]); -1 and -inf where there is none."""
+
+    def nbest(self, n: int, n_threads: int) -> list[tuple[NDArray[numpy.int32], NDArray[numpy.float64]]]:
+        """(paths [k * T], scores [k]) of each sequence."""
+
+    def log_partition(self, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """[N]"""
+
+    def marginals(self, n_threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+        """
+        (probability of each candidate, position after position; log-partition [N]).
+        """
+
+    def entropy(self, n_threads: int) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+        """(entropy [N], log-partition [N])."""
+
+    def sample(self, uniform: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, n_threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """Paths [n * T]."""
+
+    def first_dead_position(self, i: int) -> int:
+        """
+        The first position that no path reaches; T if none may stop; -1 if there is a path.
+        """
+
+    def path_score(self, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Scores [N] of paths [T]."""
+
 class Rows:
     """Rows of weights by attribute, checked once: W weights, K outputs."""
 

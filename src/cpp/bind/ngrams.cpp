@@ -1,6 +1,5 @@
 // N-gram models for Python: words become numbers here, with the GIL; all else runs without it.
-
-#include "core/ngrams.hpp"
+#include "bind/ngrams.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -24,27 +23,8 @@
 #include "core/ngram_smoothing.hpp"
 #include "core/threads.hpp"
 
-namespace nb = nanobind;
-
 namespace tagloom {
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Out<T> give(std::vector<T> numbers) {
-    auto* held = new std::vector<T>(std::move(numbers));
-    const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<T>(held->data(), {held->size()}, owner);
-}
-
-template <class T>
-std::span<const T> view(const In<T>& array) {
-    return {array.data(), array.size()};
-}
 
 // A dict of the arrays of a model: what NGrams() takes.
 nb::dict give_model(NGramArrays model) {
@@ -254,10 +234,8 @@ nb::tuple word_ids(const PyIndex& vocabulary, nb::handle sentences, int32_t unkn
 // A vocabulary from the names of its words, in order; ValueError if one comes twice.
 PyIndex make_vocabulary(const nb::bytes& names, In<int64_t> offsets) {
     const std::string_view text(names.c_str(), names.size());
-    bool fits = offsets.size() > 0 && offsets(0) == 0 &&
-                offsets(offsets.size() - 1) == static_cast<int64_t>(text.size());
-    for (std::size_t i = 1; fits && i < offsets.size(); i++) fits = offsets(i - 1) <= offsets(i);
-    if (!fits) throw nb::value_error("offsets must rise from 0 to the length of the names");
+    if (!is_rising(view(offsets), text.size()))
+        throw nb::value_error("offsets must rise from 0 to the length of the names");
     std::vector<uint64_t> keys(offsets.size() - 1);
     for (std::size_t w = 0; w < keys.size(); w++)
         keys[w] = hash64(text.substr(offsets(w), offsets(w + 1) - offsets(w)));
@@ -265,150 +243,121 @@ PyIndex make_vocabulary(const nb::bytes& names, In<int64_t> offsets) {
         Index(keys, std::string(text), {offsets.data(), offsets.data() + offsets.size()}));
 }
 
-// A model over arrays that Python holds.
-class NGrams {
-  public:
-    NGrams(In<int64_t> level, In<int32_t> word, In<int32_t> first, In<int32_t> suffix,
-           In<double> log_prob, In<double> backoff)
-        : arrays_(nb::make_tuple(level, word, first, suffix, log_prob, backoff)),
-          table_{static_cast<int64_t>(level.size()) - 2,
-                 view(level),
-                 view(word),
-                 view(first),
-                 view(suffix),
-                 view(log_prob),
-                 view(backoff)} {
-        std::string fault;
-        {
-            const WithoutGil unlocked;
-            fault = table_.find_fault();
-        }
-        if (!fault.empty()) throw nb::value_error(fault.c_str());
-    }
+void check_words(const NGramTable& table, const In<int32_t>& ids) {
+    for (const int32_t w : view(ids))
+        if (w < -1 || w >= table.n_words()) throw nb::value_error("no such word");
+}
 
-    const NGramTable& table() const { return table_; }
-
-    // log p of each token, of the end of each sentence where `ends`, and the length of its n-gram.
-    nb::tuple score(In<int32_t> ids, In<int64_t> offsets, bool starts, bool ends, int64_t threads) {
-        check(ids, offsets);
-        const int64_t N = static_cast<int64_t>(offsets.size()) - 1;
-        std::vector<double> log_probs(ids.size() + (ends ? N : 0)), sums(N);
-        std::vector<int8_t> lengths(log_probs.size());
-        {
-            const WithoutGil unlocked;
-            constexpr int64_t kPiece = 64;  // sentences
-            if (ids.size() < 20'000) threads = 1;
-            parallel_for((N + kPiece - 1) / kPiece, threads, [&](int64_t p, int64_t) {
-                for (int64_t i = p * kPiece; i < std::min(N, (p + 1) * kPiece); i++) {
-                    const int64_t lo = offsets(i), to = lo + (ends ? i : 0);
-                    const TokenScores out{log_probs.data() + to, lengths.data() + to};
-                    sums[i] = score_sentence(table_, view(ids).subspan(lo, offsets(i + 1) - lo),
-                                             starts, ends, out);
-                }
-            });
-        }
-        return nb::make_tuple(give(std::move(log_probs)), give(std::move(lengths)),
-                              give(std::move(sums)));
+// log p of each token, of the end of each sentence where `ends`, and the length of its n-gram.
+nb::tuple score(const NGrams& model, In<int32_t> ids, In<int64_t> offsets, bool starts, bool ends,
+                int64_t threads) {
+    const NGramTable& table = model.table();
+    check_words(table, ids);
+    if (!is_rising(view(offsets), ids.size()))
+        throw nb::value_error("offsets must rise from 0 to the number of tokens");
+    const int64_t N = static_cast<int64_t>(offsets.size()) - 1;
+    std::vector<double> log_probs(ids.size() + (ends ? N : 0)), sums(N);
+    std::vector<int8_t> lengths(log_probs.size());
+    {
+        const WithoutGil unlocked;
+        constexpr int64_t kPiece = 64;  // sentences
+        if (ids.size() < 20'000) threads = 1;
+        parallel_for((N + kPiece - 1) / kPiece, threads, [&](int64_t p, int64_t) {
+            for (int64_t i = p * kPiece; i < std::min(N, (p + 1) * kPiece); i++) {
+                const int64_t lo = offsets(i), to = lo + (ends ? i : 0);
+                const TokenScores out{log_probs.data() + to, lengths.data() + to};
+                sums[i] = score_sentence(table, view(ids).subspan(lo, offsets(i + 1) - lo), starts,
+                                         ends, out);
+            }
+        });
     }
+    return nb::make_tuple(give(std::move(log_probs)), give(std::move(lengths)),
+                          give(std::move(sums)));
+}
 
-    // The node that stands for a history.
-    int32_t history(In<int32_t> ids, bool starts) const {
-        check_words(ids);
-        return history_of(table_, view(ids), starts);
-    }
+// The node that stands for a history.
+int32_t history(const NGrams& model, In<int32_t> ids, bool starts) {
+    check_words(model.table(), ids);
+    return history_of(model.table(), view(ids), starts);
+}
 
-    // log p(w | history) of every word.
-    Out<double> score_all(int32_t history) const {
-        if (history < 0 || history >= table_.histories()) throw nb::value_error("no such history");
-        std::vector<double> log_p(table_.n_words());
-        {
-            const WithoutGil unlocked;
-            score_words(table_, history, log_p.data());
-        }
-        return give(std::move(log_p));
+// log p(w | history) of every word.
+Out<double> score_all(const NGrams& model, int32_t history) {
+    const NGramTable& table = model.table();
+    if (history < 0 || history >= table.histories()) throw nb::value_error("no such history");
+    std::vector<double> log_p(table.n_words());
+    {
+        const WithoutGil unlocked;
+        score_words(table, history, log_p.data());
     }
+    return give(std::move(log_p));
+}
 
-    // The node after one more word.
-    int32_t follow(int32_t history, int32_t w) const {
-        if (history < 0 || history >= table_.histories() || w < 0 || w >= table_.n_words())
-            throw nb::value_error("no such history or word");
-        double log_p = 0;
-        return table_.history_after(table_.arrive(history, w, log_p));
-    }
+// The node after one more word.
+int32_t follow(const NGrams& model, int32_t history, int32_t w) {
+    const NGramTable& table = model.table();
+    if (history < 0 || history >= table.histories() || w < 0 || w >= table.n_words())
+        throw nb::value_error("no such history or word");
+    double log_p = 0;
+    return table.history_after(table.arrive(history, w, log_p));
+}
 
-    nb::dict prune(double threshold, int64_t threads) const {
-        NGramArrays model;
-        {
-            const WithoutGil unlocked;
-            model = prune_ngrams(table_, threshold, threads);
-        }
-        return give_model(std::move(model));
+nb::dict prune(const NGrams& model, double threshold, int64_t threads) {
+    NGramArrays pruned;
+    {
+        const WithoutGil unlocked;
+        pruned = prune_ngrams(model.table(), threshold, threads);
     }
+    return give_model(std::move(pruned));
+}
 
-    // (arrays, vocabulary) of weight * this + (1 - weight) * other.
-    nb::tuple mix(const PyIndex& mine, const NGrams& other, const PyIndex& others, double weight,
-                  int64_t threads) const {
-        mine.check_idle();
-        others.check_idle();
-        if (static_cast<int64_t>(mine.index.size()) != table_.n_words() ||
-            static_cast<int64_t>(others.index.size()) != other.table_.n_words() ||
-            table_.order != other.table_.order || !mine.index.can_grow())
-            throw nb::value_error("the models or their vocabularies do not fit");
-        Index merged = mine.index;
-        merged.begin_growing();
-        NGramArrays model;
-        {
-            const WithoutGil unlocked;
-            std::vector<int32_t> here(table_.n_words());
-            for (std::size_t w = 0; w < here.size(); w++) here[w] = static_cast<int32_t>(w);
-            const std::vector<int32_t> there = merged.join(others.index);
-            std::vector<std::size_t> origin(merged.size());
-            for (std::size_t w = 0; w < there.size(); w++) origin[there[w]] = w;
-            merged.add_names(threads, [&](int64_t id, std::string& out) {
-                out += others.index.name(origin[id]);
-            });
-            const MixturePart parts[] = {{table_, here, weight}, {other.table_, there, 1 - weight}};
-            model = mix_ngrams(parts, static_cast<int64_t>(merged.size()), threads);
-        }
-        return nb::make_tuple(give_model(std::move(model)), PyIndex(std::move(merged)));
+// (arrays, vocabulary) of weight * model + (1 - weight) * other.
+nb::tuple interpolate(const NGrams& model, const PyIndex& mine, const NGrams& other,
+                      const PyIndex& others, double weight, int64_t threads) {
+    const NGramTable& table = model.table();
+    mine.check_idle();
+    others.check_idle();
+    if (static_cast<int64_t>(mine.index.size()) != table.n_words() ||
+        static_cast<int64_t>(others.index.size()) != other.table().n_words() ||
+        table.order != other.table().order || !mine.index.can_grow())
+        throw nb::value_error("the models or their vocabularies do not fit");
+    Index merged = mine.index;
+    merged.begin_growing();
+    NGramArrays mixture;
+    {
+        const WithoutGil unlocked;
+        std::vector<int32_t> here(table.n_words());
+        for (std::size_t w = 0; w < here.size(); w++) here[w] = static_cast<int32_t>(w);
+        const std::vector<int32_t> there = merged.join(others.index);
+        std::vector<std::size_t> origin(merged.size());
+        for (std::size_t w = 0; w < there.size(); w++) origin[there[w]] = w;
+        merged.add_names(
+            threads, [&](int64_t id, std::string& out) { out += others.index.name(origin[id]); });
+        const MixturePart parts[] = {{table, here, weight}, {other.table(), there, 1 - weight}};
+        mixture = mix_ngrams(parts, static_cast<int64_t>(merged.size()), threads);
     }
+    return nb::make_tuple(give_model(std::move(mixture)), PyIndex(std::move(merged)));
+}
 
-    // Lines of an ARPA file for some nodes of one level.
-    nb::bytes format(const PyIndex& vocabulary, int64_t begin, int64_t end) const {
-        vocabulary.check_idle();
-        const Index& index = vocabulary.index;
-        bool fits = static_cast<int64_t>(index.size()) == table_.n_words() && index.can_grow() &&
-                    begin >= 1 && end <= std::ssize(table_.word);
-        if (fits && begin < end) {
-            const int64_t n = table_.length(static_cast<int32_t>(begin));
-            fits = end <= table_.level[n + 1];
-        }
-        if (!fits) throw nb::value_error("the nodes or the vocabulary do not fit the model");
-        std::string out;
-        {
-            const WithoutGil unlocked;
-            out = format_ngrams(table_, index, begin, end);
-        }
-        return nb::bytes(out.data(), out.size());
+// Lines of an ARPA file for some nodes of one level.
+nb::bytes format(const NGrams& model, const PyIndex& vocabulary, int64_t begin, int64_t end) {
+    const NGramTable& table = model.table();
+    vocabulary.check_idle();
+    const Index& index = vocabulary.index;
+    bool fits = static_cast<int64_t>(index.size()) == table.n_words() && index.can_grow() &&
+                begin >= 1 && end <= std::ssize(table.word);
+    if (fits && begin < end) {
+        const int64_t n = table.length(static_cast<int32_t>(begin));
+        fits = end <= table.level[n + 1];
     }
-
-  private:
-    void check_words(const In<int32_t>& ids) const {
-        for (const int32_t w : view(ids))
-            if (w < -1 || w >= table_.n_words()) throw nb::value_error("no such word");
+    if (!fits) throw nb::value_error("the nodes or the vocabulary do not fit the model");
+    std::string out;
+    {
+        const WithoutGil unlocked;
+        out = format_ngrams(table, index, begin, end);
     }
-    void check(const In<int32_t>& ids, const In<int64_t>& offsets) const {
-        check_words(ids);
-        bool fits = offsets.size() > 0 && offsets(0) == 0 &&
-                    offsets(offsets.size() - 1) == static_cast<int64_t>(ids.size());
-        for (std::size_t i = 1; fits && i < offsets.size(); i++)
-            fits = offsets(i - 1) <= offsets(i);
-        if (!fits) throw nb::value_error("offsets must rise from 0 to the number of tokens");
-    }
-
-    nb::tuple arrays_;  // keeps them alive
-    NGramTable table_;
-};
+    return nb::bytes(out.data(), out.size());
+}
 
 // An ARPA file, chunk by chunk. A fault is (line, expected, found, hint).
 class PyArpaReader {
@@ -472,24 +421,24 @@ void bind_ngrams(nb::module_& m) {
     nb::class_<NGrams>(m, "NGrams", "An n-gram model, as arrays: see core/ngrams.hpp.")
         .def(nb::init<In<int64_t>, In<int32_t>, In<int32_t>, In<int32_t>, In<double>, In<double>>(),
              "level"_a, "word"_a, "first"_a, "suffix"_a, "log_prob"_a, "backoff"_a)
-        .def("score", &NGrams::score, "ids"_a, "offsets"_a, "starts"_a, "ends"_a, "n_threads"_a,
+        .def("score", &score, "ids"_a, "offsets"_a, "starts"_a, "ends"_a, "n_threads"_a,
              nb::sig("def score(self, ids: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
                      "starts: bool, ends: bool, n_threads: int) -> tuple[NDArray[numpy.float64], "
                      "NDArray[numpy.int8], NDArray[numpy.float64]]"),
              "(log p of each token, length of the n-gram found, sum of each sentence).")
-        .def("history", &NGrams::history, "ids"_a, "starts"_a, "The node after some words.")
-        .def("score_all", &NGrams::score_all, "history"_a, "log p of every word [V].")
-        .def("follow", &NGrams::follow, "history"_a, "word"_a, "The node after one more word.")
+        .def("history", &history, "ids"_a, "starts"_a, "The node after some words.")
+        .def("score_all", &score_all, "history"_a, "log p of every word [V].")
+        .def("follow", &follow, "history"_a, "word"_a, "The node after one more word.")
         .def(
-            "prune", &NGrams::prune, "threshold"_a, "n_threads"_a,
+            "prune", &prune, "threshold"_a, "n_threads"_a,
             nb::sig("def prune(self, threshold: float, n_threads: int) -> dict[str, NDArray[Any]]"),
             "The arrays of a smaller model.")
-        .def("mix", &NGrams::mix, "vocabulary"_a, "other"_a, "other_vocabulary"_a, "weight"_a,
+        .def("mix", &interpolate, "vocabulary"_a, "other"_a, "other_vocabulary"_a, "weight"_a,
              "n_threads"_a,
              nb::sig("def mix(self, vocabulary: Index, other: NGrams, other_vocabulary: Index, "
                      "weight: float, n_threads: int) -> tuple[dict[str, NDArray[Any]], Index]"),
              "The arrays and the vocabulary of weight * self + (1 - weight) * other.")
-        .def("format", &NGrams::format, "vocabulary"_a, "begin"_a, "end"_a,
+        .def("format", &format, "vocabulary"_a, "begin"_a, "end"_a,
              "Lines of an ARPA file, for nodes of one level.");
     nb::class_<PyArpaReader>(m, "ArpaReader", "Reads an ARPA file, chunk by chunk.")
         .def(nb::init<>())

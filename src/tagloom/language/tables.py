@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tagloom import _native, checks
 from tagloom.errors import ModelFileError, SentenceError
 from tagloom.storage import File, pack_bytes, unpack_bytes
+from tagloom.trellis.backoff import BackoffArcs, Slots
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -86,6 +87,19 @@ class NGramTables:
         """The words by number [V]."""
         names, offsets = self.vocabulary.names()
         return tuple(names[begin:end].decode() for begin, end in pairwise(offsets.tolist()))
+
+    @cached_property
+    def arcs(self) -> BackoffArcs:
+        """The n-grams as an automaton, for decoding."""
+        return BackoffArcs(self.arrays)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Candidates: set 0 is any word but ``SPECIAL``, set 1 + w the word w alone."""
+        V, first = self.n_words, len(SPECIAL)
+        start = np.concatenate([[0], V - first + np.arange(V + 1)])
+        labels = np.concatenate([np.arange(first, V), np.arange(V)])
+        return Slots(V, start, labels, np.zeros(len(labels)))
 
     def ids(self, sentences: Sequence[Sequence[Any]], first: int = 0) -> tuple[Int32, Int64]:
         """Return the words of sentences as numbers [tokens], and offsets [N + 1].

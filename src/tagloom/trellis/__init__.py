@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
+    from tagloom.trellis.backoff import BackoffArcs, BackoffTrellis, Slots
     from tagloom.trellis.engine import Counts
     from tagloom.trellis.gradients import log_partition_grad
     from tagloom.trellis.machine import instruction_set, instruction_sets, use_instruction_set
@@ -15,6 +16,7 @@ else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "backoff": ["BackoffArcs", "BackoffTrellis", "Slots"],
             "engine": ["Counts"],
             "gradients": ["log_partition_grad"],
             "machine": ["instruction_set", "instruction_sets", "use_instruction_set"],
@@ -26,10 +28,13 @@ else:
     )
 
 __all__ = [
+    "BackoffArcs",
+    "BackoffTrellis",
     "Best",
     "Counts",
     "NBest",
     "Posterior",
+    "Slots",
     "StateSpace",
     "Structure",
     "Trellis",
