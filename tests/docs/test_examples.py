@@ -31,6 +31,9 @@ SAYS = {
         "restored  the cook went to the market at dawn",
         "9 of 15 words restored; `the` everywhere would have restored 2.",
     ],
+    "restore_text.py": ["A bigram model of 495 sentences, 2,165 words.", "ms per gap."],
+    "true_casing.py": ["written ", "  may    "],
+    "languages.py": ["11 of 12 are right."],
     "label_bias.py": [
         "MEMM  Pr(1 2 3 | rib) = 0.501   Pr(4 5 3 | rib) = 0.499\n"
         "  MEMM  Pr(1 2 3 | rob) = 0.501   Pr(4 5 3 | rob) = 0.499\n"
@@ -117,6 +120,18 @@ def labels_say_something_about_labels(said):
     assert (rows[1:, 4] == 0).all()
 
 
+def exact_search_restores_more(said):
+    for share in ("10%", "25%", "50%"):
+        _, exact, greedy, usual = figures(said, f" {share}")
+        assert exact > greedy > usual
+
+
+def a_language_model_puts_capitals_back(said):
+    names = ["small letters", "most frequent form", "2-gram model"]
+    small, usual, bigrams = (figures(said, name)[0] for name in names)
+    assert bigrams > usual > small
+
+
 def a_gazetteer_finds_names(said):
     *scores, n_found, n = figures(said, "spelling and context")
     *better, n_more, same = figures(said, "... and the gazetteer")
@@ -167,6 +182,8 @@ def a_search_pays(said):
 
 PROVES = {
     "pos_unknown_words.py": spelling_tells_unknown_words,
+    "restore_text.py": exact_search_restores_more,
+    "true_casing.py": a_language_model_puts_capitals_back,
     "chunking.py": labels_say_something_about_labels,
     "entities_gazetteer.py": a_gazetteer_finds_names,
     "acronyms.py": counting_mends_acronyms,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,10 +17,12 @@ import numpy.typing as npt
 
 from tagloom import _native, checks
 from tagloom.errors import FormatError, ParameterError, SentenceError
-from tagloom.language import arpa
+from tagloom.language import arpa, decoding
+from tagloom.language.decoding import Decoding
 from tagloom.language.tables import END, SPECIAL, UNKNOWN, NGramTables, bad_token
 from tagloom.language.units import UNITS, batches
 from tagloom.models.files import Model
+from tagloom.parameters import choice, count, flag, number, parameter
 from tagloom.sequences.files import Input, Source, check_bytes, check_size
 from tagloom.storage import File
 
@@ -31,6 +33,20 @@ MAX_ORDER = 7
 SMOOTHINGS = ("modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "add-k")
 
 _READ = 1 << 20  # bytes of text that are counted at once
+
+
+def _check_order(order: Any) -> None:
+    if checks.count(order, "order", least=1) > MAX_ORDER:
+        expected = f"an integer of 1 to {MAX_ORDER}"
+        raise ParameterError(parameter="order", expected=expected, found=checks.show(order))
+
+
+def _check_vocabulary(words: Any) -> None:
+    listed = list(words) if isinstance(words, Iterable) and not isinstance(words, str) else []
+    if not listed or not all(isinstance(word, str) for word in listed):
+        raise ParameterError(
+            parameter="vocabulary", expected="a list of str", found=checks.show(words)
+        )
 
 
 class TokenScores(NamedTuple):
@@ -59,32 +75,6 @@ class NGramModel(Model):
                  = backoff(h) p(w | h′)  otherwise
 
     Given any history, the probabilities of all words and of the end of the sentence sum to 1.
-
-    Parameters
-    ----------
-    order : int, default 3
-        Length n of the longest n-grams, 1 to 7.
-    smoothing : str, default "modified-kneser-ney"
-        "modified-kneser-ney" equals KenLM's ``lmplz``: three discounts per order, and counts of
-        left neighbours below the highest order. "kneser-ney" has one discount per order.
-        "absolute" discounts plain counts. "witten-bell" reserves as much for new words as there
-        are different words after a history. "add-k" adds k to every count and does not interpolate;
-        a history that is too short and does not start a sentence tells it nothing.
-    k : float, default 1.0
-        What "add-k" adds.
-    unit : {"words", "letters", "bytes"}, default "words"
-        What a token is. With "letters" and "bytes" a sentence may be a str.
-    vocabulary : list of str, optional
-        The words to distinguish; all others are unknown. By default all words of the text.
-    closed : bool, default False
-        A closed vocabulary leaves no probability for unknown words: they have log-probability −inf.
-    min_word_count : int, default 1
-        Words that occur less often are replaced by the unknown word ``<unk>`` before counting.
-    min_counts : int or list of int, default 1
-        Drop n-grams that occur less often, by length: ``[1, 1, 2]`` drops trigrams that occur once.
-        The last number holds for all longer n-grams. Their probability goes to back-off.
-    n_threads : int, optional
-        All cores by default. Results do not depend on it.
 
     Attributes
     ----------
@@ -115,38 +105,60 @@ class NGramModel(Model):
     1.795
     """
 
-    order: int
-    smoothing: str
-    k: float
-    unit: str
-    vocabulary: Sequence[str] | None
-    closed: bool
-    min_word_count: int
-    min_counts: int | Sequence[int]
-    n_threads: int | None
-
-    def __init__(
-        self,
-        order: int = 3,
-        *,
-        smoothing: str = "modified-kneser-ney",
-        k: float = 1.0,
-        unit: str = "words",
-        vocabulary: Sequence[str] | None = None,
-        closed: bool = False,
-        min_word_count: int = 1,
-        min_counts: int | Sequence[int] = 1,
-        n_threads: int | None = None,
-    ) -> None:
-        self.order = order
-        self.smoothing = smoothing
-        self.k = k
-        self.unit = unit
-        self.vocabulary = vocabulary
-        self.closed = closed
-        self.min_word_count = min_word_count
-        self.min_counts = min_counts
-        self.n_threads = n_threads
+    order: int = count(
+        default=3,
+        least=1,
+        check=_check_order,
+        help="Length of the longest n-grams, 1 to 7.",
+        kw_only=False,
+    )
+    smoothing: str = choice(
+        default="modified-kneser-ney",
+        choices=SMOOTHINGS,
+        help="How probability is set aside for n-grams that were not seen.",
+        details='"modified-kneser-ney" equals KenLM\'s ``lmplz``: three discounts per order, and '
+        'counts of left neighbours below the highest order. "kneser-ney" has one discount per '
+        'order. "absolute" discounts plain counts. "witten-bell" sets as much aside as there are '
+        'different words after a history. "add-k" adds k to every count and does not interpolate; '
+        "it learns nothing from a history that is too short and does not start a sentence.",
+    )
+    k: float = number(default=1.0, above=0, help='What "add-k" adds to every count.')
+    unit: str = choice(
+        default="words",
+        choices=tuple(UNITS),
+        help="What a token is.",
+        details='With "letters" and "bytes" a sentence may be a str.',
+    )
+    vocabulary: Sequence[str] | None = parameter(
+        default=None,
+        type="list of str",
+        check=_check_vocabulary,
+        help="The words to distinguish; all others are unknown.",
+        details="By default all words of the text.",
+        is_option=False,
+    )
+    closed: bool = flag(
+        default=False,
+        help="Whether unknown words have no probability: log-probability −inf.",
+    )
+    min_word_count: int = count(
+        default=1,
+        least=1,
+        help="Words that occur less often are counted as the unknown word <unk>.",
+    )
+    min_counts: int | Sequence[int] = parameter(
+        default=1,
+        type="int or list of int",
+        help="Occurrences that an n-gram of each length needs to be in the model.",
+        details="``[1, 1, 2]`` drops trigrams that occur once; the last number holds for all "
+        "longer n-grams. Their probability goes to back-off.",
+        is_option=False,
+    )
+    n_threads: int | None = count(
+        default=None,
+        check=checks.threads,
+        help="Number of threads, all cores by default; results do not depend on it.",
+    )
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -232,7 +244,7 @@ class NGramModel(Model):
         return counter.add([split(line.rstrip("\r"), None) for line in lines if line.strip()])
 
     def _counter(self) -> _native.NGramCounter:
-        self._check_parameters()
+        self.check_parameters()
         vocabulary = self.vocabulary
         if vocabulary is None and self.unit == "bytes":
             vocabulary = [
@@ -240,7 +252,7 @@ class NGramModel(Model):
             ]
         return _native.NGramCounter(
             self.order,
-            None if vocabulary is None else checks.label_names(vocabulary, "vocabulary"),
+            None if vocabulary is None else list(vocabulary),
             checks.threads(self.n_threads),
         )
 
@@ -278,27 +290,17 @@ class NGramModel(Model):
             )
         return counts + [counts[-1]] * (self.order - len(counts))
 
-    def _check_parameters(self) -> None:
-        if checks.count(self.order, "order", least=1) > MAX_ORDER:
-            raise ParameterError(
-                parameter="order",
-                expected=f"an integer of 1 to {MAX_ORDER}",
-                found=checks.show(self.order),
-            )
-        checks.choice(self.smoothing, "smoothing", SMOOTHINGS)
-        checks.choice(self.unit, "unit", UNITS)
-        checks.number(self.k, "k", above=0)
-        checks.flag(self.closed, "closed")
-        checks.count(self.min_word_count, "min_word_count", least=1)
-        checks.threads(self.n_threads)
-        if self.closed and (self.min_word_count > 1):
+    def check_parameters(self) -> None:
+        """Raise for a parameter that is out of range, or does not fit another one."""
+        super().check_parameters()
+        self._min_counts()
+        if self.closed and self.min_word_count > 1:
             raise ParameterError(
                 parameter="min_word_count",
                 expected="1 where the vocabulary is closed",
                 found=checks.show(self.min_word_count),
                 hint="Rare words become the unknown word, which a closed vocabulary lacks.",
             )
-        self._min_counts()
 
     # ---- what was learnt -------------------------------------------------------------------
 
@@ -537,6 +539,83 @@ class NGramModel(Model):
         ids, _ = self.tables_.ids([UNITS[self.unit].split(history, None)])
         return self.tables_.native.history(ids, start)
 
+    def restore(self, sentence: Sequence[Any], *, start: bool = True, end: bool = True) -> Any:
+        """Fill the gaps of a sentence with the most probable words, all of them together.
+
+        The search is exact: no other words for all gaps have a higher probability. It goes over the
+        n-grams of the model and not over pairs of words, so large vocabularies are no obstacle.
+
+        Parameters
+        ----------
+        sentence : list of str and None
+            None is a gap.
+        start, end : bool
+            As of `log_prob`.
+
+        Returns
+        -------
+        list of str, or str or bytes by the unit
+            Words that were given stay as they are, also if the model does not know them.
+
+        See Also
+        --------
+        decode : Candidates with scores; n-best, marginals and samples.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> lm = tl.NGramModel(2).fit(
+        ...     [["the", "old", "boat", "left"], ["the", "old", "man", "left"], ["old", "fog"]])
+        >>> lm.restore(["the", None, None, "left"])
+        ['the', 'old', 'boat', 'left']
+        """
+        return self.decode(sentence, start=start, end=end).tokens
+
+    def decode(self, lattice: Sequence[Any], *, start: bool = True, end: bool = True) -> Decoding:
+        r"""Choose among candidates at each position: true-casing, diacritics, spelling, OCR.
+
+        The score of a reading is log p(reading) + Σ_t score of its candidate at t, where the scores
+        are log-probabilities of a channel: log p(observed | candidate).
+
+        Parameters
+        ----------
+        lattice : list
+            One entry for each position: a str, a token that is known; None, any word of the
+            vocabulary; a list of str, the candidates; or a dict, candidates with scores. Of several
+            candidates that the model does not know, only the one with the best score counts.
+        start, end : bool
+            As of `log_prob`.
+
+        Returns
+        -------
+        Decoding
+            ``tokens`` is the best reading; ``nbest(n)``, ``marginals()``, ``sample(n)``,
+            ``entropy()`` and ``trellis`` tell more.
+
+        Raises
+        ------
+        SentenceError, ScoreError
+            If an entry is not one of these.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> lm = tl.NGramModel(2).fit([["May", "is", "warm"], ["we", "may", "go"]])
+        >>> decoding = lm.decode(["we", ["May", "may"], "go"])
+        >>> decoding.tokens
+        ['we', 'may', 'go']
+        >>> [(token, round(prob, 3)) for token, prob in decoding.marginals()[1]]
+        [('may', 0.988), ('May', 0.012)]
+        """
+        self._check_fitted("decode")
+        entries = getattr(lattice, "tokens", lattice)
+        if not isinstance(entries, Sequence) or isinstance(entries, str | bytes):
+            raise SentenceError(
+                expected="a list with an entry for each position", found=checks.show_type(lattice)
+            )
+        join = UNITS[self.unit].join
+        return decoding.decode(self.tables_, entries, join, start=start, end=end)
+
     # ---- other models ----------------------------------------------------------------------
 
     def prune(self, threshold: float) -> Self:
@@ -652,7 +731,7 @@ class NGramModel(Model):
     def from_file(cls, file: File, *, features: Any = None) -> Self:
         """Make a model from what `to_file` returned, checking everything."""
         model = cls(**file.header["params"])
-        model._check_parameters()
+        model.check_parameters()
         model.tables_ = NGramTables.from_file(file)
         model.discounts_ = []
         for one, two, more in file.header["discounts"]:
