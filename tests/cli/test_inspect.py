@@ -92,7 +92,10 @@ OURS = ("crf", "hmm", "memm", "perceptron", "svm", "token", "baseline")
 def commands():
     context = click.Context(group)
     for name in COMMANDS:
-        yield name, group.get_command(context, name)
+        command = group.get_command(context, name)
+        yield name, command
+        for sub in command.commands if name == "lm" else ():
+            yield f"{name} {sub}", command.commands[sub]
     for name in OURS:
         cls = find_taggers()[name]
         yield f"train {name}", make_command(name, cls)
@@ -119,6 +122,9 @@ def desk(corpora, model, tmp_path_factory):
     shutil.copy(model, folder / "small.tagloom")
     tagged = tl.read(folder / "test.conllu")
     tl.write(tagged.with_labels(tl.load(model).predict(tagged)), folder / "tagged.conllu")
+    tl.NGramModel(3).fit(tl.read(folder / "train.conllu")).save(folder / "english.tagloom")
+    lines = [" ".join(tokens) for tokens in tl.read(folder / "dev.conllu").tokens]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder
 
 

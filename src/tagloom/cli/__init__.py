@@ -27,6 +27,7 @@ COMMANDS = {
     "inspect": ("tagloom.cli.inspect", "Look inside a model."),
     "convert": ("tagloom.cli.convert", "Convert formats and label schemes."),
     "check": ("tagloom.cli.check", "Find what is wrong in corpora and models."),
+    "lm": ("tagloom.cli.lm", "Language models: train, score, restore, generate."),
     "demo": ("tagloom.cli.demo", "Train and try a tagger on the corpus that comes along."),
 }
 

@@ -40,7 +40,7 @@ def find_taggers() -> dict[str, type[models.Tagger]]:
     return taggers
 
 
-def model_options(cls: type[models.Tagger]) -> Iterator[click.Option]:
+def model_options(cls: type[models.Model]) -> Iterator[click.Option]:
     """Make an option for each parameter of a class that a command can offer."""
     for declared in cls.parameters.values():
         if declared.is_option:
