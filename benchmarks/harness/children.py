@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -182,8 +183,9 @@ def main(arguments: Sequence[str]) -> int:
         os.sched_setaffinity(0, asked["cores"])
     loaded = jobs.load(asked["job"], Path(asked["jobs"]))
     (contestant,) = (c for c in loaded.job.contestants if c.name == asked["contestant"])
-    if contestant.needs and importlib.util.find_spec(contestant.needs) is None:
-        print(f"the package {contestant.needs} is not installed", file=sys.stderr)
+    needs = contestant.needs
+    if needs and importlib.util.find_spec(needs) is None and shutil.which(needs) is None:
+        print(f"{needs} is not installed", file=sys.stderr)
         return MISSING
     bench = Bench(Path(asked["folder"]), asked["quick"], asked["point"])
     try:

@@ -26,7 +26,8 @@ class Contestant:
 
     name: str
     run: Callable[[Bench], None]
-    needs: str | None = None  # package of a peer, which has its own environment; None: tagloom
+    # Package or program of a peer; packages have an environment of their own. None: tagloom.
+    needs: str | None = None
     cores: int = 1  # that its process is pinned to
     beside: str | None = "tagloom"  # of a peer: which of ours it is compared with; None: nobody
     stands_on: Sequence[str] = ()  # packages below it whose versions are told, too
