@@ -385,9 +385,10 @@ def test_what_varied_in_fit_must_be_passed_again():
     series = draw(make_truth(), [T, T, T])
     model = tl.LinearGaussian(n_states=2, max_iterations=3, **options).fit(series, **passed)
     model.smooth(series, **passed)
-    with pytest.raises(ParameterError) as error:
-        model.smooth(series)
-    assert error.value.parameter == "varying"
+    for method, given in ((model.smooth, series), (model.update, series[0][0])):
+        with pytest.raises(ParameterError) as error:
+            method(given)
+        assert error.value.parameter == "varying"
 
 
 @pytest.mark.parametrize(

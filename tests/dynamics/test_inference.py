@@ -493,6 +493,33 @@ def test_update_with_parts_that_vary_in_the_model():
     assert error.value.parameter in ("transition", "observation_covariance")
 
 
+def test_forecast_from_a_belief_with_parts_that_vary_in_the_model():
+    system = random_system(np.random.default_rng(19), 2, 1, 9, varying=True)
+    parts = {name: varying_of(system)[name] for name in ("transition", "observation")}
+    model = model_of(system).set_params(**parts)
+    ahead = model.forecast(system.y[:5], 4)
+    belief = None
+    for y in system.y[:5]:
+        belief = model.update(y, belief)
+    for one, other in zip(model.forecast(belief, 4), ahead, strict=True):
+        assert_close(one, other)
+    with pytest.raises(ShapeError) as error:
+        model.forecast(belief, 5)
+    assert error.value.parameter in parts
+    assert error.value.found == "9"
+
+
+def test_update_takes_only_inputs_that_the_model_has():
+    system = random_system(np.random.default_rng(20), 2, 1, 3)
+    with pytest.raises(ShapeError) as error:
+        model_of(system).update(1.0, inputs=[1.0])
+    assert error.value.parameter == "inputs"
+    model = model_of(system).set_params(transition_input=np.ones((2, 1)))
+    with pytest.raises(ParameterError) as error:
+        model.update(1.0)
+    assert error.value.parameter == "inputs"
+
+
 def test_generated_sequences_have_the_moments_of_the_model():
     model = tl.LinearGaussian(
         transition=[[0.8, 0.2], [0, 0.5]],
@@ -632,6 +659,37 @@ def test_a_given_part_that_is_changed_in_place_counts():
     assert walk.transition_ == 0.5
 
 
+def test_given_parts_may_be_lists_of_arrays():
+    parts = {
+        "transition": [np.array([1.0, 1.0]), np.array([0.0, 1.0])],
+        "transition_covariance": [np.array([1.0, 0.0]), np.array([0.0, 1.0])],
+        "observation": [np.array([1.0, 0.0])],
+        "observation_covariance": [[1]],
+        "diffuse": [True, True],
+    }
+    model = tl.LinearGaussian(**parts)
+    first = model.parameters_
+    assert model.parameters_ is first
+    parts["transition"][0][1] = 0.5
+    assert model.transition_[0, 1] == 0.5
+
+
+def test_masked_entries_are_missing():
+    y = np.array([1.0, 7.0, 4.0])
+    model = tl.LinearGaussian(
+        transition=[[1]],
+        transition_covariance=[[1]],
+        observation=[[1]],
+        observation_covariance=[[1]],
+        diffuse=True,
+    )
+    masked = np.ma.array(y, mask=[False, True, False])
+    expected = model.smooth([1.0, np.nan, 4.0])
+    np.testing.assert_array_equal(model.smooth(masked).means, expected.means)
+    integers = np.ma.array([1, 7, 4], mask=[False, True, False])
+    np.testing.assert_array_equal(model.smooth(integers).means, expected.means)
+
+
 def test_inputs_must_fit():
     model = tl.LinearGaussian(
         transition=[[1]],
@@ -667,6 +725,12 @@ def test_wrong_beliefs():
     with pytest.raises(ShapeError) as error:
         model.update([1.0, 2.0])
     assert error.value.parameter == "y"
+    with pytest.raises(ParameterError) as error:
+        model.update("one")
+    assert error.value.parameter == "y"
+    with pytest.raises(ParameterError) as error:
+        model.smooth([1.0], varying=["transition"])
+    assert error.value.parameter == "varying"
     diffuse = model.set_params(diffuse=True)
     with pytest.raises(ParameterError) as error:
         diffuse.forecast(diffuse.update([1.0]), 3)

@@ -145,15 +145,12 @@ class EM:
         self._posterior = None
 
     def _expect(self) -> None:
-        varies = any(
-            name in self.series.varying for name in SHAPES if self.parameters.is_varying(name)
-        ) or bool(self.series.varying)
         posterior = smooth_all(
             self.parameters,
             self.series,
             self.steady,
             self.n_threads,
-            lags=varies,
+            lags=bool(self.series.varying),
             sums=True,
             workspace=self._workspace,
         )

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import checks
+from tagloom import _native, checks
 from tagloom.dynamics import inference
 from tagloom.dynamics.parameters import (
     COVARIANCES,
     SHAPES,
     Floats,
     Parameters,
+    as_floats,
     check_diffuse,
     check_part,
     make_system,
@@ -35,7 +36,7 @@ from tagloom.dynamics.results import (
     Observed,
     Smoothed,
 )
-from tagloom.dynamics.series import Series, read_series
+from tagloom.dynamics.series import Series, add_varying, read_series
 from tagloom.errors import NotFittedError, ParameterError, ShapeError
 from tagloom.models.capabilities import Capability
 from tagloom.models.iterative import IterativeModel
@@ -313,9 +314,13 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
 
     def _read(self, Y: Any, inputs: Any, varying: Mapping[str, Any] | None) -> Series:
         """Return the series with all parts that vary, those of the constructor among them."""
-        bare = read_series(Y, inputs, n_states=self._n_states())
-        start = self._start(bare, 0)
-        return read_series(Y, inputs, varying, parameters=start)
+        series = read_series(Y, inputs, sizes={"m": None, "k": None})
+        sizes = self._sizes(series)
+        return add_varying(series, varying, self._given(sizes), sizes)
+
+    def _sizes(self, series: Series) -> dict[str, int | None]:
+        k = 0 if series.inputs is None else series.inputs.shape[1]
+        return {"n": self._n_states(), "m": series.y.shape[1], "k": k}
 
     def make_learner(self, data: Series) -> Learner[Parameters]:
         """Make the learner at its first start."""
@@ -345,9 +350,7 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
     def _start(self, series: Series, number: int) -> Parameters:
         from tagloom.dynamics.starts import make_start  # here, for a quick start
 
-        n = self._n_states()
-        k = 0 if series.inputs is None else series.inputs.shape[1]
-        sizes = {"n": n, "m": series.y.shape[1], "k": k}
+        n, sizes = self._n_states(), self._sizes(series)
         given = self._given(sizes)
         fixed = _read_fixed(self.fixed)
         for name, mask in fixed.items():
@@ -466,7 +469,8 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
         }
         parts |= self._given(sizes)
         made = Parameters(**parts, diffuse=check_diffuse(self.diffuse, n))
-        self._made = ([_copied(value) for value in values], made)
+        copies = [None if value is None else np.array(value) for value in values]
+        self._made = (copies, made)
         return made
 
     def _steady(self) -> float:
@@ -755,11 +759,12 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
         count = checks.count(n_steps, "n_steps", least=1)
         belief = Y if isinstance(Y, Belief) else None
         past = np.zeros((0, self.parameters_.n_observed)) if belief is not None else Y
-        series = self._series(past, inputs, varying, extra_steps=count)
+        first_step = 0 if belief is None else belief.n_steps
+        series = self._series(past, inputs, varying, first_step=first_step, extra_steps=count)
         parameters = self.parameters_
         if belief is not None:
             parameters = self._after(belief, parameters, series)
-        filtered = inference.filter_series(parameters, series, 0.0, self._threads())
+        filtered = inference.filter_series(parameters, series, self._steady(), self._threads())
 
         def make(i: int, span: slice) -> Forecast:
             ahead = slice(span.stop - count, span.stop)
@@ -867,34 +872,19 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
         >>> belief.mean, belief.covariance, belief.n_steps
         (array([2.25]), array([[1.]]), 2)
         """
-        parameters = self.parameters_
-        m, k, n = parameters.n_observed, parameters.n_inputs, parameters.n_states
-        observation = np.array(y, dtype=np.float64).reshape(-1)
-        if observation.shape != (m,) or np.isinf(observation).any():
-            raise ShapeError(
-                parameter="y",
-                expected=f"{checks.plural(m, 'number')}, NaN for what is missing",
-                found=checks.show(y),
-            )
-        if k or varying or any(parameters.is_varying(name) for name in SHAPES):
-            steps = {name: np.asarray(value)[None] for name, value in (varying or {}).items()}
-            now = None if inputs is None else np.asarray(inputs, dtype=np.float64).reshape(1, -1)
-            number = 0 if belief is None else belief.n_steps
-            parameters_now = _at_step(parameters, number, steps)
-            series = read_series(observation[None], now, steps, parameters=parameters_now)
-            self._check_varying(series)
-            system = make_system(parameters_now, series.varying, series.inputs, 0.0)
-        else:
-            system = parameters.system
-        if belief is None:
-            mean, cov, density, start = system.update(observation)
-            return Belief(mean, cov, density, 1, start)
-        if not isinstance(belief, Belief) or np.shape(belief.mean) != (n,):
+        n = self.parameters_.n_states
+        if belief is not None and (not isinstance(belief, Belief) or np.shape(belief.mean) != (n,)):
             raise ParameterError(
                 parameter="belief",
                 expected=f"a Belief about {checks.plural(n, 'state')}",
                 found=checks.show_type(belief),
             )
+        observation = self._read_observation(y)
+        number = 0 if belief is None else belief.n_steps
+        system = self._system_at(number, observation, inputs, varying)
+        if belief is None:
+            mean, cov, density, start = system.update(observation)
+            return Belief(mean, cov, density, 1, start)
         mean, cov, density, start = system.update(
             observation,
             np.ascontiguousarray(belief.mean, dtype=np.float64),
@@ -902,6 +892,33 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
             belief.start,
         )
         return Belief(mean, cov, density, belief.n_steps + 1, start)
+
+    def _read_observation(self, y: Any) -> Floats:
+        """Return one observation, shape (m,)."""
+        m = self.parameters_.n_observed
+        observation = as_floats(y, "y").reshape(-1)
+        if observation.shape != (m,) or np.isinf(observation).any():
+            raise ShapeError(
+                parameter="y",
+                expected=f"{checks.plural(m, 'number')}, NaN for what is missing",
+                found=checks.show(y),
+            )
+        return observation
+
+    def _system_at(
+        self, number: int, observation: Floats, inputs: Any, varying: Mapping[str, Any] | None
+    ) -> _native.KalmanSystem:
+        """Return the native model of one step."""
+        parameters = self.parameters_
+        if inputs is None and not varying and not parameters.n_inputs and not self._varies():
+            return parameters.system
+        series = self._series(
+            observation[None],
+            None if inputs is None else as_floats(inputs, "inputs").reshape(1, -1),
+            {name: as_floats(value, name)[None] for name, value in (varying or {}).items()},
+            first_step=number,
+        )
+        return make_system(parameters, series.varying, series.inputs, 0.0)
 
     def to_observations(
         self,
@@ -959,22 +976,27 @@ class LinearGaussian(IterativeModel[Series, Parameters]):
         inputs: Any,
         varying: Mapping[str, Any] | None,
         *,
+        first_step: int = 0,
         extra_steps: int = 0,
     ) -> Series:
-        series = read_series(
-            Y, inputs, varying, parameters=self.parameters_, extra_steps=extra_steps
-        )
-        self._check_varying(series)
+        parameters = self.parameters_
+        sizes = parameters.sizes
+        series = read_series(Y, inputs, sizes=sizes, extra_steps=extra_steps)
+        series = add_varying(series, varying, parameters.arrays(), sizes, first_step)
+        for name in sorted(self._needed() - set(series.varying)):
+            raise ParameterError(
+                parameter="varying",
+                expected=f"an entry {name!r}, which varied when the model was fitted",
+                found=checks.show(sorted(series.varying)),
+            )
         return series
 
-    def _check_varying(self, series: Series) -> None:
-        if "_fitted" in self.__dict__:
-            for name in sorted(self._fitted.varying - set(series.varying)):
-                raise ParameterError(
-                    parameter="varying",
-                    expected=f"an entry {name!r}, which varied when the model was fitted",
-                    found=checks.show(sorted(series.varying)),
-                )
+    def _needed(self) -> frozenset[str]:
+        """Return the parts that must be passed with every series."""
+        return self._fitted.varying if "_fitted" in self.__dict__ else frozenset()
+
+    def _varies(self) -> bool:
+        return bool(self._needed()) or any(map(self.parameters_.is_varying, SHAPES))
 
     def _threads(self) -> int:
         return checks.threads(self.n_threads)
@@ -1110,33 +1132,9 @@ def _check_prior(
         prior.check(name, shape)
 
 
-def _at_step(parameters: Parameters, number: int, steps: Mapping[str, Any]) -> Parameters:
-    """The model at one step: entries of varying parts, unless they are given."""
-    entries = {}
-    for name in SHAPES:
-        if parameters.is_varying(name):
-            array = getattr(parameters, name)
-            if name not in steps and number >= len(array):
-                raise ShapeError(
-                    parameter=name,
-                    expected=f"an entry for step {number}",
-                    found=f"entries for {checks.plural(len(array), 'step')}",
-                    hint="Pass the entry for this step as varying={...}.",
-                )
-            entries[name] = array[min(number, len(array) - 1)]
-    return replace(parameters, **entries)
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and a.shape == b.shape and bool((a == b).all())
-    return type(a) is type(b) and bool(a == b)
-
-
-def _copied(value: Any) -> Any:
-    import copy
-
-    return copy.deepcopy(value)
+def _is_same(known: Any, value: Any) -> bool:
+    """Whether a part is what it was when it was copied, as an array or None."""
+    return known is value if known is None or value is None else np.array_equal(known, value)
 
 
 def _digest(value: Any) -> str | None:

@@ -91,6 +91,11 @@ class Parameters:
         """Number of inputs, k."""
         return int(self.transition_input.shape[-1])
 
+    @property
+    def sizes(self) -> dict[str, int | None]:
+        """The numbers n, m and k by their letters."""
+        return {"n": self.n_states, "m": self.n_observed, "k": self.n_inputs}
+
     def is_varying(self, name: str) -> bool:
         """Whether a part has an entry for each step."""
         return name in VARYING and getattr(self, name).ndim > len(SHAPES[name])
@@ -222,7 +227,7 @@ def check_covariance(name: str, array: Floats) -> Floats:
 
 
 def as_floats(value: Any, parameter: str) -> Floats:
-    """Return an array_like of numbers as float64, contiguous.
+    """Return an array_like of numbers as float64, contiguous; masked entries become NaN.
 
     Raises
     ------
@@ -230,6 +235,8 @@ def as_floats(value: Any, parameter: str) -> Floats:
         If it does not consist of real numbers.
     """
     try:
+        if isinstance(value, np.ma.MaskedArray):
+            value = value.astype(np.float64).filled(np.nan)
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
             array = np.asarray(value, dtype=np.float64)

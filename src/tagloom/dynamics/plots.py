@@ -72,7 +72,7 @@ def plot_smooth(
     from tagloom.dynamics.series import read_series
 
     parameters = model.parameters_
-    series = read_series(Y, inputs, varying, parameters=parameters)
+    series = read_series(Y, inputs, sizes=parameters.sizes)
     if series.is_list:
         raise ParameterError(parameter="Y", expected="one sequence", found="a list")
     if not 0 <= checks.count(component, "component") < parameters.n_observed:
@@ -93,7 +93,7 @@ def plot_smooth(
     band = width * np.sqrt(signal.covariances[:, component, component])
     band = np.where(np.isfinite(band), band, np.nan)  # nothing is known there
     ax.fill_between(
-        t, mean - band, mean + band, color="C0", alpha=0.25, linewidth=0, label=f"{share:.0%} band"
+        t, mean - band, mean + band, color="C0", alpha=0.25, linewidth=0, label=f"{100 * share:g}% band"
     )
     ax.plot(t, mean, color="C0", label="smoothed")
     ax.plot(t, series.y[:, component], ".", color="0.35", markersize=4, label="observed")

@@ -7,7 +7,7 @@ component. Results come in the form of what was passed: one for an array, a list
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -19,7 +19,6 @@ from tagloom.dynamics.parameters import (
     SHAPES,
     VARYING,
     Floats,
-    Parameters,
     as_floats,
     check_part,
 )
@@ -40,8 +39,8 @@ class Series:
     inputs : ndarray, shape (steps, k), or None
     is_list : bool
         Whether the user passed a list.
-    varying : dict of str to ndarray
-        Parts of the model with an entry for each step; see `with_varying`.
+    varying : mapping of str to ndarray
+        Parts of the model with an entry for each step; see `add_varying`.
     """
 
     y: Floats
@@ -59,6 +58,11 @@ class Series:
     def n_steps(self) -> int:
         """Number of steps of all sequences."""
         return len(self.y)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of steps of each sequence."""
+        return [int(length) for length in np.diff(self.offsets)]
 
     @cached_property
     def native(self) -> _native.KalmanSequences:
@@ -93,29 +97,19 @@ class Series:
 
 
 def read_series(
-    Y: Any,
-    inputs: Any = None,
-    varying: Mapping[str, Any] | None = None,
-    *,
-    parameters: Parameters | None = None,
-    n_states: int | None = None,
-    extra_steps: int = 0,
+    Y: Any, inputs: Any = None, *, sizes: Mapping[str, int | None], extra_steps: int = 0
 ) -> Series:
-    """Check observations, inputs and varying parts, and put them end to end.
+    """Check observations and inputs, and put the sequences end to end.
 
     Parameters
     ----------
     Y : array_like or list of array_like
     inputs : array_like or list of array_like, optional
-    varying : mapping, optional
-        Parts of the model with an entry for each step.
-    parameters : Parameters, optional
-        The model, whose sizes must fit and whose varying parts are needed.
-    n_states : int, optional
-        Number of states, without ``parameters``.
+    sizes : mapping
+        The numbers ``m`` and ``k`` that they must have, None if any will do.
     extra_steps : int
-        Steps to append to each sequence, with all components missing, for forecasts. Inputs and
-        varying parts must have entries for them.
+        Steps to append to each sequence, with all components missing, for forecasts. Inputs must
+        have entries for them.
 
     Raises
     ------
@@ -127,7 +121,7 @@ def read_series(
     ]
     if not arrays:
         raise ShapeError(parameter="Y", expected="at least one sequence", found="an empty list")
-    m = arrays[0].shape[1] if parameters is None else parameters.n_observed
+    m = arrays[0].shape[1] if sizes["m"] is None else sizes["m"]
     for i, y in enumerate(arrays):
         if y.shape[1] != m:
             raise ShapeError(
@@ -140,16 +134,70 @@ def read_series(
         arrays = [np.concatenate([y, missing]) for y in arrays]
     lengths = [len(y) for y in arrays]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    k = None if parameters is None else parameters.n_inputs
-    sizes = {"n": n_states if parameters is None else parameters.n_states, "m": m, "k": k}
-    series = Series(
-        arrays[0] if len(arrays) == 1 else np.concatenate(arrays),
-        offsets,
-        _read_inputs(inputs, is_list, lengths, k),
-        is_list,
-        {},
-    )
-    return _with_varying(series, varying or {}, parameters, sizes, lengths)
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    return Series(joined, offsets, _read_inputs(inputs, is_list, lengths, sizes["k"]), is_list, {})
+
+
+def add_varying(
+    series: Series,
+    varying: Mapping[str, Any] | None,
+    parts: Mapping[str, Floats],
+    sizes: Mapping[str, int | None],
+    first_step: int = 0,
+) -> Series:
+    """Return a series with the parts that vary: those passed with it, and those of the model.
+
+    Parameters
+    ----------
+    series : Series
+    varying : mapping of str to array_like, or to list of those, optional
+        Parts with an entry for each step of these sequences.
+    parts : mapping of str to ndarray
+        Those of the model.
+    sizes : mapping
+        The numbers ``n``, ``m`` and ``k``.
+    first_step : int
+        The step at which the sequences begin, for parts that vary in the model.
+
+    Raises
+    ------
+    ShapeError, ParameterError
+    """
+    passed = _check_varying(varying)
+    lengths = series.lengths
+    joined = {}
+    for name, value in passed.items():
+        arrays = _per_sequence(value, series.is_list, lengths, name, len(SHAPES[name]), None)
+        joined[name] = check_part(name, np.concatenate(arrays), sizes)
+    for name in sorted(VARYING & set(parts) - set(passed)):
+        array = parts[name]
+        if array.ndim == len(SHAPES[name]):
+            continue
+        ends = [first_step + length for length in lengths]
+        if len(array) < max(ends):
+            raise ShapeError(
+                parameter=name,
+                expected=f"entries for {checks.plural(max(ends), 'step')}",
+                found=f"{len(array)}",
+                hint="Pass the entries for these steps as varying={...}.",
+            )
+        joined[name] = np.concatenate([array[first_step:end] for end in ends])
+    return replace(series, varying=joined)
+
+
+def _check_varying(varying: Any) -> Mapping[str, Any]:
+    """Return a mapping whose keys are parts that may vary."""
+    if varying is None:
+        return {}
+    is_mapping = isinstance(varying, Mapping)
+    unknown = sorted(set(varying) - VARYING) if is_mapping else []
+    if unknown or not is_mapping:
+        raise ParameterError(
+            parameter="varying",
+            expected=f"a mapping of {', '.join(sorted(VARYING))} to arrays",
+            found=f"an entry {unknown[0]!r}" if unknown else checks.show_type(varying),
+        )
+    return dict(varying)
 
 
 def is_several(Y: Any) -> bool:
@@ -251,37 +299,3 @@ def _per_sequence(
             )
         arrays.append(array)
     return arrays
-
-
-def _with_varying(
-    series: Series,
-    varying: Mapping[str, Any],
-    parameters: Parameters | None,
-    sizes: Mapping[str, int | None],
-    lengths: Sequence[int],
-) -> Series:
-    """Return the series with the parts that vary: those passed, and those of the model."""
-    unknown = sorted(set(varying) - VARYING)
-    if unknown:
-        raise ParameterError(
-            parameter="varying",
-            expected=f"a mapping of {', '.join(sorted(VARYING))} to arrays",
-            found=f"an entry {unknown[0]!r}",
-        )
-    joined = {}
-    for name, value in varying.items():
-        ndim = len(SHAPES[name])
-        arrays = _per_sequence(value, series.is_list, lengths, name, ndim, None)
-        joined[name] = check_part(name, np.concatenate(arrays), sizes)
-    for name in VARYING - set(varying):
-        if parameters is not None and parameters.is_varying(name):
-            array = getattr(parameters, name)
-            if len(array) < max(lengths):
-                raise ShapeError(
-                    parameter=name,
-                    expected=f"an entry for each of {checks.plural(max(lengths), 'step')}",
-                    found=f"{len(array)}",
-                    hint="Pass the entries for these steps as varying={...}.",
-                )
-            joined[name] = np.concatenate([array[:length] for length in lengths])
-    return Series(series.y, series.offsets, series.inputs, series.is_list, joined)
