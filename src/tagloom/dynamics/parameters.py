@@ -236,7 +236,7 @@ def as_floats(value: Any, parameter: str) -> Floats:
     """
     try:
         if isinstance(value, np.ma.MaskedArray):
-            value = value.astype(np.float64).filled(np.nan)
+            value = np.where(np.ma.getmaskarray(value), np.nan, np.ma.getdata(value))
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
             array = np.asarray(value, dtype=np.float64)

@@ -93,7 +93,13 @@ def plot_smooth(
     band = width * np.sqrt(signal.covariances[:, component, component])
     band = np.where(np.isfinite(band), band, np.nan)  # nothing is known there
     ax.fill_between(
-        t, mean - band, mean + band, color="C0", alpha=0.25, linewidth=0, label=f"{100 * share:g}% band"
+        t,
+        mean - band,
+        mean + band,
+        color="C0",
+        alpha=0.25,
+        linewidth=0,
+        label=f"{100 * share:g}% band",
     )
     ax.plot(t, mean, color="C0", label="smoothed")
     ax.plot(t, series.y[:, component], ".", color="0.35", markersize=4, label="observed")

@@ -102,8 +102,8 @@ def solve_coefficients(
     W: Floats,
     S: Floats,
     free: Mask,
-    mean: Floats | None,
-    precision: Floats | None,
+    mean: Floats,
+    precision: Floats,
     weighted: Weighted | None = None,
 ) -> Floats:
     """Return the coefficients with the largest expected log density, given S.
@@ -116,42 +116,43 @@ def solve_coefficients(
     S : ndarray, shape (p, p)
         Present covariance of the noise.
     free : ndarray of bool, shape (p, q)
-    mean, precision : ndarray, shape (p, q), or None
-        Of normal priors on the entries.
+    mean, precision : ndarray, shape (p, q)
+        Of normal priors on the entries; a precision of 0 is a flat prior.
     weighted : Weighted, optional
         The normal equations, where S differs from step to step.
     """
     if not free.any():
         return W
-    if weighted is None and free.all() and precision is None:
-        xz, zz = regression.products()
+    if weighted is not None:
+        return _solve_rows(weighted.H, weighted.g, W, free, mean, precision)
+    xz, zz = regression.products()
+    if free.all() and not precision.any():
         return solve_symmetric(zz, xz.T).T
     new = W.copy()
-    if weighted is not None:
-        blocks = [np.arange(len(W))]
-    else:
-        blocks = connected(S != 0)  # rows with independent noise have equations of their own
-        xz, zz = regression.products()
-    for block in blocks:
-        if weighted is not None:
-            H, g = weighted.H.copy(), weighted.g.copy()
-        else:
-            noise = S[np.ix_(block, block)]
-            if np.linalg.matrix_rank(noise, hermitian=True) < len(block):
-                continue  # without noise the targets follow W exactly: nothing to learn
-            inverse = np.linalg.inv(noise)
-            H, g = np.kron(inverse, zz), inverse @ xz[block]
-        if precision is not None and mean is not None:
-            H[np.diag_indices_from(H)] += precision[block].ravel()
-            g = g + precision[block] * mean[block]
-        here, fixed = free[block].ravel(), ~free[block].ravel()
-        if not here.any():
-            continue
-        target = g.ravel()[here] - H[np.ix_(here, fixed)] @ W[block].ravel()[fixed]
-        values = W[block].ravel().copy()
-        values[here] = solve_symmetric(H[np.ix_(here, here)], target)
-        new[block] = values.reshape(len(block), -1)
+    for block in connected(S != 0):  # rows with independent noise are independent regressions
+        noise = S[np.ix_(block, block)]
+        if np.linalg.matrix_rank(noise, hermitian=True) < len(block):
+            continue  # without noise the targets follow W exactly: nothing to learn
+        inverse = np.linalg.inv(noise)
+        H, g = np.kron(inverse, zz), inverse @ xz[block]
+        new[block] = _solve_rows(H, g, W[block], free[block], mean[block], precision[block])
     return new
+
+
+def _solve_rows(
+    H: Floats, g: Floats, W: Floats, free: Mask, mean: Floats, precision: Floats
+) -> Floats:
+    """Solve H vec(W) = vec(g) for the free entries, with priors; the others keep their values."""
+    here, fixed = free.ravel(), ~free.ravel()
+    if not here.any():
+        return W
+    H = H + np.diag(precision.ravel())
+    g = g + precision * mean
+    values = W.ravel().copy()
+    target = g.ravel()[here] - H[np.ix_(here, fixed)] @ values[fixed]
+    values[here] = solve_symmetric(H[np.ix_(here, here)], target)
+    solved: Floats = values.reshape(W.shape)
+    return solved
 
 
 def solve_symmetric(M: Floats, target: Floats) -> Floats:
