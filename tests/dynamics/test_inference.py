@@ -177,6 +177,35 @@ def test_observations_without_noise():
     assert model.log_likelihood([[0.3, 0.4], [1.0, 1.0]]) == -np.inf
 
 
+@pytest.mark.parametrize("diffuse", [False, True])
+@pytest.mark.parametrize("n_sequences", [1, 3])
+def test_components_without_a_density(n_sequences, diffuse):
+    """A second receiver without noise repeats the first: no density, at any step."""
+    rng = np.random.default_rng(21)
+    walk = tl.LinearGaussian(
+        transition=[[0.9]],
+        transition_covariance=[[1]],
+        observation=[[1], [1]],
+        observation_covariance=np.zeros((2, 2)),
+        initial_covariance=[[1]],
+        diffuse=diffuse,
+    )
+    first = rng.standard_normal((n_sequences, 700, 1))
+    both = list(np.concatenate([first, first], axis=2))
+    single = list(np.concatenate([first, np.full(first.shape, np.nan)], axis=2))
+    for one, other in zip(walk.filter(both), walk.filter(single), strict=True):
+        assert_close(one.log_densities, other.log_densities)
+        assert_close(one.log_densities.sum(), one.log_likelihood)
+        assert_close(one.log_likelihood, other.log_likelihood)
+    belief, total = None, 0.0
+    for y in both[0]:
+        belief = walk.update(y, belief)
+        total += belief.log_density
+    assert_close(total, walk.log_likelihood(both[0]))
+    both[0][600, 1] += 0.5  # the two contradict each other, long after covariances have settled
+    assert walk.log_likelihood(both) == -np.inf
+
+
 # ---- diffuse starts ------------------------------------------------------------------------------
 
 

@@ -133,8 +133,7 @@ void DiffuseStart::constrain(const std::vector<double>& row, double value, doubl
     }
     const double length = norm(rest.data(), q_);
     if (length <= kRank * most) {
-        ++n_determined_;
-        if (!(std::abs(value) <= fit)) squares_ = kInfinite;
+        squares_ += std::abs(value) <= fit ? -kLogTwoPi : kInfinite;
         return;
     }
     log_det_ += 2 * std::log(length);

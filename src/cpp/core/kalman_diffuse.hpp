@@ -43,7 +43,6 @@ class DiffuseStart {
     void observe(const double* C, const double* r, int64_t rows, const double* y);
     DiffuseSolution solve() const;
     DiffuseMoments moments(const DiffuseSolution& solution) const;
-    int64_t n_determined() const { return n_determined_; }
     int64_t size() const { return n_; }
 
   private:
@@ -57,7 +56,6 @@ class DiffuseStart {
     DenseMatrix R_, z_;      // [q, q] upper triangle, [q, 1]
     DenseMatrix H_, h_;      // [constraints, q], [constraints, 1]
     double squares_ = 0, log_det_ = 0;
-    int64_t n_determined_ = 0;
 };
 
 // The filtered steps of a diffuse start, kept to go back through them.

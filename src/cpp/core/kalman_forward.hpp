@@ -111,9 +111,8 @@ struct ForwardPass {
         f[i] = r[i] + total(sums);
         if (!(f[i] > rounding * double(n) * most)) {
             f[i] = 0;
-            log.squares += certain_square(error, y, most);
+            log.squares += certain_square(error, y, most) - kLogTwoPi;
             for (int64_t q = 0; q < K; ++q) k[q] = V{};
-            ++task.n_determined;
             return;
         }
         const double inverse = 1 / f[i];
@@ -168,8 +167,8 @@ struct ForwardPass {
                 for (int64_t q = 0; q < K; ++q) G[l * K + q] -= k[q] * w[i * m + l];
             }
             for (int64_t q = 0; q < K; ++q) G[i * K + q] = k[q];
-            inverse[i] = f[i] > 0 ? 1 / f[i] : 0;
-            log_det += f[i] > 0 ? __builtin_log(f[i]) : 0;
+            inverse[i] = 1 / f[i];
+            log_det += __builtin_log(f[i]);
         }
         for (int64_t j = 0; j < n; ++j) combine(numbers(Zt + j * K), At, nullptr, AZt + j * K, s);
         for (int64_t i = 0; i < rows; ++i) combine(numbers(G + i * K), At, nullptr, AG + i * K, s);
@@ -236,7 +235,6 @@ struct ForwardPass {
         Settling settling{task.tolerance};
         int64_t age = 0;  // steps with the present block
         int32_t block = -1;
-        task.n_determined = 0;
         for (int64_t t = 0; t < task.T; ++t) {
             const int32_t now = task.which ? task.which[t] : 0;
             if (now != block) {
@@ -266,6 +264,7 @@ struct ForwardPass {
             if (task.is_steady) task.is_steady[t] = 0;
             if (t + 1 == task.T) break;
             load_transition(t + 1, t == 0);
+            for (int64_t i = 0; i < rows; ++i) is_settled &= f[i] > 0;  // else each y is checked
             if (is_settled) {
                 copy_rows(before, s, P());  // predicted, and it stays so
                 t = steady_steps(t + 1, block) - 1;

@@ -28,6 +28,10 @@ constexpr int64_t kMostFixed = 8;
 // 8 sequences of 6 states take 1.3 times as long in lanes as one after another.
 constexpr int64_t kMostInLanes = 4;
 
+// A component without any variance left has no density. Log densities leave out log(2 pi) of each
+// observed component, to be subtracted later; such a component adds it, so that the two cancel.
+constexpr double kLogTwoPi = 1.8378770664093454836;
+
 // A matrix or vector for each step, or one for all of them (stride 0).
 struct StepArray {
     const double* data = nullptr;
@@ -64,7 +68,6 @@ struct KalmanForward {
     uint8_t* is_steady = nullptr;       // [T] whether covs[t] is that of the step before
     double* log_densities = nullptr;    // [T] of y_t given y_0 .. y_{t-1}, without log(2 pi)
     double log_density = 0;             // out: their sum
-    int64_t n_determined = 0;           // out: components that had no variance left
 };
 
 // One sequence per lane, with the same A and Q at every step.
@@ -88,7 +91,6 @@ struct KalmanLanes {
     double* covs[kKalmanLanes] = {};
     double* log_densities[kKalmanLanes] = {};
     double log_density[kKalmanLanes] = {};
-    int64_t n_determined[kKalmanLanes] = {};
 };
 
 struct KalmanBackward {

@@ -17,7 +17,7 @@ struct LanePass {
     V *C, *r;           // [m, N], [m] of the blocks of the present step
     int64_t rows = 0;   // the most of all lanes
     int32_t blocks[W];  // of the lanes
-    V product = broadcast(1.0), squares{}, determined{};
+    V product = broadcast(1.0), squares{};
     Bits<double> exponents{};
     int64_t running;  // lanes that have not ended
     double log_densities[W] = {};
@@ -82,10 +82,7 @@ struct LanePass {
         const V inverse = is_free ? 1 / f : V{};
         if (total(is_free ? V{} : broadcast(1.0)) > 0)
             for (int64_t l = 0; l < running; ++l)
-                if (!is_free[l]) {
-                    squares[l] += certain_square(error[l], y[l], most[l]);
-                    determined[l] += 1;
-                }
+                if (!is_free[l]) squares[l] += certain_square(error[l], y[l], most[l]) - kLogTwoPi;
         squares += error * error * inverse;
         Bits<double> exponent;
         product *= is_free ? f : broadcast(1.0);
@@ -170,10 +167,8 @@ struct LanePass {
                     task.log_densities[l][t] = sum - log_densities[l];
                     log_densities[l] = sum;
                 }
-            for (; running && task.T[running - 1] == t + 1; --running) {
+            for (; running && task.T[running - 1] == t + 1; --running)
                 task.log_density[running - 1] = log_density(running - 1);
-                task.n_determined[running - 1] = int64_t(determined[running - 1]);
-            }
             if (t + 1 < task.T[0]) predict(t + 1);
         }
     }
