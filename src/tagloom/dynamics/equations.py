@@ -116,8 +116,12 @@ class Design(NamedTuple):
 
     z: Floats  # [N, q]
     names: list[str]  # of the parts that are columns of W
-    known: Floats  # [N, p] what the other parts contribute to the target
+    known: Floats | None  # [N, p] what the other parts contribute to the target, unless it is 0
     has_states: bool  # whether the first columns of z are states
+
+    def subtract_known(self, targets: Floats) -> Floats:
+        """Return what the columns of z must explain."""
+        return targets if self.known is None else targets - self.known
 
 
 class Equations(NamedTuple):
@@ -130,27 +134,26 @@ class Equations(NamedTuple):
 
 def _design(equation: Equation, data: Expected, plan: Plan, steps: Any, states: Floats) -> Design:
     """Lay out the regressors; parts that vary or are wholly fixed, but for A and C, are known."""
-    columns, names = [], []
-    known = np.zeros((len(states), data.part(equation.covariance).shape[-1]))
+    columns, names, known = [], [], []
     has_states = not data.varies(equation.matrix)
     if has_states:
         columns.append(states)
         names.append(equation.matrix)
     else:
-        known += data.times(equation.matrix, steps, states)
+        known.append(data.times(equation.matrix, steps, states))
     if data.inputs is not None:
         if plan.free[equation.input].any():
             columns.append(data.inputs[steps])
             names.append(equation.input)
         else:
-            known += data.times(equation.input, steps, data.inputs[steps])
+            known.append(data.times(equation.input, steps, data.inputs[steps]))
     if plan.free[equation.offset].any():
         columns.append(np.ones((len(states), 1)))
         names.append(equation.offset)
-    else:
-        known += data.at(equation.offset, steps)
-    z = np.concatenate(columns, axis=1) if columns else np.zeros((len(states), 0))
-    return Design(z, names, known, has_states)
+    elif data.part(equation.offset).any():
+        known.append(data.at(equation.offset, steps))
+    z = columns[0] if len(columns) == 1 else np.concatenate([*columns, states[:, :0]], axis=1)
+    return Design(z, names, sum(known[1:], start=known[0]) if known else None, has_states)
 
 
 def _padded(cov: Floats, rows: int, columns: int) -> Floats:
@@ -172,7 +175,7 @@ def regress_states(data: Expected, plan: Plan) -> Equations:
     """Regress x_t on (x_{t−1}, u_t, 1), for all steps but the first of each sequence."""
     later, earlier = data.neighbours
     design = _design(TRANSITION, data, plan, later, data.posterior.means[earlier])
-    targets = data.posterior.means[later] - design.known
+    targets = design.subtract_known(data.posterior.means[later])
     weighted = None
     if data.varies("transition_covariance"):
         weighted = _weigh_states(data, design, targets)
@@ -225,7 +228,9 @@ def regress_observations(data: Expected, plan: Plan) -> Equations:
     if design.has_states:
         cross_cov = _padded(cross, m, q)
         z_cov = _padded(data.sum_covs.sum(axis=0) - data.sum_covs[_NOTHING], q, q)
-    return Equations(design, Regression(y - design.known, design.z, cov, cross_cov, z_cov), None)
+    return Equations(
+        design, Regression(design.subtract_known(y), design.z, cov, cross_cov, z_cov), None
+    )
 
 
 def _complete(data: Expected, steps: Any) -> tuple[Floats, Floats, Floats]:
@@ -299,7 +304,7 @@ def _weigh_observations(data: Expected, design: Design, steps: Any) -> Equations
     N, m = y.shape
     is_observed = np.isfinite(y)
     both = is_observed[:, :, None] & is_observed[:, None, :]
-    targets = np.where(is_observed, y, 0.0) - np.where(is_observed, design.known, 0.0)
+    targets = np.where(is_observed, design.subtract_known(y), 0.0)
     z_covs = np.zeros((N, q, q))
     if design.has_states:
         z_covs = _padded(data.posterior.covs[steps], q, q)

@@ -11,6 +11,7 @@ covariances: residuals are computed from the rows, so that large means do not ca
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,12 @@ Block = npt.NDArray[np.int64]
 
 # Steps whose products are formed at once, so that they stay in the cache.
 _CHUNK = 4096
+
+
+def _chunks(count: int) -> Iterator[slice]:
+    """Go through the steps in chunks."""
+    for start in range(0, count, _CHUNK):
+        yield slice(start, start + _CHUNK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +54,20 @@ class Regression:
 
     def products(self) -> tuple[Floats, Floats]:
         """Return Σ E[target z'] and Σ E[z z'], shapes (p, q) and (q, q)."""
-        return self.targets.T @ self.z + self.cross_cov, self.z.T @ self.z + self.z_cov
+        xz, zz = self.cross_cov.copy(), self.z_cov.copy()
+        for span in _chunks(len(self.z)):
+            z = self.z[span]
+            xz += self.targets[span].T @ z
+            zz += z.T @ z
+        return xz, zz
 
     def residual(self, W: Floats) -> Floats:
         """Return Σ E[(target − W z)(target − W z)'], shape (p, p)."""
-        errors = self.targets - self.z @ W.T
         cross = W @ self.cross_cov.T
-        total = errors.T @ errors + self.target_cov - cross - cross.T + W @ self.z_cov @ W.T
+        total = self.target_cov - cross - cross.T + W @ self.z_cov @ W.T
+        for span in _chunks(len(self.z)):
+            errors = self.targets[span] - self.z[span] @ W.T
+            total += errors.T @ errors
         symmetric: Floats = (total + total.T) / 2
         return symmetric
 
@@ -88,8 +102,7 @@ def weigh(
     """
     p, q = targets.shape[1], z.shape[1]
     H, g = np.zeros((p, q, p, q)), np.zeros((p, q))
-    for start in range(0, len(z), _CHUNK):
-        span = slice(start, start + _CHUNK)
+    for span in _chunks(len(z)):
         zz = z[span, :, None] * z[span, None, :] + z_covs[span]
         xz = targets[span, :, None] * z[span, None, :] + cross_covs[span]
         H += np.einsum("tik,tjl->ijkl", weights[span], zz, optimize=True)
