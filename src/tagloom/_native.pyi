@@ -181,6 +181,10 @@ def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, gro
 class KalmanStart:
     """What is known of a state of infinite variance."""
 
+    def __getstate__(self) -> list[float]: ...
+
+    def __setstate__(self, arg: Sequence[float], /) -> None: ...
+
 class KalmanSequences:
     """Observations, NaN where they are missing."""
 

@@ -579,6 +579,12 @@ def test_expected_observations():
     assert_close(seen.means, expected.means @ system.C[0].T + system.d[0])
     signal = model.to_observations(smoothed, noise=False)
     assert_close(seen.covariances - signal.covariances, np.array([system.R[0]] * 6))
+    pair = model.to_observations(model.smooth([system.y, system.y[:4]]))
+    assert_close(pair[0].means, seen.means)
+    assert pair[1].covariances.shape == (4, 2, 2)
+    with pytest.raises(ParameterError) as error:
+        model.to_observations(smoothed.means)
+    assert error.value.parameter == "states"
 
 
 # ---- what users pass -----------------------------------------------------------------------------

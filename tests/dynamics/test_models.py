@@ -13,7 +13,7 @@ import tagloom as tl
 from linear_gaussian_cases import CASES, T, draw, make_truth
 from tagloom.dynamics import InverseWishart, Normal
 from tagloom.dynamics.parameters import SHAPES
-from tagloom.errors import MissingExtraError, ModelFileError, ParameterError
+from tagloom.errors import MissingExtraError, ModelFileError, ParameterError, ShapeError
 from tagloom.storage import read_bytes, to_bytes
 
 
@@ -124,14 +124,26 @@ def test_other_kinds_are_refused():
     assert isinstance(tl.LinearGaussian.load(data), tl.LinearGaussian)
 
 
-def test_beliefs_can_be_pickled_once_resolved():
-    model = make_truth()
-    belief = model.update([1.0, 2.0, 3.0])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("diffuse", [False, True])
+def test_beliefs_can_be_pickled(diffuse, noise):
+    model = make_truth(diffuse=diffuse, observation_covariance=noise * np.eye(3))
+    belief = model.update([1.0, np.nan, np.nan])
+    assert (belief.start is not None) == diffuse
     again = pickle.loads(pickle.dumps(belief))
-    for one, other in zip(
-        model.update([0.0, 1.0, 2.0], belief), model.update([0.0, 1.0, 2.0], again), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
+    for y in ([0.0, np.nan, np.nan], [0.0, 1.0, np.nan]):
+        belief, again = model.update(y, belief), model.update(y, again)
+        for one, other in zip(belief[:4], again[:4], strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert belief.start is None
+
+
+def test_damaged_starts_are_refused():
+    start = make_truth(diffuse=True).update([1.0, np.nan, np.nan]).start
+    numbers = start.__getstate__()
+    for wrong in ([], numbers[:-1], [*numbers, 0.0], [-1.0, *numbers[1:]], [np.nan, *numbers[1:]]):
+        with pytest.raises(ValueError, match="KalmanStart"):
+            type(start).__new__(type(start)).__setstate__(wrong)
 
 
 # ---- scikit-learn --------------------------------------------------------------------------------
@@ -193,9 +205,10 @@ def test_plot():
     ax.figure.savefig(buffer, format="png")
     assert len(buffer.getvalue()) > 5000
     plt.close("all")
-    for wrong in ({"component": 2}, {"level": 0}, {"level": 1.5}):
-        with pytest.raises(ParameterError):
+    for wrong in ({"component": 2}, {"level": 0}, {"level": 1.5}, {"times": [1, 2]}):
+        with pytest.raises((ParameterError, ShapeError)) as error:
             tl.dynamics.plot_smooth(model, y, **wrong)
+        assert error.value.parameter == next(iter(wrong))
     with pytest.raises(ParameterError):
         tl.dynamics.plot_smooth(model, [y, y])
 

@@ -4,6 +4,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <initializer_list>
 #include <optional>
@@ -13,7 +14,6 @@
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
 #include "bind/gil.hpp"
-#include "core/kalman.hpp"
 
 namespace tagloom {
 namespace {
@@ -230,7 +230,13 @@ Belief update(const SystemArrays& system, Array<const double, 1> y,
 }  // namespace
 
 void bind_kalman(nb::module_& m) {
-    nb::class_<DiffuseStart>(m, "KalmanStart", "What is known of a state of infinite variance.");
+    nb::class_<DiffuseStart>(m, "KalmanStart", "What is known of a state of infinite variance.")
+        .def("__getstate__", &DiffuseStart::pack)
+        .def("__setstate__", [](DiffuseStart& self, const std::vector<double>& numbers) {
+            std::optional<DiffuseStart> start = DiffuseStart::unpack(numbers);
+            require(start.has_value(), "not the numbers of a KalmanStart");
+            new (&self) DiffuseStart(std::move(*start));
+        });
 
     nb::class_<SequenceArrays>(m, "KalmanSequences", "Observations, NaN where they are missing.")
         .def(nb::init<Array<const double, 2>, const Array<const int64_t, 1>&>(),

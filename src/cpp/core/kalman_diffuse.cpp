@@ -177,6 +177,41 @@ DiffuseMoments DiffuseStart::moments(const DiffuseSolution& solution) const {
             with_infinite(P_ + factor * factor.transposed(), B_ * solution.free)};
 }
 
+std::vector<double> DiffuseStart::pack() const {
+    std::vector<double> out = {double(n_), double(q_), double(H_.rows), squares_, log_det_};
+    for (const DenseMatrix* M : {&a_, &B_, &P_, &R_, &z_, &H_, &h_})
+        out.insert(out.end(), M->data.begin(), M->data.end());
+    return out;
+}
+
+std::optional<DiffuseStart> DiffuseStart::unpack(const std::vector<double>& numbers) {
+    constexpr size_t kHead = 5;
+    if (numbers.size() < kHead) return {};
+    const double n = numbers[0], q = numbers[1], rows = numbers[2];
+    const bool fits = n >= 0 && q >= 0 && q <= n && rows >= 0 && rows <= q && n < 1e6 &&
+                      n == std::floor(n) && q == std::floor(q) && rows == std::floor(rows);
+    if (!fits || double(numbers.size() - kHead) != n + n * q + n * n + q * q + q + rows * q + rows)
+        return {};
+    DiffuseStart out;
+    out.n_ = int64_t(n);
+    out.q_ = int64_t(q);
+    out.squares_ = numbers[3];
+    out.log_det_ = numbers[4];
+    const double* at = numbers.data() + kHead;
+    auto take = [&](DenseMatrix& M, int64_t rows, int64_t cols) {
+        M = DenseMatrix(at, rows, cols);
+        at += rows * cols;
+    };
+    take(out.a_, out.n_, 1);
+    take(out.B_, out.n_, out.q_);
+    take(out.P_, out.n_, out.n_);
+    take(out.R_, out.q_, out.q_);
+    take(out.z_, out.q_, 1);
+    take(out.H_, int64_t(rows), out.q_);
+    take(out.h_, int64_t(rows), 1);
+    return out;
+}
+
 // ---------------------------------------------------------------------------------------------
 // Back: given d, x_t is J x_{t+1} + K d + k with noise M, as in the smoother of the kernels.
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/dense_matrix.hpp"
@@ -45,13 +46,18 @@ class DiffuseStart {
     DiffuseMoments moments(const DiffuseSolution& solution) const;
     int64_t size() const { return n_; }
 
+    // All of it as numbers, and back; nothing if they are not such numbers.
+    std::vector<double> pack() const;
+    static std::optional<DiffuseStart> unpack(const std::vector<double>& numbers);
+
   private:
     friend class DiffuseHistory;
+    DiffuseStart() = default;
     void observe(const double* c, double r, double y, const DenseMatrix& before);
     void learn(std::vector<double> row, double value);
     void constrain(const std::vector<double>& row, double value, double most, double fit);
 
-    int64_t n_, q_;
+    int64_t n_ = 0, q_ = 0;
     DenseMatrix a_, B_, P_;  // [n, 1], [n, q], [n, n]
     DenseMatrix R_, z_;      // [q, q] upper triangle, [q, 1]
     DenseMatrix H_, h_;      // [constraints, q], [constraints, 1]

@@ -94,9 +94,7 @@ class Forecasts(Parts):
         def make(i: int, span: slice) -> Forecast:
             ahead = slice(span.stop - count, span.stop)
             means, covs = filtered[i].means[-count:], filtered[i].covariances[-count:]
-            inputs_ahead = None if series.inputs is None else series.inputs[ahead]
-            parts = {name: array[ahead] for name, array in series.varying.items()}
-            seen = inference.observed(parameters, means, covs, inputs_ahead, parts, True)
+            seen = inference.observed(parameters, means, covs, series, ahead, True)
             return Forecast(seen.means, seen.covariances, means, covs)
 
         answer: Forecast | list[Forecast] = series.answer(make)

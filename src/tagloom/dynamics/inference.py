@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tagloom.dynamics.parameters import SHAPES, Floats, Parameters, make_system
+from tagloom.dynamics.parameters import Floats, Parameters, make_system
 from tagloom.dynamics.results import Filtered, Observed, Smoothed
 from tagloom.dynamics.series import Series
 from tagloom.errors import ParameterError
@@ -205,16 +205,30 @@ def observed(
     parameters: Parameters,
     means: Floats,
     covs: Floats,
-    inputs: Floats | None,
-    varying: dict[str, Floats],
+    series: Series,
+    steps: slice,
     noise: bool,
 ) -> Observed:
-    """Map states to observations: C x + D u + d, with the noise R or without."""
+    """Map states to observations: C x + D u + d, with the noise R or without.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    means, covs : ndarray, shapes (T, n) and (T, n, n)
+    series : Series
+        Has the inputs and the parts that vary.
+    steps : slice
+        The T steps of the series that these are.
+    noise : bool
+    """
 
     def part(name: str) -> Floats:
-        array: Floats = varying.get(name, getattr(parameters, name))
-        return array if array.ndim > len(SHAPES[name]) else array[None]
+        if name in series.varying:
+            return series.varying[name][steps]
+        array: Floats = getattr(parameters, name)
+        return array[None]
 
+    inputs = None if series.inputs is None else series.inputs[steps]
     C = part("observation")
     out = np.einsum("tij,tj->ti", np.broadcast_to(C, (len(means), *C.shape[1:])), means)
     out += part("observation_offset")

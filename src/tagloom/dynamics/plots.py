@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tagloom import checks
-from tagloom.errors import MissingExtraError, ParameterError
+from tagloom.errors import MissingExtraError, ParameterError, ShapeError
 
 if TYPE_CHECKING:
     from tagloom.dynamics.linear_gaussian import LinearGaussian
@@ -53,6 +53,8 @@ def plot_smooth(
 
     Raises
     ------
+    ShapeError, ParameterError
+        If arrays do not fit each other.
     MissingExtraError
         If matplotlib is not installed.
 
@@ -82,12 +84,16 @@ def plot_smooth(
             found=checks.show(component),
         )
     share = checks.number(level, "level", above=0, most=1)
+    t = np.arange(series.n_steps) if times is None else np.asarray(times)
+    if t.shape != (series.n_steps,):
+        raise ShapeError(
+            parameter="times", expected=f"shape ({series.n_steps},)", found=f"shape {t.shape}"
+        )
     if ax is None:
         ax = _new_axes()
     smoothed = model.smooth(Y, inputs=inputs, varying=varying)
     assert not isinstance(smoothed, list)
     signal = model.to_observations(smoothed, inputs=inputs, varying=varying, noise=False)
-    t = np.arange(series.n_steps) if times is None else np.asarray(times)
     mean = signal.means[:, component]
     width = NormalDist().inv_cdf((1 + min(share, 1 - 1e-12)) / 2)
     band = width * np.sqrt(signal.covariances[:, component, component])

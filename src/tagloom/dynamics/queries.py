@@ -14,6 +14,7 @@ from tagloom.dynamics import inference
 from tagloom.dynamics.parameters import Floats
 from tagloom.dynamics.parts import Parts, Sequences, Varying
 from tagloom.dynamics.results import Filtered, Observed, Smoothed
+from tagloom.errors import ParameterError
 
 
 class Queries(Parts):
@@ -232,6 +233,16 @@ class Queries(Parts):
         ).sum()
         return float(total) / max(1, series.n_steps)
 
+    @overload
+    def to_observations(
+        self,
+        states: list[Filtered] | list[Smoothed],
+        *,
+        inputs: Any = None,
+        varying: Varying = None,
+        noise: bool = True,
+    ) -> list[Observed]: ...
+    @overload
     def to_observations(
         self,
         states: Filtered | Smoothed,
@@ -239,15 +250,23 @@ class Queries(Parts):
         inputs: Any = None,
         varying: Varying = None,
         noise: bool = True,
-    ) -> Observed:
+    ) -> Observed: ...
+    def to_observations(
+        self,
+        states: Filtered | Smoothed | list[Filtered] | list[Smoothed],
+        *,
+        inputs: Any = None,
+        varying: Varying = None,
+        noise: bool = True,
+    ) -> Observed | list[Observed]:
         """Return the observations that states let expect: C x + D u + d.
 
         Of smoothed states, these are the best values for missing observations.
 
         Parameters
         ----------
-        states : Filtered or Smoothed
-        inputs : array_like, shape (T, k), optional
+        states : Filtered or Smoothed, or list of those
+        inputs : array_like, shape (T, k), or list of those, optional
         varying : mapping, optional
         noise : bool
             Whether the covariances contain the noise R of an observation.
@@ -255,6 +274,7 @@ class Queries(Parts):
         Returns
         -------
         Observed
+            For a list, a list.
 
         Examples
         --------
@@ -268,14 +288,22 @@ class Queries(Parts):
         >>> walk.to_observations(walk.smooth([[3.0, np.nan]])).means
         array([[1.5, 3. ]])
         """
-        parameters = self.parameters_
-        blank = np.full((len(states.means), parameters.n_observed), np.nan)
-        series = self._series(blank, inputs, varying)
-        return inference.observed(
-            parameters,
-            states.means,
-            states.covariances,
-            series.inputs,
-            dict(series.varying),
-            checks.flag(noise, "noise"),
-        )
+        parameters, has_noise = self.parameters_, checks.flag(noise, "noise")
+        paths = states if isinstance(states, list) else [states]
+        for path in paths:
+            if not isinstance(path, Filtered | Smoothed):
+                raise ParameterError(
+                    parameter="states",
+                    expected="what filter() or smooth() returned",
+                    found=checks.show_type(path),
+                )
+        blanks = [np.full((len(path.means), parameters.n_observed), np.nan) for path in paths]
+        is_list = isinstance(states, list)
+        series = self._series(blanks if is_list else blanks[0], inputs, varying)
+
+        def make(i: int, span: slice) -> Observed:
+            means, covs = paths[i].means, paths[i].covariances
+            return inference.observed(parameters, means, covs, series, span, has_noise)
+
+        answer: Observed | list[Observed] = series.answer(make)
+        return answer
