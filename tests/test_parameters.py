@@ -8,7 +8,7 @@ import pytest
 
 import tagloom as tl
 from raising import raises
-from tagloom.errors import ParameterError
+from tagloom.errors import ParameterError, UnknownParameterError
 from tagloom.parameters import (
     Parameterised,
     attribute,
@@ -58,8 +58,17 @@ def test_the_constructor_stores_its_arguments():
     assert Model.order == 2
     assert not hasattr(model, "state")
     assert repr(model) == "Model(features='words', kind=None, l2=0.5)"
-    with pytest.raises(TypeError, match=r"^Model\(\) got an unexpected keyword argument 'l3'"):
-        Model(l3=1)
+    for make in (lambda: Model(ordr=1), lambda: Model().set_params(ordr=1)):
+        with raises(UnknownParameterError, parameter="ordr", hint="Did you mean order?") as caught:
+            make()
+        assert isinstance(caught.value, TypeError)
+        assert isinstance(caught.value, ValueError)
+    with raises(UnknownParameterError, parameter="zzz", hint="It has: features"):
+        Model(zzz=1)
+    with raises(UnknownParameterError, parameter="c1", hint="c1 is l1 here."):
+        tl.CRF(c1=0.1)
+    with raises(UnknownParameterError, hint='all_possible_transitions is transitions="all" here.'):
+        tl.CRF(all_possible_transitions=True)
     with pytest.raises(TypeError, match=r"^Model\(\) too many positional"):
         Model("words", "a")
 

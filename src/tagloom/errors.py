@@ -198,6 +198,10 @@ class ParameterError(TagloomError, ValueError):
     """An argument is outside its range."""
 
 
+class UnknownParameterError(ParameterError, TypeError):
+    """An argument has a name that the object does not take."""
+
+
 class InfeasibleError(TagloomError, ValueError):
     """The scores and constraints leave no path.
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from tagloom import checks
-from tagloom.errors import ParameterError
+from tagloom.errors import UnknownParameterError
 
 _WIDTH = 96  # of a generated docstring
 
@@ -338,6 +338,8 @@ class Parameterised:
     tagloom.errors.ParameterError: l2 must be a finite number of at least 0; got -1.
     """
 
+    #: Names that other tools have for parameters, with those they have here; for messages.
+    other_names: ClassVar[Mapping[str, str]] = {}
     #: The parameters of the class by name, in the order of the documentation.
     parameters: ClassVar[Mapping[str, Parameter]] = {}
 
@@ -384,12 +386,7 @@ class Parameterised:
         names = self.parameter_names()
         for name, value in params.items():
             if name not in names:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}.",
-                    expected=f"one of {', '.join(names)}",
-                    found=repr(name),
-                    hint=f"It has: {', '.join(names)}.",
-                )
+                raise _unknown(type(self), name, names)
             setattr(self, name, value)
         return self
 
@@ -449,6 +446,9 @@ def _make_constructor(cls: type[Parameterised]) -> Callable[..., None]:
     signature = inspect.Signature(arguments)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        unknown = kwargs.keys() - cls.parameters
+        if unknown:
+            raise _unknown(type(self), min(unknown), list(cls.parameters))
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
@@ -465,6 +465,25 @@ def _make_constructor(cls: type[Parameterised]) -> Callable[..., None]:
     __init__.__module__ = cls.__module__
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     return __init__
+
+
+def _unknown(cls: type[Parameterised], name: str, known: Sequence[str]) -> UnknownParameterError:
+    """Return the error for a parameter that a class does not have."""
+    from difflib import get_close_matches  # here, for a quick start
+
+    if name in cls.other_names:
+        hint = f"{name} is {cls.other_names[name]} here."
+    elif close := get_close_matches(name, known, 1):
+        hint = f"Did you mean {close[0]}?"
+    else:
+        hint = f"It has: {', '.join(known)}."
+    return UnknownParameterError(
+        f"{cls.__name__} has no parameter {name!r}.",
+        parameter=name,
+        expected=f"one of {', '.join(known)}",
+        found=repr(name),
+        hint=hint,
+    )
 
 
 def _document(doc: str, parameters: Sequence[Parameter]) -> str:

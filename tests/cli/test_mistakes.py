@@ -277,7 +277,7 @@ CALLS = [
         lambda t: tl.CRF(features="poss").fit(tl.read("ner.conll")),
         *(ParameterError, "features must be ", "'poss'", "'pos'"),
     ),
-    (lambda t: t.set_params(c1=0.1), ParameterError, "CRF", "'c1'", "min_count"),
+    (lambda t: t.set_params(c1=0.1), ParameterError, "CRF", "'c1'", "c1 is l1 here"),
     (lambda t: t.save("no/m.tagloom"), FileNotFoundError, "'no/m.tagloom'"),
     (lambda t: t.save("folder"), IsADirectoryError, "'folder'"),
     (lambda t: tl.write(tl.read("ner.conll"), "no/o.conll"), FileNotFoundError, "'no/o.conll'"),

@@ -39,20 +39,31 @@ def crfsuite(data, path, algorithm, **params):
 
 
 @pytest.mark.parametrize(
-    ("c1", "c2", "every"), [(0.0, 1.0, False), (0.0, 0.3, True), (0.4, 0.05, False)]
+    ("c1", "c2", "states", "transitions"),
+    [
+        (0.0, 1.0, "seen", "auto"),
+        (0.0, 0.3, "all", "auto"),
+        (0.4, 0.05, "seen", "auto"),
+        (0.1, 0.1, "seen", "all"),  # the setting of sklearn-crfsuite's tutorial
+        (0.0, 1.0, "all", "seen"),
+    ],
 )
-def test_the_optimum_is_crfsuites(data, tmp_path, c1, c2, every):
+def test_the_optimum_is_crfsuites(data, tmp_path, c1, c2, states, transitions):
     params = {"c2": c2, "epsilon": 1e-7, "delta": 1e-9, "max_iterations": 2000}
     if c1:
         params["c1"] = c1
-    params |= {"feature.possible_states": every, "feature.possible_transitions": every}
+    pairs = states if transitions == "auto" else transitions
+    params["feature.possible_states"] = states == "all"
+    params["feature.possible_transitions"] = pairs == "all"
     trainer, theirs = crfsuite(data, tmp_path / "peer", "lbfgs", **params)
     ours = tl.CRF(
         features=None,
         algorithm="lbfgs",
         l1=c1,
         l2=c2,
-        combinations="all" if every else "seen",
+        combinations=states,
+        transitions=transitions,
+        tolerance=1e-6,
         boundaries=False,
         max_iterations=2000,
     ).fit(*data)
@@ -64,6 +75,7 @@ def test_the_optimum_is_crfsuites(data, tmp_path, c1, c2, every):
             np.testing.assert_allclose(row, expected, atol=0.02)
     loss = trainer.logparser.last_iteration["loss"]
     assert ours.history_[-1].loss == pytest.approx(loss, rel=2e-4)
+    assert ours.transition_features_.keys() >= theirs.info().transitions.keys() or c1
 
 
 def test_names_and_weights_are_crfsuites(data, tmp_path):
@@ -92,3 +104,12 @@ def test_word2features_comes_unchanged(data):
         max_iterations=10,
     ).fit(corpus)
     assert given.predict(X) == by_token.predict(corpus) == by_sentence.predict(corpus)
+
+
+def test_a_looser_tolerance_stops_earlier(data):
+    runs = [
+        tl.CRF(features=None, algorithm="lbfgs", tolerance=tolerance, memory=memory).fit(*data)
+        for tolerance, memory in [(1e-2, 6), (1e-5, 6), (1e-5, 1)]
+    ]
+    loose, tight, forgetful = (len(run.history_) for run in runs)
+    assert loose < tight < forgetful

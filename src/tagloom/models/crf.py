@@ -11,6 +11,7 @@ from tagloom import _native, training
 from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.linear import LinearTagger
+from tagloom.models.shared import BatchParameters
 from tagloom.parameters import choice, count, flag, number
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 
 
-class CRF(LinearTagger):
+class CRF(BatchParameters, LinearTagger):
     r"""A linear-chain conditional random field.
 
     The probability of labels y given a sentence x is ``exp(score(x, y)) / Z(x)``, and the weights θ
@@ -157,7 +158,16 @@ class CRF(LinearTagger):
             )
         l1 = 0.0 if self.select else self.l1
         l2 = 1.0 if self.l2 is None else self.l2
-        return training.LBFGS(problem, l1=l1, l2=l2, n_threads=self.n_threads, theta=theta)
+        return training.LBFGS(
+            problem,
+            l1=l1,
+            l2=l2,
+            memory=self.memory,
+            epsilon=self.tolerance,
+            delta=self.tolerance,
+            n_threads=self.n_threads,
+            theta=theta,
+        )
 
     def learn(
         self, data: TrainingData, fitting: training.Fitting[Float64]

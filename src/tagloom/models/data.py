@@ -42,6 +42,39 @@ class Gold(NamedTuple):
         return self.numbers < 0
 
 
+def seen_transitions(
+    gold: Gold, offsets: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which label pairs [Y, Y], first labels [Y] and last labels [Y] occur.
+
+    A token with several possible labels counts as having each of them.
+
+    Examples
+    --------
+    >>> gold = Gold(["N", "V"], np.array([0, 1, 1], np.int32), np.ones((1, 2), np.bool_))
+    >>> pairs, first, last = seen_transitions(gold, np.array([0, 2, 3]))
+    >>> pairs.astype(int).tolist(), first.tolist(), last.tolist()
+    ([[0, 1], [0, 0]], [True, True], [False, True])
+    """
+    Y = len(gold.names)
+    pairs, first, last = np.zeros((Y, Y), np.bool_), np.zeros(Y, np.bool_), np.zeros(Y, np.bool_)
+    full = offsets[:-1][np.diff(offsets) > 0]  # where sentences with tokens begin
+
+    def members(number: int) -> Any:
+        return [number] if number >= 0 else np.flatnonzero(gold.sets[-1 - number])
+
+    is_inner = np.ones(len(gold.numbers), np.bool_)
+    is_inner[full] = False
+    inner = np.flatnonzero(is_inner)
+    for a, b in np.unique(np.stack([gold.numbers[inner - 1], gold.numbers[inner]], axis=1), axis=0):
+        pairs[np.ix_(members(a), members(b))] = True
+    for number in np.unique(gold.numbers[full]):
+        first[members(number)] = True
+    for number in np.unique(gold.numbers[offsets[1:][np.diff(offsets) > 0] - 1]):
+        last[members(number)] = True
+    return pairs, first, last
+
+
 class LabelRows(NamedTuple):
     """The labels of N sentences as they came, and their numbers in the order of occurrence."""
 

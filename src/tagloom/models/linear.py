@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -22,7 +22,7 @@ from tagloom.errors import LabelError, ParameterError
 from tagloom.features import Templates
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import gold_labels
+from tagloom.models.data import gold_labels, seen_transitions
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel, training_record
 from tagloom.models.shared import ConstraintParameters, LabelParameters
@@ -110,6 +110,19 @@ class LinearTagger(
         Capability.WEIGHTS,
     }
 
+    other_names: ClassVar[Mapping[str, str]] = {
+        "c1": "l1",
+        "c2": "l2",
+        "min_freq": "min_count",
+        "all_possible_states": 'combinations="all"',
+        "all_possible_transitions": 'transitions="all"',
+        "epsilon": "tolerance",
+        "delta": "tolerance",
+        "num_memories": "memory",
+        "max_iter": "max_iterations",
+        "n_iter": "max_iterations",
+    }
+
     features: Any = parameter(
         default="auto",
         kw_only=False,
@@ -135,8 +148,15 @@ class LinearTagger(
         default="auto",
         choices=("auto", "seen", "all"),
         help="The labels for which an attribute has weights: those it was seen with, or all.",
-        details='The same holds for transitions. "auto" is "seen" for lbfgs, otherwise "all", '
-        "unless that makes more than 33 million weights.",
+        details='"auto" is "seen" for lbfgs, otherwise "all", unless that makes more than 33 '
+        "million weights.",
+    )
+    transitions: str = choice(
+        default="auto",
+        choices=("auto", "seen", "all"),
+        help="The label pairs that have a weight: those that were seen, or all.",
+        details='"auto" follows ``combinations``. The first and last labels of sentences follow '
+        "it, too.",
     )
     boundaries: bool = flag(
         default=True, help="Whether the first and the last label of a sentence have weights."
@@ -318,6 +338,8 @@ class LinearTagger(
         free = problem.mask()
         if start is not None:  # transitions that were seen before may not occur now
             free |= start.layout.carry(start.theta != 0, layout)
+        if self.transitions != "auto":
+            _choose_transitions(free[layout.transitions_at :], data, self)
         if not data.extractor.transitions:
             free[layout.transitions_at :] = False
         problem.set_mask(free)
@@ -657,6 +679,18 @@ class LinearTagger(
             history=[training.Record.from_row(row) for row in header["history"]],
         )
         return tagger
+
+
+def _choose_transitions(
+    free: npt.NDArray[np.bool_], data: TrainingData, tagger: LinearTagger
+) -> None:
+    """Set which weights of transitions [Y·Y], starts [Y] and stops [Y] are learnt."""
+    Y, n_ends = len(data.names), 2 * len(data.names) * tagger.boundaries
+    if tagger.transitions == "all":
+        free[: Y * Y + n_ends] = True
+        return
+    seen = seen_transitions(data.gold, data.encoded.offsets)
+    free[: Y * Y + n_ends] &= np.concatenate([part.ravel() for part in seen])[: Y * Y + n_ends]
 
 
 def _transitions(scores: LinearScores, found: Constraints) -> Trellis:

@@ -17,6 +17,7 @@ from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
+from tagloom.models.shared import BatchParameters
 from tagloom.parameters import choice, count, flag, number
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ALGORITHMS = {
 }
 
 
-class LocalTagger(LinearTagger):
+class LocalTagger(BatchParameters, LinearTagger):
     """A linear tagger whose learner meets every token as a sentence of its own.
 
     Subclasses lay out the tokens as such sentences.
@@ -81,6 +82,7 @@ class LocalTagger(LinearTagger):
 
     order = 1  # labels before are features here, not states
     states = "auto"
+    transitions = "auto"
     boundaries = True
     constrain_training = False
 
@@ -160,7 +162,15 @@ class LocalTagger(LinearTagger):
         seed = self.random_state
         if self._algorithm == "lbfgs":
             l2 = 1.0 if self.l2 is None else self.l2
-            return training.LBFGS(problem, l2=l2, n_threads=self.n_threads, theta=theta)
+            return training.LBFGS(
+                problem,
+                l2=l2,
+                memory=self.memory,
+                epsilon=self.tolerance,
+                delta=self.tolerance,
+                n_threads=self.n_threads,
+                theta=theta,
+            )
         if self._algorithm == "adagrad":
             return training.AdaGrad(
                 problem,

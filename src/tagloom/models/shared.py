@@ -7,7 +7,7 @@ from typing import Any
 
 from tagloom import checks
 from tagloom.models import constraints as constraints_
-from tagloom.parameters import Parameterised, choice, count, names
+from tagloom.parameters import Parameterised, choice, count, names, number
 from tagloom.schemes import SCHEMES
 
 
@@ -23,6 +23,21 @@ class LabelParameters(Parameterised):
         default=None,
         check=checks.threads,
         help="Number of threads, all cores by default; results do not depend on it.",
+    )
+
+
+class BatchParameters(Parameterised):
+    """Parameters of L-BFGS, for taggers that can learn from all sentences at once."""
+
+    tolerance: float = number(
+        default=1e-5,
+        least=0,
+        help="When lbfgs has converged: its relative gradient or progress is below this.",
+        details="That is, ‖gradient‖ ≤ tolerance·max(1, ‖θ‖), or the objective fell by less than "
+        "this part over 10 iterations.",
+    )
+    memory: int = count(
+        default=6, least=1, help="Number of vector pairs with which lbfgs models the curvature."
     )
 
 
