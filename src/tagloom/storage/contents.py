@@ -1,7 +1,7 @@
-"""What a model file holds, as one value: a header, arrays, and which of them are verified.
+"""The contents of a model file: a header, arrays, and which of the arrays are verified.
 
-Models and their parts (weights, tables, emissions) return a `File` and are made from one. A part
-that lies within a larger model gets a prefix, so that its array names stay unique.
+Models and their parts (weights, tables, emissions) convert themselves to a `File` and back. A part
+of a larger model gets a prefix, so that its array names stay unique.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class File:
         Plain data: dict with str keys, list, str, int, finite float, bool, None.
     arrays : dict of str to ndarray
     unverified : frozenset of str
-        Names of arrays whose checksum is verified on request only, so that a load need not read
-        them: large arrays, every value of which is harmless. Their shape and type are always
-        checked. All other arrays are verified by every load.
+        Names of arrays whose checksum is verified on request only, so that loading need not read
+        them: large arrays of which every value is harmless. Their shape and type are always
+        checked. Every load verifies all other arrays.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class File:
         return sum(np.asarray(array).nbytes for array in self.arrays.values())
 
     def __or__(self, other: File) -> File:
-        """Join two files; of header entries that both have, those of ``other`` stay.
+        """Join two files; header entries of ``other`` take precedence.
 
         Raises
         ------

@@ -5,10 +5,10 @@
     n  {"__metadata__":{"format":"tagloom","version":"1","crc32":"…",…},"name":{…},…}  array array …
     8  n bytes of JSON, padded with blanks so that the arrays begin at a multiple of 64
 
-Reading maps the file and trusts nothing in it: every number is compared with the length of the
-file before use, so damage raises a `ModelFileError` and never reads outside the file. The library
-safetensors reads these files too; we do not use it, since it neither maps arrays for NumPy nor
-reports what is wrong. Callers check what the arrays mean and whether their values fit together.
+Reading maps the file and does not trust it: every number is compared with the length of the file
+before use. Damage raises a `ModelFileError` and never reads outside the file. The safetensors
+library reads these files too. We do not use it, since it neither maps arrays for NumPy nor gives
+the reason for an error. Callers check whether the values of the arrays fit together.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Path: TypeAlias = str | os.PathLike[str]
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 VERSION = 2  # the newest that is read; a file that has no large entries is written as version 1
-ALIGNMENT = 64  # bytes: a cache line, so that no entry of a table of 8-byte keys lies across two
+ALIGNMENT = 64  # bytes: a cache line, so that no 8-byte key of a table spans two
 HEADER_LIMIT = 1 << 25  # bytes of JSON in the text of the file
 LARGE_ENTRY = 1 << 20  # bytes of JSON from which an entry of the header becomes an array
 VERIFIED_WHOLE = 1 << 26  # bytes of a file up to which every array is verified at load
 ENTRY_LIMIT = 1 << 30  # bytes of JSON of such an entry
-DEPTH_LIMIT = 64  # of nested lists and objects, so that no recursion of the parser is deep
+DEPTH_LIMIT = 64  # of nested lists and objects, to limit the recursion of the parser
 DIMENSION_LIMIT = 8
-DIGITS_LIMIT = 40  # of a whole number in the header: 128 bits of a seed fit
+DIGITS_LIMIT = 40  # of an integer in the header; a seed of 128 bits fits
 
 DTYPES = {
     "BOOL": np.dtype("?"),
@@ -62,12 +62,12 @@ _CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _ENTRY = "header."  # begins the name of an array that holds an entry of the header, as JSON
-# A file begins with these bytes, after the 8 bytes of its length. So format and version can be read
-# before anything else, by later versions too.
+# A file begins with its length in 8 bytes, then these bytes, so that this and later versions can
+# read format and version before anything else.
 _MAGIC = b'{"__metadata__":{"format":"tagloom","version":"'
 _START = re.compile(re.escape(_MAGIC) + rb'([1-9][0-9]{0,8})","crc32":"([0-9a-f]{8})",')
 _AGAIN = "Copy or save the model again."
-_NO_SUM = b"00000000"  # replaces the checksum of the header while that is computed
+_NO_SUM = b"00000000"  # replaces the checksum of the header during its computation
 # Other files that users mistake for a model, by their first bytes.
 _FOREIGN = {
     b"\x1f\x8b": "gzip data; decompress it first",
@@ -88,12 +88,12 @@ def write(
     *,
     checked: Collection[str] | None = None,
 ) -> None:
-    """Write a header and arrays to a file, which appears under its name only when it is complete.
+    """Write a header and arrays to a file, atomically.
 
-    The bytes go to a hidden file beside it (``.tagloom-….part``), are flushed to the disk, and take
-    the name in one step: after a crash or an error at any moment, the old file is still there. A
-    symbolic link stays one and what it points to is replaced. A new file gets the mode that the
-    umask gives; one that is replaced keeps its mode.
+    The bytes are written to a hidden file beside it (``.tagloom-….part``) and flushed to the disk,
+    then the file is renamed. After a crash or an error at any moment, the old file is still there.
+    If the path is a symbolic link, its target is replaced. A new file gets its mode from the umask;
+    a replaced file keeps its mode.
 
     Parameters
     ----------
@@ -101,18 +101,18 @@ def write(
     header : dict
         JSON: dict with str keys, list, str, int, finite float, bool, None. A tuple becomes a list.
     arrays : mapping of str to ndarray
-        Names are of letters, digits, ``_``, ``.`` and ``-``; types are bool, float16 to float64,
-        and integers of 8 to 64 bits.
+        Names consist of letters, digits, ``_``, ``.`` and ``-``; types are bool, float16 to
+        float64, and integers of 8 to 64 bits.
     checked : collection of str, optional
-        The arrays whose checksum is verified by every `read`; by default all. The checksums of the
-        others are verified if the file has at most 64 MB, or on request.
+        The arrays whose checksum every `read` verifies; by default all. The checksums of the others
+        are verified if the file has at most 64 MB, or on request.
 
     Raises
     ------
     ParameterError
         If the header is not JSON, or an array cannot be stored; names the entry.
     OSError
-        If there is no such folder, no permission or no space. The old file is unchanged.
+        If the folder does not exist, or permission or space is missing. The old file is unchanged.
 
     See Also
     --------
@@ -150,7 +150,7 @@ def to_bytes(
     Parameters
     ----------
     header, arrays, checked
-        As of `write`.
+        As for `write`.
 
     Returns
     -------
@@ -203,15 +203,15 @@ def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dic
     ----------
     path : str or path
     verify : bool, optional
-        Whether to verify the checksum of every array, which reads the whole file, or only of those
-        that the writer named. By default every one if the file has at most 64 MB (2**26 bytes).
+        Whether to verify the checksum of every array, which reads the whole file, or only those of
+        the checked arrays. By default all if the file has at most 64 MB (2**26 bytes).
 
     Returns
     -------
     header : dict
     arrays : dict of str to ndarray
-        Read-only views of the file, in its order. The file may be replaced by another `write`, also
-        while it is mapped; it must not be changed or shortened in place.
+        Read-only views of the file, in its order. Another `write` may replace the file while it is
+        mapped, but the file must not be changed or shortened in place.
 
     Raises
     ------
@@ -256,10 +256,10 @@ def read_bytes(
     Parameters
     ----------
     data : bytes-like
-        The arrays are views of bytes; other types are copied, since they could change after they
-        were checked.
+        The arrays are views of bytes; other types are copied, since they could change after the
+        check.
     verify : bool, optional
-        As of `read`.
+        As for `read`.
     name : str
         Its name in errors.
 
@@ -272,7 +272,7 @@ def read_bytes(
     Raises
     ------
     ModelFileError
-        As of `read`.
+        As for `read`.
 
     Examples
     --------
@@ -297,18 +297,11 @@ def _parts(
     header: dict[str, Any], arrays: Mapping[str, Array], checked: Collection[str] | None
 ) -> Iterator[Buffer]:
     """Yield the file in pieces: everything before the arrays, then each array."""
-    if not isinstance(header, dict):
-        raise ParameterError(f"header must be a dict, got {header!r:.60}.")
-    _check_json(header, "header", 0)
-    if checked is not None and (unknown := sorted(set(checked) - set(arrays))):
-        raise ParameterError(f"checked names {unknown}, but the arrays are {sorted(arrays)}.")
-    for name in arrays:
-        if isinstance(name, str) and name.startswith(_ENTRY):
-            raise ParameterError(f"{name!r:.120} cannot name an array: {_ENTRY} is reserved.")
+    _check_contents(header, arrays, checked)
     header, entries = _split_header(header)
     plain = {name: _storable(name, array) for name, array in {**arrays, **entries}.items()}
-    # By the power of two that divides their size, the largest first. So each array is aligned to
-    # that power, without gaps, which safetensors does not allow. A table whose size is a
+    # Sorted by the power of two that divides their size, the largest first. This aligns each array
+    # to that power without gaps, which safetensors does not allow. A table whose size is a
     # multiple of 64 begins at a multiple of 64, every array at a multiple of its item size.
     order = sorted(plain, key=lambda name: (-math.gcd(plain[name].nbytes, ALIGNMENT), name))
     sums = {name: f"{zlib.crc32(_raw(plain[name])):08x}" for name in order}
@@ -335,8 +328,10 @@ def _parts(
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     if len(text) > HEADER_LIMIT:
         raise ParameterError(
-            f"the header takes {len(text)} bytes, more than {HEADER_LIMIT}. "
-            "Put many small entries into one."
+            parameter="header",
+            expected=f"at most {HEADER_LIMIT} bytes of JSON",
+            found=f"{len(text)} bytes",
+            hint="Put many small entries into one.",
         )
     whole = len(text).to_bytes(8, "little") + text
     at = whole.index(_NO_SUM)
@@ -345,8 +340,30 @@ def _parts(
         yield _raw(plain[name])
 
 
+def _check_contents(
+    header: dict[str, Any], arrays: Mapping[str, Array], checked: Collection[str] | None
+) -> None:
+    """Raise ParameterError unless the header is JSON and all names are valid."""
+    if not isinstance(header, dict):
+        raise ParameterError(parameter="header", expected="a dict", found=_show(header))
+    _check_json(header, "header", 0)
+    if checked is not None and (unknown := sorted(set(checked) - set(arrays))):
+        raise ParameterError(
+            parameter="checked",
+            expected=f"names of the arrays {_show(sorted(arrays))}",
+            found=_show(unknown),
+        )
+    for name in arrays:
+        if isinstance(name, str) and name.startswith(_ENTRY):
+            raise ParameterError(
+                parameter="arrays",
+                expected=f"names that do not begin with {_ENTRY!r}, which is reserved",
+                found=f"{name!r:.120}",
+            )
+
+
 def _split_header(header: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Take large entries, such as lexicons, out of a header: each becomes an array of its JSON."""
+    """Take large entries, such as lexicons, out of a header; each becomes an array of its JSON."""
     small, large = {}, {}
     for key, value in header.items():
         text = _dumps(value).encode("utf-8") if isinstance(value, dict | list | str) else b""
@@ -355,7 +372,9 @@ def _split_header(header: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Arr
             continue
         if len(text) > ENTRY_LIMIT:
             raise ParameterError(
-                f"header[{key!r}] takes {len(text)} bytes of JSON, more than {ENTRY_LIMIT}."
+                parameter=f"header[{key!r}]",
+                expected=f"at most {ENTRY_LIMIT} bytes of JSON",
+                found=f"{len(text)} bytes",
             )
         large[_ENTRY + key] = np.frombuffer(text, np.uint8)
     return small, large
@@ -363,25 +382,27 @@ def _split_header(header: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Arr
 
 def _check_json(value: object, where: str, depth: int) -> None:
     """Raise ParameterError, with the place, unless JSON stores the value unchanged."""
+
+    def fail(expected: str, found: str) -> NoReturn:
+        raise ParameterError(parameter=f"{where:.200}", expected=expected, found=found)
+
     if isinstance(value, dict | list | tuple) and depth >= DEPTH_LIMIT:
-        raise ParameterError(f"{where:.200} is nested more than {DEPTH_LIMIT} deep.")
+        fail(f"nested at most {DEPTH_LIMIT} deep", "a deeper value")
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ParameterError(f"{where} has the key {key!r:.60}; JSON keys are str.")
+                fail("a dict with keys of type str", f"the key {key!r:.60}")
             _check_json(item, f"{where}[{key!r:.60}]", depth + 1)
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
             _check_json(item, f"{where}[{i}]", depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ParameterError(f"{where} is {value}; JSON has no such number.")
+        fail("a finite number, for JSON", str(value))
     elif isinstance(value, int) and abs(value) >= 10**DIGITS_LIMIT:
-        raise ParameterError(f"{where} is a number of more than {DIGITS_LIMIT} digits.")
+        fail(f"an integer of at most {DIGITS_LIMIT} digits", "a longer one")
     elif not isinstance(value, str | int | float | None):
-        raise ParameterError(
-            f"{where} is {value!r:.60} of type {type(value).__name__}; JSON has dict, list, str, "
-            "int, float, bool and None."
-        )
+        kind = type(value).__name__
+        fail("JSON: dict, list, str, int, float, bool or None", f"{value!r:.60}, of type {kind}")
 
 
 def _dumps(value: object) -> str:
@@ -396,18 +417,23 @@ def _storable(name: str, array: Array) -> Array:
     """Return the array as it lies in the file: contiguous, little-endian."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "__metadata__":
         raise ParameterError(
-            f"{name!r:.120} cannot name an array: letters, digits, '_', '.' and '-', at most 100."
+            parameter="arrays",
+            expected="named by at most 100 letters, digits, '_', '.' and '-'",
+            found=f"the name {name!r:.120}",
         )
     array = np.asarray(array)
     dtype = array.dtype.newbyteorder("<")
     if dtype not in _CODES:
         raise ParameterError(
-            f"array {name!r} has dtype {array.dtype}; a model file holds "
-            f"{', '.join(sorted(str(dtype) for dtype in _CODES))}."
+            parameter=f"arrays[{name!r}]",
+            expected=f"of type {', '.join(sorted(str(dtype) for dtype in _CODES))}",
+            found=str(array.dtype),
         )
     if array.ndim > DIMENSION_LIMIT:
         raise ParameterError(
-            f"array {name!r} has {array.ndim} dimensions; at most {DIMENSION_LIMIT} are stored."
+            parameter=f"arrays[{name!r}]",
+            expected=f"of at most {DIMENSION_LIMIT} dimensions",
+            found=f"{array.ndim} dimensions",
         )
     return np.ascontiguousarray(array, dtype).reshape(array.shape)  # 0-d stays 0-d
 
@@ -417,8 +443,8 @@ def _raw(array: Array) -> Buffer:
 
 
 def _replace(path: str, parts: Iterable[Buffer]) -> None:
-    """Put the parts into a file in one step: the old one is there until the new one is complete."""
-    path = os.path.realpath(path)  # a symbolic link stays one
+    """Replace a file atomically; the old one stays until the new one is complete."""
+    path = os.path.realpath(path)  # keeps a symbolic link and replaces its target
     old = os.stat(path).st_mode if os.path.exists(path) else None
     if old is not None and not stat.S_ISREG(old):  # a pipe or device is written to, not replaced
         with open(path, "wb") as file:
@@ -426,12 +452,12 @@ def _replace(path: str, parts: Iterable[Buffer]) -> None:
         return
     folder = os.path.dirname(path)
     part = os.path.join(folder, f".tagloom-{os.urandom(8).hex()}.part")
-    # Not tempfile, which gives mode 600 for every umask; reading the umask would set it.
+    # Not tempfile, which always gives mode 600. The umask cannot be read without setting it.
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with open(handle, "wb") as file:
             if old is not None:
-                os.chmod(part, stat.S_IMODE(old))  # before the first byte: it may be a secret
+                os.chmod(part, stat.S_IMODE(old))  # before the first byte, which may be secret
             file.writelines(parts)
             file.flush()
             os.fsync(handle)
@@ -440,8 +466,8 @@ def _replace(path: str, parts: Iterable[Buffer]) -> None:
         os.unlink(part)
         raise
     if os.name == "posix":
-        # The new name lasts through a power cut once the folder is written too. The file is in
-        # place already: where a folder cannot be flushed there is nothing left to do or to undo.
+        # The new name survives a power cut once the folder is flushed. The file is already in
+        # place, so if the folder cannot be flushed there is nothing to do or to undo.
         with contextlib.suppress(OSError):
             handle = os.open(folder, os.O_RDONLY)
             try:
@@ -483,12 +509,12 @@ class _Reader:
         if len(checked) + len(unchecked) != len(entries) or (
             checked.keys() | unchecked.keys() != entries.keys()
         ):
-            self._refuse("the checksums are not those of its arrays, one for each")
+            self._refuse("the checksums do not match its arrays one to one")
         header = self._parse(metadata["header"], "the header")
         arrays = {name: self._array(name, entry) for name, entry in entries.items()}
         large = [name for name in arrays if name.startswith(_ENTRY) and self.version > 1]
         if not checked.keys() >= {*large}:
-            self._refuse("an entry of the header has no checksum that is verified")
+            self._refuse("an entry of the header has no verified checksum")
         if verify or (verify is None and len(self.data) <= VERIFIED_WHOLE):
             checked |= unchecked
         for name, expected in checked.items():
@@ -503,7 +529,7 @@ class _Reader:
         return header, arrays
 
     def _large_entry(self, name: str, array: Array) -> Any:
-        """Parse an entry of the header that is an array; the file's length bounds its memory."""
+        """Parse an entry of the header that is an array; the file length limits its memory."""
         if array.dtype != np.uint8 or array.ndim != 1 or array.size > ENTRY_LIMIT:
             self._refuse(f"array {name!r} is not JSON: {array.dtype} {array.shape}")
         try:
@@ -513,14 +539,14 @@ class _Reader:
         return self._parse_value(text, f"array {name!r}")
 
     def _outer(self) -> tuple[dict[str, Any], int]:
-        """Parse the JSON that describes the file; returns it and the byte where arrays begin."""
+        """Parse the JSON that describes the file; return it and the byte where arrays begin."""
         data, size = self.data, len(self.data)
         if not size:
             self._refuse("the file is empty")
         n = int.from_bytes(data[:8], "little")
         is_length = n <= HEADER_LIMIT and (8 + n) % ALIGNMENT == 0
         magic = data[8 : 8 + len(_MAGIC)]
-        # Of a file of 8 bytes or fewer there is only the length, or what is none: a line of text.
+        # A file of at most 8 bytes has only the length, or is something else: a line of text.
         if not _MAGIC.startswith(magic) or not (magic or is_length):
             self._refuse_foreign()
         start = _START.match(data[8:128])
@@ -579,10 +605,10 @@ class _Reader:
             begin, end = end, data_begin + offsets[1]
             if math.prod(shape) * dtype.itemsize != end - begin:
                 self._refuse(
-                    f"array {name!r} has {end - begin} bytes, which is not what {code} of shape "
-                    f"{_show(shape)} takes"
+                    f"array {name!r} has {end - begin} bytes, not the size of {code} of shape "
+                    f"{_show(shape)}"
                 )
-            # Where one dimension is 0 the others may be anything; NumPy takes what would fit.
+            # If one dimension is 0 the others may be any number; NumPy limits their product.
             if math.prod(d or 1 for d in shape) * dtype.itemsize >= 1 << 62:
                 self._refuse(f"array {name!r} has shape {_show(shape)}")
             if begin % dtype.itemsize:
@@ -599,7 +625,7 @@ class _Reader:
         if entry.dtype.kind == "b" and raw.max(initial=0) > 1:
             self._refuse(f"array {name!r} of BOOL has a byte {raw.max()}; expected 0 and 1")
         array = raw.view(entry.dtype).reshape(entry.shape)
-        if not array.flags.aligned:  # bytes at an odd address, of some other Python
+        if not array.flags.aligned:  # another Python implementation may not align bytes
             array = array.copy()
             array.flags.writeable = False
         return array
@@ -640,17 +666,17 @@ class _Reader:
     def _refuse_cut(self, end: str) -> NoReturn:
         size = f"{len(self.data)} bytes"
         message = f"cut short: {end}, but the file has {size}."
-        raise ModelFileError(message, where=self.name, found=size, hint=_AGAIN)
+        raise ModelFileError(message, where=self.name, expected=end, found=size, hint=_AGAIN)
 
     def _refuse_foreign(self) -> NoReturn:
         head = self.data[:64]
-        found = next((what for magic, what in _FOREIGN.items() if head.startswith(magic)), None)
-        if found is None and head[8:9] == b"{":
-            found = "perhaps a safetensors file of another program"
+        guess = next((text for magic, text in _FOREIGN.items() if head.startswith(magic)), None)
+        if guess is None and head[8:9] == b"{":
+            guess = "perhaps a safetensors file of another program"
         raise ModelFileError(
-            f"{self.name}: not a tagloom model: it begins with {head[:9]!r}"
-            + (f" ({found})" if found else "")
-            + ". Expected a file that a tagger's save() wrote."
+            where=self.name,
+            expected="a tagloom model, written by save()",
+            found=f"a file that begins with {head[:9]!r}" + (f" ({guess})" if guess else ""),
         )
 
 
@@ -660,21 +686,21 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def _show(value: object) -> str:
-    """Show what was found, but not all of it if it is long; nor is all of it looked at."""
+    """Return the repr of a value, cut if it is long; the rest is not traversed."""
     return _SHORT.repr(value)
 
 
 def _are_sizes(values: object) -> bool:
-    """Whether it is a list of whole numbers, none of them negative; True is not a number."""
+    """Whether it is a list of integers of at least 0; bool does not count as an integer."""
     return type(values) is list and all(type(x) is int and x >= 0 for x in values)
 
 
-# A string; or the rest of the text where a string is not closed, so that the search is linear.
+# A string; or the rest of the text if a string is not closed, so that the search is linear.
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 def _depth(text: str) -> int:
-    """How deep lists and objects are nested, found without recursion."""
+    """Return how deep lists and objects are nested, without recursion."""
     brackets = re.sub(r"[^\[\]{}]+", "", _STRING.sub("", text)).encode("ascii")
     is_opening = np.isin(np.frombuffer(brackets, np.uint8), np.frombuffer(b"[{", np.uint8))
     return int((2 * is_opening.astype(np.int8) - 1).cumsum(dtype=np.int32).max(initial=0))

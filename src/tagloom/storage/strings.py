@@ -5,9 +5,9 @@
     count  size  zlib( UTF-8 0xFF UTF-8 0xFF … )
     8      8     size bytes when decompressed
 
-The byte 0xFF never occurs in UTF-8, so it can end a string without lengths or escapes, which would
-take 9 % more space for the names of attributes. Both numbers are checked before memory is
-allocated: a few bytes cannot unpack to more than the caller allows.
+The byte 0xFF never occurs in UTF-8, so it ends a string without lengths or escapes, which would
+take 9 % more space for attribute names. Both numbers are checked before memory is allocated, so a
+few bytes cannot unpack to more than the caller allows.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tagloom.errors import ModelFileError, ParameterError
 LIMIT = 1 << 30  # bytes
 _END = 0xFF
 _RATIO = 1040  # deflate turns one byte into at most 1032
-_OBJECT = 64  # bytes that a short str takes, beyond its text
-_OFFSET = 16  # bytes for an offset, and for finding it
-# Level 4 takes half the time of the usual 6, for names of attributes that are 2 % larger.
+_OBJECT = 64  # bytes of a short str beyond its text
+_OFFSET = 16  # bytes of an offset, and of the arrays that compute it
+# Level 4 takes half the time of the default 6; attribute names become 2 % larger.
 _LEVEL, _HEADER = 4, b"\x78\x5e"  # the header of a zlib stream of that level
-_PIECE = 1 << 19  # bytes that are compressed at a time
+_PIECE = 1 << 19  # bytes compressed at a time
 _WINDOW = 1 << 15  # bytes that deflate looks back
 
 
@@ -62,17 +62,17 @@ def unpack_strings(
     limit: int = LIMIT,
     where: str = "packed strings",
 ) -> list[str]:
-    """Unpack what `pack_strings` or `pack_bytes` made.
+    """Unpack the result of `pack_strings` or `pack_bytes`.
 
     Parameters
     ----------
     packed : ndarray of uint8
     count : int, optional
-        How many strings there must be.
+        The expected number of strings.
     limit : int
-        The most memory that the strings may take, in bytes: their UTF-8, and 64 for each.
+        The largest memory of the strings in bytes: their UTF-8, plus 64 for each.
     where : str
-        What errors call it, say ``"pos.tagloom: names"``.
+        The name in errors, such as ``"pos.tagloom: names"``.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def unpack_strings(
     Raises
     ------
     ModelFileError
-        The array is damaged, has another number of strings, or is larger than the limit.
+        If the array is damaged, has another number of strings, or exceeds the limit.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def pack_bytes(text: bytes, offsets: NDArray[np.int64], *, n_threads: int = 1) -
     offsets : ndarray of int64, shape (n + 1,)
         String i is ``text[offsets[i]:offsets[i + 1]]``.
     n_threads : int
-        How many threads compress; the bytes do not depend on it.
+        Number of threads; the bytes do not depend on it.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def pack_bytes(text: bytes, offsets: NDArray[np.int64], *, n_threads: int = 1) -
     Raises
     ------
     ParameterError
-        The offsets do not go from 0 to the end of the text, or the text is not UTF-8.
+        If the offsets do not rise from 0 to the end of the text, or the text is not UTF-8.
 
     Examples
     --------
@@ -162,8 +162,8 @@ def unpack_bytes(
     Parameters
     ----------
     packed, count, limit, where
-        As of `unpack_strings`; but a string counts as its length and 16 bytes, and it is not
-        checked that the text is UTF-8.
+        As for `unpack_strings`, except that a string counts as its length plus 16 bytes, and that
+        UTF-8 is not checked.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def unpack_bytes(
     Raises
     ------
     ModelFileError
-        As of `unpack_strings`.
+        As for `unpack_strings`.
 
     Examples
     --------
@@ -196,9 +196,9 @@ def _pack(count: int, data: bytes, n_threads: int = 1) -> NDArray[np.uint8]:
 
 
 def _compress(data: bytes, n_threads: int) -> bytes:
-    """Make a zlib stream, piece by piece, on several threads: zlib works without the GIL.
+    """Make a zlib stream in pieces, on several threads; zlib releases the GIL.
 
-    Each piece may refer to the end of the one before it, so that cutting costs a few bytes.
+    Each piece may refer to the end of the previous one, so the pieces add only a few bytes.
     """
     from threading import Thread  # here, for a quick start
 
@@ -217,10 +217,10 @@ def _compress(data: bytes, n_threads: int) -> bytes:
         try:
             for at in left:
                 pieces[at] = compress(at)
-        except BaseException as error:  # for the caller, who waits
+        except BaseException as error:  # raised below, in the calling thread
             errors.append(error)
 
-    # Not a pool of concurrent.futures, whose import takes as long as this saves.
+    # Not concurrent.futures: importing it takes as long as the threads save.
     threads: list[Thread] = []
     try:
         while len(threads) + 1 < min(n_threads, len(starts)):
@@ -241,7 +241,7 @@ def _compress(data: bytes, n_threads: int) -> bytes:
 def _unpack(
     packed: NDArray[Any], count: int | None, limit: int, per_string: int, where: str
 ) -> bytes:
-    """Return the strings, each ended by 0xFF, after checking everything but that they are UTF-8."""
+    """Return the strings, each ended by 0xFF; everything except UTF-8 is checked."""
     if packed.dtype != np.uint8 or packed.ndim != 1 or packed.size < 16:
         _refuse(
             where,
