@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from encoded import random_encoding, random_theta
+from raising import raises
 from tagloom.errors import ParameterError, ShapeError, TrainingError
 from tagloom.training import LBFGS
 
@@ -275,11 +276,11 @@ def test_default_threads_are_those_of_the_affinity_mask():
 def test_the_state_of_another_problem_is_refused():
     one, other = LBFGS(corpus().problem), LBFGS(random_encoding(1).problem)
     one.step()
-    with pytest.raises(ValueError, match="of another problem"):
+    with raises(ParameterError, parameter="state", found="another learner"):
         other.restore(one.state())
     state = one.state()
     del state["grad"]
-    with pytest.raises(ValueError, match="lacks one of its arrays"):
+    with raises(ParameterError, parameter="state", found="another learner"):
         one.restore(state)
 
 

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
 from encoded import Encoding, random_encoding
+from raising import raises
 from tagloom.errors import ParameterError, ScoreError
 from tagloom.training import LBFGS, SGD, AdaGrad, AveragedPerceptron
 
@@ -219,7 +220,7 @@ def test_a_margin_is_kept_in_the_end():
         for path, score in chain.paths:
             n_wrong = sum(a != b for a, b in zip(path, gold, strict=True))
             assert chain.path_score(gold) - score >= 1.5 * 2 * (1 + 2) * n_wrong
-    with pytest.raises(ParameterError, match="margin"):
+    with raises(ParameterError, parameter="margin", found="-1"):
         AveragedPerceptron(encoding.problem, margin=-1)
 
 
@@ -441,12 +442,12 @@ def test_arguments_out_of_range(optimiser, parameters):
 
 
 @pytest.mark.parametrize("rule", [SGD, AveragedPerceptron])
-def test_values_that_make_the_scores_overflow_are_named(rule):
+def test_overflow_of_the_scores_is_an_error(rule):
     encoding = small()
     huge = np.full(len(encoding.ids), 3e38, np.float32)
     problem = encoding.make(values=huge, float32=True)
     optimiser = rule(problem)
-    with pytest.raises(ScoreError, match="no longer finite") as caught:
+    with raises(ScoreError, expected="finite scores", hint="scale the values") as caught:
         [optimiser.step() for _ in range(5)]
     assert re.fullmatch(r"epoch [1-5]", caught.value.where)
 
@@ -454,7 +455,7 @@ def test_values_that_make_the_scores_overflow_are_named(rule):
 def test_the_state_of_another_optimiser_is_refused():
     problem = small().problem
     adagrad, perceptron = AdaGrad(problem), AveragedPerceptron(problem)
-    with pytest.raises(ValueError, match="with other options"):
+    with raises(ParameterError, parameter="state", found="another learner"):
         perceptron.restore(adagrad.state())
-    with pytest.raises(ValueError, match="lacks one of its arrays"):
+    with raises(ParameterError, parameter="state", found="another learner"):
         LBFGS(problem).restore(adagrad.state())

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from encoded import random_encoding
+from raising import raises
 from tagloom.errors import ParameterError, ShapeError
 from tagloom.training import FrankWolfe, Subgradient
 
@@ -232,7 +233,7 @@ def test_states_that_do_not_fit_are_refused():
     wolfe.step()
     state = wolfe.state()
     assert len(state["paths"]) > 0
-    with pytest.raises(ValueError, match="with other options"):
+    with raises(ParameterError, parameter="state", found="another learner"):
         Subgradient(problem, average=False).restore(state)
     for wrong in (
         {"paths": state["paths"] + 3},
@@ -241,5 +242,5 @@ def test_states_that_do_not_fit_are_refused():
         {"n_paths": state["n_paths"] + 2**62},
         {"shares": state["shares"][:-1]},
     ):
-        with pytest.raises(ValueError, match="another problem"):
+        with raises(ParameterError, parameter="state", found="another learner"):
             FrankWolfe(problem, C=1.0).restore({**state, **wrong})

@@ -1,4 +1,4 @@
-"""Objectives, learners and the one loop around them. It knows arrays, and nothing of words."""
+"""Objectives, learners and the training loop. This package handles arrays only, not words."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a training run in one file, so that a crash loses little."""
+"""Checkpoints: the state of a training run in one file, from which it resumes after a crash."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Checkpoint:
     path : str or path
         Written atomically; read if it exists.
     identity : mapping
-        What the run depends on (parameters, a digest of the data), as plain data. The checkpoint
-        of another run is refused.
+        Everything that the run depends on (parameters, a digest of the data), as plain data. The
+        checkpoint of another run is refused.
     every : float
         Seconds between saves.
     """
@@ -39,11 +39,11 @@ class Checkpoint:
 
     @property
     def is_due(self) -> bool:
-        """Whether the last save is long enough ago."""
+        """Whether at least ``every`` seconds have passed since the last save."""
         return time.monotonic() - self._saved >= self.every
 
     def save(self, run: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Write the file in one go: a crash leaves the old one."""
+        """Write the file atomically: a crash leaves the old one."""
         header = {"kind": "checkpoint", "identity": self.identity, "run": dict(run)}
         storage.write(self.path, header, dict(arrays))
         self._saved = time.monotonic()
@@ -67,17 +67,17 @@ class Checkpoint:
                 hint="Choose another name for {checkpoint}.",
                 options={"checkpoint": ...},
             )
-        theirs = header["identity"]
+        saved = header["identity"]
         for name, value in self.identity.items():
-            if theirs.get(name) != value:
+            if saved.get(name) != value:
                 raise ModelFileError(
-                    f"the checkpoint of another run: its {name} is {checks.show(theirs.get(name))},"
+                    f"the checkpoint of another run: its {name} is {checks.show(saved.get(name))},"
                     f" here it is {checks.show(value)}.",
                     where=str(self.path),
-                    found=f"{name} {checks.show(theirs.get(name))}",
+                    found=f"{name} {checks.show(saved.get(name))}",
                     expected=f"{name} {checks.show(value)}",
                     hint="Delete the file to start again, or fit with the same data and parameters "
                     "to resume.",
                 )
-        # The file may be overwritten while these arrays are in use: take copies.
+        # Copies, since the file may be overwritten while these arrays are in use.
         return header["run"], {name: np.array(array) for name, array in arrays.items()}

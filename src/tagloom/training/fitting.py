@@ -1,7 +1,7 @@
-"""The training loop: runs any learner, and owns everything around its steps.
+"""The training loop, which runs any learner.
 
-Development scores, early stopping, the best weights so far, Ctrl-C, checkpoints that resume to the
-same bits, progress and records are here, once for L-BFGS, online learners, EM, sampling and
+It handles development scores, early stopping, the best weights so far, Ctrl-C, checkpoints that
+resume to the same bits, progress and records, for L-BFGS, online learners, EM, sampling and
 networks. The loop never looks inside the weights; see `tagloom.training.learners`.
 """
 
@@ -24,12 +24,12 @@ from tagloom.errors import ParameterError, TrainingError
 from tagloom.renames import warn_renamed
 from tagloom.training.checkpoints import Checkpoint
 from tagloom.training.learners import Learner, Optimiser, State, Step
-from tagloom.training.progress import Bar, is_wanted
+from tagloom.training.progress import Bar, shows_progress
 from tagloom.training.records import Listener, Record
 
 W = TypeVar("W")
 
-# A run that stopped for one of these reasons has nothing to add when it is resumed.
+# A run that stopped for one of these reasons is complete; resuming it does nothing.
 _FINAL = ("converged", "early")
 
 
@@ -105,11 +105,11 @@ def fit_iteratively(
     listeners : sequence of callables
         Called with each `Record`.
     checkpoint : Checkpoint or path, optional
-        File to which the run is saved from time to time, and from which it resumes if the file
-        exists, to the same bits.
+        File to which the run is saved at intervals. If the file exists, the run resumes from it and
+        gives the same bits.
     identity : mapping, optional
-        With a path: what the run depends on, such as parameters and a digest of the data. The
-        checkpoint of another run is refused.
+        With a path: everything that the run depends on, such as parameters and a digest of the
+        data. The checkpoint of another run is refused.
     progress : bool, optional
         Whether to show a progress bar on stderr; None: if stderr is a terminal.
     title : str
@@ -151,7 +151,7 @@ def fit_iteratively(
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checks.path(checkpoint, "checkpoint"), identity or {})
     with ExitStack() as stack:
-        if is_wanted(progress):
+        if shows_progress(progress):
             listeners = [*listeners, stack.enter_context(Bar(title, max_iterations))]
         return _Run(learner, dev, patience, listeners, checkpoint).run(max_iterations)
 
@@ -179,7 +179,7 @@ def run(
 
 @dataclass(frozen=True)
 class Fitting(Generic[W]):
-    """What `fit` of a model was called with: everything about its runs but the learner.
+    """The settings of the training runs of one `fit`; learners are passed to `run`.
 
     A model makes one run, or several: one to select features and one to weight them, or one for
     each of several random starts.
@@ -196,7 +196,7 @@ class Fitting(Generic[W]):
     checkpoint : str, optional
         File name; several runs append a suffix each.
     identity : mapping
-        What a checkpoint must agree with.
+        Everything that a run depends on; a checkpoint must have the same.
     title : str
     """
 
@@ -235,8 +235,7 @@ class Fitting(Generic[W]):
     def run_best(self, make: Callable[[int], Learner[W]], n: int) -> Outcome[W]:
         """Run learners from several starts and return the best outcome, by `Outcome.rank`.
 
-        Ctrl-C ends the run at work and leaves out those that have not begun; the outcome then is
-        ``"interrupted"``.
+        Ctrl-C ends the present run and skips the others; the outcome is then ``"interrupted"``.
 
         Parameters
         ----------
@@ -277,7 +276,7 @@ class _Run(Generic[W]):
         self.began = time.perf_counter()
         if checkpoint is not None:
             if dev is not None:
-                pack(learner, self.outcome.weights)  # an error now rather than at the first save
+                pack(learner, self.outcome.weights)  # raise now rather than at the first save
             self._resume(checkpoint)
 
     def run(self, max_iterations: int) -> Outcome[W]:
@@ -382,7 +381,7 @@ def _with_prefix(arrays: Mapping[str, npt.NDArray[Any]], prefix: str) -> State:
 def pack(learner: Learner[W], weights: W) -> State:
     """Turn the weights of a learner into arrays by name, for a file.
 
-    A learner may have its own way, a method ``pack``.
+    A learner may define a method ``pack`` for this.
 
     Raises
     ------
@@ -404,7 +403,7 @@ def pack(learner: Learner[W], weights: W) -> State:
 
 
 def unpack(learner: Learner[W], arrays: State) -> W:
-    """Turn what `pack` returned into weights again."""
+    """Turn the result of `pack` back into weights."""
     if hasattr(learner, "unpack"):
         return cast(W, learner.unpack(arrays))
     return cast(W, arrays[_ALONE] if _ALONE in arrays else _with_prefix(arrays, "named."))
@@ -416,7 +415,7 @@ _ALONE = "weights"
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Hold the first Ctrl-C back until the step is done; the second one acts at once."""
+    """Delay the first Ctrl-C until the step is done; the second one raises at once."""
     pressed = False
 
     def press(signum: int, frame: Any) -> None:

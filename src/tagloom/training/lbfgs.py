@@ -1,8 +1,8 @@
 """L-BFGS and OWL-QN: minimise the loss of a corpus, or any function of an array.
 
-The arithmetic is native. This file checks arguments, decides when a run has converged, and offers
-three ways to supply the loss: a native `Problem`, a Python function, or ask and tell, where the
-caller evaluates the points, on a cluster for instance. All three take the same steps, to the bit.
+The arithmetic is native. This file checks arguments, decides when a run has converged, and accepts
+the loss in three forms: a native `Problem`, a Python function, or ask and tell, where the caller
+evaluates the points, for instance on a cluster. All three take the same steps, to the bit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tagloom.training.learners import State, Step
 from tagloom.training.records import Listener
 
 Float64 = npt.NDArray[np.float64]
-#: A user's own objective: from θ to the loss and its gradient.
+#: An objective of the user: from θ to the loss and its gradient.
 Objective: TypeAlias = Callable[[Float64], tuple[float, npt.ArrayLike]]
 
 
@@ -45,7 +45,7 @@ class LBFGS:
     epsilon : float
         Converged when ‖gradient‖ ≤ epsilon · max(1, ‖θ‖).
     period, delta : int, float
-        Converged when the loss fell by less than the part ``delta`` over ``period`` steps.
+        Converged when the loss fell by less than the fraction ``delta`` over ``period`` steps.
         ``period=0`` switches this test off.
     theta : ndarray, shape (n,), optional
         Weights to start from; for a `Problem` 0 by default.
@@ -124,7 +124,10 @@ class LBFGS:
             return self._finish()
         if self.objective is None:
             raise TrainingError(
-                "This LBFGS has no objective.", hint="Call ask() and tell() instead of step()."
+                "This LBFGS has no objective.",
+                expected="an objective",
+                found="None",
+                hint="Call ask() and tell() instead of step().",
             )
         while (point := self.ask()) is not None:
             step = self.tell(*self._evaluate(self.objective, point))
@@ -156,7 +159,7 @@ class LBFGS:
         Raises
         ------
         TrainingError
-            If no point has been asked for.
+            If it is called without a preceding `ask`.
         ShapeError
             If the gradient has the wrong shape.
         """
@@ -167,7 +170,9 @@ class LBFGS:
                 parameter="grad", expected=f"of shape ({n},) like theta", found=f"{gradient.shape}"
             )
         if not self._native.is_asked:
-            raise TrainingError("tell() without a point.", hint="Call ask() before each tell().")
+            raise TrainingError(
+                where="tell", expected="ask() before it", found="no point", hint="Call ask() first."
+            )
         gradient = np.ascontiguousarray(gradient)
         return self._finish() if self._native.tell(float(loss), gradient, self.n_threads) else None
 
@@ -184,9 +189,9 @@ class LBFGS:
             ) from None
 
     def _finish(self) -> Step:
-        """Decide whether the iteration that is complete was the last."""
-        loss, grad_norm, norm, n_evaluations, moved = self._native.iteration
-        converged = not moved or grad_norm <= self.epsilon * max(1.0, norm)
+        """Return the completed iteration as a step, and decide whether it was the last."""
+        loss, grad_norm, norm, n_evaluations, has_moved = self._native.iteration
+        converged = not has_moved or grad_norm <= self.epsilon * max(1.0, norm)
         if self.period:
             if len(self._losses) == self.period:
                 converged |= self._losses.pop(0) - loss < self.delta * abs(loss)
@@ -211,7 +216,7 @@ class LBFGS:
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a `state` of a learner with the same objective and parameters."""
-        self._native.restore(dict(state))
+        restore_native(self._native, state)
         self._losses = [float(loss) for loss in state["losses"]]
 
 
@@ -297,6 +302,27 @@ def minimise(
     )
     listeners = () if callback is None else (callback,)
     return fit_iteratively(learner, max_iterations=max_iterations, listeners=listeners)
+
+
+def restore_native(
+    learner: _native.Lbfgs | _native.Online, state: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Restore the state of a native learner.
+
+    Raises
+    ------
+    ParameterError
+        If it is the state of a learner with another objective or other parameters.
+    """
+    try:
+        learner.restore(dict(state))
+    except ValueError as error:
+        raise ParameterError(
+            f"{error}.",
+            parameter="state",
+            expected="the state of a learner with the same objective and parameters",
+            found="the state of another learner",
+        ) from None
 
 
 def as_weights(theta: npt.ArrayLike, size: int | None = None) -> Float64:

@@ -1,9 +1,9 @@
-"""Learners: the seam between an algorithm that improves weights and the loop that runs it.
+"""Learners: the interface between an algorithm that improves weights and the loop that runs it.
 
-A learner makes one step at a time and can describe its weights and its state. Everything else
-(development scores, early stopping, checkpoints, progress, Ctrl-C) belongs to the loop in
-`tagloom.training.fitting`, which never looks inside the weights. So L-BFGS, the online learners,
-EM, variational Bayes, Gibbs sampling and networks all run in the same loop.
+A learner makes one step at a time, and returns its weights and its state. Everything else
+(development scores, early stopping, checkpoints, progress, Ctrl-C) is done by the loop in
+`tagloom.training.fitting`, which never looks inside the weights. L-BFGS, the online learners, EM,
+variational Bayes, Gibbs sampling and networks therefore run in the same loop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-#: Everything that a learner needs to continue, as arrays by name.
+#: The state of a learner, from which training can continue: arrays by name.
 State = dict[str, npt.NDArray[Any]]
 #: The weights of a learner: an array, a dict of arrays, or any other snapshot.
 W_co = TypeVar("W_co", covariant=True)
@@ -26,15 +26,15 @@ class Step(NamedTuple):
     Attributes
     ----------
     loss : float
-        The objective at the new weights, which falls as training goes on. Batch learners: with
-        penalties. Online learners: mean loss per sentence during the epoch, without penalties.
-        Learners that maximise report minus their objective; see `rising`.
+        The objective at the new weights, to be minimised. Batch learners: with penalties. Online
+        learners: mean loss per sentence during the epoch, without penalties. Learners that maximise
+        report minus their objective; see `rising`.
     grad_norm : float or None
         Length of the gradient (of the pseudo-gradient with L1), if the learner computes one.
     n_evaluations : int
         Number of passes over the data.
     converged : bool
-        Whether further steps are not worthwhile, by the learner's own test.
+        Whether the learner has converged, by its own test.
     gap : float or None
         Upper bound on how far the loss is above the optimum, if the learner has one.
     measure : str
@@ -79,8 +79,8 @@ class Step(NamedTuple):
 class Learner(Protocol[W_co]):
     """An algorithm that improves weights step by step; run by `fit_iteratively`.
 
-    Random numbers that a resumed run must repeat are best drawn from
-    ``numpy.random.default_rng([seed, iteration])``: the iteration is then state enough.
+    Draw random numbers from ``numpy.random.default_rng([seed, iteration])``: a resumed run then
+    repeats them, with the iteration as the only state.
 
     A learner whose weights are neither an array nor a dict of arrays, and that is to be resumed
     with development data, also needs ``pack(weights) → dict of arrays`` and
@@ -96,7 +96,7 @@ class Learner(Protocol[W_co]):
         ...
 
     def state(self) -> State:
-        """Return everything that is needed to continue, as arrays by name."""
+        """Return the state from which training can continue, as arrays by name."""
         ...
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:

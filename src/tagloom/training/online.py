@@ -2,7 +2,7 @@
 
 AdaGrad and SGD on the loss of a CRF, the structured perceptron, and the structured SVM by its
 subgradient or by Frank-Wolfe. The arithmetic is native, one call per epoch. This file checks
-arguments, draws the order of sentences and keeps what a resumed run needs.
+arguments, draws the order of sentences, and saves and restores the state.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy.typing as npt
 
 from tagloom import _native, checks
 from tagloom.errors import ParameterError, ScoreError, ShapeError
-from tagloom.training.lbfgs import as_weights
+from tagloom.training.lbfgs import as_weights, restore_native
 from tagloom.training.learners import State, Step
 
 Problem = _native.Problem
 Float64 = npt.NDArray[np.float64]
 
-# AdaGrad's sums of squared gradients begin here: the first steps of a rare weight are then in
-# proportion to its gradients, not of length eta whatever they are. On EWT's dev set 1 was better
-# than 0.1 and 0.01 by 0.05 points, than nothing by 0.1.
+# Initial value of AdaGrad's sums of squared gradients. It makes the first steps of a rare weight
+# proportional to its gradients; with 0 they would all have length eta. On the development data of
+# EWT, 1 was better than 0.1 and 0.01 by 0.05 points, and better than 0 by 0.1.
 _FIRST_SQUARE = 1.0
 
 
 class _Online:
-    """The parts that all online learners share.
+    """Base of the online learners.
 
     Each epoch visits the sentences in an order drawn from (random_state, epoch), in one native
-    call; Python runs, and Ctrl-C acts, between epochs. ``options`` are those of the native rule.
+    call. Python code and Ctrl-C run between epochs. ``options`` are those of the native rule.
     """
 
     def __init__(
@@ -72,6 +72,8 @@ class _Online:
             raise ScoreError(
                 f"{error}.",
                 where=f"epoch {self._epochs + 1}",
+                expected="finite scores",
+                found="NaN or infinite ones",
                 hint="Attribute values far from 1 or a high learning rate cause this; scale the "
                 "values or lower the rate.",
             ) from None
@@ -90,12 +92,12 @@ class _Online:
         return self._native.theta()
 
     def state(self) -> State:
-        """Return weights, what comes with each of them, and counters."""
+        """Return the weights, the per-weight state of the rule, and counters."""
         return dict(self._native.state())
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a `state` of a learner with the same problem and parameters."""
-        self._native.restore(dict(state))
+        restore_native(self._native, state)
         self._epochs = int(state["counters"][0])
 
 
@@ -118,7 +120,7 @@ class AdaGrad(_Online):
     random_state : int
         Seed of the order of sentences.
     shuffle : bool
-        False: visit the sentences in the order given.
+        False: visit the sentences in the given order.
     theta : ndarray, shape (n_weights,), optional
         Weights to start from.
 
@@ -180,7 +182,7 @@ class SGD(_Online):
     random_state : int
         Seed of the order of sentences.
     shuffle : bool
-        False: visit the sentences in the order given.
+        False: visit the sentences in the given order.
     theta : ndarray, shape (n_weights,), optional
         Weights to start from.
 
@@ -227,9 +229,10 @@ class SGD(_Online):
 class AveragedPerceptron(_Online):
     r"""The structured perceptron: where the best path is wrong, learn the difference.
 
-    θ ← θ + weight_i·(Φ(x, y) − Φ(x, ŷ)) with ŷ the best path, and nothing where ŷ = y. Among equal
-    paths ŷ has the lowest label last, then before it, and so on. `Step.loss` is the mean of
-    weight_i·(score(ŷ) − score(y)); converged is an epoch without a mistake.
+    θ ← θ + weight_i·(Φ(x, y) − Φ(x, ŷ)) with ŷ the best path; no update where ŷ = y. Among equal
+    paths, ŷ has the lowest label at the last position, then at the one before it, and so on.
+    `Step.loss` is the mean of weight_i·(score(ŷ) − score(y)). The learner has converged after an
+    epoch without a mistake.
 
     With a margin, every wrong label scores margin·u_t more while ŷ is decoded, so that learning
     continues until the right labels win by the margin. It is measured in updates: in first order,
@@ -251,7 +254,7 @@ class AveragedPerceptron(_Online):
     random_state : int
         Seed of the order of sentences.
     shuffle : bool
-        False: visit the sentences in the order given, as in textbooks.
+        False: visit the sentences in the given order, as in textbooks.
     theta : ndarray, shape (n_weights,), optional
         Weights to start from.
 
@@ -296,13 +299,13 @@ class AveragedPerceptron(_Online):
 
 
 class Subgradient(_Online):
-    r"""Stochastic subgradient steps on the structured hinge loss, as Pegasos takes them.
+    r"""Stochastic subgradient steps on the structured hinge loss, as in Pegasos.
 
     Minimises ½‖θ‖² + C·Σ_i weight_i·loss_i, where ::
 
         loss_i = max_y cost(y_i, y) + score(x_i, y) − score(x_i, y_i)
 
-    and ŷ is where the maximum is. The k-th step has the rate C·N/k, so that ::
+    and ŷ attains the maximum. Step k has the rate C·N/k, so that ::
 
         θ_k = (1 − 1/k)·θ_{k−1} + C·N/k·weight_i·(Φ(x_i, y_i) − Φ(x_i, ŷ))
 
@@ -321,7 +324,7 @@ class Subgradient(_Online):
     random_state : int
         Seed of the order of sentences.
     shuffle : bool
-        False: visit the sentences in the order given.
+        False: visit the sentences in the given order.
     theta : ndarray, shape (n_weights,), optional
         Weights to start from; they count as those of one epoch.
 
@@ -383,11 +386,11 @@ class FrankWolfe(_Online):
     cost : ndarray, shape (Y, Y), optional
         As for `Subgradient`.
     tolerance : float
-        Converged when the gap is at most this part of the objective.
+        Converged when the gap is at most this fraction of the objective.
     random_state : int
         Seed of the order of sentences.
     shuffle : bool
-        False: visit the sentences in the order given.
+        False: visit the sentences in the given order.
 
     Examples
     --------

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tagloom.training.records import Record
 
 
-def is_wanted(progress: bool | None) -> bool:
+def shows_progress(progress: bool | None) -> bool:
     """Whether to show progress: as given, or by default if stderr is a terminal."""
     return sys.stderr.isatty() if progress is None else progress
 

@@ -7,24 +7,24 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Record(NamedTuple):
-    """What one iteration has reached: a batch step, an epoch, an EM step, a sampling sweep.
+    """The result of one iteration: a batch step, an epoch, an EM step, a sampling sweep.
 
     Attributes
     ----------
     iteration : int
         Counted from 1.
     loss : float
-        The objective with its penalties; for online learners the mean loss during the epoch. If
-        the learner maximises its objective, minus that.
+        The objective with its penalties; for online learners the mean loss during the epoch.
+        Negated if the learner maximises its objective.
     grad_norm : float or None
     dev : float or None
         The score on the development data, if there are any.
     is_best : bool
-        Whether these weights are the best so far, and would be kept if training stopped here.
+        Whether these weights are the best so far; they are kept if training stops here.
     n_evaluations : int
         Number of passes over the data in this iteration.
     seconds : float
-        Time since training began, without that of an earlier run that was resumed.
+        Time since training began; a resumed run counts from its resumption.
     gap : float or None
         Upper bound on how far the loss is above the optimum, if the learner has one.
     measure : str
@@ -63,12 +63,12 @@ class Record(NamedTuple):
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Record:
-        """Make a record from what `to_row` returned."""
+        """Make a record from the result of `to_row`."""
         return cls(*row)
 
 
 class Listener(Protocol):
-    """Something that handles records while training runs."""
+    """A callable that handles records while training runs."""
 
     def __call__(self, record: Record) -> None:
         """Handle one record."""
