@@ -17,14 +17,15 @@ from tagloom.errors import TagloomError
 
 def command(*names):
     """A command of the command line, whose options its messages name."""
-    found = cli.group
+    command = cli.group
     for name in names:
-        found = found.get_command(None, name)
-    return found
+        command = command.get_command(None, name)
+    return command
 
 
 TRAIN, CONVERT, EVAL = command("train", "crf"), command("convert"), command("eval")
-WORDS = [["They", "can", "fish"]]
+WORDS, LABELS = [["They", "can", "fish"]], [["PRON", "AUX", "VERB"]]
+MODEL = tl.HMM().fit(WORDS, LABELS).to_bytes()
 
 
 def read(text, *arguments, **options):
@@ -222,6 +223,92 @@ MESSAGES = {
         TRAIN,
         "edges[1]: expected states from 0 to 1, found [0, 5].",
     ),
+    "not fitted": (
+        lambda: tl.CRF().predict(WORDS),
+        TRAIN,
+        "This CRF is not fitted. Call fit(), or load a saved one with tagloom.load(path), before "
+        "predict().",
+    ),
+    "parameters that exclude each other": (
+        lambda: fit(WORDS, LABELS, l1=0.5),
+        TRAIN,
+        "l1 must be 0 with the algorithm 'adagrad', which has no l1 penalty; got 0.5. Choose "
+        'algorithm="lbfgs".',
+        "--l1 must be 0 with the algorithm 'adagrad', which has no l1 penalty; got 0.5. Choose "
+        "--algorithm lbfgs.",
+    ),
+    "batch learner": (
+        lambda: tl.CRF("words", algorithm="lbfgs").partial_fit(WORDS, LABELS),
+        TRAIN,
+        "CRF(features='words', algorithm='lbfgs') learns from all sentences at once. For "
+        'partial_fit choose an online learner, such as algorithm="adagrad"; to continue from the '
+        "present weights, warm_start=True.",
+        "CRF(features='words', algorithm='lbfgs') learns from all sentences at once. For "
+        "partial_fit choose an online learner, such as --algorithm adagrad; to continue from the "
+        "present weights, warm_start=True.",
+    ),
+    "forbidden gold labels": (
+        lambda: fit(WORDS, [["O", "I-X", "O"]], constraints="bio", constrain_training=True),
+        TRAIN,
+        "sentence 0: expected gold labels that the constraints allow, found labels that they "
+        "forbid. Correct them, or leave constrain_training out: constraints then hold for "
+        "predictions only.",
+    ),
+    "known labels": (
+        lambda: tl.HMM().fit(WORDS, LABELS).predict(WORDS, known=[["X", None, None]]),
+        TRAIN,
+        "known, sentence 0, token 0: expected None, one of the labels AUX, PRON, VERB, or a set of "
+        "them, found 'X'.",
+    ),
+    "template": (
+        lambda: tl.features.make(["shapes"]),
+        TRAIN,
+        "template 0, 'shapes', character 1: expected a function, found 'shapes'. Did you mean "
+        "'shape'?",
+    ),
+    "feature value": (
+        lambda: tl.features.extract([{"length": float("inf")}], None),
+        TRAIN,
+        "sentence 0, token 0: the value of feature 'length' is inf; expected a finite number.",
+    ),
+    "token": (
+        lambda: tl.features.extract(["They", 3], ["word"]),
+        TRAIN,
+        "sentence 0, token 1: expected a str, found int. A sentence is a list of str; if tokens "
+        "are dicts or numbers, use features=None.",
+    ),
+    "loss": (
+        lambda: tl.training.minimise(lambda theta: (np.nan, theta), np.zeros(2)),
+        TRAIN,
+        "iteration 1: the loss is nan. Scale real-valued inputs to about 1, or lower the learning "
+        "rate.",
+    ),
+    "state of another learner": (
+        lambda: tl.training.LBFGS(None, theta=np.zeros(2)).restore({}),
+        TRAIN,
+        "the state lacks one of its arrays; it is of another optimiser.",
+    ),
+    "not a model": (
+        lambda: tl.load(b"They can fish"),
+        TRAIN,
+        "<bytes>: expected a tagloom model, written by save(), found a file that begins with "
+        "b'They can '.",
+    ),
+    "damaged model": (
+        lambda: tl.load(MODEL + b"!"),
+        TRAIN,
+        "<bytes>: damaged: 1 bytes follow the last array. Copy or save the model again.",
+    ),
+    "another kind of model": (
+        lambda: tl.CRF.load(MODEL),
+        TRAIN,
+        "<bytes>: expected a CRF, found a HMM.",
+    ),
+    "header of a file": (
+        lambda: tl.storage.to_bytes({"l2": float("nan")}, {}),
+        TRAIN,
+        "header['l2'] must be a finite number, for JSON; got nan.",
+    ),
     "data set": (
         lambda: tl.datasets.load("german"),
         TRAIN,
@@ -234,10 +321,10 @@ MESSAGES = {
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_wording(kind):
     call, running, python, *option = MESSAGES[kind]
-    with pytest.raises(TagloomError) as told:
+    with pytest.raises(TagloomError) as caught:
         call()
-    assert str(told.value) == python
-    assert told.value.render(naming(running)) == (option or [python])[0]
+    assert str(caught.value) == python
+    assert caught.value.render(naming(running)) == (option or [python])[0]
 
 
 def test_wording_of_warnings():

@@ -18,7 +18,8 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["exports", "renames", "errors", "checks", "parameters", "schemes", "storage", "sequences"]
+LAYERS = ["exports", "renames", "registries", "errors", "checks", "parameters", "schemes"]
+LAYERS += ["storage", "sequences"]
 LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training", "models"]
 LAYERS += ["language", "dynamics", "datasets"]
 ANYTHING = {"cli", "__init__"}  # may know everything; nothing knows them

@@ -9,6 +9,7 @@ from tagloom.trellis import semirings
 TRELLIS = tl.Trellis([[0.0, 1.0], [2.0, 0.0]], labels=["N", "V"])
 SPACE = TRELLIS.states
 HMM = tl.HMM().fit([["a", "b"]], [["N", "V"]])
+BIO = tl.models.Constraints(("O", "B-x", "I-x"), "bio")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,7 @@ HMM = tl.HMM().fit([["a", "b"]], [["N", "V"]])
         (lambda: SPACE.n_moves, lambda: SPACE.n_transitions, "n_transitions"),
         (lambda: SPACE.moves_allowed, lambda: SPACE.transitions_allowed, "transitions_allowed"),
         (lambda: HMM.log_moves_[0], lambda: HMM.log_transitions_[0], "log_transitions_"),
+        (lambda: BIO.moves.src, lambda: BIO.transitions.src, "transitions"),
         (
             lambda: tl.StateSpace.from_moves(2, np.eye(2, dtype=bool)).src,
             lambda: tl.StateSpace.from_transitions(2, np.eye(2, dtype=bool)).src,

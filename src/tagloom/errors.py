@@ -13,7 +13,7 @@
     ├── FormatError         (ValueError)    a file does not fit its format
     ├── TemplateError       (ValueError)    a feature template is malformed or does not fit the data
     ├── TrainingError       (ArithmeticError)  training diverged: the loss is NaN or infinite
-    ├── FeatureError        (ValueError)    a feature value is not a finite number
+    ├── FeatureError        (ValueError)    a feature is not a finite number or not valid Unicode
     ├── NotFittedError      (ValueError, AttributeError)  the model is not fitted
     ├── ModelFileError      (ValueError)    a model file is damaged, foreign or too new
     ├── DatasetError        (ValueError)    the data set does not exist or cannot be generated
@@ -257,7 +257,7 @@ class TrainingError(TagloomError, ArithmeticError):
 
 
 class FeatureError(TagloomError, ValueError):
-    """A feature value is not a finite number."""
+    """A feature value is not a finite number, or its text is not valid Unicode."""
 
 
 class NotFittedError(TagloomError, ValueError, AttributeError):

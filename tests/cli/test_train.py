@@ -172,10 +172,10 @@ def test_features_may_be_files_and_use_lexicons(run, is_mistake, tmp_path):
 
 def test_each_model_is_described_by_one_whole_sentence(run):
     done = run("train", "--help")
-    assert "  perceptron  A structured perceptron, averaged.\n" in done.stdout
+    assert "  perceptron  An averaged structured perceptron.\n" in done.stdout
     assert "..." not in done.stdout.partition("Commands:")[2]
     assert (
-        "  A structured perceptron, averaged.\n\n  It is learnt from TRAIN; - is stdin. "
+        "  An averaged structured perceptron.\n\n  It is learnt from TRAIN; - is stdin. "
         in run("train", "perceptron", "--help").stdout
     )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom import storage
 from tagloom.errors import LabelError, ModelFileError, NotFittedError, ParameterError
 
@@ -56,11 +57,11 @@ def test_unknown_labels_are_left_out(corpora):
     X, y = dev.tokens, dev.labels
     strange = hmm.calibrate([*X, ["what"]], [*y, ["NEVER"]])
     assert strange.temperature_ == pytest.approx(hmm.calibrate(X, y).temperature_, rel=1e-6)
-    with pytest.raises(LabelError, match="to calibrate with, found none"):
+    with raises(LabelError, expected="to calibrate with", found="none"):
         hmm.calibrate([["what"]], [["NEVER"]])
-    with pytest.raises(LabelError, match="to calibrate with, found none"):
+    with raises(LabelError, expected="to calibrate with", found="none"):
         hmm.calibrate([], [])
-    with pytest.raises(NotFittedError, match="before calibrate"):
+    with raises(NotFittedError, hint="before calibrate"):
         tl.CRF().calibrate(dev)
     assert tl.CRF().temperature_ == 1
 
@@ -89,7 +90,7 @@ def test_a_file_with_a_wrong_temperature_is_refused(corpora, tmp_path, temperatu
     tl.HMM().fit(corpora[0][:20]).save(path)
     header, arrays = storage.read(path)
     storage.write(tmp_path / "bad", {**header, "temperature": temperature}, arrays)
-    with pytest.raises(ModelFileError, match="the temperature must be between"):
+    with raises(ModelFileError, where="bad", expected="between 0.01 and 1000000"):
         tl.load(tmp_path / "bad")
 
 
@@ -113,7 +114,7 @@ def test_a_tempered_trellis_is_one_with_smaller_scores(dtype):
     np.testing.assert_array_equal(tempered.viterbi().path, make(1).viterbi().path)
     assert make(1).astype(np.float64).dtype == np.float64
     for wrong in (0, -1, np.inf, np.nan):
-        with pytest.raises(ParameterError, match="temperature must be a finite number above 0"):
+        with raises(ParameterError, parameter="temperature", expected="a finite number above 0"):
             tempered.tempered(wrong)
-    with pytest.raises(ParameterError, match="dtype must be float32 or float64; got int64"):
+    with raises(ParameterError, parameter="dtype", expected="float32 or float64", found="int64"):
         tempered.astype(np.int64)

@@ -268,7 +268,7 @@ def test_training_under_a_dictionary_costs_less(english):
 
 def test_training_labels_that_break_the_constraints_are_named():
     X, y = [["a", "b"], ["b", "a"]], [["B-X", "I-X"], ["O", "I-X"]]
-    with pytest.raises(LabelError, match="sentence 1: the constraints forbid its own labels"):
+    with raises(LabelError, where="sentence 1", expected="that the constraints allow"):
         tl.CRF(features="words", constraints="bio", constrain_training=True).fit(X, y)
 
 
@@ -294,34 +294,46 @@ def test_constraints_are_saved(tmp_path, english):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error", "parameter", "expected", "found"),
     [
-        ({"constraints": "bilbo"}, ParameterError, "constraints must be one of 'auto', 'bio'"),
-        ({"constraints": ["bio", 3]}, ParameterError, "got 3"),
-        ({"order": 0}, ParameterError, "order must be an integer of at least 1"),
-        ({"order": True}, ParameterError, "order must be an integer"),
-        ({"states": "some"}, ParameterError, "states must be one of 'auto', 'seen', 'all'"),
+        (
+            {"constraints": "bilbo"},
+            ParameterError,
+            "constraints",
+            "one of 'auto', 'bio'",
+            "'bilbo'",
+        ),
+        ({"constraints": ["bio", 3]}, ParameterError, "constraints", "a StateSpace", "3"),
+        ({"order": 0}, ParameterError, "order", "an integer of at least 1", "0"),
+        ({"order": True}, ParameterError, "order", "an integer", "True"),
+        ({"states": "some"}, ParameterError, "states", "one of 'auto', 'seen', 'all'", "'some'"),
         (
             {"order": 2, "states": StateSpace.order(LABELS, 2)},
             ParameterError,
-            "order must be left out where states is a StateSpace; got 2",
+            "order",
+            "left out where states is a StateSpace",
+            "2",
         ),
         (
             {"states": StateSpace.order(["X", "Y"], 2)},
             LabelError,
-            "a state space over the labels of the data, A, B, C; got one over X, Y",
+            "states",
+            "over the labels of the data, A, B, C",
+            "one over X, Y",
         ),
         (
             {"constraints": StateSpace.order(LABELS, 2)},
             ParameterError,
+            "constraints",
             "a state space without weights",
+            "StateSpace.order",
         ),
-        ({"constraints": tl.TagDictionary("3")}, ParameterError, "min_count must be an integer"),
+        ({"constraints": tl.TagDictionary("3")}, ParameterError, "min_count", "an integer", "'3'"),
     ],
 )
-def test_wrong_constraints(options, error, message):
+def test_wrong_constraints(options, error, parameter, expected, found):
     X, y = copied_data(3)
-    with pytest.raises(error, match=message):
+    with raises(error, parameter=parameter, expected=expected, found=found):
         tl.CRF(features="words", **options).fit(X, y)
 
 

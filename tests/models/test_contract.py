@@ -197,7 +197,7 @@ def test_an_unfitted_tagger_can_be_pickled_but_not_used(make):
     assert model.get_params() == make().get_params()
     with raises(NotFittedError, message="not fitted", hint="Call fit()"):
         model.predict([["a"]])
-    with pytest.raises(NotFittedError, match="before save"):
+    with raises(NotFittedError, hint="before save"):
         model.save("never")
 
 
@@ -214,10 +214,10 @@ def test_threads_do_not_matter_for_predictions(tagger, test):
 @pytest.mark.parametrize("n_threads", [0, -1, 1.5, "two", 2**70])
 def test_invalid_n_threads(make_checked, checked, test, n_threads):
     for method in (checked.predict, checked.predict_marginals, checked.trellis):
-        for X in (test[:1], [["they"]]):  # the second takes a shorter way
-            with pytest.raises(ParameterError, match="n_threads"):
+        for X in (test[:1], [["they"]]):  # the second is decoded by a shortcut
+            with raises(ParameterError, parameter="n_threads"):
                 method(X, n_threads=n_threads)
-    with pytest.raises(ParameterError, match="n_threads"):
+    with raises(ParameterError, parameter="n_threads"):
         make_checked(n_threads=n_threads).fit([["they", "fish"]], [["N", "V"]])
 
 
@@ -381,7 +381,7 @@ def test_sample_weights_stand_for_repetition(make):
         np.testing.assert_allclose(
             twice.trellis(X).marginals(), weighted.trellis(X).marginals(), atol=2e-3
         )
-    with pytest.raises(ParameterError, match="sample_weight must be 3 numbers"):
+    with raises(ParameterError, parameter="sample_weight", expected="3 numbers", found="(2,)"):
         make().fit(X, y, sample_weight=[1, 2])
     hits = [a == b for a, b in zip(weighted.predict(X[:1])[0], y[0], strict=True)]
     assert weighted.score(X, y, sample_weight=[1, 0, 0]) == np.mean(hits)
@@ -392,7 +392,7 @@ def test_parameters(make):
     assert model.set_params(n_threads=3).n_threads == 3
     with raises(ParameterError, found="'depth'", expected="n_threads"):
         model.set_params(depth=2)
-    with pytest.raises(ParameterError, match=r"n_threads must be .* at least 1; got 0"):
+    with raises(ParameterError, parameter="n_threads", expected="at least 1", found="0"):
         model.set_params(n_threads=0).fit([["a", "b"]], [["X", "Y"]])
     assert "n_threads=0" in repr(model)
     assert repr(tl.CRF()) == "CRF()"

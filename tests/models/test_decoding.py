@@ -42,7 +42,7 @@ def case(request, corpora):
 
 
 def by_trellis(tagger, X):
-    return tagger._read_off(tagger.score_sentences(X, 1))
+    return tagger._best_labels(tagger.score_sentences(X, 1))
 
 
 def test_labels_are_those_of_the_trellis(case, corpora):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import InfeasibleError, NotFittedError, SentenceError
 from tagloom.models.explanations import explain
 from tagloom.scores.parts import Part
@@ -16,13 +17,13 @@ from tagloom.trellis import StateSpace
 
 
 def plain_parts(trellis):
-    def of_move(t, y_prev, y):
+    def of_transition(t, y_prev, y):
         yield Part("half", float(trellis.emit[t, y]) / 2)
         yield Part("half", float(trellis.emit[t, y]) / 2)
         if trellis.edge is not None and y_prev is not None:
             yield Part("edge", float(trellis.edge[t, y_prev, y]), 2)
 
-    return of_move
+    return of_transition
 
 
 def spaces(Y):
@@ -128,15 +129,15 @@ def test_a_word_without_a_choice_has_no_runner_up():
     assert explanation[0].reasons == explanation[0].rival == ()
     assert explanation.to_dict()["decisions"][0]["margin"] is None
     assert "the    D      1.0000  none" in str(explanation)
-    with pytest.raises(InfeasibleError, match="position 0"):
+    with raises(InfeasibleError, where="position 0"):
         hmm.explain(["what"])
 
 
 def test_wrong_input():
-    with pytest.raises(NotFittedError, match=r"before explain\(\)"):
+    with raises(NotFittedError, hint="before explain()"):
         tl.CRF().explain(["a"])
     hmm = tl.HMM().fit([["a", "b"]], [["X", "Y"]])
-    with pytest.raises(SentenceError, match="the str 'They fish'"):
+    with raises(SentenceError, found="the str 'They fish'"):
         hmm.explain("They fish")
 
 

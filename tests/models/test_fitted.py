@@ -89,7 +89,7 @@ def test_threads_that_fit_and_predict_see_whole_states():
         try:
             while not done.is_set():
                 answers.add(str(tagger.predict(X)))
-                answers.add(str(tagger._read_off(tagger.score_sentences(X, 1))))
+                answers.add(str(tagger._best_labels(tagger.score_sentences(X, 1))))
         except BaseException as error:
             failures.append(error)
 

@@ -117,7 +117,7 @@ def test_the_loss_and_its_gradient(features, combinations):
     tagger = memm(features=features, combinations=combinations)
     weight = [1.0, 0.5, 2.0, 3.0]
     data = tagger._read(X, GOLD, weight, None)
-    problem, data.layout = tagger._problem(data)
+    problem, data.layout = tagger._make_objective(data)
     layout = data.layout
     free = problem.mask()
     assert layout.n_weights == len(free)
@@ -248,7 +248,7 @@ def test_the_loss_under_constraints():
     options = {"constraints": legal_space(), "constrain_training": True}
     tagger = memm(**options)
     data = tagger._read(X, GOLD, None, None)
-    problem, data.layout = tagger._problem(data)
+    problem, data.layout = tagger._make_objective(data)
     layout = data.layout
     theta = np.random.default_rng(1).normal(size=layout.n_weights) * problem.mask()
     judge = Judge(cut(theta, data), FOLLOWS)
@@ -256,7 +256,7 @@ def test_the_loss_under_constraints():
     found = problem.evaluate(theta, np.empty_like(theta), 1)
     assert found == pytest.approx(expected, rel=1e-5)
     tagger.fit(X, GOLD)
-    with pytest.raises(LabelError, match="sentence 1: the constraints forbid its own labels"):
+    with raises(LabelError, where="sentence 1", expected="that the constraints allow"):
         memm(**options).fit(X, [GOLD[0], ["N", "P", "P"], *GOLD[2:]])
     runs = tl.StateSpace.from_edges(  # V at most twice in a row
         ["N", "P", "V"],
@@ -264,7 +264,7 @@ def test_the_loss_under_constraints():
         [(p, y) for p in range(4) for y in (0, 1)] + [(0, 2), (1, 2), (2, 3)],
         [0, 1, 2],
     )
-    with pytest.raises(ParameterError, match="which looks further back"):
+    with raises(ParameterError, parameter="constraints", found="which looks further back"):
         memm(constraints=runs, constrain_training=True).fit(X, GOLD)
 
 

@@ -186,7 +186,7 @@ def test_wrong_input():
     shut = tl.HMM.from_probs(
         ["B-P", "O"], ["a"], start=[1, 0], trans=[[0, 1], [0, 1]], emit=[[1]] * 2
     )
-    with pytest.raises(InfeasibleError, match="sequence 0, position 0"):
+    with raises(InfeasibleError, where="sequence 0, position 0"):
         shut.predict_spans([["b"]], 0.5)
 
 

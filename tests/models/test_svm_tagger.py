@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import ParameterError
 from tagloom.models.svm import cost_matrix
 
@@ -94,7 +95,7 @@ def test_both_algorithms_find_the_same_weights(train):
     assert other.score(train) == pytest.approx(best.score(train), abs=0.005)
 
 
-def test_a_function_of_costs_is_saved_as_what_it_says(tmp_path):
+def test_a_cost_function_is_saved_as_its_values(tmp_path):
     path = tmp_path / "model.tagloom"
     svm(cost=double_trouble).fit(X, Y).save(path)
     loaded = tl.load(path)
@@ -103,11 +104,13 @@ def test_a_function_of_costs_is_saved_as_what_it_says(tmp_path):
     assert loaded.fit(X, Y).predict(BETWEEN) == [["Y"]]
 
 
-def test_a_checkpoint_knows_its_costs(tmp_path):
+def test_a_checkpoint_contains_its_costs(tmp_path):
     path = tmp_path / "run.checkpoint"
     svm(cost=double_trouble, max_iterations=2).fit(X, Y, checkpoint=path)
     svm(cost=[[0, 1], [5, 0]], max_iterations=3).fit(X, Y, checkpoint=path)
-    with pytest.raises(tl.errors.ModelFileError, match="another run: its cost is"):
+    with raises(
+        tl.errors.ModelFileError, expected="cost [[0.0, 1.0]", found="cost [[0.0, 1.0], [5"
+    ):
         svm(max_iterations=3).fit(X, Y, checkpoint=path)
 
 
@@ -123,7 +126,7 @@ def test_a_checkpoint_knows_its_costs(tmp_path):
         (lambda gold, other: None if gold < other else "x", "[['x', None], ['x', 'x']]"),
     ],
 )
-def test_costs_that_make_no_sense_are_named(cost, found):
+def test_invalid_costs(cost, found):
     with pytest.raises(ParameterError) as caught:
         svm(cost=cost).fit(X, Y)
     assert (caught.value.parameter, caught.value.found) == ("cost", found)
@@ -140,12 +143,12 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
     assert not fresh.is_fitted
 
 
-def test_other_parameters_that_make_no_sense_are_named():
+def test_other_invalid_parameters():
     for name, value in (("C", 0), ("C", -1), ("algorithm", "lbfgs"), ("warm_start", True)):
         with pytest.raises(ParameterError) as caught:
             svm().set_params(**{name: value}).fit(X, Y)
         assert (caught.value.parameter, caught.value.found) == (name, repr(value))
-    with pytest.raises(ParameterError, match="has no partial_fit"):
+    with raises(ParameterError, expected="a tagger with partial_fit", found="StructuredSVM"):
         svm().partial_fit(X, Y)
 
 

@@ -489,14 +489,14 @@ def labelled():
 
 def test_an_unknown_kind_is_one_clear_line(tmp_path, monkeypatch):
     tl.HMM(emissions=Counted()).fit(X, labelled()).save(tmp_path / "m")
-    monkeypatch.delitem(base._KINDS, "tests.Counted")
+    monkeypatch.delitem(base._REGISTRY.classes, "tests.Counted")
     with pytest.raises(ModelFileError) as caught:
         tl.load(tmp_path / "m")
     text = str(caught.value)
     assert "\n" not in text
     assert "'tests.Counted'" in text
     assert "Import the module that defines its class" in text
-    base._KINDS["tests.Counted"] = Counted
+    base._REGISTRY.add("tests.Counted", Counted)
     assert tl.load(tmp_path / "m").emission_.most == 8
 
 
@@ -530,5 +530,5 @@ def test_packages_announce_their_kinds(tmp_path, monkeypatch):
     assert "some.Announced" in tl.emissions.known_kinds()
     assert "some_emissions" not in sys.modules
     assert base.from_plain({"kind": "some.Announced", "params": {"rare": 3}}).rare == 3
-    monkeypatch.delitem(base._KINDS, "some.Announced")
+    monkeypatch.delitem(base._REGISTRY.classes, "some.Announced")
     monkeypatch.delitem(sys.modules, "some_emissions")

@@ -163,6 +163,8 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
             raise ParameterError(
                 f"The features come from the function {data['name']}, which is not saved.",
                 parameter="features",
+                expected=f"the function {data['name']}",
+                found="None",
                 hint="Pass it: features=that_function.",
             )
         return function if isinstance(function, Function) else Function(function)
@@ -170,6 +172,8 @@ def from_dict(data: Mapping[str, Any], function: Any = None) -> FeatureExtractor
         raise ParameterError(
             "The features do not come from a function.",
             parameter="features",
+            expected="None, as the features do not come from a function",
+            found=checks.show(function),
             hint="Leave features= out.",
         )
     if data["kind"] not in _KINDS:

@@ -578,9 +578,21 @@ def _affixes(name: str, affixes: Iterable[str]) -> tuple[str, ...]:
 
 
 def call_native(call: Any, *arguments: Any) -> Any:
-    """Call the native reader; a token that is not a str becomes a SentenceError."""
+    """Call the native reader.
+
+    Raises
+    ------
+    SentenceError
+        If a token is not a str.
+    FeatureError
+        If a token is not valid Unicode.
+    """
     try:
         return call(*arguments)
     except TypeError as error:
         hint = "A sentence is a list of str; if tokens are dicts or numbers, use features=None."
         raise from_native(SentenceError, error, hint) from None
+    except ValueError as error:
+        if "surrogate pair" not in str(error):
+            raise
+        raise from_native(FeatureError, error) from None

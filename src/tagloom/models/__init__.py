@@ -1,4 +1,4 @@
-"""Taggers: which features, which scores, which objective."""
+"""Models, one file each: a scorer, an objective and the interface of taggers."""
 
 from typing import TYPE_CHECKING
 

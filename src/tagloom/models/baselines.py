@@ -1,4 +1,4 @@
-"""The baseline that every tagger has to beat: each word gets its most frequent label."""
+"""The baseline that other taggers must beat: each word gets its most frequent label."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tagloom.models.tables import TableTagger
 from tagloom.parameters import attribute, count, flag
 from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Parts
-from tagloom.scores.tables import WordTable, spelling_chain
+from tagloom.scores.tables import WordTable, backoff_templates
 from tagloom.scores.word_counts import WordStats, WordTokens, count_words
 from tagloom.storage import File
 from tagloom.trellis import Trellis
@@ -26,7 +26,7 @@ from tagloom.trellis import Trellis
 # Pseudo-count of the label distribution of a word's spelling: it only breaks ties.
 _TIE = 1e-3
 
-# With more labels, the matrix of transitions of a decoder would be larger than the table of words.
+# With more labels, the transition matrix of a decoder would be larger than the table of words.
 _MOST_LABELS = 1000
 
 
@@ -78,9 +78,9 @@ class MostFrequentTag(LabelParameters, TableTagger):
         ----------
         X : Corpus, or sequence of sentences
         y : sequence of list of str, optional
-            The labels; a `Corpus` brings its own.
+            The labels; a `Corpus` contains them.
         sample_weight : sequence of float, optional
-            How much each sentence counts.
+            The weight of each sentence.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class MostFrequentTag(LabelParameters, TableTagger):
         began = time.perf_counter()
         self.check_parameters()
         read = read_labelled(X, y, sample_weight, self.labels)
-        data = WordTokens.read(spelling_chain(self.max_suffix), read.sentences)
+        data = WordTokens.read(backoff_templates(self.max_suffix), read.sentences)
         counted = count_words(
             WordStats.count(data, read.gold, read.token_weight, len(read.labels)),
             read.labels,
@@ -128,7 +128,7 @@ class MostFrequentTag(LabelParameters, TableTagger):
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self) -> File:
-        """Return what was learnt, as a header of plain data and arrays."""
+        """Return the fitted state as a header of plain data and arrays."""
         params = self.get_params()
         if params["labels"] is not None:
             params["labels"] = list(params["labels"])
@@ -136,7 +136,7 @@ class MostFrequentTag(LabelParameters, TableTagger):
 
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
-        """Make a tagger from what `to_file` returned, checking everything."""
+        """Make a tagger from the result of `to_file`; everything is checked."""
         table = WordTable.from_file(file)
         header = file.header
         model = cls(**header["params"])

@@ -1,4 +1,4 @@
-"""How far the probabilities of a tagger can be trusted, and the temperature that corrects them."""
+"""Calibration: the reliability of a tagger's probabilities and the temperature to correct them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import checks, evaluation
-from tagloom.errors import LabelError
+from tagloom.errors import LabelError, ModelFileError
 from tagloom.models.data import gold_labels
 from tagloom.trellis import Trellis
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def reliability(tagger: Tagger, X: Any, y: Any, n_bins: int) -> evaluation.Reliability:
-    """Compare the probabilities of predicted labels with how many of them are right.
+    """Compare the probabilities of predicted labels with the share that is right.
 
     Parameters
     ----------
     tagger : Tagger
     X, y, n_bins
-        As of `Tagger.reliability`.
+        As for `Tagger.reliability`.
     """
     sentences = checks.sentences(X)
     gold = gold_labels(sentences, X, y)
@@ -42,13 +42,13 @@ def reliability(tagger: Tagger, X: Any, y: Any, n_bins: int) -> evaluation.Relia
 
 
 def fit_temperature(tagger: Tagger, X: Any, y: Any) -> float:
-    """Find the temperature at which the right labels are most probable, each by itself.
+    """Find the temperature that maximises the marginal probabilities of the gold labels.
 
     Parameters
     ----------
     tagger : Tagger
     X, y
-        As of `Tagger.calibrate`.
+        As for `Tagger.calibrate`.
 
     Raises
     ------
@@ -57,14 +57,14 @@ def fit_temperature(tagger: Tagger, X: Any, y: Any) -> float:
     """
     sentences = checks.sentences(X)
     place = {label: i for i, label in enumerate(tagger.labels_.tolist())}
-    truth = [place.get(label, -1) for row in gold_labels(sentences, X, y) for label in row]
-    gold: npt.NDArray[np.int64] = np.array(truth, dtype=np.int64)
+    numbers = [place.get(label, -1) for path in gold_labels(sentences, X, y) for label in path]
+    gold: npt.NDArray[np.int64] = np.array(numbers, dtype=np.int64)
     tokens = np.flatnonzero(gold >= 0)
     if not len(tokens):
         raise LabelError(
             expected="labels that the tagger predicts, to calibrate with",
             found="none",
-            hint="Pass labelled sentences other than those that it has learnt from.",
+            hint="Pass labelled sentences that were not used for training.",
         )
     batches = [
         batch.astype(np.float64) if isinstance(batch, Trellis) else batch
@@ -73,7 +73,7 @@ def fit_temperature(tagger: Tagger, X: Any, y: Any) -> float:
 
     def loss(temperature: float) -> float:
         gamma = np.concatenate([b.tempered(temperature).marginals() for b in batches])
-        # A label that is impossible costs the same at every temperature.
+        # An impossible label has the same loss at every temperature.
         return -float(np.log(np.maximum(gamma[tokens, gold[tokens]], 1e-300)).mean())
 
     return evaluation.fit_temperature(loss)
@@ -84,14 +84,15 @@ def check_temperature(value: Any) -> float:
 
     Raises
     ------
-    ValueError
+    ModelFileError
         If it is not a float that `fit_temperature` can return.
     """
     from tagloom.evaluation.calibration import MAX_TEMPERATURE, MIN_TEMPERATURE
 
     if type(value) is not float or not MIN_TEMPERATURE <= value <= MAX_TEMPERATURE:
-        raise ValueError(
-            f"the temperature must be between {MIN_TEMPERATURE} and {MAX_TEMPERATURE:.0f}; "
-            f"found {value!r}"
+        raise ModelFileError(
+            where="temperature",
+            expected=f"a float between {MIN_TEMPERATURE} and {MAX_TEMPERATURE:.0f}",
+            found=checks.show(value),
         )
     return value

@@ -1,4 +1,4 @@
-"""What a model can do, declared by its class: commands and pages go by this, not by its type."""
+"""Capabilities that a model declares. Commands and pages check these, never the type of a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Capability(StrEnum):
-    """Something that some models can do.
+    """A capability that some models have.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Smaller models: weak weights are dropped, the rest is stored in half the bytes."""
+"""Compaction: weak weights are dropped, the others stored in half the bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tagloom.scores import LinearScores
 
 
 class Compaction(NamedTuple):
-    """What a compaction saved and what it cost.
+    """The size and accuracy of a model, before and after compaction.
 
     Attributes
     ----------
@@ -85,11 +85,11 @@ def compact(
                 expected=f"at most {measure(scores):.4f}, the accuracy of the whole model on dev",
                 found=f"{min_accuracy}",
             )
-        found = keep(n)
-        if max_bytes is not None and _size(found) > max_bytes:
+        smaller = keep(n)
+        if max_bytes is not None and _size(smaller) > max_bytes:
             raise ParameterError(
                 parameter="max_bytes",
-                expected=f"at least {_size(found):,} for an accuracy of {min_accuracy}",
+                expected=f"at least {_size(smaller):,} for an accuracy of {min_accuracy}",
                 found=f"{max_bytes:,}",
                 hint="Lower min_accuracy, or allow more bytes.",
             )
@@ -102,16 +102,16 @@ def compact(
                 expected=f"at least {_size(keep(0)):,}, the size of the model without features",
                 found=f"{max_bytes:,}",
             )
-        found = keep(W - n)
+        smaller = keep(W - n)
     report = Compaction(
-        len(found.rows.weights),
+        len(smaller.rows.weights),
         W,
-        _size(found),
+        _size(smaller),
         _size(scores),
-        None if measure is None else measure(found),
+        None if measure is None else measure(smaller),
         None if measure is None else measure(scores),
     )
-    return found, report
+    return smaller, report
 
 
 def _size(scores: LinearScores) -> int:

@@ -1,7 +1,7 @@
-"""What a tagger may predict: schemes, state spaces and tag dictionaries, and known labels.
+"""Constraints on predictions: schemes, state spaces, tag dictionaries and known labels.
 
-A user asks for constraints by name or object; fitting *resolves* them against the training data
-into one `Constraints`, which forbids transitions between labels and labels of words.
+Users choose constraints by name or object. Fitting *resolves* them against the training data into
+one `Constraints`, which forbids transitions, and labels of words.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ import numpy.typing as npt
 from tagloom import checks, labels
 from tagloom.errors import DataWarning, LabelError, ModelFileError, ParameterError, SentenceError
 from tagloom.models.data import Gold, caller_level
+from tagloom.renames import renamed_property
 from tagloom.sequences import Sentence
 from tagloom.trellis import StateSpace, Trellis
 
 Bool = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-#: Tried in this order where labels fit several schemes; see tagloom.schemes.
+#: The first that fits is chosen if labels fit several schemes; see tagloom.schemes.
 SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
 
 
 class TagDictionary:
-    """Words may only have the labels that they were seen with, if they were seen often enough.
+    """A tag dictionary: frequent words may only have the labels that they were seen with.
 
-    Other words may have any label. Give it to a tagger's ``constraints``.
+    Other words may have any label. Pass it as ``constraints`` of a tagger.
 
     Parameters
     ----------
     min_count : int
-        How often a word must occur in the training data for its labels to count as all of them.
+        Words that occur at least this often in the training data are restricted to the labels seen.
     entries : mapping of str to labels, optional
-        Labels that words may have, whether they were seen or not; they go before what was seen.
+        The labels that words may have. An entry replaces the labels seen in the training data.
 
     Examples
     --------
@@ -71,16 +72,16 @@ class TagDictionary:
         return hash(self.min_count)
 
     def learn(
-        self, names: Sequence[str], sentences: Sequence[Any], rows: Sequence[Sequence[Any]]
+        self, names: Sequence[str], sentences: Sequence[Any], labellings: Sequence[Sequence[Any]]
     ) -> dict[str, tuple[str, ...]]:
-        """Find the labels of each word that has few enough of them to matter.
+        """Find the labels of each word that may not have all of them.
 
         Raises
         ------
         ParameterError, LabelError
-            If min_count or an entry is wrong.
+            If ``min_count`` or an entry is invalid.
         SentenceError
-            If tokens are no words.
+            If tokens are not str.
         """
         if isinstance(self.min_count, bool) or not isinstance(self.min_count, int | np.integer):
             raise ParameterError(
@@ -88,28 +89,29 @@ class TagDictionary:
             )
         counts: Counter[str] = Counter()
         seen: dict[str, set[str]] = {}
-        for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
-            for word, label in zip(_words(sentence, i), row, strict=True):
-                if not checks.is_open(label):  # an open label says nothing
+        for i, (sentence, path) in enumerate(zip(sentences, labellings, strict=True)):
+            for word, label in zip(_words(sentence, i), path, strict=True):
+                if not checks.is_open(label):
                     counts[word] += 1
                     seen.setdefault(word, set()).add(label)
-        found = {word: seen[word] for word, n in counts.items() if n >= self.min_count}
-        for word, given in (self.entries or {}).items():
-            found[word] = {given} if isinstance(given, str) else set(given)
-            unknown = found[word] - set(names)
-            if unknown or not found[word]:
-                what = f"the label {sorted(unknown)[0]!r}" if unknown else "no label"
+        allowed = {word: seen[word] for word, n in counts.items() if n >= self.min_count}
+        for word, entry in (self.entries or {}).items():
+            allowed[word] = {entry} if isinstance(entry, str) else set(entry)
+            unknown = allowed[word] - set(names)
+            if unknown or not allowed[word]:
                 raise LabelError(
                     where=f"TagDictionary, entry {word!r}",
                     expected=f"some of the labels {', '.join(names)}",
-                    found=what,
+                    found=f"the label {min(unknown)!r}" if unknown else "no label",
                 )
-        return {word: tuple(sorted(own)) for word, own in found.items() if len(own) < len(names)}
+        return {
+            word: tuple(sorted(tags)) for word, tags in allowed.items() if len(tags) < len(names)
+        }
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a tagger may predict, as `resolve` found it.
+    """Constraints on the predictions of a tagger, resolved against its labels.
 
     Attributes
     ----------
@@ -117,9 +119,9 @@ class Constraints:
     scheme : str or None
         The scheme whose illegal transitions are forbidden.
     states : StateSpace or None
-        A space whose paths alone are allowed.
+        A state space that contains all allowed paths.
     dictionary : dict of str to tuple of str
-        The labels that words may have; others may have any.
+        The labels that words may have; other words may have any.
     """
 
     labels: tuple[str, ...]
@@ -129,29 +131,31 @@ class Constraints:
 
     @cached_property
     def transitions(self) -> StateSpace | None:
-        """Transitions between labels that are allowed: a space whose states are labels."""
-        found = None
+        """The allowed transitions between labels: a state space whose states are labels."""
+        allowed = None
         if self.scheme is not None:
-            found = labels.state_space(self.labels, self.scheme)
+            allowed = labels.state_space(self.labels, self.scheme)
         if self.states is not None and self.states.kind == "labels":
-            found = self.states if found is None else found & self.states
-        return found
+            allowed = self.states if allowed is None else allowed & self.states
+        return allowed
+
+    moves = renamed_property("Constraints", "moves", "transitions")
 
     @property
     def space(self) -> StateSpace | None:
-        """The space, where it is more than transitions between labels."""
+        """The state space, if it constrains more than transitions between labels."""
         return self.states if self.states is not None and self.states.kind != "labels" else None
 
     @property
     def everything(self) -> StateSpace | None:
-        """All that is forbidden about transitions, as one space; for learning."""
+        """All constraints except the dictionary, as one state space for training."""
         parts = [part for part in (self.transitions, self.space) if part is not None]
         return parts[0] & parts[1] if len(parts) == 2 else (parts[0] if parts else None)
 
     def forbid(
         self, trans: Floats, start: Floats, stop: Floats, states: StateSpace | None
     ) -> tuple[Floats, Floats, Floats, StateSpace | None]:
-        """Return the scores with −inf where forbidden, and the state space that they need."""
+        """Set forbidden transitions, starts and stops to −inf, and restrict the state space."""
         if self.transitions is not None:
             trans = np.where(self.transitions.transitions_allowed, trans, -np.inf)
             start = np.where(self.transitions.initial, start, -np.inf)
@@ -165,15 +169,16 @@ class Constraints:
         """The number of each word's set of labels, and the sets [n, Y]; set 0 has all labels."""
         numbers: dict[tuple[str, ...], int] = {}
         by_word = {
-            word: numbers.setdefault(own, len(numbers) + 1) for word, own in self.dictionary.items()
+            word: numbers.setdefault(tags, len(numbers) + 1)
+            for word, tags in self.dictionary.items()
         }
         sets = np.ones((len(numbers) + 1, len(self.labels)), dtype=np.bool_)
-        for own, k in numbers.items():
-            sets[k] = [label in own for label in self.labels]
+        for tags, k in numbers.items():
+            sets[k] = [label in tags for label in self.labels]
         return by_word, sets
 
     def word_sets(self, sentences: Sequence[Any]) -> tuple[npt.NDArray[np.int32], Bool] | None:
-        """Find the set of labels of each token [T], and the sets [n, Y]; None if all are free."""
+        """Return the number of each token's label set [T] and the sets [n, Y]; None without any."""
         if not self.dictionary:
             return None
         by_word, sets = self._sets
@@ -182,46 +187,48 @@ class Constraints:
         return np.array(numbers, dtype=np.int32), sets
 
     def restrict(self, trellis: Trellis, sentences: Sequence[Any]) -> Trellis:
-        """Forbid what the dictionary does, except where that would leave a sentence no path."""
-        found = self.word_sets(sentences)
-        if found is None:
+        """Apply the dictionary, except to sentences that it would make infeasible."""
+        word_sets = self.word_sets(sentences)
+        if word_sets is None:
             return trellis
-        numbers, sets = found
+        numbers, sets = word_sets
         allowed = sets[numbers]  # [T, Y]
         restricted = trellis.constrain(allowed)
         if self.transitions is None and self.space is None:
             return restricted  # every word has a label
-        dead = ~restricted.is_feasible()  # [N]
-        if not dead.any():
+        is_infeasible = ~restricted.is_feasible()  # [N]
+        if not is_infeasible.any():
             return restricted
-        allowed |= np.repeat(dead, trellis.lengths)[:, None]
+        allowed |= np.repeat(is_infeasible, trellis.lengths)[:, None]
         return trellis.constrain(allowed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the constraints for a model file."""
+        """Return the constraints as plain data, for a model file."""
         return {
             "scheme": self.scheme,
             "states": None if self.states is None else self.states.to_dict(),
-            "dictionary": {word: list(own) for word, own in self.dictionary.items()},
+            "dictionary": {word: list(tags) for word, tags in self.dictionary.items()},
         }
 
     @classmethod
     def from_dict(cls, names: tuple[str, ...], data: Any) -> Constraints:
-        """Make constraints from what `to_dict` returned, trusting nothing.
+        """Make constraints from the result of `to_dict`, which is not trusted.
 
         Raises
         ------
         ModelFileError, ValueError
-            If it does not fit the labels.
+            If they do not fit the labels.
         """
         scheme, states, dictionary = data["scheme"], data["states"], data["dictionary"]
         if scheme is not None:
-            labels.legal_transitions(names, scheme)  # raises if they do not fit
+            labels.legal_transitions(names, scheme)  # raises if the labels do not fit
         space = None
         if states is not None:
             if "order" in states:
                 raise ModelFileError(
-                    where="constraints", expected="a state space of order k", found="another kind"
+                    where="constraints",
+                    expected="a state space without weights",
+                    found=f"one of order {checks.show(states['order'])}",
                 )
             space = StateSpace.from_dict(states)
             if space.labels != names:
@@ -230,8 +237,8 @@ class Constraints:
                     expected="the labels of the model",
                     found=checks.show(space.labels),
                 )
-        words = {str(word): tuple(own) for word, own in dict(dictionary).items()}
-        if any(not own or not set(own) <= set(names) for own in words.values()):
+        words = {str(word): tuple(tags) for word, tags in dict(dictionary).items()}
+        if any(not tags or not set(tags) <= set(names) for tags in words.values()):
             raise ModelFileError(
                 where="dictionary", expected="labels of the model", found="other labels"
             )
@@ -239,7 +246,7 @@ class Constraints:
 
     @property
     def spec(self) -> Any:
-        """What to ask a tagger for to get these constraints again."""
+        """The value of ``constraints=`` that gives these constraints."""
         parts: list[Any] = [part for part in (self.scheme, self.states) if part is not None]
         if self.dictionary:
             parts.append(TagDictionary(min_count=1 << 62, entries=self.dictionary))
@@ -247,7 +254,7 @@ class Constraints:
 
 
 def check(spec: Any) -> None:
-    """Refuse what is no constraint.
+    """Raise if a value of ``constraints=`` is invalid.
 
     Raises
     ------
@@ -266,26 +273,26 @@ def check(spec: Any) -> None:
 
 
 def resolve(
-    spec: Any, scheme: str | None, gold: Gold, sentences: Sequence[Any], rows: list[list[Any]]
+    spec: Any, scheme: str | None, gold: Gold, sentences: Sequence[Any], labellings: list[list[Any]]
 ) -> Constraints:
-    """Turn what was asked for into constraints on the labels of the training data.
+    """Resolve the value of ``constraints=`` against the training data.
 
     Parameters
     ----------
     spec
-        As `check` allows it.
+        A value that `check` accepts.
     scheme : str or None
-        What "auto" found.
+        The scheme that "auto" detected.
     gold : Gold
-    sentences, rows
+    sentences, labellings
         The training data and their labels.
     """
     names = tuple(gold.names)
-    found, space = scheme, None
+    space = None
     dictionary: dict[str, tuple[str, ...]] = {}
     for part in _parts(spec):
         if isinstance(part, TagDictionary):
-            dictionary |= part.learn(names, sentences, rows)
+            dictionary |= part.learn(names, sentences, labellings)
         elif isinstance(part, StateSpace):
             if part.n_weights:
                 raise ParameterError(
@@ -299,12 +306,12 @@ def resolve(
             space = named if space is None else space & named
         elif part != "auto":
             labels.legal_transitions(names, part)  # raises if the labels are not of the scheme
-            found = part
-    return Constraints(names, found, space, dictionary)
+            scheme = part
+    return Constraints(names, scheme, space, dictionary)
 
 
 def over(space: StateSpace, names: tuple[str, ...], parameter: str) -> StateSpace:
-    """Name the labels of a state space, or check their names.
+    """Return a state space with these label names.
 
     Raises
     ------
@@ -312,68 +319,69 @@ def over(space: StateSpace, names: tuple[str, ...], parameter: str) -> StateSpac
         If it is over other labels.
     """
     if space.n_labels != len(names) or space.labels not in (None, names):
-        own = space.n_labels if space.labels is None else f"{', '.join(space.labels)}"
+        others = space.n_labels if space.labels is None else f"{', '.join(space.labels)}"
         raise LabelError(
             parameter=parameter,
             expected=f"a state space over the labels of the data, {', '.join(names)}",
-            found=f"one over {own}",
+            found=f"one over {others}",
             hint="Set {labels} to give both the same order.",
             options={"labels": ...},
         )
     return space if space.labels is not None else space & StateSpace.first_order(names)
 
 
-def known_rows(known: Any, n: int) -> list[Any]:
-    """Check that known labels are a list of rows, one for each of n sentences.
+def check_known(known: Any, n: int) -> list[Any]:
+    """Return known labels as a list with an entry for each of n sentences.
 
     Raises
     ------
     LabelError
-        If they are not.
+        If they are not a list of n entries.
     """
     is_list = isinstance(known, Iterable) and not isinstance(known, str | bytes | Mapping)
-    rows = list(known) if is_list else []
-    if not is_list or len(rows) != n:
+    entries = list(known) if is_list else []
+    if not is_list or len(entries) != n:
         raise LabelError(
             parameter="known",
             expected=f"a list of {n} entries, one per sentence, each None or a list of labels",
-            found=f"{len(rows)} of them" if is_list else checks.show_type(known),
+            found=f"{len(entries)} of them" if is_list else checks.show_type(known),
         )
-    return rows
+    return entries
 
 
-def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> Bool:
-    """Turn known labels, one row per sentence, into a mask [T, Y] of what they leave.
+def known_mask(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> Bool:
+    """Turn known labels, an entry per sentence, into the mask of candidate labels [T, Y].
 
     Raises
     ------
     LabelError
         If their number is wrong, or a label does not exist; the message names the token.
     """
-    rows = known_rows(known, len(sentences))
+    entries = check_known(known, len(sentences))
     number = {label: y for y, label in enumerate(names)}
     allowed = np.ones((sum(len(s) for s in sentences), len(names)), dtype=np.bool_)
     first = 0
-    for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
+    for i, (sentence, entry) in enumerate(zip(sentences, entries, strict=True)):
         n = len(sentence)
-        if row is not None and (not isinstance(row, list | tuple) or len(row) != n):
+        if entry is not None and (not isinstance(entry, list | tuple) or len(entry) != n):
             raise LabelError(
                 where=f"known, sentence {i}",
                 expected=f"None or {checks.plural(n, 'label')}, one per token",
-                found=checks.show(row),
+                found=checks.show(entry),
             )
-        for t, label in enumerate(row or ()):
+        for t, label in enumerate(entry or ()):
             if label is None:
                 continue
-            own = {label} if isinstance(label, str) else label
-            if not isinstance(own, set | frozenset) or not own or not number.keys() >= own:
+            options = {label} if isinstance(label, str) else label
+            is_set = isinstance(options, set | frozenset) and len(options) > 0
+            if not is_set or not number.keys() >= options:
                 raise LabelError(
                     where=f"known, sentence {i}, token {t}",
                     expected=f"None, one of the labels {', '.join(names)}, or a set of them",
                     found=checks.show(label),
                 )
             allowed[first + t] = False
-            allowed[first + t, [number[y] for y in own]] = True
+            allowed[first + t, [number[y] for y in options]] = True
         first += n
     return allowed
 
@@ -381,25 +389,27 @@ def known_labels(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> 
 def choose_scheme(
     spec: Any,
     gold: Gold,
-    rows: list[list[Any]],
+    labellings: list[list[Any]],
     offsets: npt.NDArray[np.int64],
     stacklevel: int | None = None,
 ) -> str | None:
-    """Find the scheme whose illegal transitions "auto" forbids when decoding, if it was asked for.
+    """Detect the scheme whose illegal transitions "auto" forbids; None without "auto".
 
     Warns if labels look like spans and some of them are illegal.
     """
     if not any(isinstance(part, str) and part == "auto" for part in _parts(spec)):
         return None
     if not look_like_spans(gold.names):
-        return None  # parts of speech, say
+        return None  # for instance parts of speech
     if gold.is_open.any():
         return find_scheme(gold, offsets)
-    found = labels.detect(rows)
-    if not found.fits:
+    detection = labels.detect(labellings)
+    if not detection.fits:
         warnings.warn(
             DataWarning(
-                f"{found}.",
+                f"{detection}.",
+                expected="labels of a scheme",
+                found="labels that no scheme fits",
                 hint="Predictions may be illegal, too. To find such labels, run tagloom check; to "
                 "rule them out, pass {constraints}.",
                 options={"constraints": "bio"},
@@ -407,18 +417,18 @@ def choose_scheme(
             stacklevel=caller_level() if stacklevel is None else stacklevel + 1,
         )
         return None
-    return next(scheme for scheme in SCHEMES if scheme in found.fits)
+    return next(scheme for scheme in SCHEMES if scheme in detection.fits)
 
 
 def look_like_spans(names: Sequence[str]) -> bool:
-    """Whether labels are O, and prefixes with types, such as B-PER."""
+    """Whether all labels are O or a prefix with a type, such as B-PER."""
     return any(n != "O" for n in names) and all(
         n == "O" or (n[1:2] in ("-", "_") and n[:1] in "BIOESLU") for n in names
     )
 
 
 def find_scheme(gold: Gold, offsets: npt.NDArray[np.int64]) -> str | None:
-    """Find the scheme of labels of which some are open: no neighbours that are known break it."""
+    """Find a scheme that no pair of adjacent known labels violates, where some labels are open."""
     y = gold.numbers
     inner = np.ones(len(y), dtype=np.bool_)
     starts, ends = offsets[:-1], offsets[1:] - 1
@@ -451,5 +461,5 @@ def _words(sentence: Any, i: int) -> Sequence[str]:
             found=checks.show_type(words[0]),
             hint="Leave the dictionary out, or pass tokens that are str.",
         )
-    found: Sequence[str] = words
-    return found
+    tokens: Sequence[str] = words
+    return tokens

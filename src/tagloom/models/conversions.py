@@ -1,7 +1,7 @@
 """The hidden Markov model in other forms: given probabilities, a weight vector, a linear tagger.
 
 log Pr(x, y) is a sum of log-probabilities, one for each transition and each word: the score of a
-linear model whose weights they are. This holds at order 1, for labels that emit words alone.
+linear model whose weights they are. This holds at order 1, for emissions of words alone.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy.typing as npt
 from tagloom import checks
 from tagloom.errors import LabelError, ParameterError, ShapeError
 from tagloom.models.crf import CRF
-from tagloom.models.hidden import HiddenMarkov, Learnt
+from tagloom.models.hidden import HiddenMarkov, HiddenMarkovTagger
 from tagloom.models.linear import LinearTagger
 from tagloom.scores import LinearScores, Rows
 from tagloom.scores.emissions import Words
 from tagloom.scores.markov import MarkovChain
-from tagloom.scores.tables import WordTable, spelling_chain
+from tagloom.scores.tables import WordTable, backoff_templates
 
 Float64 = npt.NDArray[np.float64]
 
 
-class Convertible(Learnt):
-    """A hidden Markov model that can be given and returned in other forms."""
+class Convertible(HiddenMarkovTagger):
+    """A hidden Markov model that converts from and to other forms."""
 
     @classmethod
     def from_probs(
@@ -82,49 +82,49 @@ class Convertible(Learnt):
                 parameter="words", expected="distinct str", found=checks.show(list(words))
             )
         Y, V = len(names), len(words)
-        starts, transitions = _probs(start, "start", (Y,)), _probs(trans, "trans", (Y, Y))
-        probs = _probs(emit, "emit", (Y, V))
-        ends = None if stop is None else _probs(stop, "stop", (Y,))
-        _check_sums("start", starts.sum(keepdims=True))
-        _check_sums("emit", probs.sum(axis=1))
-        if ends is None:
-            _check_sums("trans", transitions.sum(axis=1))
+        start_probs, trans_probs = _probs(start, "start", (Y,)), _probs(trans, "trans", (Y, Y))
+        emit_probs = _probs(emit, "emit", (Y, V))
+        stop_probs = None if stop is None else _probs(stop, "stop", (Y,))
+        _check_sums("start", start_probs.sum(keepdims=True))
+        _check_sums("emit", emit_probs.sum(axis=1))
+        if stop_probs is None:
+            _check_sums("trans", trans_probs.sum(axis=1))
         else:
-            _check_sums("trans and stop", transitions.sum(axis=1) + ends)
-        chain = MarkovChain.from_probs(starts, (transitions,), ends)
-        emission = Words.from_probs(names, words, probs)
+            _check_sums("trans and stop", trans_probs.sum(axis=1) + stop_probs)
+        chain = MarkovChain.from_probs(start_probs, (trans_probs,), stop_probs)
+        emission = Words.from_probs(names, words, emit_probs)
         return cls._given(HiddenMarkov.join(chain, emission), None)
 
     @classmethod
     @abstractmethod
     def _given(cls, model: HiddenMarkov, labels: Sequence[str] | None) -> Self:
-        """Return a tagger with a model that was not learnt, and parameters that describe it."""
+        """Return a tagger around a given model, with parameters that describe it."""
 
     def as_vector(self) -> Float64:
         """Lay out the model as a weight vector.
 
-        log Pr(x, y) is its inner product with `feature_vector`, which counts what happens in
-        (x, y). First come the Y starts, then the Y·Y transitions, all those from the first label
-        first, then the Y·V words of ``words_``, all those of the first label first, and last the Y
-        stops, if there are any.
+        log Pr(x, y) is its inner product with `feature_vector`, which counts the events of (x, y).
+        First come the Y starts, then the Y·Y transitions, all those from the first label first,
+        then the Y·V words of ``words_``, all those of the first label first, and last the Y stops,
+        if the model has them.
 
         Returns
         -------
         ndarray of float64
-            −inf for what is impossible.
+            −inf for impossible events.
 
         Raises
         ------
         ParameterError
             If the order is above 1, or labels emit more than words.
         """
-        trans, start, stop, table = _first_order(self._learnt("as_vector"), "as_vector")
+        trans, start, stop, table = _first_order(self._model("as_vector"), "as_vector")
         emit = table.rows[table.words].astype(np.float64).T  # [Y, V]
         parts = [start, trans.ravel(), emit.ravel()]
         return np.concatenate(parts if stop is None else [*parts, stop])
 
     def feature_vector(self, x: Sequence[str], y: Sequence[str]) -> Float64:
-        """Count what happens in a labelled sentence, in the order of `as_vector`.
+        """Count the events of a labelled sentence, in the order of `as_vector`.
 
         Parameters
         ----------
@@ -141,16 +141,16 @@ class Convertible(Learnt):
         LabelError, ParameterError
             If a word is not known, or as `as_vector`.
         """
-        model = self._learnt("feature_vector")
+        model = self._model("feature_vector")
         return _count_events(_first_order(model, "feature_vector"), x, y)
 
     def to_linear(self) -> CRF:
         """Make a linear tagger that scores every labelling as this model does.
 
         Its weights are log-probabilities: of transitions, of words, and of spellings, where a
-        longer ending has the difference to the shorter one. Training can continue from there, see
-        ``warm_start`` of `CRF`. Where the model rules unknown words out, the tagger does not: all
-        labels are equally good for them.
+        longer ending has the difference from the shorter one. Training can continue from there, see
+        ``warm_start`` of `CRF`. Unknown words that are impossible in the model get the same score
+        for all labels.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class Convertible(Learnt):
         >>> crf.predict([["they", "swim"]]) == hmm.predict([["they", "swim"]])
         True
         """
-        model = _first_order(self._learnt("to_linear"), "to_linear")
+        model = _first_order(self._model("to_linear"), "to_linear")
         return CRF.from_scores(
             _linear_scores(model),
             self.constraints_,
@@ -242,7 +242,7 @@ def _first_order(model: HiddenMarkov, method: str) -> _FirstOrder:
 
 
 def _count_events(model: _FirstOrder, x: Sequence[str], y: Sequence[str]) -> Float64:
-    """Count what happens in a labelled sentence; see `Convertible.feature_vector`."""
+    """Count the events of a labelled sentence; see `Convertible.feature_vector`."""
     if len(x) != len(y) or len(x) == 0:
         raise LabelError(
             where="HMM.feature_vector",
@@ -273,7 +273,7 @@ def _linear_scores(model: _FirstOrder) -> LinearScores:
     trans, start, stop, table = model
     A, Y = table.rows.shape
     rows = table.rows.astype(np.float64)
-    # Where no word is unknown, spellings say nothing: −inf would hold for every word.
+    # In a closed vocabulary spellings have −inf, which must not be added to known words.
     is_spelling = np.ones(A, dtype=bool)
     is_spelling[table.words] = False
     rows[is_spelling[:, None] & np.isneginf(rows)] = 0
@@ -311,11 +311,11 @@ def _from_scores(scores: LinearScores, n_words: int | None) -> tuple[MarkovChain
 
 
 def _check_features(scores: LinearScores) -> int:
-    """Return the longest ending of the features, which must be those of `to_linear`."""
+    """Return the length of the longest ending; the features must be those of `to_linear`."""
     templates = getattr(scores.extractor, "templates", [])
     max_suffix = max(len(templates) - 3, 0)
-    is_chain = scores.extractor.to_dict() == spelling_chain(max_suffix).to_dict()
-    if not is_chain or scores.edge_rows is not None:
+    is_backoff = scores.extractor.to_dict() == backoff_templates(max_suffix).to_dict()
+    if not is_backoff or scores.edge_rows is not None:
         raise ParameterError(
             where="HMM.from_linear",
             expected="the features of HMM.to_linear: bias, shape and endings, word",
@@ -327,11 +327,11 @@ def _check_features(scores: LinearScores) -> int:
 def _read_table(
     scores: LinearScores, max_suffix: int, n_words: int | None
 ) -> tuple[WordTable, Float64]:
-    """Add up the weights along each word's chain; also return Σ_w exp of them [Y].
+    """Sum the weights of each word's back-off attributes; also return Σ_w exp of the sums [Y].
 
     Endings that no known word has are left out.
     """
-    extractor = spelling_chain(max_suffix)
+    extractor = backoff_templates(max_suffix)
     A, Y = scores.rows.n_attributes, len(scores.labels)
     weights = np.zeros((A, Y))
     weights[scores.rows.attributes, scores.rows.cols] = scores.rows.weights
@@ -350,7 +350,7 @@ def _read_table(
     kept = np.zeros(A, dtype=bool)
     kept[encoded.ids] = True
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    if np.allclose(emit, 1, rtol=1e-4):  # no room for unknown words
+    if np.allclose(emit, 1, rtol=1e-4):  # a closed vocabulary
         is_spelling = kept.copy()
         is_spelling[ids] = False
         rows[is_spelling] = -np.inf

@@ -34,11 +34,11 @@ class CRF(BatchParameters, LinearTagger):
     scores_ : LinearScores
         The features and their weights.
     constraints_ : Constraints
-        What constrains predictions; ``scheme_`` is its scheme.
+        The constraints on predictions; ``scheme_`` is their scheme.
     history_ : list of Record
         One for each iteration.
     training_ : dict
-        Where the weights come from: sizes, digest of the data, losses, seconds.
+        The training record: sizes and digest of the data, losses, seconds.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class CRF(BatchParameters, LinearTagger):
     algorithm: str = choice(
         default="adagrad",
         choices=("adagrad", "lbfgs", "sgd"),
-        help="How the weights are found.",
-        details='"adagrad" and "sgd" learn sentence by sentence and need few epochs; "lbfgs" goes '
-        "over all of them until it reaches the optimum, with l1 > 0 by OWL-QN.",
+        help="The learner of the weights.",
+        details='"adagrad" and "sgd" are online learners that need few epochs. "lbfgs" minimises '
+        "the objective of the whole corpus to its optimum; with l1 > 0 it is OWL-QN.",
     )
     l1: float = number(
         default=0.0,
@@ -69,14 +69,14 @@ class CRF(BatchParameters, LinearTagger):
         default=None,
         least=0,
         help="Penalty on the sum of squared weights.",
-        details="1 by default for lbfgs, otherwise 0, as few epochs are penalty enough.",
+        details="1 by default for lbfgs, otherwise 0, since few epochs regularise enough.",
     )
     select: str | None = choice(
         default=None,
         choices=(None, "l1"),
         help="Whether to choose features by the l1 penalty first.",
-        details='"l1" trains with the l1 penalty, keeps the features that survive, and trains '
-        "these again with the l2 penalty.",
+        details='"l1" trains with the l1 penalty, keeps the features whose weight is not 0, and '
+        "trains these again with the l2 penalty.",
     )
     max_iterations: int | None = count(
         default=None,
@@ -103,7 +103,7 @@ class CRF(BatchParameters, LinearTagger):
 
     @property
     def is_online(self) -> bool:
-        """Whether it learns sentence by sentence."""
+        """Whether the learner is online."""
         return self.algorithm != "lbfgs"
 
     def _check_parameters(self) -> None:
@@ -133,13 +133,13 @@ class CRF(BatchParameters, LinearTagger):
         return {"lbfgs": (100, 10), "adagrad": (5, 3), "sgd": (10, 3)}[self.algorithm]
 
     def _optimiser(
-        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
     ) -> training.Optimiser:
         seed = self.random_state
         if self.algorithm == "adagrad":
             eta = 0.5 if self.eta is None else self.eta
             return training.AdaGrad(
-                problem,
+                objective,
                 l2=self.l2 or 0.0,
                 eta=eta,
                 average=self.average,
@@ -149,7 +149,7 @@ class CRF(BatchParameters, LinearTagger):
         if self.algorithm == "sgd":
             eta = 0.1 if self.eta is None else self.eta
             return training.SGD(
-                problem,
+                objective,
                 l2=self.l2 or 0.0,
                 eta0=eta,
                 average=self.average,
@@ -159,7 +159,7 @@ class CRF(BatchParameters, LinearTagger):
         l1 = 0.0 if self.select else self.l1
         l2 = 1.0 if self.l2 is None else self.l2
         return training.LBFGS(
-            problem,
+            objective,
             l1=l1,
             l2=l2,
             memory=self.memory,
@@ -175,8 +175,8 @@ class CRF(BatchParameters, LinearTagger):
         """Learn the weights; with ``select="l1"`` in two runs."""
         if self.select != "l1":
             return super().learn(data, fitting)
-        problem, theta = self._lay_out(data)
-        first = training.LBFGS(problem, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta)
+        objective, theta = self._lay_out(data)
+        first = training.LBFGS(objective, l1=self.l1, l2=0.0, n_threads=self.n_threads, theta=theta)
         chosen = fitting.run(first, title=", choosing features", suffix=".l1").weights
-        problem.set_mask(chosen != 0)
-        return fitting.run(self._optimiser(data, problem, None))
+        objective.set_mask(chosen != 0)
+        return fitting.run(self._optimiser(data, objective, None))

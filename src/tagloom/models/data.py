@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import warnings
@@ -15,16 +16,16 @@ from tagloom import _native, checks
 from tagloom.errors import DataWarning, LabelError, ParameterError, SentenceError
 from tagloom.sequences import Corpus, Sentence
 
-# T tokens have fewer labels than this many times √T: at most 5.5 in any text of 100 words or more,
-# for tags with morphological features of Estonian. Words and lemmas, of which there is no end, are
-# 22 to 62 times √T in the corpora that we know.
-_LABELS = 8
+# T tokens with more than this many times √T different labels get a warning. Label sets reach at
+# most 5.5 √T in texts of 100 words or more (Estonian tags with morphological features). Words and
+# lemmas, which are an open set, reach 22 to 62 √T in the corpora that we measured.
+_MOST_LABELS = 8
 
 _COLUMN = "Is it the right column? Set {label} to choose another."
 
 
 def token_names(sentence: Any) -> list[str]:
-    """Return what to call the tokens of a sentence: the words, or numbers where it has none."""
+    """Return names for the tokens of a sentence: the word, or the position if it is not a str."""
     tokens = sentence.tokens if isinstance(sentence, Sentence) else sentence
     return [str(token) if isinstance(token, str) else str(t) for t, token in enumerate(tokens)]
 
@@ -75,23 +76,61 @@ def seen_transitions(
     return pairs, first, last
 
 
-class LabelRows(NamedTuple):
-    """The labels of N sentences as they came, and their numbers in the order of occurrence."""
+class ReadLabels(NamedTuple):
+    """The labels of N sentences as passed by the user, and as numbers in order of occurrence."""
 
-    rows: list[list[Any]]  # [N]
-    found: dict[str, int]  # the number of each label
+    labellings: list[list[Any]]  # [N]
+    number_of: dict[str, int]  # the number of each label
     numbers: npt.NDArray[np.int32] | None  # [T]; None if some labels are open
 
 
 def gold_labels(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
     """Return one list of labels per sentence, all of them known; see `read_labels`."""
-    return read_labels(sentences, X, y).rows
+    return read_labels(sentences, X, y).labellings
+
+
+def read_dev(dev: Any) -> tuple[Sequence[Any], list[list[str]]]:
+    """Return the sentences and gold labels of development data, a corpus or (X, y).
+
+    Raises
+    ------
+    LabelError
+        If there are no labels or no tokens.
+    """
+    X, y = dev if isinstance(dev, tuple) else (dev, None)
+    sentences = checks.sentences(X)
+    gold = gold_labels(sentences, X, y)
+    if not any(gold):
+        raise LabelError(
+            parameter="dev",
+            expected="labelled sentences",
+            found="no tokens",
+            hint="Leave dev out, or pass labelled sentences.",
+        )
+    return sentences, gold
+
+
+def label_number(label: str | None, names: Sequence[str]) -> int | None:
+    """Return the number of a label; None for None.
+
+    Raises
+    ------
+    LabelError
+        If there is no such label.
+    """
+    if label is None:
+        return None
+    if label not in names:
+        raise LabelError(
+            parameter="label", expected=f"one of {', '.join(names)}", found=repr(label)
+        )
+    return names.index(label)
 
 
 def read_labels(
     sentences: Sequence[Any], X: Any, y: Any, *, may_be_open: bool = False
-) -> LabelRows:
-    """Read the labels of each sentence: those of y, or those that the sentences bring.
+) -> ReadLabels:
+    """Read the labels of each sentence, from y or from the sentences themselves.
 
     Parameters
     ----------
@@ -103,44 +142,45 @@ def read_labels(
     Raises
     ------
     LabelError
-        If there are none, their number is wrong, or one is no label.
+        If there are none, their number is wrong, or one is invalid.
     """
-    rows = _rows(sentences, X, y)
-    found: dict[str, int] = {}
-    numbered = _native.intern(rows, found)
-    if numbered is None:  # rows that are not lists, or labels that are not str
-        rows, found = [checks.label_list(row, checks.place(i)) for i, row in enumerate(rows)], {}
-        numbered = _native.intern(rows, found)
-    if len(rows) != len(sentences):
+    labellings = _labellings(sentences, X, y)
+    number_of: dict[str, int] = {}
+    numbered = _native.intern(labellings, number_of)
+    if numbered is None:  # not lists of str
+        number_of = {}
+        labellings = [checks.label_list(row, checks.place(i)) for i, row in enumerate(labellings)]
+        numbered = _native.intern(labellings, number_of)
+    if len(labellings) != len(sentences):
         raise LabelError(
             parameter="y",
             expected=f"{checks.plural(len(sentences), 'list')} of labels, one per sentence",
-            found=str(len(rows)),
+            found=str(len(labellings)),
         )
     if numbered is None or not np.array_equal(np.diff(numbered[1]), _lengths(sentences)):
-        _check_each(sentences, rows, getattr(X, "path", None), may_be_open)
+        _check_each(sentences, labellings, getattr(X, "path", None), may_be_open)
     if numbered is None:
-        members = (y for row in rows for label in row for y in _members(label))
-        return LabelRows(rows, dict.fromkeys(members, 0), None)
-    return LabelRows(rows, found, numbered[0])
+        members = (y for labels in labellings for label in labels for y in _members(label))
+        return ReadLabels(labellings, dict.fromkeys(members, 0), None)
+    return ReadLabels(labellings, number_of, numbered[0])
 
 
 def _check_each(
-    sentences: Sequence[Any], rows: list[list[Any]], path: str | None, may_be_open: bool
+    sentences: Sequence[Any], labellings: list[list[Any]], path: str | None, may_be_open: bool
 ) -> None:
     """Raise for the first sentence with a wrong number of labels, or with an invalid label."""
-    for i, (sentence, row) in enumerate(zip(sentences, rows, strict=True)):
-        if len(row) != len(sentence):
+    for i, (sentence, labels) in enumerate(zip(sentences, labellings, strict=True)):
+        if len(labels) != len(sentence):
             raise LabelError(
                 where=checks.place(i, path=path),
                 expected=f"{checks.plural(len(sentence), 'label')}, one per token",
-                found=str(len(row)),
+                found=str(len(labels)),
             )
-        for t, label in enumerate(row):
+        for t, label in enumerate(labels):
             checks.label(label, checks.place(i, t, path), may_be_open=may_be_open)
 
 
-def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
+def _labellings(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
     if y is None:
         if isinstance(X, Corpus):
             return X.labels  # type: ignore[return-value]  # read_labels checks them
@@ -163,7 +203,7 @@ def _rows(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
     return y if isinstance(y, list) else list(y)
 
 
-def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
+def number_labels(read: ReadLabels, labels: Sequence[str] | None) -> Gold:
     """Number the labels of all tokens: sorted by code point, or in the order given.
 
     Raises
@@ -171,12 +211,13 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
     LabelError
         If there are fewer than two, or one is not among those given.
     """
-    rows, found, numbers = read
-    order = sorted(found) if labels is None else checks.label_names(labels)
-    place = {label: i for i, label in enumerate(order)}
-    for label in found:
+    labellings, number_of, numbers = read
+    order = sorted(number_of) if labels is None else checks.label_names(labels)
+    place = {label: y for y, label in enumerate(order)}
+    for label in number_of:
         if label not in place:
-            i = next(i for i, row in enumerate(rows) if any(label in _members(y) for y in row))
+            has_label = (any(label in _members(y) for y in path) for path in labellings)
+            i = next(i for i, has in enumerate(has_label) if has)
             raise LabelError(
                 where=checks.place(i),
                 expected=f"one of the labels {checks.show(order, 200)}",
@@ -186,18 +227,20 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
             )
     if not order:
         raise LabelError(
-            f"All labels of all {len(rows)} sentences are unknown (None).",
+            f"All labels of all {len(labellings)} sentences are unknown (None).",
             expected="at least two different labels",
             found="none",
             hint=_COLUMN,
             options={"label": ...},
         )
-    n_tokens = sum(map(len, rows)) if numbers is None else len(numbers)
-    if labels is None and len(order) > _LABELS * math.sqrt(n_tokens):
+    n_tokens = sum(map(len, labellings)) if numbers is None else len(numbers)
+    if labels is None and len(order) > _MOST_LABELS * math.sqrt(n_tokens):
         warnings.warn(
             DataWarning(
                 f"{n_tokens:,} tokens have {len(order):,} different labels, such as "
-                f"{rows[0][0]!r}: more like words than labels.",
+                f"{labellings[0][0]!r}: more like words than labels.",
+                expected=f"fewer labels for {n_tokens:,} tokens",
+                found=f"{len(order):,} different labels",
                 hint=_COLUMN,
                 options={"label": ...},
             ),
@@ -205,38 +248,36 @@ def number_labels(read: LabelRows, labels: Sequence[str] | None) -> Gold:
         )
     if len(order) < 2:
         raise LabelError(
-            f"Every token of all {len(rows)} sentences has the label {order[0]!r}.",
+            f"Every token of all {len(labellings)} sentences has the label {order[0]!r}.",
             expected="at least two different labels",
             found=repr(order[0]),
             hint=_COLUMN,
             options={"label": ...},
         )
     if numbers is None:
-        return _number_sets(rows, order, place)
-    everything = np.ones((1, len(order)), dtype=np.bool_)
-    renumber = np.array([place[label] for label in found], dtype=np.int32)
-    return Gold(order, renumber[numbers], everything)
+        return _number_sets(labellings, order, place)
+    all_labels = np.ones((1, len(order)), dtype=np.bool_)
+    renumber = np.array([place[label] for label in number_of], dtype=np.int32)
+    return Gold(order, renumber[numbers], all_labels)
 
 
 def _members(label: Any) -> Iterable[str]:
     return (label,) if type(label) is str else label or ()
 
 
-def _number_sets(rows: list[list[Any]], order: list[str], place: dict[str, int]) -> Gold:
+def _number_sets(labellings: list[list[Any]], order: list[str], place: dict[str, int]) -> Gold:
+    """Number labels of which some are open; see `Gold`."""
     sets: dict[frozenset[int], int] = {frozenset(range(len(order))): 0}
     numbers: list[int] = []
-    for row in rows:
-        for label in row:
-            if type(label) is str:
-                numbers.append(place[label])
-            elif label is None:
-                numbers.append(-1)
-            else:
-                members = frozenset(place[y] for y in label)
-                one = next(iter(members))
-                numbers.append(
-                    one if len(members) == 1 else -1 - sets.setdefault(members, len(sets))
-                )
+    for label in itertools.chain.from_iterable(labellings):
+        if type(label) is str:
+            numbers.append(place[label])
+        elif label is None:
+            numbers.append(-1)
+        else:
+            members = frozenset(place[y] for y in label)
+            is_one = len(members) == 1
+            numbers.append(min(members) if is_one else -1 - sets.setdefault(members, len(sets)))
     table = np.zeros((len(sets), len(order)), dtype=np.bool_)
     for members, k in sets.items():
         table[k, list(members)] = True
@@ -302,7 +343,7 @@ def caller_level() -> int:
 
 
 def digest(names: Iterable[str], *arrays: npt.NDArray[Any] | None) -> str:
-    """Return a fingerprint of what was learnt from: 16 hexadecimal digits."""
+    """Return a fingerprint of training data: 16 hexadecimal digits."""
 
     def hashed(data: npt.NDArray[Any]) -> str:
         return f"{_native.hash_data(np.ascontiguousarray(data).reshape(-1).view(np.uint8)):016x}"

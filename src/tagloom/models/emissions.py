@@ -1,7 +1,7 @@
-"""What ``HMM(emissions=...)`` may be: an emission, templates, or nothing; and earlier forms of it.
+"""The values that ``HMM(emissions=...)`` accepts: an emission, templates or None; and older forms.
 
-The word options of `HMM` moved to `tagloom.emissions.Words`. For one release the old names work,
-with a warning, and files of version 0.1.0, which have them, load.
+The word options of `HMM` moved to `tagloom.emissions.Words`. The old names work for one release,
+with a warning. Files of version 0.1.0, which contain them, still load.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def choose_emission(emissions: Any, old: Mapping[str, Any]) -> Emission:
     emissions : Emission, list of str, or None
         Templates are a shorthand for `Features`, None for `Words`.
     old : mapping
-        Parameters of ``MOVED``; None stands for one that was not given.
+        Parameters of ``MOVED``; None if they were not given.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def join_nested(emissions: Any, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def warn_moved(old: Mapping[str, Any]) -> None:
-    """Warn of parameters that moved to `Words`."""
+    """Warn about parameters that moved to `Words`."""
     given = {name: value for name, value in old.items() if value is not None}
     if given:
         now = ", ".join(f"{MOVED[name]}={value!r}" for name, value in given.items())
@@ -126,19 +126,19 @@ def gather_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def upgrade_header(header: Mapping[str, Any]) -> dict[str, Any]:
     """Write the header of an HMM that version 0.1.0 saved as this version would.
 
-    What was learnt counts, not the parameters, which may have been changed since.
+    It describes the fitted state, not the parameters, which may have been changed after fitting.
     """
     params = dict(header["params"])
     old = {name: params.pop(name, None) for name in MOVED}
-    has_pairs, learnt = bool(header.get("lexical")), header.get("emissions") or {"words": True}
+    has_pairs, fitted = bool(header.get("lexical")), header.get("emissions") or {"words": True}
     old["lexical"] = (old["lexical"] or 1) if has_pairs else None
-    templates = learnt["features"]["templates"][1:] if "features" in learnt else []  # [0]: bias
-    if learnt["words"]:
+    templates = fitted["features"]["templates"][1:] if "features" in fitted else []  # [0]: bias
+    if fitted["words"]:
         templates = ["word", *templates]
     emission = choose_emission(templates, old)
     params["emissions"] = to_plain(emission)
     tables = {"labels": header["labels"], "features": header["features"]}
     if isinstance(emission, Features):
-        linear = {name: value for name, value in learnt.items() if name != "words"}
+        linear = {name: value for name, value in fitted.items() if name != "words"}
         tables = {"linear": linear, "words": tables}
     return {**header, "params": params, "emission": to_plain(emission) | tables}

@@ -1,7 +1,7 @@
 """Models as scikit-learn estimators, without importing scikit-learn.
 
-Parameters are the constructor's arguments; `clone`, searches, pipelines and metadata routing go by
-the methods below. scikit-learn is imported only by the methods that it calls.
+Parameters are the constructor's arguments. `clone`, searches, pipelines and metadata routing use
+the methods below, and only those import scikit-learn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.parameters import Parameterised, attribute
 
-#: Whether metadata is passed on: True, False, None (an error if it is there), or where it is found.
+#: Whether metadata is passed on: True, False, None (an error if it is given), or another name.
 Request = bool | str | None
 
 _METHODS = ("fit", "partial_fit", "predict", "score")
@@ -24,7 +24,7 @@ _METHODS = ("fit", "partial_fit", "predict", "score")
 class Estimator(Parameterised):
     """Base of models: parameters, capabilities, and the interface of scikit-learn."""
 
-    #: What models of this class can do; `can` answers for one with its parameters.
+    #: The capabilities of the class; `can` takes the parameters of a model into account.
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     # method -> metadata -> request
@@ -36,7 +36,7 @@ class Estimator(Parameterised):
         return any(name[-1] == "_" and name[0] != "_" for name in self.__dict__)
 
     def can(self, capability: Capability) -> bool:
-        """Whether the model can do something, given its parameters."""
+        """Whether the model has a capability, given its parameters."""
         return capability in self.capabilities
 
     # ---- for scikit-learn ------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Estimator(Parameterised):
         >>> tl.HMM().set_fit_request(weight=True)
         Traceback (most recent call last):
         ...
-        tagloom.errors.ParameterError: fit of HMM has no metadata 'weight'. It has: sample_weight.
+        tagloom.errors.ParameterError: HMM.fit: expected one of sample_weight, found 'weight'.
         """
         return self._request("fit", requests)
 
@@ -121,14 +121,13 @@ class Estimator(Parameterised):
         return self._request("score", requests)
 
     def _request(self, method: str, requests: dict[str, Request]) -> Self:
-        known = self._metadata(method)
+        names = self._metadata(method)
         for name in requests:
-            if name not in known:
+            if name not in names:
                 raise ParameterError(
-                    f"{method} of {type(self).__name__} has no metadata {name!r}.",
-                    expected=f"one of {', '.join(known)}",
+                    where=f"{type(self).__name__}.{method}",
+                    expected=f"one of {', '.join(names)}" if names else "no metadata",
                     found=repr(name),
-                    hint=f"It has: {', '.join(known) or 'none'}.",
                 )
         merged = {**self._requests.get(method, {}), **requests}
         self._requests = {**self._requests, method: merged}

@@ -1,10 +1,10 @@
 """Why a token has its label: the named terms in which the best path and its best rival differ.
 
-The rival of token t is the best path whose label at t is another one. A path's score is a sum over
-its transitions, so what decided between the two paths is the difference of two sums; the terms that
-both have cancel, and every other term has a name. What depends on the sentence is named by the
-model (`Tagger.score_parts`); transitions, start, stop and weights of longer label n-grams are read
-off the trellis, in any state space.
+The rival of token t is the best path with another label at t. The score of a path is a sum over its
+transitions, so two paths differ by the difference of two sums. Terms that both have cancel, and
+every other term has a name. The model names the terms that depend on the sentence
+(`Tagger.score_parts`). Transitions, start, stop and weights of longer label n-grams come from the
+trellis, in any state space.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tagloom.trellis import Trellis
 
 Int32 = npt.NDArray[np.int32]
 
-# Scores of a batch of rivals are kept about this many, or one rival's.
+# Number of scores in a batch of rivals; one rival may have more.
 _BATCH_SCORES = 1 << 20
-_SHOWN = 8  # reasons of a token that are printed
-_EXACT = 1e-13  # how far, relative to the absolute weights, float64 sums may be apart
+_SHOWN = 8  # number of reasons of a token that are printed
+_EXACT = 1e-13  # rounding error of float64 sums, relative to the absolute weights
 ROUNDING = "rounding"
 
 
@@ -39,16 +39,16 @@ class Reason:
     Attributes
     ----------
     position : int
-        Of the transition that has the term; the number of tokens for the stop.
+        The position of the term; the number of tokens for the stop.
     name : str
         The attribute; ``"transition"`` for weights of label pairs, start and stop included;
-        ``"ngram3"`` and so on for those of longer histories; ``"rounding"`` for what is lost where
-        a model sums its scores in float32.
+        ``"ngram3"`` and so on for those of longer histories; ``"rounding"`` for the rounding error
+        of a model that sums its scores in float32.
     label, rival : str
-        The labels that the term looks at, in the best path and in the rival: ``VERB``, or
+        The labels on which the term depends, in the best path and in the rival: ``VERB``, or
         ``AUX → VERB``.
     weight, rival_weight : float
-        What it adds to the score of each.
+        The value of the term in the score of each.
     """
 
     position: int
@@ -151,7 +151,7 @@ class Explanation(Sequence[Decision]):
         }
 
     def to_text(self, n: int = _SHOWN) -> str:
-        """Lay everything out for a terminal.
+        """Write everything as text for a terminal.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Explanation(Sequence[Decision]):
         return "\n\n".join(parts)
 
     def to_html(self, n: int = _SHOWN) -> str:
-        """Write everything as HTML that needs nothing else; what is behind a token unfolds.
+        """Write everything as self-contained HTML; the reasons of each token unfold.
 
         Parameters
         ----------
@@ -256,18 +256,18 @@ def _bar(share: float) -> str:
     )
 
 
-# ---- how it is made ------------------------------------------------------------------------
+# ---- computing an explanation --------------------------------------------------------------
 
 
 def explain(
     tokens: Sequence[str], trellis: Trellis, path: Int32, parts: Parts, names: Sequence[str]
 ) -> Explanation:
-    """Compare the best path of a sentence, token by token, with the best path that differs there.
+    """Compare the best path of a sentence with the best path that differs at each token.
 
     Parameters
     ----------
     tokens : sequence of str
-        What to call the T tokens.
+        The names of the T tokens.
     trellis : Trellis
         A single one.
     path : ndarray of int, shape (T,)
@@ -313,7 +313,7 @@ def explain(
 def _rivals(trellis: Trellis, path: Int32) -> Iterator[tuple[Int32, float]]:
     """Find, for each position, the best path with another label there; −1, −1, … if none.
 
-    A batch of copies of the sentence, each without one label at one position.
+    Decodes a batch of copies of the sentence; each copy forbids the best label at one position.
     """
     T, Y = trellis.emit.shape
     n = max(_BATCH_SCORES // max(T * Y * (1 if trellis.edge is None else Y), 1), 1)
@@ -340,41 +340,42 @@ class _Terms:
         self, trellis: Trellis, parts: Parts, names: Sequence[str], path: list[int]
     ) -> None:
         self.trellis, self.names, self.path = trellis, names, path
-        # Cached: rivals share most of their transitions.
-        self.parts = cache(lambda *transition: tuple(parts(*transition)))
+        self.parts = cache(lambda *step: tuple(parts(*step)))  # rivals share many transitions
         self.space = trellis.states
         self.states = self.space.state_path(path).tolist()
 
     @cached_property
-    def transitions(self) -> dict[tuple[int, int], int]:
-        """The number of each transition, by the states that it joins."""
+    def transition_number(self) -> dict[tuple[int, int], int]:
+        """The number of each transition, by its two states."""
         pairs = zip(self.space.src.tolist(), self.space.dst.tolist(), strict=True)
         return {pair: m for m, pair in enumerate(pairs)}
 
     def compare(self, rival: list[int], margin: float, at: int) -> tuple[Reason, ...]:
         """List the terms that differ, the strongest first; they sum to the margin."""
-        path, states, others = self.path, self.states, self.space.state_path(rival).tolist()
+        path, states = self.path, self.states
+        rival_states = self.space.state_path(rival).tolist()
         sums: dict[tuple[int, str, int], list[float]] = {}  # (t, name, n_labels) -> the two weights
         for t in range(len(path) + 1):
-            if states[max(t - 1, 0) : t + 1] == others[max(t - 1, 0) : t + 1]:
-                continue  # one and the same transition
-            for side, (labels, way) in enumerate([(path, states), (rival, others)]):
-                for part in self.of_move(t, labels, way):
-                    two = sums.setdefault((t, part.name, part.n_labels), [0.0, 0.0])
-                    two[side] += part.value
+            pair = slice(max(t - 1, 0), t + 1)
+            if states[pair] == rival_states[pair]:
+                continue  # the same transition
+            for side, both in enumerate([(path, states), (rival, rival_states)]):
+                for part in self.of_transition(t, *both):
+                    weights = sums.setdefault((t, part.name, part.n_labels), [0.0, 0.0])
+                    weights[side] += part.value
         reasons = [
-            Reason(t, name, self._shown(path, t, n), self._shown(rival, t, n), *two)
-            for (t, name, n), two in sums.items()
-            if two[0] != two[1]
+            Reason(t, name, self._shown(path, t, n), self._shown(rival, t, n), *weights)
+            for (t, name, n), weights in sums.items()
+            if weights[0] != weights[1]
         ]
         reasons.sort(key=lambda reason: -abs(reason.value))
         terms = [term for reason in reasons for term in (reason.weight, -reason.rival_weight)]
-        lost = margin - math.fsum(terms)
-        if abs(lost) > _EXACT * math.fsum(map(abs, terms)):
-            reasons.append(Reason(at, ROUNDING, "", "", lost, 0.0))
+        rounding = margin - math.fsum(terms)
+        if abs(rounding) > _EXACT * math.fsum(map(abs, terms)):
+            reasons.append(Reason(at, ROUNDING, "", "", rounding, 0.0))
         return tuple(reasons)
 
-    def of_move(self, t: int, path: list[int], states: list[int]) -> Iterator[Part]:
+    def of_transition(self, t: int, path: list[int], states: list[int]) -> Iterator[Part]:
         """List the terms of the transition into position t; of the stop, if t is the end."""
         trellis, space = self.trellis, self.space
         if t == len(path):
@@ -383,27 +384,22 @@ class _Terms:
             return
         y, y_prev = path[t], path[t - 1] if t else None
         yield from self.parts(t, y_prev, y)
-        transition = trellis.start if y_prev is None else trellis.trans
-        if transition is not None:
-            yield Part(
-                TRANSITION, float(transition[y] if y_prev is None else transition[y_prev, y]), 2
-            )
+        scores = trellis.start if y_prev is None else trellis.trans
+        if scores is not None:
+            yield Part(TRANSITION, float(scores[y] if y_prev is None else scores[y_prev, y]), 2)
         if trellis.weights is None:
             return
         if y_prev is None:
             indptr, ids, m = space.start_tie_indptr, space.start_tie_ids, states[0]
         else:
-            indptr, ids, m = (
-                space.tie_indptr,
-                space.tie_ids,
-                self.transitions[states[t - 1], states[t]],
-            )
+            indptr, ids = space.tie_indptr, space.tie_ids
+            m = self.transition_number[states[t - 1], states[t]]
         for i in ids[indptr[m] : indptr[m + 1]].tolist():
             name, n_labels = self._tied(i)
             yield Part(name, float(trellis.weights[i]), n_labels)
 
     def _tied(self, i: int) -> tuple[str, int]:
-        """Name a tied weight of the state space, and count the labels it depends on."""
+        """Name a weight that the state space ties to its transitions, and count its labels."""
         groups = self.space.weight_slices.items()
         group, start = next((name, at.start) for name, at in groups if at.start <= i < at.stop)
         if group in self.space.ngrams:
@@ -415,7 +411,7 @@ class _Terms:
         return f"{group}[{place}]", 1
 
     def _shown(self, path: list[int], t: int, n: int) -> str:
-        """Write the last n labels up to position t; before the first is <start>, last <stop>."""
+        """Write the last n labels up to position t, with <start> and <stop> at the ends."""
         first = max(t + 1 - n, -1)
         labels = [self.names[y] for y in path[max(first, 0) : t + 1]]
         *before, last = [START] * (first < 0) + labels + [STOP] * (t == len(path))

@@ -1,8 +1,9 @@
 """Models as files: save, load, pickle, describe and digest for everything that is fitted.
 
-A model turns itself into a `tagloom.storage.File` and is made from one; the rest follows here. The
-file names the kind of model, and a registry maps kinds to classes: our own, those defined in this
-process, and those of other packages, announced by entry points in the group ``tagloom.models``::
+A model converts itself to a `tagloom.storage.File` and back; the rest is implemented here. The file
+names the kind of model, and a registry maps kinds to classes: those of tagloom, those defined in
+this process, and those of other packages, announced by entry points in the group
+``tagloom.models``::
 
     [project.entry-points."tagloom.models"]
     "mylab.Tagger" = "mylab.taggers:MyTagger"
@@ -15,33 +16,33 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import Any, ClassVar, Self
 
 from tagloom import checks, storage
 from tagloom.errors import ModelFileError, NotFittedError
 from tagloom.models.capabilities import Capability
 from tagloom.models.estimators import Estimator
+from tagloom.registries import Registry
 from tagloom.storage import File
 
 #: The group of entry points in which packages announce their kinds of models.
 ENTRY_POINTS = "tagloom.models"
 
-# Where our own kinds are; a module is imported when a file names its model.
-_OURS = {
-    "CRF": "tagloom.models.crf",
-    "HMM": "tagloom.models.hmm",
-    "LinearGaussian": "tagloom.dynamics.linear_gaussian",
-    "MEMM": "tagloom.models.memm",
-    "MostFrequentTag": "tagloom.models.baselines",
-    "NGramModel": "tagloom.language.ngrams",
-    "StructuredPerceptron": "tagloom.models.perceptrons",
-    "StructuredSVM": "tagloom.models.svm",
-    "TokenClassifier": "tagloom.models.tokens",
-}
-
-# The classes defined in this process, by kind.
-_KINDS: dict[str, type[Model]] = {}
+# The classes by kind; a module of tagloom is imported when a file names its model.
+_REGISTRY: Registry[Model] = Registry(
+    ENTRY_POINTS,
+    {
+        "CRF": "tagloom.models.crf",
+        "HMM": "tagloom.models.hmm",
+        "LinearGaussian": "tagloom.dynamics.linear_gaussian",
+        "MEMM": "tagloom.models.memm",
+        "MostFrequentTag": "tagloom.models.baselines",
+        "NGramModel": "tagloom.language.ngrams",
+        "StructuredPerceptron": "tagloom.models.perceptrons",
+        "StructuredSVM": "tagloom.models.svm",
+        "TokenClassifier": "tagloom.models.tokens",
+    },
+)
 
 # Header entries that record where a model comes from; predictions do not depend on them.
 _PROVENANCE = ("params", "training", "history")
@@ -88,18 +89,18 @@ class Model(Estimator, ABC):
         super().__init_subclass__(**options)
         cls.kind = cls.__name__ if kind is None else kind
         if not inspect.isabstract(cls):
-            _KINDS[cls.kind] = cls
+            _REGISTRY.add(cls.kind, cls)
 
     # ---- what a model implements -----------------------------------------------------------
 
     @abstractmethod
     def to_file(self) -> File:
-        """Return what was learnt, as a header of plain data and arrays."""
+        """Return the fitted state as a header of plain data and arrays."""
 
     @classmethod
     @abstractmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
-        """Make a model from what `to_file` returned.
+        """Make a model from the result of `to_file`.
 
         A file is not trusted: check every shape and number before use. A KeyError, TypeError,
         ValueError, IndexError or the like is reported as a `ModelFileError`.
@@ -108,7 +109,7 @@ class Model(Estimator, ABC):
         ----------
         file : File
         features : callable, optional
-            The feature function of the user, where the model was trained with one.
+            The feature function, if the model was trained with one.
         """
 
     # ---- what follows from it --------------------------------------------------------------
@@ -162,14 +163,14 @@ class Model(Estimator, ABC):
         return model
 
     def describe(self) -> dict[str, Any]:
-        """Return what the model is as plain data, ready for JSON.
+        """Describe the model as plain data, ready for JSON.
 
         Returns
         -------
         dict
-            ``model``, the kind; ``capabilities``, what it can do; ``parameters``, those of the
-            constructor that are plain data; ``training``, the training record; and what the class
-            adds, such as ``labels``.
+            ``model``, the kind; ``capabilities``; ``parameters``, those of the constructor that are
+            plain data; ``training``, the training record; and entries that the class adds, such as
+            ``labels``.
 
         Examples
         --------
@@ -223,11 +224,11 @@ class Model(Estimator, ABC):
     # ---- hooks for bases -------------------------------------------------------------------
 
     def _feature_function(self) -> Any:
-        """Return the function of the user that makes the features, which no file holds."""
+        """Return the user's feature function, which files do not store."""
         return None
 
     def _whole_file(self) -> File:
-        """Return what `to_file` returns, and what every model has."""
+        """Return the result of `to_file` with the entries that every model has."""
         file = self.to_file()
         about = {"kind": self.family, "model": self.kind}
         return File(about | file.header, file.arrays, file.unverified)
@@ -255,8 +256,7 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
         The name of the file, or its contents: bytes, or an object with ``read()`` that returns
         bytes.
     features : callable, optional
-        The function that made the features, where the model was trained with one: a file keeps
-        its name only.
+        The feature function, if the model was trained with one: a file stores only its name.
     verify : bool, optional
         Whether to verify the checksum of every array, which reads the whole file. By default if
         it has at most 64 MB; the header and the feature table are always verified.
@@ -311,17 +311,11 @@ def find_kind(name: str) -> type[Model] | None:
     name : str
         As in the header of a file, ``"CRF"``.
     """
-    if name not in _KINDS and name in _OURS:
-        import_module(_OURS[name])
-    if name not in _KINDS:
-        for entry in _entry_points():
-            if entry.name == name:
-                _KINDS[name] = entry.load()
-    return _KINDS.get(name)
+    return _REGISTRY.find(name)
 
 
 def known_kinds() -> list[str]:
-    """Return the names of all kinds of models: ours, this process's, other packages'.
+    """Return the names of all kinds of models: of tagloom, of this process, of other packages.
 
     Examples
     --------
@@ -329,13 +323,7 @@ def known_kinds() -> list[str]:
     >>> "CRF" in known_kinds()
     True
     """
-    return sorted({*_OURS, *_KINDS, *(entry.name for entry in _entry_points())})
-
-
-def _entry_points() -> Any:
-    from importlib.metadata import entry_points  # here, for a quick start
-
-    return entry_points(group=ENTRY_POINTS)
+    return _REGISTRY.names()
 
 
 def _restore(file: File, features: Any, where: str, cls: type[Model] | None = None) -> Any:
@@ -358,7 +346,13 @@ def _restore(file: File, features: Any, where: str, cls: type[Model] | None = No
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         if isinstance(error, NotFittedError):
             raise
-        raise ModelFileError(f"its contents do not fit together: {error}", where=where) from error
+        raise ModelFileError(
+            f"its contents do not fit together: {error}",
+            where=where,
+            expected=getattr(error, "expected", None),
+            found=getattr(error, "found", None),
+            parameter=getattr(error, "parameter", None),
+        ) from error
 
 
 def _to_bytes(file: File) -> bytes:
@@ -373,7 +367,7 @@ def _unpickle(cls: type[Model], data: bytes, function: Any) -> Model:
 
 
 def _name_of(path: Any) -> str:
-    """Return what errors call a file."""
+    """Return the name of a file for errors."""
     if isinstance(path, str | os.PathLike):
         return str(os.fspath(path))
     return str(getattr(path, "name", "<bytes>"))

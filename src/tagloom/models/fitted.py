@@ -1,9 +1,9 @@
-"""What a model has learnt, as one frozen value.
+"""The fitted state of a model: everything that training produced, in one frozen object.
 
 `fit` replaces the state of a model in one assignment, so a model never mixes an old fit with a new
-one. Whatever is derived from a state (a decoder, shared transitions) is cached in it and dropped
-with it; two threads that need it at once compute the same value, without a lock. Attributes
-that users see (``labels_``, ``scores_``) are read from the state.
+one. Values derived from a state (a decoder, shared transitions) are cached in it and dropped with
+it. Two threads that need such a value at once compute the same one, without a lock. The attributes
+that users see (``labels_``, ``scores_``) read the state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Fitted:
     ----------
     labels : ndarray of str, shape (Y,)
     temperature : float
-        What all scores are divided by before they become probabilities.
+        The divisor of all scores before they become probabilities.
     """
 
     labels: npt.NDArray[Any]
@@ -39,7 +39,7 @@ class Fitted:
 
     @cached_property
     def decoder(self) -> Decoder | None:
-        """The native decoder of ordinary sentences; None if only a trellis can answer."""
+        """The native decoder of ordinary sentences; None if a trellis is required."""
         return None
 
     @staticmethod
@@ -54,7 +54,7 @@ class Learned(Generic[T]):
     Parameters
     ----------
     record : bool
-        Whether it is a record that predictions do not depend on, which may be assigned.
+        Whether it may be assigned: a record on which predictions do not depend.
     """
 
     def __init__(self, *, record: bool = False) -> None:
@@ -83,5 +83,5 @@ class Learned(Generic[T]):
             raise AttributeError(
                 f"{self._name} of {type(model).__name__} cannot be assigned: fit() makes it."
             )
-        if getattr(model, self._name) is not value:  # training_ |= {...} assigns what it changed
+        if getattr(model, self._name) is not value:  # training_ |= {...} assigns the same dict
             model._fitted = replace(model._fitted, **{self._field: value})

@@ -1,8 +1,8 @@
-"""What a hidden Markov model is, once it is fitted: a chain, an emission, constraints.
+"""The fitted state of a hidden Markov model: a chain, an emission, constraints.
 
-The fitted model is one frozen value. It scores sequences, draws them, and becomes part of a file.
-Its caches are inside it, so it is shared between threads without locks. `HMM` is the tagger around
-it; `Learnt` gives its parts the names that users know.
+The state is one frozen object. It scores sequences, draws them, and is stored in a file. It
+contains its caches, so threads share it without locks. `HMM` is the tagger around it;
+`HiddenMarkovTagger` offers its parts as attributes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HiddenMarkov(Fitted):
     chain : MarkovChain
     emission : Emission
     constraints : Constraints
-        What is never predicted; the joint distribution ignores it.
+        The constraints on predictions; the joint distribution ignores them.
     training : dict
         The training record.
     """
@@ -68,7 +68,7 @@ class HiddenMarkov(Fitted):
         constraints: Constraints | None = None,
         training: dict[str, Any] | None = None,
     ) -> HiddenMarkov:
-        """Make a model of its parts; the labels are those of the emission."""
+        """Make a model from its parts; the labels are those of the emission."""
         return cls(
             labels=Fitted.label_array(emission.labels),
             chain=chain,
@@ -79,7 +79,7 @@ class HiddenMarkov(Fitted):
 
     @property
     def words(self) -> Words | None:
-        """The emission of words, whether alone or among other features."""
+        """The emission of words, alone or beside other features."""
         emission = self.emission
         if isinstance(emission, Features):
             return emission.word_emission
@@ -87,7 +87,7 @@ class HiddenMarkov(Fitted):
 
     @property
     def table(self) -> WordTable | None:
-        """Log Pr(w | y) of words and of spellings, of an emission that has words."""
+        """Log Pr(w | y) of words and of spellings, if the emission has words."""
         return None if self.words is None else self.words.table
 
     def score(self, X: Any, n_threads: int | None = None, *, is_constrained: bool) -> Trellis:
@@ -109,17 +109,17 @@ class HiddenMarkov(Fitted):
 
     @cached_property
     def decoder(self) -> Decoder | None:
-        """The native decoder of ordinary sentences; None if only a trellis can answer."""
+        """The native decoder of ordinary sentences; None if a trellis is required."""
         transitions = self._frame(True, True).dense_transitions
         if self.constraints.dictionary or transitions is None:
             return None
         return self.emission.decoder(transitions)
 
     def _frame(self, is_single: bool, is_constrained: bool) -> Trellis:
-        """Return a trellis of no tokens, in float32 or float64, whose transitions are shared."""
+        """Return a trellis without tokens, in float32 or float64, with the shared transitions."""
         key = is_single, is_constrained
         if key not in self._frames:
-            self._frames[key] = self._make_frame(*key)  # each thread would make the same
+            self._frames[key] = self._make_frame(*key)  # two threads at once make the same
         return self._frames[key]
 
     @cached_property
@@ -144,7 +144,7 @@ class HiddenMarkov(Fitted):
         return Generated(tokens, labels)
 
     def to_file(self) -> File:
-        """Return everything as a header of plain data and arrays; see docs/format.md."""
+        """Return the state as a header of plain data and arrays; see docs/format.md."""
         emission = self.emission.to_file()
         header = {
             "labels": list(self.emission.labels),
@@ -156,18 +156,18 @@ class HiddenMarkov(Fitted):
 
     @classmethod
     def from_file(cls, file: File, smoothing: Smoothing) -> HiddenMarkov:
-        """Make a model from what `to_file` returned, trusting nothing.
+        """Make a model from the result of `to_file`, which is not trusted.
 
         Raises
         ------
         ModelFileError, ValueError, KeyError
-            If it does not fit together.
+            If its parts do not fit together.
         """
         header = file.header
         labels = tuple(checks.label_names(header["labels"]))
         if not labels:
             raise ModelFileError(where="labels", expected="at least one label", found="none")
-        smoothing = replace(smoothing, stop=bool(header["stop"]))  # as learnt, not as set since
+        smoothing = replace(smoothing, stop=bool(header["stop"]))  # as fitted, not as set later
         emission = from_plain(header["emission"]).bind(labels, smoothing)
         return cls.join(
             MarkovChain.from_file(file, len(labels)),
@@ -177,8 +177,8 @@ class HiddenMarkov(Fitted):
         )
 
 
-class Learnt(TableTagger):
-    """The parts of a fitted hidden Markov model, by the names that users know."""
+class HiddenMarkovTagger(TableTagger):
+    """A tagger that offers the parts of a fitted hidden Markov model as attributes."""
 
     _fitted: HiddenMarkov = attribute(init=False)
 
@@ -186,8 +186,8 @@ class Learnt(TableTagger):
     emission_ = Learned[Emission]()
     constraints_ = Learned[Constraints]()
 
-    def _learnt(self, name: str) -> HiddenMarkov:
-        """Return the fitted model, for a method or attribute of this name."""
+    def _model(self, name: str) -> HiddenMarkov:
+        """Return the fitted model; ``name`` is the method or attribute that needs it."""
         self._check_fitted(name)
         return self._fitted
 
@@ -220,7 +220,7 @@ class Learnt(TableTagger):
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
-        """The same by name: (from, to) → log Pr(to | from), without what is impossible."""
+        """`transitions_` by name: (from, to) → log Pr(to | from), without impossible ones."""
         names = self._label_list
         from_, to = np.nonzero(self.transitions_ > -np.inf)
         weights = self.transitions_[from_, to].tolist()
@@ -229,7 +229,7 @@ class Learnt(TableTagger):
     @property
     def pairs_(self) -> PairTable | None:
         """Log Pr(w | y, y⁺) − log Pr(w | y), of words that depend on the next label."""
-        words = self._learnt("pairs_").words
+        words = self._model("pairs_").words
         return words.pairs if isinstance(words, LexicalWords) else None
 
     @property

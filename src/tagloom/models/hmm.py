@@ -1,7 +1,7 @@
-"""The hidden Markov model: a Markov chain of labels, and what each label emits.
+"""The hidden Markov model: a Markov chain over labels plus an emission.
 
-`scores.markov` has the chain, `scores.emissions` the emissions, `hidden` the fitted model of both,
-`conversions` the model in other forms. This file has the parameters, and learns.
+`scores.markov` has the chain, `scores.emissions` the emissions, `hidden` the fitted state,
+`conversions` the model in other forms. This file has the parameters, `fit` and the interface.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
     )
 
     def __post_init__(self) -> None:
-        """Warn of parameters that moved to the emission."""
+        """Warn about parameters that moved to the emission."""
         warn_moved(self._moved_options())
 
     @classmethod
@@ -172,9 +172,9 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         ----------
         X : Corpus, or sequence of sentences
         y : sequence of list of str, optional
-            The labels; a `Corpus` brings its own.
+            The labels; a `Corpus` contains them.
         sample_weight : sequence of float, optional
-            How much each sentence counts.
+            The weight of each sentence.
 
         Returns
         -------
@@ -270,7 +270,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         >>> round(math.exp(hmm.log_joint(["can", "fish"], ["V", "N"])), 9)  # 0.5 · 0.7 · 0.6 · 0.9
         0.189
         """
-        model = self._learnt("log_joint")
+        model = self._model("log_joint")
         trellis = model.score(checks.sentences([x]), self.n_threads, is_constrained=False)
         if len(y) != trellis.offsets[-1]:
             raise LabelError(
@@ -318,7 +318,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         >>> sentence.tokens, sentence.labels
         (['fish', 'fish', 'fish', 'fish'], ['V', 'N', 'N', 'N'])
         """
-        model = self._learnt("generate")
+        model = self._model("generate")
         if length is not None:
             checks.count(length, "length")
         return model.generate(np.random.default_rng(random_state), length, **options)
@@ -326,13 +326,13 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self) -> File:
-        """Return what was learnt, as a header of plain data and arrays."""
-        model = self._learnt("to_file")
+        """Return the fitted state as a header of plain data and arrays."""
+        model = self._model("to_file")
         params = gather_options(self.get_params())
         if isinstance(params["emissions"], Emission):
             params["emissions"] = to_plain(params["emissions"])
         if not (self.constraints is None or isinstance(self.constraints, str)):
-            params.pop("constraints")  # they themselves are stored
+            params.pop("constraints")  # the resolved ones are stored
         for name in ("labels", "emissions"):
             if isinstance(params[name], Sequence) and not isinstance(params[name], str):
                 params[name] = list(params[name])
@@ -340,7 +340,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
 
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
-        """Make a model from what `to_file` returned, checking everything."""
+        """Make a model from the result of `to_file`; everything is checked."""
         if "emission" not in file.header:
             file = replace(file, header=upgrade_header(file.header))
         params = dict(file.header["params"])

@@ -1,7 +1,7 @@
 """Models that learn step by step: one `fit` for linear models, EM, sampling and networks.
 
-A model reads its data, makes a learner and takes the weights that it found. Development scores,
-early stopping, Ctrl-C, checkpoints, progress and the training record follow from that; the loop
+A model reads its data, makes a learner and stores the learned weights. Development scores, early
+stopping, Ctrl-C, checkpoints, progress and the training record are the same for all. The loop
 itself is `tagloom.training.fit_iteratively`.
 """
 
@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from tagloom import checks, evaluation, training
-from tagloom.errors import LabelError, ParameterError
+from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
-from tagloom.models.data import caller_level, gold_labels
+from tagloom.models.data import caller_level, read_dev
 from tagloom.models.files import Model
 from tagloom.models.taggers import Tagger
 from tagloom.parameters import count
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Data(Protocol):
-    """What a model has read to learn from."""
+    """Training data as a model reads them."""
 
     @property
     def digest(self) -> str:
-        """Fingerprint of all that the weights depend on; see `tagloom.models.data.digest`."""
+        """Fingerprint of the data that the weights depend on; see `tagloom.models.data.digest`."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -71,11 +71,11 @@ class IterativeModel(Model, Generic[D, W]):
 
     @abstractmethod
     def read_data(self, X: Any, y: Any, sample_weight: Any) -> D:
-        """Check what the user passes to `fit`, and return it as the learner needs it."""
+        """Check the arguments of `fit`, and return the data in the form that the learner needs."""
 
     @abstractmethod
     def make_learner(self, data: D) -> Learner[W]:
-        """Make the learner at its start; see `tagloom.training.Learner`."""
+        """Make the learner with its initial weights; see `tagloom.training.Learner`."""
 
     @abstractmethod
     def finish(self, data: D, outcome: Outcome[W], record: dict[str, Any]) -> None:
@@ -85,7 +85,7 @@ class IterativeModel(Model, Generic[D, W]):
         ----------
         data : object
         outcome : Outcome
-            ``weights`` is what was learnt; ``records`` are for the attribute ``history_``.
+            ``weights`` are the learned weights; ``records`` are for the attribute ``history_``.
         record : dict
             The training record, for the attribute ``training_``: sizes and digest of the data,
             losses, seconds.
@@ -116,7 +116,7 @@ class IterativeModel(Model, Generic[D, W]):
         )
 
     def default_limits(self) -> tuple[int, int]:
-        """Return what `limits` are where the parameters are None."""
+        """Return the defaults of ``max_iterations`` and ``patience``."""
         return 100, 10
 
     # ---- what follows from it --------------------------------------------------------------
@@ -140,11 +140,11 @@ class IterativeModel(Model, Generic[D, W]):
         Parameters
         ----------
         X : Corpus, or sequence of sentences
-            For models of other data: a sequence of whatever they learn from.
+            Models of other data take a sequence of those.
         y : sequence of list of str, None or set, optional
-            The labels, for models that learn from them; a `Corpus` has its own. None is an unknown
-            label, a set one of several: the tagger then learns that one of the labellings that
-            they leave open is right.
+            The labels, for models that learn from them; a `Corpus` contains them. Open labels are
+            None, for unknown, or a set, for one of several: the tagger then learns that one of the
+            remaining labellings is right.
         dev : Corpus, or (X, y), optional
             Development data: scored after each iteration (by a tagger with span F1 if the labels
             are spans, otherwise token accuracy). The best weights are kept, and training stops
@@ -157,7 +157,7 @@ class IterativeModel(Model, Generic[D, W]):
             Whether to show a progress bar on stderr; by default if that is a terminal.
         checkpoint : path, optional
             A file to which the run is saved every half a minute and when it ends. If it exists,
-            training resumes from it, to the same numbers.
+            training resumes from it and gives the same numbers.
 
         Returns
         -------
@@ -187,12 +187,12 @@ class IterativeModel(Model, Generic[D, W]):
         checkpoint: str | os.PathLike[str] | None = None,
         began: float | None = None,
     ) -> Self:
-        """Learn from data that were read; for models whose `fit` has another signature.
+        """Learn from data that are already read; for models whose `fit` has another signature.
 
         Parameters
         ----------
         data : object
-            As `read_data` returns it.
+            The result of `read_data`.
         dev, callback, progress, checkpoint
             As for `fit`.
         began : float, optional
@@ -225,9 +225,10 @@ class IterativeModel(Model, Generic[D, W]):
         return self
 
     def identity(self, data: D) -> dict[str, Any]:
-        """Return what a checkpoint must agree with to be resumed: model, data and parameters.
+        """Return the identity of a run: model, data and parameters.
 
-        Limits and threads are left out; they do not change the numbers.
+        A checkpoint is resumed only if its identity is the same. Limits and threads are left out;
+        they do not change the numbers.
         """
         params = {
             name: value if _is_plain(value) else repr(value)
@@ -244,41 +245,32 @@ class IterativeModel(Model, Generic[D, W]):
 class IterativeTagger(IterativeModel[D, W], Tagger):
     """Base of taggers that learn step by step: development data are scored by `predict`.
 
-    A subclass implements what `IterativeModel` and `Tagger` leave open: `read_data`,
+    A subclass implements the abstract methods of `IterativeModel` and `Tagger`: `read_data`,
     `make_learner`, `finish`, `score_sentences`, `to_file` and `from_file`.
     `tagloom.models.labelled.read_labelled` reads sentences and labels.
     """
 
     def score_dev(self, dev: Any, data: D) -> Callable[[W], float]:
-        """Return the function from weights to the score of a copy that has them.
+        """Return the function from weights to the score of a copy with these weights.
 
         Span F1 if the tagger has a scheme, otherwise token accuracy.
         """
-        X, y = dev if isinstance(dev, tuple) else (dev, None)
-        sentences = checks.sentences(X)
-        rows = gold_labels(sentences, X, y)
-        if not any(rows):
-            raise LabelError(
-                parameter="dev",
-                expected="labelled sentences",
-                found="no tokens",
-                hint="Leave dev out, or pass labelled sentences.",
-            )
+        sentences, gold = read_dev(dev)
         trial = copy.copy(self)
 
         def score(weights: W) -> float:
             trial.finish(data, training.Outcome(weights), {})
             scheme = getattr(trial, "scheme_", None)
             if scheme is None:
-                return trial.score(sentences, rows)
+                return trial.score(sentences, gold)
             predicted = trial.predict(sentences)
-            return evaluation.evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+            return evaluation.evaluate(gold, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
 
         return score
 
 
 def training_record(data: Data, outcome: Outcome[Any], seconds: float) -> dict[str, Any]:
-    """Return what a model file says about where the weights come from.
+    """Return the training record of a model file.
 
     Parameters
     ----------

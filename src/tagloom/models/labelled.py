@@ -1,4 +1,4 @@
-"""Labelled sentences as taggers that count read them: labels as numbers, weights as an array."""
+"""Labelled sentences as arrays, for taggers that learn by counting and for taggers of users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """N labelled sentences of T tokens in all.
+    """N labelled sentences with T tokens in total.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Labelled:
         The label of each token.
     offsets : ndarray of int64, shape (N + 1,)
     weight : ndarray, shape (N,), or None
-        How much each sentence counts.
+        The weight of each sentence.
     sentences, rows
-        The sentences and their labels, as they came.
+        The sentences and their lists of labels, as the user passed them.
     """
 
     labels: list[str]
@@ -52,7 +52,7 @@ class Labelled:
 
     @property
     def token_weight(self) -> Float64 | None:
-        """How much each token counts [T]; None if each counts once."""
+        """The weight of each token [T]; None if all are 1."""
         return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
 
     @property
@@ -66,12 +66,12 @@ class Labelled:
         return self.digest_with(self.sentences)
 
     def digest_with(self, data: Any) -> str:
-        """Return the fingerprint of the labels and of sentences as an emission encoded them."""
+        """Return the fingerprint of labels and sentences, as an emission encodes the latter."""
         arrays = *fingerprint_of(data), self.offsets, self.gold, self.weight
         return digest(self.labels, *arrays)
 
     def as_gold(self) -> Gold:
-        """Return the labels as those read them whose labels may be unknown."""
+        """Return the labels in the form that also holds open labels."""
         return Gold(self.labels, self.gold, np.ones((1, len(self.labels)), dtype=np.bool_))
 
     def record(self, data: Any, began: float) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Labelled:
         Parameters
         ----------
         data : object
-            The sentences, or what an emission encoded them as.
+            The sentences, plain or as an emission encodes them.
         began : float
             When training began, by `time.perf_counter`.
         """
@@ -111,11 +111,11 @@ def read_labelled(X: Any, y: Any, sample_weight: Any, labels: Any) -> Labelled:
     read = read_labels(sentences, X, y)
     names, gold, _ = number_labels(read, labels)
     weight = _check_weight(sample_weight, len(sentences))
-    return Labelled(names, gold, offsets_of(read.rows), weight, sentences, read.rows)
+    return Labelled(names, gold, offsets_of(read.labellings), weight, sentences, read.labellings)
 
 
 def _check_weight(sample_weight: Any, n: int) -> Float64 | None:
-    """Return the weights of sentences as an array: n numbers, none below 0, some above."""
+    """Return the weights of n sentences as an array; none is negative, and not all are 0."""
     if sample_weight is None:
         return None
     weight = as_weights(sample_weight, n)

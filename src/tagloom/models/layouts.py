@@ -1,4 +1,4 @@
-"""Where each weight stands in the vector θ of a problem, and how to carry θ to another problem.
+"""The layout of the weight vector θ, and how weights are carried from one layout to another.
 
 θ = [node rows W][edge rows][trans Y·Y, from → to][start Y][stop Y][tied K]
 """
@@ -35,7 +35,7 @@ class Layout:
     boundaries : bool
         Whether θ has start and stop weights.
     ties : tuple
-        What each weight that the state space ties to its transitions stands for.
+        The meaning of each weight that the state space ties to its transitions.
     """
 
     labels: tuple[str, ...]
@@ -47,16 +47,16 @@ class Layout:
     ties: tuple[Any, ...] = ()
 
     @classmethod
-    def of_problem(
-        cls, labels: tuple[str, ...], problem: _native.Problem, states: StateSpace | None = None
+    def of_objective(
+        cls, labels: tuple[str, ...], objective: _native.Problem, states: StateSpace | None = None
     ) -> Layout:
-        """Take the order that a problem chose."""
-        rows, edges = problem.rows()[:2], problem.edge_rows()[:2]
-        return cls(labels, *rows, *edges, problem.boundaries, _ties(labels, states))
+        """Return the layout of an objective."""
+        rows, edges = objective.rows()[:2], objective.edge_rows()[:2]
+        return cls(labels, *rows, *edges, objective.boundaries, _ties(labels, states))
 
     @classmethod
     def of_scores(cls, scores: LinearScores) -> Layout:
-        """Take the order in which scores keep their weights."""
+        """Return the layout in which scores keep their weights."""
         edges = scores.edge_rows or Rows(np.zeros(1, np.int64), np.empty(0, np.uint16), _NOTHING)
         return cls(
             scores.labels,
@@ -76,7 +76,7 @@ class Layout:
 
     @property
     def transitions_at(self) -> int:
-        """Where the weights of transitions begin."""
+        """Index of the first transition weight."""
         return len(self.cols) + len(self.edge_cols)
 
     def pairs(self, labels: list[str]) -> tuple[Any, Any]:
@@ -89,10 +89,10 @@ class Layout:
         return node, (edge, pairs[self.edge_cols].astype(np.uint16))
 
     def positions(self, new: Layout) -> Int64:
-        """Find where each weight of this layout stands in a new one, or −1 if it does not.
+        """Return the index of each weight in a new layout, or −1 if it has none.
 
-        Attributes and labels must all be there, attributes with the same numbers; labels may be in
-        another order.
+        The new layout must have all attributes, with the same numbers, and all labels, in any
+        order.
         """
         Y = len(new.labels)
         place, pairs = self._places(list(new.labels))
@@ -111,17 +111,17 @@ class Layout:
         return np.concatenate(parts)
 
     def carry(
-        self, values: npt.NDArray[Any], new: Layout, others: npt.NDArray[Any] | None = None
+        self, values: npt.NDArray[Any], new: Layout, defaults: npt.NDArray[Any] | None = None
     ) -> npt.NDArray[Any]:
-        """Lay out one value per weight in the order of a new layout.
+        """Return one value per weight in the order of a new layout.
 
-        New weights get what they have in ``others``, or 0.
+        New weights get their value in ``defaults``, or 0.
         """
-        found = np.zeros(new.n_weights, values.dtype) if others is None else others.copy()
+        carried = np.zeros(new.n_weights, values.dtype) if defaults is None else defaults.copy()
         positions = self.positions(new)
         kept = positions >= 0
-        found[positions[kept]] = values[: len(kept)][kept]
-        return found
+        carried[positions[kept]] = values[: len(kept)][kept]
+        return carried
 
     def _places(self, labels: list[str]) -> tuple[Int64, Int64]:
         """The new number of each label [Y], and of each pair of labels [Y·Y]."""
@@ -133,19 +133,19 @@ _NOTHING = np.empty(0, dtype=np.float32)
 
 
 def _ties(labels: tuple[str, ...], states: StateSpace | None) -> tuple[Any, ...]:
-    """Say what each tied weight stands for: an n-gram of labels, or a place in its group."""
+    """Return the meaning of each tied weight: an n-gram of labels, or a place in its group."""
     if states is None:
         return ()
-    found: list[Any] = []
+    ties: list[Any] = []
     for group, shape in states.weight_groups.items():
         grams = states.ngrams.get(group)
         if grams is None and states.kind == "order":  # all of them
             grams = tuple(np.ndindex(shape))
         if grams is None:
-            found += [(group, place) for place in np.ndindex(shape)]
+            ties += [(group, place) for place in np.ndindex(shape)]
         else:
-            found += [(group, *(labels[y] for y in gram)) for gram in grams]
-    return tuple(found)
+            ties += [(group, *(labels[y] for y in gram)) for gram in grams]
+    return tuple(ties)
 
 
 def _attributes(ptr: Int64) -> Int64:
@@ -155,8 +155,8 @@ def _attributes(ptr: Int64) -> Int64:
 def _find(ptr: Int64, cols: Int64, new_ptr: Int64, new_cols: npt.NDArray[Any], K: int) -> Int64:
     """Find each (attribute, column) among the new rows, whose columns ascend in every row."""
     new_keys = _attributes(new_ptr) * K + new_cols
-    found: Int64 = np.searchsorted(new_keys, _attributes(ptr) * K + cols)
-    return found
+    indices: Int64 = np.searchsorted(new_keys, _attributes(ptr) * K + cols)
+    return indices
 
 
 def cut(theta: Float64, data: TrainingData) -> LinearScores:

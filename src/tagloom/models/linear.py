@@ -1,8 +1,8 @@
-"""Linear taggers: templates, weights and a trellis; how the weights are learnt is a choice.
+"""Linear taggers: feature and transition weights, summed in a trellis.
 
-`CRF` and `StructuredPerceptron` are thin names for cells of one grid (loss × learner): they share
-everything in this file, from the layout of the weights to the model file. Training data are read
-in `reading`, and the training loop is that of `IterativeModel`.
+`CRF`, `StructuredPerceptron` and the others choose a loss and a learner. They share everything in
+this file, from the layout of the weights to the model file. `reading` reads the training data;
+`IterativeModel` runs the training loop.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, checks, evaluation, features, training
-from tagloom.errors import LabelError, ParameterError
+from tagloom import _native, evaluation, features, training
+from tagloom.errors import ParameterError
 from tagloom.features import Templates
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import gold_labels, seen_transitions
+from tagloom.models.data import label_number, read_dev, seen_transitions
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel, training_record
 from tagloom.models.shared import ConstraintParameters, LabelParameters
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-# With all combinations of attributes and labels beyond this many, learning takes gigabytes.
+# Most weights for which all combinations of attributes and labels are kept; more take gigabytes.
 _MANY_WEIGHTS = 1 << 25
 
 
@@ -79,17 +79,17 @@ class LinearFitted(Fitted):
 
     @cached_property
     def transitions(self) -> Trellis:
-        """A trellis of no tokens, whose transitions all batches share."""
-        return _transitions(self.scores, self.constraints)
+        """A trellis without tokens, whose transitions all batches share."""
+        return _shared_transitions(self.scores, self.constraints)
 
     @cached_property
     def normaliser(self) -> _native.LocalNormaliser | None:
-        """What turns the scores into log probabilities, in a local model."""
+        """The native object that turns scores into log probabilities; None if not local."""
         return None
 
     @cached_property
     def decoder(self) -> Decoder | None:
-        """The native decoder of ordinary sentences; None if only a trellis can answer."""
+        """The native decoder of ordinary sentences; None if a trellis is required."""
         transitions = self.transitions.dense_transitions
         if self.constraints.dictionary or transitions is None:
             return None
@@ -128,10 +128,10 @@ class LinearTagger(
         kw_only=False,
         type="str, list of str, extractor, callable or None",
         is_option=False,
-        help="What to look at: a preset, templates, a function, or None.",
-        details='The presets are "pos", "chunk", "ner" and "words"; templates and anything else '
-        "that `tagloom.features.make` takes are possible, and None if the tokens are dicts or "
-        'lists of features. "auto" chooses a preset by the data.',
+        help="The features: a preset, templates, a function, or None.",
+        details='The presets are "pos", "chunk", "ner" and "words". Templates and all other '
+        "arguments of `tagloom.features.make` are accepted. None if the tokens are dicts or lists "
+        'of features. "auto" chooses a preset by the data.',
     )
     min_count: int = count(
         default=1,
@@ -148,7 +148,7 @@ class LinearTagger(
         default="auto",
         choices=("auto", "seen", "all"),
         help="The labels for which an attribute has weights: those it was seen with, or all.",
-        details='"auto" is "seen" for lbfgs, otherwise "all", unless that makes more than 33 '
+        details='"auto" is "seen" for lbfgs. For other learners it is "all", unless that exceeds 33 '
         "million weights.",
     )
     transitions: str = choice(
@@ -178,13 +178,14 @@ class LinearTagger(
     constrain_training: bool = flag(
         default=False,
         help="Whether the constraints hold in training, too.",
-        details="What they forbid then has no part in Z(x), and costs no weight.",
+        details="Forbidden labellings are then left out of Z(x), so no weights are needed to make "
+        "them improbable.",
     )
     random_state: int = count(default=0, help="Seed of the order of sentences.")
     warm_start: bool = flag(
         default=False,
         is_option=False,
-        help="Whether `fit` continues from the weights that it finds.",
+        help="Whether `fit` continues from the present weights.",
     )
 
     scores_ = Learned[LinearScores]()
@@ -197,21 +198,21 @@ class LinearTagger(
     _fitted: LinearFitted = attribute(init=False)
     _state_type: ClassVar[type[LinearFitted]] = LinearFitted
 
-    # ---- what a cell of the grid decides ---------------------------------------------------
+    # ---- what a subclass chooses -----------------------------------------------------------
 
     @abstractmethod
     def _optimiser(
-        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
     ) -> Optimiser:
-        """Make the learner of the weights, from given ones or from zero."""
+        """Make the learner; weights start from ``theta``, or from 0 if it is None."""
 
     @property
     @abstractmethod
     def is_online(self) -> bool:
-        """Whether it learns sentence by sentence."""
+        """Whether the learner is online: it updates the weights sentence by sentence."""
 
     def _least_weight(self) -> float:
-        """Return the default of min_weight."""
+        """Return the default of ``min_weight``."""
         return 0.0
 
     # ---- learning --------------------------------------------------------------------------
@@ -219,7 +220,7 @@ class LinearTagger(
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn from more sentences in one epoch; for online learners.
 
-        New words, labels and features are added; everything learnt before stays.
+        New words, labels and features are added; existing weights are kept.
 
         Parameters
         ----------
@@ -240,6 +241,8 @@ class LinearTagger(
         if not self.is_online:
             raise ParameterError(
                 f"{self!r} learns from all sentences at once.",
+                expected="an online learner for partial_fit",
+                found=repr(self),
                 hint="For partial_fit choose an online learner, such as {algorithm}; to continue "
                 "from the present weights, {warm_start}.",
                 options={"algorithm": "adagrad", "warm_start": True},
@@ -247,8 +250,8 @@ class LinearTagger(
         from tagloom.models.reading import WarmStart
 
         data = self._read(X, y, sample_weight, self._warm_start() if self.is_fitted else None)
-        problem, theta = self._lay_out(data)
-        learner = self._optimiser(data, problem, theta)
+        objective, theta = self._lay_out(data)
+        learner = self._optimiser(data, objective, theta)
         start, layout = data.start, data.layout
         assert layout is not None
         if start is not None and start.state is not None:
@@ -265,7 +268,7 @@ class LinearTagger(
         return self
 
     def _warm_start(self) -> WarmStart:
-        """What was learnt so far, ready to grow."""
+        """Return the weights and indexes from which training continues."""
         from tagloom.models.reading import WarmStart
 
         return self._fitted.online or WarmStart.from_scores(self.scores_)
@@ -281,18 +284,18 @@ class LinearTagger(
         return read(self, X, y, sample_weight, start)
 
     def make_learner(self, data: TrainingData) -> Optimiser:
-        """Lay out the problem and make the learner of its weights."""
+        """Make the objective and its learner."""
         return self._optimiser(data, *self._lay_out(data))
 
     def _lay_out(self, data: TrainingData) -> tuple[_native.Problem, Float64 | None]:
-        """Lay out the problem; return it with the weights to start from.
+        """Make the objective; return it with the initial weights, None for zero.
 
-        Only the problem keeps the attributes of tokens; its memory is free after learning.
+        Only the objective keeps the attributes of tokens, so training frees their memory.
         """
-        problem, data.layout = self._problem(data)
+        objective, data.layout = self._make_objective(data)
         data.drop_attributes()
         start = data.start
-        return problem, None if start is None else start.layout.carry(start.theta, data.layout)
+        return objective, None if start is None else start.layout.carry(start.theta, data.layout)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -304,8 +307,8 @@ class LinearTagger(
                 hint="To combine them: StateSpace.order(labels, k) & space.",
             )
 
-    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
-        """Make the native problem, and find where each weight stands in its θ."""
+    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+        """Make the native objective and the layout of its weights."""
         from tagloom.models.layouts import Layout
 
         encoded, start = data.encoded, data.start
@@ -323,7 +326,7 @@ class LinearTagger(
                 known_edges,
             )
         sets = data.sets.view(np.uint8)
-        problem = _native.Problem(
+        objective = _native.Problem(
             encoded.offsets,
             nodes,
             _native.Labels(data.gold.numbers, len(data.names), sets, data.allowed),
@@ -334,16 +337,16 @@ class LinearTagger(
             space=None if data.states is None else data.states.native,
             threads=self.n_threads or ALL_THREADS,
         )
-        layout = Layout.of_problem(tuple(data.names), problem, data.states)
-        free = problem.mask()
+        layout = Layout.of_objective(tuple(data.names), objective, data.states)
+        free = objective.mask()
         if start is not None:  # transitions that were seen before may not occur now
             free |= start.layout.carry(start.theta != 0, layout)
         if self.transitions != "auto":
             _choose_transitions(free[layout.transitions_at :], data, self)
         if not data.extractor.transitions:
             free[layout.transitions_at :] = False
-        problem.set_mask(free)
-        return problem, layout
+        objective.set_mask(free)
+        return objective, layout
 
     def _takes_all(self, n_weights: int) -> bool:
         """Whether attributes get weights for all labels, ``n_weights`` of them."""
@@ -358,38 +361,29 @@ class LinearTagger(
         """
         from tagloom.models.layouts import cut
 
-        X, y = dev if isinstance(dev, tuple) else (dev, None)
-        sentences = checks.sentences(X)
-        rows = gold_labels(sentences, X, y)
-        if not any(rows):
-            raise LabelError(
-                parameter="dev",
-                expected="labelled sentences",
-                found="no tokens",
-                hint="Leave dev out, or pass labelled sentences.",
-            )
+        sentences, gold = read_dev(dev)
         encoded = data.extractor.encode(sentences, data.index, data.edge_index)
-        place = {label: i for i, label in enumerate(data.names)}
-        gold = np.array([place.get(label, -1) for row in rows for label in row], dtype=np.int32)
+        number = {label: y for y, label in enumerate(data.names)}
+        gold_path = np.array([number.get(label, -1) for path in gold for label in path], np.int32)
         threads = self.n_threads or ALL_THREADS
 
         def score(theta: Float64) -> float:
             scores = cut(theta, data)
             scored = self._normalised(scores, scores.score_encoded(encoded, threads))
-            trellis = _transitions(scores, data.constraints).with_scores(
+            trellis = _shared_transitions(scores, data.constraints).with_scores(
                 scored.emit, edge=scored.edge, offsets=scored.offsets
             )
             path = data.constraints.restrict(trellis, sentences).viterbi().path
             scheme = data.constraints.scheme
             if scheme is None:
-                return float(np.mean(path == gold))
+                return float(np.mean(path == gold_path))
             predicted = _native.label_lists(path, encoded.offsets, data.names)
-            return evaluation.evaluate(rows, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+            return evaluation.evaluate(gold, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
 
         return score
 
     def finish(self, data: TrainingData, outcome: Outcome[Float64], record: dict[str, Any]) -> None:
-        """Set the fitted state from the weights that were learnt."""
+        """Set the fitted state from the learned weights."""
         from tagloom.models.layouts import cut
 
         scores = cut(outcome.weights, data).without_zeros()
@@ -420,7 +414,7 @@ class LinearTagger(
         return fitted.constraints.restrict(batch, sentences)
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
-        """Change the scores of a batch before they go into a trellis; here they stay."""
+        """Normalise the scores of a batch, in local models; by default return them unchanged."""
         return scored
 
     @property
@@ -430,7 +424,7 @@ class LinearTagger(
 
     @property
     def reads_only_tokens(self) -> bool:
-        """Whether it is known to look at nothing of a sentence but its tokens."""
+        """Whether the features are known to depend on the tokens alone."""
         extractor = self.scores_.extractor
         return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
@@ -455,7 +449,7 @@ class LinearTagger(
         training: dict[str, Any] | None = None,
         **params: Any,
     ) -> Self:
-        """Make a tagger from scores that were found another way.
+        """Make a tagger from given scores.
 
         Parameters
         ----------
@@ -492,7 +486,7 @@ class LinearTagger(
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
-        """The weights of transitions by name: (from, to) → weight, without those that are zero."""
+        """The weights of transitions by name: (from, to) → weight, without zeros."""
         names = self._label_list
         from_, to = np.nonzero(self.transitions_)
         weights = self.scores_.trans[from_, to].tolist()
@@ -515,7 +509,7 @@ class LinearTagger(
         label : str, optional
             Only weights of this label; then the largest come first, the most negative last.
         n : int, optional
-            At most so many.
+            Maximum number.
 
         Returns
         -------
@@ -523,32 +517,29 @@ class LinearTagger(
             ``attribute``, ``label``, ``weight``; edge features have a label ``from → to``.
         """
         self._check_fitted("feature_weights")
-        found = self._node_weights(pattern, label, n)
+        weights = self._node_weights(pattern, label, n)
         if self.scores_.edge_rows is not None and label is None:
-            found += self._edge_weights(pattern)
+            weights += self._edge_weights(pattern)
         if label is None:
-            found.sort(key=lambda w: (-abs(w.weight), w.attribute, w.label))
+            weights.sort(key=lambda w: (-abs(w.weight), w.attribute, w.label))
         else:
-            found.sort(key=lambda w: (-w.weight, w.attribute))
-        return found[:n]
+            weights.sort(key=lambda w: (-w.weight, w.attribute))
+        return weights[:n]
 
     def _node_weights(
         self, pattern: str | None, label: str | None, n: int | None
     ) -> list[FeatureWeight]:
         """List weights of (attribute, label); at least the n strongest of them."""
         scores, names = self.scores_, self._label_list
-        if label is not None and label not in names:
-            raise LabelError(
-                parameter="label", expected=f"one of {', '.join(names)}", found=repr(label)
-            )
+        y = label_number(label, names)
         chosen = np.ones(len(scores.rows.cols), dtype=bool)
-        if label is not None:
-            chosen &= scores.rows.cols == names.index(label)
-        if n is not None and n > 0 and pattern is None:  # names are made for these alone
-            weights = scores.rows.weights if label is not None else np.abs(scores.rows.weights)
-            among = weights[chosen & (scores.rows.weights != 0)]
-            if len(among) > n:
-                chosen &= weights >= np.partition(among, -n)[-n]
+        if y is not None:
+            chosen &= scores.rows.cols == y
+        if n is not None and n > 0 and pattern is None:  # make names for the strongest only
+            strengths = scores.rows.weights if y is not None else np.abs(scores.rows.weights)
+            candidates = strengths[chosen & (scores.rows.weights != 0)]
+            if len(candidates) > n:
+                chosen &= strengths >= np.partition(candidates, -n)[-n]
         return [
             FeatureWeight(attribute, names[col], weight)
             for attribute, col, weight in scores.named(scores.rows, scores.names, chosen, pattern)
@@ -576,16 +567,16 @@ class LinearTagger(
         Parameters
         ----------
         max_bytes : int, optional
-            Keep as many weights as fit into so many bytes.
+            Keep as many weights as fit into this size.
         min_accuracy : float, optional
             Keep as few weights as reach this token accuracy on ``dev``.
         dev : Corpus, or (X, y), optional
-            What to measure accuracy on.
+            Labelled sentences on which accuracy is measured.
 
         Returns
         -------
         LinearTagger
-            A new tagger; its ``compaction_`` says what was saved and what it cost. It is not
+            A new tagger; its ``compaction_`` has sizes and accuracy before and after. It is not
             calibrated, even if this one is: call `calibrate` afterwards.
 
         Raises
@@ -597,7 +588,9 @@ class LinearTagger(
 
         self._check_fitted("compact")
         if max_bytes is None and min_accuracy is None:
-            raise ParameterError("compact requires max_bytes or min_accuracy.")
+            raise ParameterError(
+                where="compact", expected="max_bytes or min_accuracy", found="neither"
+            )
         if min_accuracy is not None and dev is None:
             raise ParameterError(
                 parameter="dev",
@@ -626,7 +619,7 @@ class LinearTagger(
     # ---- files -----------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
-        """Return what the tagger is as plain data, ready for JSON.
+        """Describe the tagger as plain data, ready for JSON.
 
         Returns
         -------
@@ -645,9 +638,9 @@ class LinearTagger(
         return extractor if isinstance(extractor, features.Function) else None
 
     def to_file(self) -> File:
-        """Return what was learnt, as a header of plain data and arrays."""
+        """Return the fitted state as a header of plain data and arrays."""
         params = self.get_params()
-        # The templates, constraints and states themselves are stored below.
+        # The resolved templates, constraints and states are stored below.
         for name in ("features", "constraints", "states"):
             if name in params and not _is_plain(params[name]):
                 params.pop(name)
@@ -661,20 +654,20 @@ class LinearTagger(
 
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
-        """Make a tagger from what `to_file` returned, checking everything."""
+        """Make a tagger from the result of `to_file`; everything is checked."""
         scores = LinearScores.from_file(file, features)
         header = file.header
         params = dict(header["params"])
-        found = Constraints.from_dict(scores.labels, header["constraints"])
+        constraints = Constraints.from_dict(scores.labels, header["constraints"])
         params.setdefault("features", scores.extractor)
-        params.setdefault("constraints", found.spec)
+        params.setdefault("constraints", constraints.spec)
         if "states" in cls.parameter_names():
             params.setdefault("states", scores.states)
         tagger = cls(**params)
         tagger._check_parameters()
         tagger._fitted = cls._make_state(
             scores,
-            found,
+            constraints,
             training=dict(header["training"]),
             history=[training.Record.from_row(row) for row in header["history"]],
         )
@@ -684,7 +677,7 @@ class LinearTagger(
 def _choose_transitions(
     free: npt.NDArray[np.bool_], data: TrainingData, tagger: LinearTagger
 ) -> None:
-    """Set which weights of transitions [Y·Y], starts [Y] and stops [Y] are learnt."""
+    """Set which weights of transitions [Y·Y], starts [Y] and stops [Y] are learned."""
     Y, n_ends = len(data.names), 2 * len(data.names) * tagger.boundaries
     if tagger.transitions == "all":
         free[: Y * Y + n_ends] = True
@@ -693,9 +686,9 @@ def _choose_transitions(
     free[: Y * Y + n_ends] &= np.concatenate([part.ravel() for part in seen])[: Y * Y + n_ends]
 
 
-def _transitions(scores: LinearScores, found: Constraints) -> Trellis:
-    """Make a trellis of no tokens, whose transitions all batches share; forbidden ones get −inf."""
-    trans, start, stop, states = found.forbid(
+def _shared_transitions(scores: LinearScores, constraints: Constraints) -> Trellis:
+    """Make a trellis without tokens, with the transitions of all batches; −inf is forbidden."""
+    trans, start, stop, states = constraints.forbid(
         scores.trans, scores.start, scores.stop, scores.states
     )
     tied = scores.tied if states is not None and states.n_weights else None
@@ -706,10 +699,10 @@ def _transitions(scores: LinearScores, found: Constraints) -> Trellis:
 def _carry_state(
     state: dict[str, npt.NDArray[Any]], old: Layout, optimiser: Optimiser, new: Layout
 ) -> dict[str, npt.NDArray[Any]]:
-    """Lay out the state of a learner for the weights of a new one.
+    """Return the state of a learner in the layout of a new one.
 
-    New weights start as in the new learner; so do those that were masked before or are now, which
-    AdaGrad marks by an infinite sum of squares.
+    New weights start as in the new learner, and so do weights that are masked in either of the two,
+    which AdaGrad marks by an infinite sum of squares.
     """
     fresh, carried = optimiser.state(), dict(state)
     for name, array in state.items():

@@ -1,7 +1,6 @@
-"""Learners that look at one token at a time: the losses and optimisers that they share.
+"""Taggers that are trained token by token: the losses and learners that they share.
 
-`TokenClassifier` and `MEMM` differ in what a token knows of the label before it, and in nothing
-else.
+`TokenClassifier` and `MEMM` differ only in whether a token sees the previous label.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ ALGORITHMS = {
 
 
 class LocalTagger(BatchParameters, LinearTagger):
-    """A linear tagger whose learner meets every token as a sentence of its own.
+    """A linear tagger whose learner treats every token as a separate sentence.
 
-    Subclasses lay out the tokens as such sentences.
+    Subclasses make the objective of those sentences.
     """
 
     capabilities = LinearTagger.capabilities | {Capability.PROBABILITIES}
@@ -44,15 +43,15 @@ class LocalTagger(BatchParameters, LinearTagger):
     loss: str = choice(
         default="log",
         choices=tuple(ALGORITHMS),
-        help="What is learnt from.",
-        details='Only "log" gives probabilities that mean something.',
+        help="The loss function.",
+        details='Only "log" is trained to give probabilities.',
     )
     algorithm: str = choice(
         default="auto",
         choices=("auto", *(name for names in ALGORITHMS.values() for name in names)),
-        help="How the weights are found.",
-        details='"adagrad" or "lbfgs" for the log loss, "perceptron" for the perceptron, '
-        '"subgradient" or "frank-wolfe" for the hinge loss. "auto" takes the first of them.',
+        help="The learner of the weights.",
+        details='"adagrad" or "lbfgs" for the log loss, "perceptron" for the perceptron loss, '
+        '"subgradient" or "frank-wolfe" for the hinge loss. "auto" is the first of them.',
     )
     l2: float | None = number(
         default=None, least=0, help="Penalty of the log loss: 1 for lbfgs, otherwise 0."
@@ -80,14 +79,14 @@ class LocalTagger(BatchParameters, LinearTagger):
         default=None, details="0.02 by default for adagrad, otherwise 0."
     )
 
-    order = 1  # labels before are features here, not states
+    order = 1  # the previous label is a feature here, not a state
     states = "auto"
     transitions = "auto"
     boundaries = True
     constrain_training = False
 
     def can(self, capability: Capability) -> bool:
-        """Whether it can do something, with its loss and algorithm."""
+        """Whether the model has a capability, given its loss and algorithm."""
         if capability is Capability.OPEN_LABELS and self._algorithm == "frank-wolfe":
             return False  # its loss would not be convex
         if capability is Capability.PROBABILITIES and self.loss != "log":
@@ -96,7 +95,7 @@ class LocalTagger(BatchParameters, LinearTagger):
 
     @property
     def is_online(self) -> bool:
-        """Whether it learns token by token."""
+        """Whether the learner is online: it updates the weights token by token."""
         return self._algorithm != "lbfgs"
 
     @property
@@ -104,12 +103,12 @@ class LocalTagger(BatchParameters, LinearTagger):
         return ALGORITHMS[self.loss][0] if self.algorithm == "auto" else self.algorithm
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn from more sentences, once through; see `LinearTagger.partial_fit`.
+        """Learn from more sentences in one epoch; see `LinearTagger.partial_fit`.
 
         Raises
         ------
         ParameterError
-            With loss="hinge", whose objective is that of a whole corpus, or algorithm="lbfgs".
+            With loss="hinge", whose objective is over a whole corpus, or algorithm="lbfgs".
         """
         if self.loss == "hinge":
             raise ParameterError(
@@ -153,17 +152,17 @@ class LocalTagger(BatchParameters, LinearTagger):
         }[self._algorithm]
 
     @abstractmethod
-    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
-        """Lay out the tokens, each a sentence of its own."""
+    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+        """Make the objective of the tokens as separate sentences."""
 
     def _optimiser(
-        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
     ) -> training.Optimiser:
         seed = self.random_state
         if self._algorithm == "lbfgs":
             l2 = 1.0 if self.l2 is None else self.l2
             return training.LBFGS(
-                problem,
+                objective,
                 l2=l2,
                 memory=self.memory,
                 epsilon=self.tolerance,
@@ -173,7 +172,7 @@ class LocalTagger(BatchParameters, LinearTagger):
             )
         if self._algorithm == "adagrad":
             return training.AdaGrad(
-                problem,
+                objective,
                 l2=self.l2 or 0.0,
                 eta=self.eta,
                 average=self.average,
@@ -182,10 +181,10 @@ class LocalTagger(BatchParameters, LinearTagger):
             )
         if self._algorithm == "perceptron":
             return training.AveragedPerceptron(
-                problem, average=self.average, random_state=seed, theta=theta
+                objective, average=self.average, random_state=seed, theta=theta
             )
         if self._algorithm == "frank-wolfe":
-            return training.FrankWolfe(problem, C=self.C, random_state=seed)
+            return training.FrankWolfe(objective, C=self.C, random_state=seed)
         return training.Subgradient(
-            problem, C=self.C, average=self.average, random_state=seed, theta=theta
+            objective, C=self.C, average=self.average, random_state=seed, theta=theta
         )

@@ -1,4 +1,4 @@
-"""Maximum entropy Markov models: a classifier of tokens that sees the label before."""
+"""Maximum entropy Markov models: token classifiers that see the previous label."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Float64 = npt.NDArray[np.float64]
 
-# Rows of attributes: where they begin or how long they are, ids, and values unless all are 1.
+# Sparse rows, one per token: their offsets or lengths, ids, and values (None if all are 1).
 Sparse: TypeAlias = tuple[
     npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32] | None
 ]
@@ -35,19 +35,19 @@ Sparse: TypeAlias = tuple[
 
 @dataclass(frozen=True, eq=False)
 class LocalFitted(LinearFitted):
-    """The state of a fitted model whose steps are normalised one by one."""
+    """The fitted state of a model that is normalised per position."""
 
     @cached_property
     def normaliser(self) -> _native.LocalNormaliser:
-        """What turns the scores into log probabilities."""
+        """The native object that turns scores into log probabilities."""
         return make_normaliser(self.scores)
 
 
 class MEMM(LocalTagger):
     r"""A maximum entropy Markov model: local classifiers in a chain, decoded by Viterbi.
 
-    Each label is decided by the features of its token and the label before it, which is the right
-    one while learning::
+    Each label depends on the features of its token and on the previous label, for which training
+    uses the gold label::
 
         s_t(y_prev, y)    = emit[t, y] + trans[y_prev, y] + edge[t, y_prev, y]
         Pr(y_t = y | y_prev, x) = exp(s_t(y_prev, y)) / Σ_y' exp(s_t(y_prev, y'))
@@ -57,15 +57,16 @@ class MEMM(LocalTagger):
         loss="perceptron"  θ ← θ + φ(x, t, y_{t-1}, y_t) − φ(x, t, y_{t-1}, ŷ)
         loss="hinge"       ½‖θ‖² + C·Σ_t max_ŷ [1{ŷ ≠ y_t} + s_t(y_{t-1}, ŷ) − s_t(y_{t-1}, y_t)]
 
-    Templates of edges join the label before and the input, as in McCallum, Freitag and Pereira
-    (2000), who have no other. The best labels are those with the largest Pr(y | x), the score of a
-    path in the trellis is its logarithm, and marginals follow from the local distributions. That
-    holds for every loss: raw scores, which local learners do not compare between different labels
-    before, decode worse (loss="hinge" on the development data of EWT: 94.87 instead of 95.03).
+    Edge templates combine the previous label with the input, as in McCallum, Freitag and Pereira
+    (2000), whose model has no other features. The best labels are those with the largest Pr(y | x),
+    the score of a path in the trellis is its logarithm, and marginals follow from the local
+    distributions. This holds for every loss. Raw scores decode worse, since local learners never
+    compare them across previous labels (loss="hinge" on the development data of EWT: 94.87 instead
+    of 95.03).
 
-    Each step is normalised by itself. So a label that leaves little choice to the next one passes
-    on its probability whatever the input says: the label bias of Lafferty, McCallum and Pereira
-    (2001), which a `CRF` does not have.
+    Each position is normalised separately. A label that leaves the next one little choice therefore
+    passes on its probability, whatever the input is. This is the label bias of Lafferty, McCallum
+    and Pereira (2001), which a `CRF` does not have.
 
     Attributes
     ----------
@@ -81,28 +82,27 @@ class MEMM(LocalTagger):
     >>> tagger.predict([["they", "can", "swim"], ["fish", "fish"]])
     [['N', 'V', 'V'], ['N', 'V']]
 
-    Scores are log probabilities, so that those of all paths add up to one:
+    Scores are log probabilities, so the probabilities of all paths sum to one:
 
     >>> trellis = tagger.trellis([["fish", "fish"]])[0]
     >>> round(abs(trellis.log_partition()), 5)
     0.0
     """
 
-    # Each label is what the next one is learnt from, so all must be known.
+    # The next label is learned from each gold label, so all of them must be known.
     capabilities = LocalTagger.capabilities - {Capability.OPEN_LABELS}
 
     loss: str = choice(
         default="log",
-        details='Only "log" learns probabilities; those of the others are the softmax of their '
-        "scores, and as good as these are scaled.",
+        details='Only "log" is trained to give probabilities. Those of the other losses are the '
+        "softmax of their scores, whose scale is arbitrary.",
     )
     C: float = number(default=0.3)
     constrain_training: bool = flag(
         default=False,
         help="Whether the local distributions leave out transitions that constraints forbid.",
-        details="In training and in tagging, the labels that may come next then share all "
-        "probability among themselves. Otherwise the allowed paths of a whole sentence share it, "
-        "in tagging only.",
+        details="The labels that may come next then share all probability, in training and in "
+        "tagging. Otherwise the allowed paths of a sentence share it, in tagging only.",
     )
 
     _state_type = LocalFitted
@@ -112,23 +112,23 @@ class MEMM(LocalTagger):
         if data.states is not None and data.states.kind != "labels":
             raise ParameterError(
                 parameter="constraints",
-                expected="about which label may follow which, with constrain_training",
+                expected="constraints on pairs of adjacent labels, with constrain_training",
                 found=f"{data.states!r}, which looks further back",
                 hint="Leave constrain_training out.",
             )
         return data
 
-    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
-        """Lay out each token as a sentence with the label before it as an attribute.
+    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+        """Make the objective of tokens as separate sentences, with the previous label an attribute.
 
-        Attributes are numbered so that the weights come in the order of a chain's: those of nodes;
+        Attributes are numbered so that the weights are in the order of `Layout`: node attributes;
         (edge attribute, y_prev); y_prev, whose rows are the transitions; the start of a sentence;
         and the stop, which no token has.
         """
         x, gold, Y = data.encoded, data.gold.numbers, len(data.names)
         E = 0 if x.edge_indptr is None else data.edge_index.size
         transitions_at = data.index.size + E * Y
-        before = np.empty_like(gold)  # [T] the label before; Y at the start
+        before = np.empty_like(gold)  # [T] the previous label; Y at the start
         before[1:] = gold[:-1]
         before[x.offsets[:-1]] = Y
         indptr, ids, values = _token_attributes(data, before, transitions_at)
@@ -138,10 +138,10 @@ class MEMM(LocalTagger):
             sets = np.vstack([may_follow, may_begin]).view(np.uint8)  # [Y + 1, Y] after y_prev
             allowed = -1 - before  # set k is −1 − k
         takes_all = self._takes_all(transitions_at * Y)
-        problem = _native.Problem(
+        objective = _native.Problem(
             np.arange(len(gold) + 1),
             _native.Attributes(
-                indptr, ids, transitions_at + Y + 2, values, _known_pairs(data, transitions_at)
+                indptr, ids, transitions_at + Y + 2, values, _required_pairs(data, transitions_at)
             ),
             _native.Labels(gold, Y, sets, allowed),
             weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
@@ -149,51 +149,50 @@ class MEMM(LocalTagger):
             boundaries=False,
             threads=self.n_threads or ALL_THREADS,
         )
-        layout, start = _LocalLayout.of_tokens(data, problem), data.start
-        free = problem.mask()
+        layout, start = _LocalLayout.of_tokens(data, objective), data.start
+        free = objective.mask()
         transitions = free[layout.transitions_at :]
-        # The stop, and transitions of the objective that tokens never use, stay fixed too.
-        transitions[:] = False
+        transitions[:] = False  # the stop too, and the objective's own, which single tokens lack
         if data.extractor.transitions:
             transitions[: Y * Y + Y] = takes_all
             transitions[before * Y + gold] = True
             if start is not None:
                 free |= start.layout.carry(start.theta != 0, layout)
-        problem.set_mask(free)
-        return problem, layout
+        objective.set_mask(free)
+        return objective, layout
 
     def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
         r"""Turn scores into log probabilities.
 
-        That of a path is Σ_t s_t(y_{t-1}, y_t) − log Σ_y exp(s_t(y_{t-1}, y)): the second term
-        belongs to t − 1 and its label alone, so it is taken from the emissions there.
+        That of a path is Σ_t s_t(y_{t-1}, y_t) − log Σ_y exp(s_t(y_{t-1}, y)). The second term
+        depends only on position t − 1 and its label, so it is subtracted from ``emit`` there.
         """
         normaliser, threads = make_normaliser(scores), self.n_threads or ALL_THREADS
         emit = normaliser.normalise(scored.emit, scored.offsets, scored.edge, threads)
         return scored._replace(emit=emit)
 
     def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
-        """Name the parts of scores, and what makes them probabilities."""
+        """Name the terms of the scores and the normaliser, for `explain`."""
         scored = self.scores_.score([sentence], 1)
-        taken = self._normalised(self.scores_, scored).emit - scored.emit.astype(np.float64)
+        normaliser = self._normalised(self.scores_, scored).emit - scored.emit.astype(np.float64)
         raw = self.scores_.parts(sentence)
 
-        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
             yield from raw(t, y_prev, y)
-            yield Part("normaliser", float(taken[t, y]))
+            yield Part("normaliser", float(normaliser[t, y]))
 
-        return of_move
+        return of_transition
 
 
 @dataclass(frozen=True)
 class _LocalLayout(Layout):
-    """The order of a chain's weights, then the Y·Y unused transitions of the token objective."""
+    """The layout of a linear model, followed by Y·Y transitions that single tokens never use."""
 
     @classmethod
-    def of_tokens(cls, data: TrainingData, problem: _native.Problem) -> _LocalLayout:
-        """Take the order that the problem of tokens chose; see `MEMM._problem`."""
+    def of_tokens(cls, data: TrainingData, objective: _native.Problem) -> _LocalLayout:
+        """Return the layout of an objective of tokens; see `MEMM._make_objective`."""
         Y, A = len(data.names), data.index.size
-        ptr, cols, _ = problem.rows()
+        ptr, cols, _ = objective.rows()
         transitions_at = len(ptr) - 1 - (Y + 2)
         edge_ptr = ptr[A : transitions_at + 1]  # [E·Y + 1]
         labels_before = np.repeat(np.arange(transitions_at - A) % Y, np.diff(edge_ptr))
@@ -213,7 +212,7 @@ class _LocalLayout(Layout):
 
 
 def make_normaliser(scores: LinearScores) -> _native.LocalNormaliser:
-    """Make what turns scores into log probabilities; transitions of no state have none."""
+    """Make the native object that turns scores into log probabilities; −inf is forbidden."""
     trans, start = scores.trans, scores.start
     if scores.states is not None:
         may_follow, may_begin = _allowed(scores.states)
@@ -223,14 +222,14 @@ def make_normaliser(scores: LinearScores) -> _native.LocalNormaliser:
 
 
 def _allowed(states: StateSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which labels may follow which [Y, Y], and which may come first [Y]."""
+    """Return the allowed transitions [Y, Y] and the allowed first labels [Y]."""
     return states.transitions_allowed, np.asarray(states.initial, dtype=np.bool_)
 
 
 def _token_attributes(
     data: TrainingData, before: npt.NDArray[np.int32], transitions_at: int
 ) -> Sparse:
-    """Join the attributes of each token with its label before, and with its edge attributes.
+    """Join the attributes of each token with its previous label and its edge attributes.
 
     Parameters
     ----------
@@ -238,7 +237,7 @@ def _token_attributes(
     before : ndarray, shape (T,)
         The label before each token; Y at the start of a sentence.
     transitions_at : int
-        The attribute that stands for the label 0 before.
+        The attribute for the previous label 0.
     """
     x, A, Y = data.encoded, data.index.size, len(data.names)
     parts: list[Sparse] = [
@@ -247,20 +246,19 @@ def _token_attributes(
     ]
     if x.edge_indptr is not None and x.edge_ids is not None:
         n_edges = np.diff(x.edge_indptr)
-        inner = np.repeat(before < Y, n_edges)  # an edge needs a label before it
+        inner = np.repeat(before < Y, n_edges)  # an edge needs a previous label
         pairs = A + x.edge_ids[inner] * Y + np.repeat(before, n_edges)[inner]
         values = None if x.edge_values is None else x.edge_values[inner]
         parts.append((np.where(before < Y, n_edges, 0), pairs.astype(np.int32), values))
     return _side_by_side(parts)
 
 
-def _known_pairs(
+def _required_pairs(
     data: TrainingData, transitions_at: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
-    """List the attributes and labels that get a weight, seen or not.
+    """List the attributes and labels that get a weight even if they were not seen together.
 
-    These are all transitions, whose rows are whole as they are in a chain, and the weights of a
-    warm start.
+    These are all transitions, whose rows are full in `Layout`, and the weights of a warm start.
     """
     A, Y = data.index.size, len(data.names)
     attributes = [np.repeat(np.arange(transitions_at, transitions_at + Y + 2), Y)]
@@ -275,10 +273,8 @@ def _known_pairs(
     return np.concatenate(attributes).astype(np.int32), np.concatenate(columns).astype(np.uint16)
 
 
-def _side_by_side(
-    parts: list[Sparse],
-) -> Sparse:
-    """Join sparse matrices, each of row lengths, ids and values: rows of one after rows of another.
+def _side_by_side(parts: list[Sparse]) -> Sparse:
+    """Join sparse matrices of row lengths, ids and values, row by row.
 
     Returns
     -------
@@ -287,14 +283,14 @@ def _side_by_side(
     indptr = np.concatenate([[0], np.cumsum(sum(lengths for lengths, _, _ in parts))])
     ids = np.empty(indptr[-1], dtype=np.int32)
     values = None
-    if any(own is not None for _, _, own in parts):
+    if any(part_values is not None for _, _, part_values in parts):
         values = np.ones(indptr[-1], dtype=np.float32)
-    free = indptr[:-1].copy()  # [T] the next place of each row
-    for lengths, own_ids, own_values in parts:
-        own = np.cumsum(lengths) - lengths
-        places = np.repeat(free - own, lengths) + np.arange(len(own_ids))
-        ids[places] = own_ids
-        if values is not None and own_values is not None:
-            values[places] = own_values
+    free = indptr[:-1].copy()  # [T] the next free place of each row
+    for lengths, part_ids, part_values in parts:
+        begins = np.cumsum(lengths) - lengths  # [T] where each row begins in the part
+        places = np.repeat(free - begins, lengths) + np.arange(len(part_ids))
+        ids[places] = part_ids
+        if values is not None and part_values is not None:
+            values[places] = part_values
         free += lengths
     return indptr.astype(np.int64), ids, values

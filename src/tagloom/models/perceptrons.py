@@ -1,4 +1,4 @@
-"""The structured perceptron: linear scores, moved only by mistakes."""
+"""The structured perceptron: linear scores, updated on mistakes only."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Float64 = npt.NDArray[np.float64]
 
 
 class StructuredPerceptron(LinearTagger):
-    r"""A structured perceptron, averaged.
+    r"""An averaged structured perceptron.
 
-    For each sentence in turn the best labels ŷ under the present weights are found, and where they
-    are wrong the weights move towards the right ones::
+    For each sentence in turn, the best labels ŷ under the present weights are decoded. If they are
+    wrong, the weights move towards the right labels y::
 
         θ ← θ + Φ(x, y) − Φ(x, ŷ)
 
-    The average of θ over all steps is what predicts (Collins 2002): it generalises better than the
-    last θ, which hangs on the last few mistakes. With a margin, ŷ are the labels that would be best
-    if each wrong one had that much more: the right ones must win by it, and right for a hair is
-    learnt from, too::
+    Predictions use the average of θ over all steps (Collins 2002). It generalises better than the
+    last θ, which depends on the last few mistakes. With a margin, each wrong label gets a bonus
+    while ŷ is decoded. The right labels must then win by the margin, and narrow wins also trigger
+    an update::
 
         ŷ = argmax_y' score(x, y') + margin · Σ_t [y'_t ≠ y_t]·u_t,   u_t = 2·(‖φ_t‖² + 2)
 
-    In first order, u_t is by how much one update that finds token t alone wrong puts its right
-    label ahead: twice the sum of the squared values of its attributes φ_t (their number, unless
+    In first order, u_t is the lead that the right label of token t gains by one update in which t
+    alone is wrong: twice the sum of the squared values of its attributes φ_t (their number, unless
     they have values), and of the two transitions, to the token and from it, with their edge
     attributes.
 
@@ -50,10 +50,9 @@ class StructuredPerceptron(LinearTagger):
         default=1.0,
         least=0,
         help="By how much the score of the right labels must exceed that of others, in updates.",
-        details="It counts for each token that they differ in; 0 is the perceptron of the "
-        "textbooks. In five-fold cross-validation on the training sets of seven corpora (two seeds "
-        "each), 1 was better than 0 by 0.05 to 0.8 points; half of it and twice as much came "
-        "close.",
+        details="It counts once for each token in which they differ; 0 gives the textbook "
+        "perceptron. In five-fold cross-validation on the training sets of seven corpora (two "
+        "seeds each), 1 was better than 0 by 0.05 to 0.8 points; 0.5 and 2 came close.",
     )
     average: bool = flag(
         default=True, help="Whether to predict with the average of the weights over all steps."
@@ -72,7 +71,7 @@ class StructuredPerceptron(LinearTagger):
 
     @property
     def is_online(self) -> bool:
-        """Whether it learns sentence by sentence: it does."""
+        """Whether the learner is online: always."""
         return True
 
     def default_limits(self) -> tuple[int, int]:
@@ -80,10 +79,10 @@ class StructuredPerceptron(LinearTagger):
         return 20, 5
 
     def _optimiser(
-        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
     ) -> training.Optimiser:
         return training.AveragedPerceptron(
-            problem,
+            objective,
             margin=self.margin,
             average=self.average,
             shuffle=self.shuffle,

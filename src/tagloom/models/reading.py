@@ -1,7 +1,7 @@
 """Reading training data for linear taggers: from labelled sentences to the arrays of a learner.
 
-Sentences become attributes, labels become numbers, constraints are found and states chosen. What
-the arrays mean stays beside them in `TrainingData`.
+Sentences become attributes and labels become numbers; constraints are resolved and states chosen.
+`TrainingData` holds the arrays together with their meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
 from tagloom.models.data import (
     Gold,
-    LabelRows,
+    ReadLabels,
     as_weights,
     check_not_empty,
     digest,
@@ -61,7 +61,7 @@ class Settings(Protocol):
 
 @dataclass(eq=False)
 class WarmStart:
-    """What a tagger has learnt so far, from which learning continues.
+    """The weights and indexes of a tagger, from which training continues.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class WarmStart:
 
 @dataclass(eq=False)
 class TrainingData:
-    """A labelled corpus as arrays, and what the arrays mean.
+    """A labelled corpus as arrays, and the meaning of the arrays.
 
     Attributes
     ----------
@@ -110,16 +110,16 @@ class TrainingData:
     gold : Gold
     weight : ndarray of float64, shape (N,), or None
     states : StateSpace or None
-        The states that have weights; None: the labels.
+        The states whose transitions have weights; None: the labels.
     constraints : Constraints
-        What is forbidden when decoding.
+        The constraints on predictions.
     allowed : ndarray of int32, shape (T,), or None
-        For learning under constraints, the set of ``sets`` whose labels each token may have.
+        With constraints in training, the candidate labels of each token: an index into ``sets``.
     sets : ndarray of bool, shape (n, Y)
-        Those of ``gold``, then those of ``allowed``.
+        Label sets: those of ``gold``, then those of ``allowed``.
     start : WarmStart or None
     layout : Layout or None
-        Where each weight stands in θ; known once the problem is laid out.
+        The layout of θ, set once the objective exists.
     cost : ndarray of float64, shape (Y, Y), or None
         The cost of each mistake, for the SVM.
     """
@@ -156,13 +156,13 @@ class TrainingData:
 
     @cached_property
     def digest(self) -> str:
-        """Fingerprint of everything that the learnt weights depend on."""
+        """Fingerprint of everything that the learned weights depend on."""
         arrays = (*self.encoded, self.gold.numbers, self.sets, self.allowed, self.weight)
         return digest(self.names, *arrays, self.index.keys(), self.edge_index.keys())
 
     def drop_attributes(self) -> None:
-        """Free the attributes of tokens, which the problem has copied."""
-        _ = self.digest  # computed while they are still here
+        """Free the attributes of tokens; the objective has its own copy."""
+        _ = self.digest  # it needs them
         none = np.empty(0, dtype=np.int32)
         self.encoded = Encoded(self.encoded.offsets, none.astype(np.int64), none, None)
 
@@ -184,15 +184,16 @@ def read(
     gold = number_labels(read, _label_names(settings, read, start))
     extractor, index, edge_index, encoded = _encode(settings, sentences, gold.names, start)
     if isinstance(extractor, Templates):
-        extractor.check_labels_unread(sentences, read.rows)
+        extractor.check_labels_unread(sentences, read.labellings)
     weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
-    scheme = constraints.choose_scheme(settings.constraints, gold, read.rows, encoded.offsets)
-    forbidden = constraints.resolve(settings.constraints, scheme, gold, sentences, read.rows)
+    spec, labellings = settings.constraints, read.labellings
+    scheme = constraints.choose_scheme(spec, gold, labellings, encoded.offsets)
+    resolved = constraints.resolve(spec, scheme, gold, sentences, labellings)
     states = _choose_states(settings, gold, encoded.offsets)
     sets, allowed = gold.sets, None
     if settings.constrain_training:
-        sets, allowed = _training_sets(forbidden, gold, sentences)
-        space = forbidden.everything
+        sets, allowed = _training_sets(resolved, gold, sentences)
+        space = resolved.everything
         if space is not None:
             states = space if states is None else states & space
         _check_paths(gold, states, encoded.offsets, path)
@@ -205,7 +206,7 @@ def read(
         gold=gold,
         weight=weight,
         states=states,
-        constraints=forbidden,
+        constraints=resolved,
         allowed=allowed,
         sets=sets,
         start=start,
@@ -213,9 +214,9 @@ def read(
 
 
 def _label_names(
-    settings: Settings, read: LabelRows, start: WarmStart | None
+    settings: Settings, read: ReadLabels, start: WarmStart | None
 ) -> Sequence[str] | None:
-    """The label set: as given, or the earlier labels together with those in the data."""
+    """Return the label set: as given, or the earlier labels together with those of the data."""
     if settings.labels is not None or start is None:
         return settings.labels
     return sorted({*start.layout.labels, *number_labels(read, None).names})
@@ -230,14 +231,14 @@ def _encode(
         index, edge_index = _native.Index(), _native.Index()
     else:
         extractor, index, edge_index = start.extractor, start.index, start.edge_index
-    n_known, n_known_edges = index.size, edge_index.size
+    n_before, n_edges_before = index.size, edge_index.size
     options: dict[str, Any] = {}
     if isinstance(extractor, Templates):  # others call Python for every token
         options["n_threads"] = settings.n_threads or ALL_THREADS
     encoded = extractor.encode(sentences, index, edge_index, grow=True, **options)
     if settings.min_count > 1:  # attributes of a warm start stay
-        index = _without_rare(index, settings.min_count, n_known)
-        edge_index = _without_rare(edge_index, settings.min_count, n_known_edges)
+        index = _without_rare(index, settings.min_count, n_before)
+        edge_index = _without_rare(edge_index, settings.min_count, n_edges_before)
         encoded = extractor.encode(sentences, index, edge_index, **options)
     return extractor, index, edge_index, encoded
 
@@ -248,17 +249,17 @@ def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str])
         return spec
     first = sentences[0]
     if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
-        return None  # dicts, lists or numbers: the tokens are their own features
+        return None  # dicts, lists or numbers: the tokens already are features
     return "ner" if constraints.look_like_spans(names) else "pos"
 
 
 def _growing(index: _native.Index, names: Names) -> _native.Index:
-    """Make a copy of an index that can take in new attributes."""
+    """Copy an index, so that attributes can be added."""
     return _native.Index.from_keys(index.keys(), (names.blob, names.offsets))
 
 
-def _without_rare(index: _native.Index, min_count: int, n_known: int) -> _native.Index:
-    return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_known))
+def _without_rare(index: _native.Index, min_count: int, n_before: int) -> _native.Index:
+    return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_before))
 
 
 def _choose_states(settings: Settings, gold: Gold, offsets: Int64) -> StateSpace | None:
@@ -271,25 +272,25 @@ def _choose_states(settings: Settings, gold: Gold, offsets: Int64) -> StateSpace
     which = settings.states
     if which == "auto":
         which = "all" if len(names) ** (settings.order + 1) <= _MANY_TRANSITIONS else "seen"
-    seen = _known_runs(gold, offsets) if which == "seen" else None
+    seen = _labelled_runs(gold, offsets) if which == "seen" else None
     return StateSpace.order(names, settings.order, seen)
 
 
-def _known_runs(gold: Gold, offsets: Int64) -> list[npt.NDArray[np.int32]]:
-    """Cut the labels of sentences where they are open."""
+def _labelled_runs(gold: Gold, offsets: Int64) -> list[npt.NDArray[np.int32]]:
+    """Return the runs of labels between open labels and the ends of sentences."""
     cuts = np.unique(np.concatenate([offsets, np.flatnonzero(gold.is_open)]))
     runs = np.split(gold.numbers, cuts)
     return [run[run >= 0] for run in runs if (run >= 0).any()]
 
 
 def _training_sets(
-    forbidden: Constraints, gold: Gold, sentences: Sequence[Any]
+    resolved: Constraints, gold: Gold, sentences: Sequence[Any]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32] | None]:
-    """The label sets that learning needs, and for each token the set whose labels it may have.
+    """Return the label sets for training, and the set of candidate labels of each token [T].
 
-    The labels that a token's gold label leaves open are always allowed.
+    The gold label of a token, or every option of an open one, is always a candidate.
     """
-    words = forbidden.word_sets(sentences)
+    words = resolved.word_sets(sentences)
     if words is None:
         return gold.sets, None
     numbers, sets = words
@@ -302,7 +303,7 @@ def _training_sets(
 
 
 def _gold_sets(gold: Gold) -> npt.NDArray[np.bool_]:
-    """The labels that each gold number leaves open, so that −1 − k indexes set k."""
+    """Return the label sets that gold numbers index: y is {y}, and −1 − k is set k."""
     return np.concatenate([np.eye(len(gold.names), dtype=np.bool_), gold.sets[::-1]])
 
 
@@ -311,11 +312,12 @@ def _check_paths(gold: Gold, states: StateSpace | None, offsets: Int64, path: st
     if states is None:
         return
     emit = np.where(_gold_sets(gold)[gold.numbers], 0.0, -np.inf)  # [T, Y]
-    dead = ~Trellis(emit, states=states, offsets=offsets).is_feasible()
-    if dead.any():
+    is_infeasible = ~Trellis(emit, states=states, offsets=offsets).is_feasible()  # [N]
+    if is_infeasible.any():
         raise LabelError(
-            "the constraints forbid its own labels.",
-            where=checks.place(int(np.flatnonzero(dead)[0]), path=path),
+            where=checks.place(int(np.flatnonzero(is_infeasible)[0]), path=path),
+            expected="gold labels that the constraints allow",
+            found="labels that they forbid",
             hint="Correct them, or leave constrain_training out: constraints then hold for "
             "predictions only.",
         )

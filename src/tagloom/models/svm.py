@@ -1,4 +1,4 @@
-"""The structured support vector machine: linear scores, a margin as large as the mistake."""
+"""The structured support vector machine: linear scores, and margins as large as the costs."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class SVMFitted(LinearFitted):
 class StructuredSVM(LinearTagger):
     r"""A structured support vector machine.
 
-    The right labels must win against all others, by a margin that is as large as the others are
-    wrong: with cost(y, ŷ) = Σ_t cost(y_t, ŷ_t) the weights θ minimise ::
+    The right labels must outscore all others by a margin, the cost of those others. With
+    cost(y, ŷ) = Σ_t cost(y_t, ŷ_t) the weights θ minimise ::
 
         ½‖θ‖² + C · Σ_i weight_i · max_ŷ [cost(y_i, ŷ) + score(x_i, ŷ) − score(x_i, y_i)]
 
-    where the maximum is found by Viterbi, with the costs added to the scores.
+    where Viterbi finds the maximum, with the costs added to the scores.
 
     Attributes
     ----------
     cost_ : ndarray of float64, shape (Y, Y)
-        What each mistake costs.
+        The cost of each mistake.
     labels_, scores_, scheme_, history_, training_
         As for `CRF`.
 
@@ -60,7 +60,7 @@ class StructuredSVM(LinearTagger):
     >>> tagger.history_[-1].gap < 0.001 * tagger.history_[-1].loss
     True
 
-    To take N for V is three times as bad as V for N:
+    Predicting N where V is right costs three times as much as the reverse:
 
     >>> def cost(gold, other):
     ...     return 0 if gold == other else 3 if gold == "V" else 1
@@ -72,10 +72,11 @@ class StructuredSVM(LinearTagger):
     algorithm: str = choice(
         default="subgradient",
         choices=ALGORITHMS,
-        help="How the weights are found.",
-        details='"subgradient" takes steps whose rate falls, and averages the weights; '
-        '"frank-wolfe" climbs the dual sentence by sentence, bounds after each epoch how far it is '
-        "from the optimum (``gap`` in ``history_``), and stops when it is near.",
+        help="The learner of the weights.",
+        details='"subgradient" takes steps of a falling rate and averages the weights. '
+        '"frank-wolfe" maximises the dual sentence by sentence. After each epoch it computes an '
+        "upper bound on the distance from the optimum (``gap`` in ``history_``), and it stops when "
+        "that is small.",
     )
     C: float = number(
         default=0.3, above=0, help="Weight of the losses relative to the size of the weights."
@@ -84,15 +85,15 @@ class StructuredSVM(LinearTagger):
         default="hamming",
         type='"hamming", array [Y, Y] or callable',
         is_option=False,
-        help="What a mistake costs.",
-        details='"hamming": 1 for every wrong label. An array: the cost of taking the label of the '
-        "column for that of the row, in the order of ``labels_``. A function of the right label "
-        "and the other one. Costs are not negative, and 0 for the right label.",
+        help="The cost of a mistake.",
+        details='"hamming": 1 for every wrong label. An array: the cost of predicting the label of '
+        "the column where that of the row is right, in the order of ``labels_``. A function of the "
+        "right label and the other one. Costs are not negative, and 0 for the right label.",
     )
     average: bool = flag(
         default=True,
         help="Whether subgradient predicts with the mean of its weights.",
-        details="The k-th counts k times.",
+        details="Those after step k have the weight k.",
     )
     tolerance: float = number(
         default=1e-3,
@@ -119,18 +120,18 @@ class StructuredSVM(LinearTagger):
     _state_type = SVMFitted
 
     def can(self, capability: Capability) -> bool:
-        """Whether it can do something: take open labels not with "frank-wolfe"."""
+        """Whether the model has a capability; "frank-wolfe" does not take open labels."""
         if capability is Capability.OPEN_LABELS and self.algorithm == "frank-wolfe":
             return False  # its loss would not be convex
         return super().can(capability)
 
     @property
     def is_online(self) -> bool:
-        """Whether it learns sentence by sentence: it does."""
+        """Whether the learner is online: always."""
         return True
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Refuse: C weighs the losses of a whole corpus against the weights.
+        """Raise: C balances the losses of a whole corpus against the weights.
 
         Raises
         ------
@@ -138,8 +139,10 @@ class StructuredSVM(LinearTagger):
             Always.
         """
         raise ParameterError(
-            "StructuredSVM has no partial_fit: its objective is that of a whole corpus. Call fit() "
-            "with all sentences, or take StructuredPerceptron, which learns from more at any time."
+            "StructuredSVM has no partial_fit: its objective is over a whole corpus.",
+            expected="a tagger with partial_fit",
+            found="StructuredSVM",
+            hint="Call fit() with all sentences, or use StructuredPerceptron.",
         )
 
     def default_limits(self) -> tuple[int, int]:
@@ -164,11 +167,11 @@ class StructuredSVM(LinearTagger):
         return data
 
     def _optimiser(
-        self, data: TrainingData, problem: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
     ) -> training.Optimiser:
         if self.algorithm == "frank-wolfe":
             return training.FrankWolfe(
-                problem,
+                objective,
                 C=self.C,
                 cost=data.cost,
                 tolerance=self.tolerance,
@@ -176,7 +179,7 @@ class StructuredSVM(LinearTagger):
                 random_state=self.random_state,
             )
         return training.Subgradient(
-            problem,
+            objective,
             C=self.C,
             cost=data.cost,
             average=self.average,
@@ -188,7 +191,7 @@ class StructuredSVM(LinearTagger):
     # Arrays and functions are stored as the costs that they give.
 
     def identity(self, data: TrainingData) -> dict[str, Any]:
-        """Return what a checkpoint must agree with to be resumed."""
+        """Return the identity of a run, which must equal that of the checkpoint to resume."""
         costs = None if data.cost is None else data.cost.tolist()
         return super().identity(data) | {"cost": costs}
 
@@ -196,7 +199,7 @@ class StructuredSVM(LinearTagger):
         return {"cost": data.cost}
 
     def to_file(self) -> File:
-        """Return what was learnt, as a header of plain data and arrays."""
+        """Return the fitted state as a header of plain data and arrays."""
         file = super().to_file()
         if not isinstance(self.cost, str):
             file.header["params"]["cost"] = self.cost_.tolist()
@@ -204,7 +207,7 @@ class StructuredSVM(LinearTagger):
 
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
-        """Make a tagger from what `to_file` returned, checking everything."""
+        """Make a tagger from the result of `to_file`; everything is checked."""
         tagger = super().from_file(file, features=features)
         costs = cost_matrix(tagger.cost, tagger.labels_.tolist())
         tagger._fitted = replace(tagger._fitted, cost=costs)
@@ -212,7 +215,7 @@ class StructuredSVM(LinearTagger):
 
 
 def cost_matrix(cost: Any, names: Sequence[str]) -> Float64:
-    """Turn what users give as ``cost=`` into an array [Y, Y], right label × other label.
+    """Return the value of ``cost=`` as an array [Y, Y], right label × other label.
 
     Parameters
     ----------

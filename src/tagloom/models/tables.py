@@ -1,11 +1,11 @@
-"""What taggers that learn by counting share: a table of words."""
+"""The base of taggers that score words by a table, learned by counting."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tagloom.errors import LabelError
 from tagloom.models.capabilities import Capability
+from tagloom.models.data import label_number
 from tagloom.models.fitted import Learned
 from tagloom.models.linear import FeatureWeight
 from tagloom.models.taggers import Tagger
@@ -27,7 +27,7 @@ class TableTagger(Tagger):
         return self.table_.known_words() if hasattr(self, "table_") else []
 
     def describe(self) -> dict[str, Any]:
-        """Return what the tagger is as plain data, ready for JSON.
+        """Describe the tagger as plain data, ready for JSON.
 
         Returns
         -------
@@ -69,10 +69,6 @@ class TableTagger(Tagger):
         """
         self._check_fitted("feature_weights")
         names = self._label_list
-        if label is not None and label not in names:
-            raise LabelError(
-                parameter="label", expected=f"one of {', '.join(names)}", found=repr(label)
-            )
-        y = None if label is None else names.index(label)
+        y = label_number(label, names)
         strongest = self.table_.strongest(pattern, y, n) if hasattr(self, "table_") else ()
         return [FeatureWeight(attribute, names[i], weight) for attribute, i, weight in strongest]

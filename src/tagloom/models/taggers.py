@@ -1,8 +1,9 @@
 """The interface of every tagger: a model implements `fit` and `score_sentences`.
 
-Whatever turns a sentence into scores, a trellis answers all questions about them. So best labels,
-probabilities, n-best lists, samples, spans, entropies and explanations are written here once, for
-all models. Files are in `files`, the fitted state in `fitted`, calibration in `calibration`.
+A model scores the labels of a sentence, and a trellis computes the rest. Best labels,
+probabilities, n-best lists, samples, spans, entropies and explanations are therefore implemented
+here, once for all models. Files are in `files`, the fitted state in `fitted`, calibration in
+`calibration`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from tagloom import _native, checks, evaluation, labels
 from tagloom.errors import NotFittedError, ParameterError
 from tagloom.models.capabilities import Capability
-from tagloom.models.constraints import known_labels, known_rows
+from tagloom.models.constraints import check_known, known_mask
 from tagloom.models.data import as_weights, gold_labels, token_names
 from tagloom.models.files import Model
 from tagloom.models.fitted import Fitted
@@ -76,10 +77,10 @@ class Labellings(list[list[str]]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if dtype is not None and np.dtype(dtype) != np.dtype(object):
-            raise ValueError(f"lists of labels make an array of objects, not of {dtype}")
+            raise ValueError(f"lists of labels convert to an array of objects, not of {dtype}")
         array = np.empty(len(self), dtype=object)
-        for i, row in enumerate(self):
-            array[i] = row
+        for i, labelling in enumerate(self):
+            array[i] = labelling
         return array
 
 
@@ -102,11 +103,11 @@ class Tagger(Model):
     """
 
     family = "tagger"
-    #: Whether `predict` may use the native decoder of the state, which finds the labels that
-    #: `score_sentences` leads to. A class that overrides only that method does not use it.
+    #: Whether `predict` may use the native decoder of the fitted state, which finds the same labels
+    #: as `score_sentences`. A class that overrides only `score_sentences` does not use it.
     decodes_natively: ClassVar[bool] = False
 
-    _fitted: Fitted = attribute(init=False)  # everything that was learnt; absent until then
+    _fitted: Fitted = attribute(init=False)  # everything that training produced; absent before
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -137,17 +138,17 @@ class Tagger(Model):
     def score_parts(self, sentence: Any, trellis: Trellis) -> Parts:
         """Name the terms of ``emit[t, y] + edge[t, y_prev, y]``, for `explain`.
 
-        By default each of the two is one term. Transitions, start, stop and n-gram weights are
-        named by the caller, for all models.
+        By default each of the two is one term. The caller names transitions, start, stop and n-gram
+        weights, for all models.
         """
         emit, edge = trellis.emit, trellis.edge
 
-        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
             yield Part("token", float(emit[t, y]))
             if edge is not None and y_prev is not None:
                 yield Part("edge", float(edge[t, y_prev, y]), 2)
 
-        return of_move
+        return of_transition
 
     # ---- what follows from it --------------------------------------------------------------
 
@@ -155,8 +156,8 @@ class Tagger(Model):
     def labels_(self) -> npt.NDArray[Any]:
         """The labels, in the order of every array [Y].
 
-        A tagger that keeps what it learns in attributes assigns it last in ``fit``: that begins a
-        new state, without the temperature of the one before.
+        A tagger that stores its weights in attributes assigns ``labels_`` last in ``fit``. This
+        starts a new fitted state, with temperature 1.
         """
         if not self.is_fitted:
             raise NotFittedError(f"This {type(self).__name__} has no labels_. Call fit() first.")
@@ -182,7 +183,7 @@ class Tagger(Model):
         return False
 
     def trellis(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Any:
-        """Score sentences; the trellis answers every question about their labels.
+        """Score sentences and return their trellis, from which all other results follow.
 
         Parameters
         ----------
@@ -227,14 +228,14 @@ class Tagger(Model):
         if few is not None:
             return Labellings(few)
         result = Labellings()
-        for sentences, rows in self._pieces(X, known, n_threads):
+        for sentences, known_piece in self._pieces(X, known, n_threads):
             best = None if decoder is None else decoder.decode(sentences, threads)
             if best is None:  # labels do not depend on the temperature
-                best = self._read_off(self._scored(sentences, rows, n_threads))
+                best = self._best_labels(self._scored(sentences, known_piece, n_threads))
             result += best
         return result
 
-    def _read_off(self, scored: Structure) -> list[list[str]]:
+    def _best_labels(self, scored: Structure) -> list[list[str]]:
         best_path, _ = scored.viterbi()
         return _native.label_lists(best_path, scored.offsets, self._label_list)
 
@@ -265,7 +266,7 @@ class Tagger(Model):
         if not as_dict:
             return result
         names = self._label_list
-        return [[dict(zip(names, row, strict=True)) for row in rows.tolist()] for rows in result]
+        return [[dict(zip(names, probs, strict=True)) for probs in g.tolist()] for g in result]
 
     def predict_nbest(
         self, X: Any, n: int, *, known: Any = None, n_threads: int | None = None
@@ -364,20 +365,20 @@ class Tagger(Model):
             scored = self._scored(*piece, n_threads)
             batch = _as_trellis(self._tempered(scored), "predict_spans")
             if threshold is None:
-                found = [labels.to_spans(row, scheme) for row in self._read_off(scored)]
-                places = [[(s.start, s.end, types.index(s.type)) for s in row] for row in found]
+                best = [labels.to_spans(path, scheme) for path in self._best_labels(scored)]
+                places = [[(s.start, s.end, types.index(s.type)) for s in spans] for spans in best]
                 probs = runs.run_probs(batch, rules, places)
                 result += [
                     [PredictedSpan(*span, prob) for span, prob in zip(*both, strict=True)]
-                    for both in zip(found, probs, strict=True)
+                    for both in zip(best, probs, strict=True)
                 ]
                 continue
-            rows: list[list[PredictedSpan]] = [[] for _ in range(len(batch))]
+            likely: list[list[PredictedSpan]] = [[] for _ in range(len(batch))]
             for run in runs.find_runs(batch, rules, threshold):
-                rows[run.sequence].append(
+                likely[run.sequence].append(
                     PredictedSpan(types[run.kind], run.start, run.end, run.prob)
                 )
-            result += rows
+            result += likely
         return result
 
     def sample(
@@ -528,7 +529,7 @@ class Tagger(Model):
             np.ones(len(sentences)) if sample_weight is None else sample_weight, len(sentences)
         )
         right = [sum(map(str.__eq__, *pair)) for pair in zip(gold, predicted, strict=True)]
-        total = float(weights @ np.array([len(row) for row in gold], dtype=float))
+        total = float(weights @ np.array([len(path) for path in gold], dtype=float))
         return float(weights @ np.array(right, dtype=float)) / total if total else 0.0
 
     # ---- calibration -----------------------------------------------------------------------
@@ -586,8 +587,8 @@ class Tagger(Model):
         Parameters
         ----------
         X : sequence of sentences
-            Labelled sentences that were not used for training, on which the tagger would be too
-            certain. A `Corpus` contains the labels.
+            Labelled sentences that were not used for training; on the training data the tagger is
+            too certain. A `Corpus` contains the labels.
         y : sequence of list of str, optional
 
         Returns
@@ -628,7 +629,7 @@ class Tagger(Model):
         return "_fitted" in self.__dict__
 
     def describe(self) -> dict[str, Any]:
-        """Return what the tagger is as plain data, ready for JSON.
+        """Describe the tagger as plain data, ready for JSON.
 
         Returns
         -------
@@ -673,7 +674,7 @@ class Tagger(Model):
         trellis = self.score_sentences(sentences, n_threads)
         if known is None:
             return trellis
-        return trellis.constrain(known_labels(known, sentences, self._label_list))
+        return trellis.constrain(known_mask(known, sentences, self._label_list))
 
     def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
         """Score sentences at the temperature of this tagger."""
@@ -699,19 +700,19 @@ class Tagger(Model):
         """Cut sentences and their known labels into pieces whose scores fit the cache."""
         checks.threads(n_threads)
         sentences = checks.sentences(X)
-        rows = None if known is None else known_rows(known, len(sentences))
+        known_list = None if known is None else check_known(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:
             most *= 4  # enough work for all threads
         if len(sentences) == 1:
-            yield sentences, rows
+            yield sentences, known_list
             return
         lengths = [*map(len, sentences)]
         first = tokens = 0
         for i, length in enumerate(lengths):
             tokens += length
             if tokens >= most or i + 1 == len(sentences):
-                yield sentences[first : i + 1], rows and rows[first : i + 1]
+                yield sentences[first : i + 1], known_list and known_list[first : i + 1]
                 first, tokens = i + 1, 0
 
 

@@ -1,4 +1,4 @@
-"""Token classifiers: each label on its own, whatever its neighbours are."""
+"""Token classifiers: each label is predicted independently of the others."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class TokenClassifier(LocalTagger):
     r"""A linear classifier of tokens, without any dependence between labels.
 
-    It sees the whole sentence through its features, but not the other labels: every token is a
-    sentence of its own to the learner, and transitions between labels have no weights. ::
+    Its features may look at the whole sentence, but not at other labels: the learner treats every
+    token as a separate sentence, and transitions have no weights. ::
 
         loss="log"         Σ_t −log Pr(y_t | x, t) + l2·‖θ‖²        logistic regression
         loss="perceptron"  θ ← θ + φ(x, t, y_t) − φ(x, t, ŷ)         averaged perceptron
@@ -30,7 +30,7 @@ class TokenClassifier(LocalTagger):
 
     Examples
     --------
-    What ``can`` is hangs on its neighbours, not only on itself:
+    The label of ``can`` depends on its neighbours, not on the word alone:
 
     >>> import tagloom as tl
     >>> X = [["they", "can", "fish"], ["can", "of", "fish"]]
@@ -44,20 +44,20 @@ class TokenClassifier(LocalTagger):
     features: Any = parameter(
         default="auto",
         kw_only=False,
-        details='The presets are "pos", "chunk", "ner" and "words"; templates and anything else '
-        "that `tagloom.features.make` takes are possible, except templates of edges, which see the "
-        "label before; None if the tokens are dicts or lists of features.",
+        details='The presets are "pos", "chunk", "ner" and "words". Templates and all other '
+        "arguments of `tagloom.features.make` are accepted, except edge templates, which look at "
+        "the previous label. None if the tokens are dicts or lists of features.",
     )
 
     boundaries = False
 
-    def _problem(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
         encoded = data.encoded
         if encoded.edge_indptr is not None:
             raise ParameterError(
                 parameter="features",
-                expected="without edge(...) templates: TokenClassifier does not see the label "
-                "before",
+                expected="without edge(...) templates, as TokenClassifier ignores the previous "
+                "label",
                 found="edge templates",
                 hint="Leave them out, or use MEMM or CRF.",
             )
@@ -66,8 +66,8 @@ class TokenClassifier(LocalTagger):
             weight = np.repeat(weight, np.diff(encoded.offsets))
         alone = np.arange(len(data.gold.numbers) + 1, dtype=np.int64)  # each token is a sentence
         tokens = replace(data, encoded=encoded._replace(offsets=alone), weight=weight)
-        problem, layout = LinearTagger._problem(self, tokens)
-        free = problem.mask()
+        objective, layout = LinearTagger._make_objective(self, tokens)
+        free = objective.mask()
         free[layout.transitions_at :] = False
-        problem.set_mask(free)
-        return problem, layout
+        objective.set_mask(free)
+        return objective, layout

@@ -1,4 +1,4 @@
-"""Features in, scores out: what a trellis needs to know about a sentence."""
+"""Scorers: linear weights, word tables and emissions turn sentences into scores for a trellis."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
 """From sentences to their best labels in one native call, without arrays of scores in between.
 
-A decoder joins templates, the native scorers of a model, and its transitions. It finds the best
-labels of ordinary sentences, which is the most frequent request. All else is left to a `Trellis`,
-which finds the same labels and raises precise errors.
+A decoder combines templates, the native scorers of a model, and its transitions. It finds the best
+labels of ordinary sentences, the most frequent call. Everything else is left to a `Trellis`, which
+finds the same labels and raises precise errors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Decoder:
     Parameters
     ----------
     templates : Templates
-        What the scorers were compiled from.
+        The templates from which the scorers were compiled.
     scorer : _native.Scorer
         Scores of labels [T, Y].
     transitions : _native.Dense
@@ -48,7 +48,7 @@ class Decoder:
         self._takes_lists = templates.reads_only_tokens
 
     def decode_few(self, X: Any, n_threads: int) -> list[list[str]] | None:
-        """Find the best labels of a few lists of tokens, without any delay.
+        """Find the best labels of a few lists of tokens with the least overhead.
 
         None for anything else, and where `decode` returns None.
         """

@@ -3,8 +3,8 @@
     emit[t, y]         = Σ_{a active at t} value · weight(a, y)
     edge[t, y_prev, y] = Σ_{edge attributes a active at t} value · weight(a, y_prev, y)
 
-A `LinearScores` never changes, so that threads can share it without locks; what changes weights
-makes a new one. How the weights were learnt is the business of ``training``.
+A `LinearScores` never changes, so threads can share it without locks; changing weights makes a new
+one. Learning the weights is left to ``training``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, features, storage
+from tagloom import _native, checks, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
@@ -54,7 +54,7 @@ class Rows:
     ptr : ndarray of int64, shape (A + 1,)
         The weights of attribute a are ``weights[ptr[a]:ptr[a + 1]]``.
     cols : ndarray of uint16, shape (W,)
-        Which output each weight belongs to: y, or y_prev·Y + y for edge attributes.
+        The output of each weight: y, or y_prev·Y + y for edge attributes.
     weights : ndarray of float32, shape (W,)
     """
 
@@ -97,7 +97,7 @@ class Rows:
 
 
 class Names:
-    """The names of attributes, in one piece of bytes: most programs never look at them.
+    """The names of attributes as one bytes object, decoded on access.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class LinearScores:
 
     @property
     def n_weights(self) -> int:
-        """How many weights are stored."""
+        """Number of stored weights."""
         edges = 0 if self.edge_rows is None else len(self.edge_rows.weights)
         transitions = self.trans.size + self.start.size + self.stop.size + self.tied.size
         return len(self.rows.weights) + edges + transitions
@@ -266,7 +266,7 @@ class LinearScores:
 
     @cached_property
     def _native_rows(self) -> tuple[_native.Rows, _native.Rows | None]:
-        """The weights, checked once."""
+        """The weights as native objects, which check them once."""
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
         node = _native.Rows(rows.ptr, rows.cols, rows.weights, Y)
         if edges is None:
@@ -275,7 +275,7 @@ class LinearScores:
 
     @cached_property
     def _scorers(self) -> _Scorers | None:
-        """The short way from strings to scores, for templates."""
+        """The native scorers from strings to scores, for templates."""
         if not isinstance(self.extractor, Templates):
             return None
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
@@ -343,7 +343,7 @@ class LinearScores:
             yield names[rows.attributes[i]], int(rows.cols[i]), float(rows.weights[i])
 
     def parts(self, sentence: Any) -> Parts:
-        """Name what the scores of one sentence are sums of: attributes with their weights.
+        """Name the terms of the scores of one sentence: attributes with their weights.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class LinearScores:
         Y, edge_rows, edge_names = len(self.labels), self.edge_rows, self.edge_names
         indptr, ids = encoded.edge_indptr, encoded.edge_ids
 
-        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
             nodes = encoded.indptr, encoded.ids, encoded.values
             yield from _weighed(self.rows, self.names, *nodes, t, y, 1)
             if y_prev is None or edge_rows is None or edge_names is None:
@@ -368,17 +368,17 @@ class LinearScores:
                 edges = indptr, ids, encoded.edge_values
                 yield from _weighed(edge_rows, edge_names, *edges, t, y_prev * Y + y, 2)
 
-        return of_move
+        return of_transition
 
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self, n_threads: int = 1) -> File:
-        """Describe everything as a JSON-able header and arrays; see docs/format.md.
+        """Return the scores as a header of plain data and arrays; see docs/format.md.
 
         Parameters
         ----------
         n_threads : int
-            How many threads compress the names.
+            Number of threads that compress the names.
         """
         import unicodedata  # here, for a quick start
 
@@ -401,26 +401,28 @@ class LinearScores:
 
     @classmethod
     def from_file(cls, file: File, function: Any) -> LinearScores:
-        """Make scores from what `to_file` returned, trusting nothing.
+        """Make scores from the result of `to_file`, which is not trusted.
 
         Raises
         ------
         ModelFileError, ValueError, KeyError
-            If it does not fit together.
+            If its parts do not fit together.
         """
         header, arrays = file.header, file.arrays
-        labels = header["labels"]
-        if not isinstance(labels, list) or not all(isinstance(y, str) for y in labels):
-            raise ModelFileError("the labels are not a list of strings")
-        if len(set(labels)) != len(labels) or not labels:
-            raise ModelFileError(f"the labels are empty or repeat: {labels[:10]}")
+        labels = checks.label_names(header["labels"])
+        if not labels:
+            raise ModelFileError(where="labels", expected="at least one label", found="none")
         Y = len(labels)
         extractor = features.from_dict(header["features"], function=function)
         index, rows, names = _part_from_file(file, "", Y)
         edge_index, edge_rows, edge_names = None, None, None
         if "edge_lengths" in arrays:
             if isinstance(extractor, Templates) and not extractor.has_edges:
-                raise ModelFileError("there are weights of edges, but no template of edges")
+                raise ModelFileError(
+                    where="features",
+                    expected="edge templates, since there are edge weights",
+                    found="none",
+                )
             edge_index, edge_rows, edge_names = _part_from_file(file, "edge_", Y * Y)
         states, tied = None, np.empty(0)
         if header.get("states") is not None:
@@ -441,7 +443,7 @@ class LinearScores:
             tied,
             is_narrow=arrays["weights"].dtype == np.float16,
         )
-        if scores._scorers is None:  # either way, what is native checks the arrays now
+        if scores._scorers is None:  # both native forms check the arrays
             _ = scores._native_rows
         return scores
 
@@ -449,17 +451,25 @@ class LinearScores:
 def _states_from_file(
     data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
 ) -> tuple[StateSpace, Float64]:
-    """Make the state space of a file; one that is too large for its weights is not even tried."""
+    """Make the state space of a file, after checking that its size fits the weights."""
     Y, order = len(labels), data.get("order")
     if order is not None:
         if type(order) is not int or not 2 <= order <= 16:
-            raise ModelFileError(f"the order of the state space is {order!r}")
+            raise ModelFileError(
+                where="states", expected="an order from 2 to 16", found=checks.show(order)
+            )
         K = sum(Y**n for n in range(3, order + 2))
         if arrays["tied"].shape != (K,):
-            raise ModelFileError(f"tied must be {K} weights for order {order}")
+            raise ModelFileError(
+                where="tied",
+                expected=f"{K} weights for order {order}",
+                found=f"shape {arrays['tied'].shape}",
+            )
     states = StateSpace.from_dict(data)
     if states.labels != labels:
-        raise ModelFileError("the state space is over other labels")
+        raise ModelFileError(
+            where="states", expected="the labels of the model", found=checks.show(states.labels)
+        )
     return states, log_scores(arrays, "tied", (states.n_weights,)).astype(np.float64)
 
 
@@ -473,7 +483,7 @@ def _weighed(
     col: int,
     n_labels: int,
 ) -> Iterator[Part]:
-    """List the attributes of token t that have a weight for an output."""
+    """List the weighted attributes of token t for one output."""
     for i in range(int(indptr[t]), int(indptr[t + 1])):
         a = int(ids[i])
         row = slice(int(rows.ptr[a]), int(rows.ptr[a + 1]))
@@ -484,7 +494,7 @@ def _weighed(
 def _part_to_file(
     index: _native.Index, rows: Rows, names: Names, dtype: npt.DTypeLike, n_threads: int
 ) -> File:
-    """Store node or edge weights; what is small is stored small."""
+    """Return node or edge weights for a file, columns in the smallest type that fits."""
     narrow = np.uint8 if rows.cols.max(initial=0) < 256 else rows.cols.dtype
     arrays: dict[str, npt.NDArray[Any]] = {
         "keys": index.keys(),
@@ -495,7 +505,7 @@ def _part_to_file(
         if isinstance(names, PackedNames)
         else storage.pack_bytes(names.blob, names.offsets, n_threads=n_threads),
     }
-    # The weights are most of a file, and any value of theirs is harmless.
+    # The weights are most of a file, and every value is harmless.
     return File({}, arrays, frozenset({"weights"}))
 
 
@@ -503,36 +513,39 @@ def _part_from_file(file: File, prefix: str, K: int) -> tuple[_native.Index, Row
     arrays = file.arrays
     lengths = arrays[f"{prefix}lengths"]
     if lengths.ndim != 1 or lengths.dtype.kind != "u":
-        raise ModelFileError(f"{prefix}lengths must be a list of sizes; found {lengths.dtype}")
+        raise _unfit(lengths, f"{prefix}lengths", "sizes, in one dimension")
     ptr = np.empty(len(lengths) + 1, dtype=np.int64)
     ptr[0], ptr[1:] = 0, lengths
     np.cumsum(ptr, out=ptr)  # in place: summing uint32 into int64 makes a copy first
-    cols, weights = arrays[f"{prefix}cols"], arrays[f"{prefix}weights"]
+    cols = arrays[f"{prefix}cols"]
     if cols.dtype.kind != "u" or cols.shape != (ptr[-1],) or cols.max(initial=0) >= K:
-        raise ModelFileError(f"{prefix}cols must be {ptr[-1]} numbers below {K}")
-    if weights.dtype.kind != "f" or weights.shape != (ptr[-1],):
-        raise ModelFileError(f"{prefix}weights must be {ptr[-1]} numbers")
-    if not (weights < np.inf).all():  # −inf forbids; NaN is not below
-        raise ModelFileError(f"{prefix}weights must be finite or −inf")
+        raise _unfit(cols, f"{prefix}cols", f"{ptr[-1]} numbers below {K}")
+    weights = log_scores(arrays, f"{prefix}weights", (int(ptr[-1]),))
     rows = Rows(ptr, cols.astype(np.uint16), np.asarray(weights, dtype=np.float32))
     index = _native.Index.from_keys(arrays[f"{prefix}keys"])
     if index.size != len(lengths):
-        raise ModelFileError(f"{index.size} keys for {len(lengths)} attributes")
+        raise ModelFileError(
+            where=f"{prefix}keys", expected=f"{len(lengths)} keys", found=str(index.size)
+        )
     return index, rows, PackedNames(arrays[f"{prefix}names"], len(lengths))
 
 
 def log_scores(
     arrays: dict[str, npt.NDArray[Any]], name: str, shape: tuple[int, ...]
 ) -> npt.NDArray[Any]:
-    """Return an array of a file after checking that it has a shape and no NaN or +inf.
+    """Return an array of a file after checking its shape, and that it has no NaN or +inf.
 
     Raises
     ------
     ModelFileError
     """
     array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f" or not (array < np.inf).all():
-        raise ModelFileError(
-            f"{name} must be numbers or −inf, of shape {shape}; found {array.dtype} {array.shape}"
-        )
+    if array.shape != shape or array.dtype.kind != "f":
+        raise _unfit(array, name, f"floats of shape {shape}")
+    if not (array < np.inf).all():  # −inf forbids; NaN is not below
+        raise ModelFileError(where=name, expected="finite numbers or −inf", found="NaN or +inf")
     return array
+
+
+def _unfit(array: npt.NDArray[Any], name: str, expected: str) -> ModelFileError:
+    return ModelFileError(where=name, expected=expected, found=f"{array.dtype} {array.shape}")

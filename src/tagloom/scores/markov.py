@@ -1,9 +1,9 @@
-"""The Markov chain of a hidden Markov model: how labels follow labels, whatever they emit.
+"""The Markov chain of a hidden Markov model: the distribution of label sequences.
 
     Pr(y) = Pr(y_1) · Π_t Pr(y_t | y_{t-k} … y_{t-1}) · Pr(■ | y_T)
 
 The chain is counted from labels or given as probabilities. It supplies the transitions of a
-trellis, and draws label sequences. What the labels emit is the subject of ``emissions/``.
+trellis, and draws label sequences. Emissions are in ``emissions/``.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class MarkovChain:
 
     @property
     def n_parameters(self) -> int:
-        """Number of free parameters: those of each distribution, less one that the sum fixes."""
+        """Number of free parameters; each distribution has one fewer than outcomes."""
         Y = len(self.log_start)
         labels = sum(int(Y**j) * (Y - 1) for j in range(self.order + 1))
         return labels + (0 if self.log_stop is None else Y)  # Pr(■ | y) has one for each y
@@ -165,7 +165,7 @@ class MarkovChain:
         """Return the chain as the arguments of a `Trellis` over these labels."""
         states, weights = None, None
         if self.order > 1:
-            # Each n-gram adds its difference to the shorter one; where both are −inf, nothing.
+            # Each n-gram adds its difference from the shorter one, or 0 if both are −inf.
             states = StateSpace.order(labels, self.order)
             pairs = zip(self.log_trans, self.log_trans[1:], strict=False)
             weights = states.pack(
@@ -184,8 +184,8 @@ class MarkovChain:
         ----------
         rng : Generator
         length : int, optional
-            Number of labels, whatever the probability of stopping. By default the chain stops by
-            itself.
+            Number of labels; the probability of stopping is then ignored. By default the chain
+            draws its stop.
 
         Raises
         ------
@@ -223,12 +223,12 @@ class MarkovChain:
 
     @classmethod
     def from_file(cls, file: File, Y: int) -> MarkovChain:
-        """Make a chain over Y labels from what `to_file` returned, trusting nothing.
+        """Make a chain over Y labels from the result of `to_file`, which is not trusted.
 
         Raises
         ------
         ModelFileError, KeyError
-            If it does not fit together.
+            If its parts do not fit together.
         """
         order, arrays = file.header["order"], file.arrays
         if type(order) is not int or not 1 <= order <= 32 or Y ** (order + 1) > MOST_TRANSITIONS:

@@ -16,7 +16,7 @@ class Part(NamedTuple):
     value : float
         What it adds to the score.
     n_labels : int
-        How many labels it looks at: 1 for the label moved to, 2 for that and the one before.
+        Number of labels it depends on: 1 for the label itself, 2 with the previous one.
     """
 
     name: str
@@ -33,8 +33,8 @@ def tempered(parts: Parts, temperature: float) -> Parts:
     if temperature == 1:
         return parts
 
-    def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+    def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
         for part in parts(t, y_prev, y):
             yield part._replace(value=part.value / temperature)
 
-    return of_move
+    return of_transition

@@ -57,7 +57,7 @@ class Smoothing:
         Raises
         ------
         ParameterError
-            Names the parameter; also if a model of this order needs smoothing and has none.
+            Names the parameter. Also raised if a model of this order needs smoothing but has none.
         """
         checks.choice(self.method, "smoothing", METHODS)
         checks.number(self.k, "k", least=0)

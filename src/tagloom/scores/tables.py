@@ -1,11 +1,11 @@
 """Tables of scores by word: a row for each known word, and for unknown words by their spelling.
 
-A token has a spelling chain: attributes from the one that all tokens share to the word itself:
+A token has back-off attributes, from the bias, which all tokens share, to the word itself:
 
     bias → short_shape → short_shape & suffix(1) → … → short_shape & suffix(n) → word
 
-Each attribute in the index has a row of scores, and a token takes the row of the last one in its
-chain: that of the word if it is known, otherwise of the longest known ending of its shape.
+Each attribute in the index has a row of scores. A token gets the row of its last attribute in the
+index: that of the word if it is known, otherwise of the longest known ending of its shape.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
-def spelling_chain(max_suffix: int) -> Templates:
-    """Return the templates of the spelling chain, in its order.
+def backoff_templates(max_suffix: int) -> Templates:
+    """Return the templates of the back-off attributes, from the bias to the word.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Types(NamedTuple):
     """The distinct words of some sentences."""
 
     words: list[str]  # [V]
-    ids: Int32  # [T] which word each token is
+    ids: Int32  # [T] the number of each token's word
     offsets: Int64  # [N + 1] tokens of sentence i are offsets[i]:offsets[i + 1]
 
 
@@ -96,17 +96,17 @@ class WordTable:
     labels : tuple of str
         The Y labels.
     extractor : FeatureExtractor
-        The spelling chain.
+        The templates of the back-off attributes.
     index : Index
-        The number of each attribute of the chain.
+        The number of each attribute.
     names : Names
         The attributes as people read them.
     words : ndarray of int32, shape (V,)
         The attributes that are words.
     parent : ndarray of int32, shape (A,)
-        The attribute before each one in its chain; that of the bias is the bias.
+        The next shorter attribute in back-off; that of the bias is the bias.
     rows : ndarray, shape (A, Y)
-        The scores; row 0 is that of the bias, where every chain begins.
+        The scores; row 0 is that of the bias.
     """
 
     labels: tuple[str, ...]
@@ -142,8 +142,8 @@ class WordTable:
     def find(self, words: Sequence[str]) -> Int32:
         """Return the row of each word [V]."""
         encoded = self.extractor.encode([words], self.index)
-        found: Int32 = encoded.ids[encoded.indptr[1:] - 1]
-        return found
+        rows: Int32 = encoded.ids[encoded.indptr[1:] - 1]
+        return rows
 
     def decoder(self, transitions: _native.Dense) -> Decoder | None:
         """Make the native decoder from sentences to labels.
@@ -172,14 +172,14 @@ class WordTable:
         return Decoder(self.extractor, scorer, transitions, self.labels)
 
     def parts(self, sentence: Any) -> Parts:
-        """Name the scores of one sentence: the row of each token is its one part."""
+        """Name the scores of one sentence: one term per token, its row."""
         types = find_types([sentence])
         rows = self.find(types.words)[types.ids].tolist()  # [T]
 
-        def of_move(t: int, y_prev: int | None, y: int) -> tuple[Part, ...]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> tuple[Part, ...]:
             return (Part(self.names[rows[t]], float(self.rows[rows[t], y])),)
 
-        return of_move
+        return of_transition
 
     def permute(self, order: Sequence[int]) -> WordTable:
         """Return the table with its columns in another order; column i is ``order[i]``."""
@@ -239,12 +239,12 @@ class WordTable:
 
     @classmethod
     def from_file(cls, file: File) -> WordTable:
-        """Make a table from what `to_file` returned; nothing in it is trusted.
+        """Make a table from the result of `to_file`, which is not trusted.
 
         Raises
         ------
         ModelFileError, ValueError, KeyError
-            If it does not fit together.
+            If its parts do not fit together.
         """
         header, arrays = file.header, file.arrays
         labels = checks.label_names(header["labels"])
@@ -265,24 +265,24 @@ class WordTable:
         encoded = extractor.encode([["a"]], index)
         if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
             raise ModelFileError(
-                where="features", expected="a chain that begins with the bias", found="others"
+                where="features", expected="back-off attributes from the bias", found="others"
             )
         return table
 
 
 @dataclass(frozen=True)
 class PairTable:
-    """How much likelier a word is before each label, or before the end of the sentence.
+    """How much more likely a word is before each label, or before the end of the sentence.
 
     Attributes
     ----------
     words : ndarray of int32, shape (C,)
-        The rows of a `WordTable` that are words with scores of their own; all others share the
-        first Y rows of ``scores``.
+        The rows of a `WordTable` whose words have separate scores; all others share the first Y
+        rows of ``scores``.
     rows : ndarray of int32, shape (C, Y)
-        For each of them and its label, the row of ``scores``.
+        The row of ``scores`` for each of these words and its label.
     scores : ndarray, shape (R, Y + 1)
-        For each label after it, and last for the end.
+        The scores of the next labels and, last, of the end.
     """
 
     words: Int32
@@ -290,7 +290,7 @@ class PairTable:
     scores: Floats
 
     def edges(self, places: Int32) -> Floats:
-        """Score every label at every token, given the one before [T, Y, Y]; row 0 is unused."""
+        """Score every label at every token given the previous one [T, Y, Y]; row 0 is unused."""
         Y = self.scores.shape[1] - 1
         edge = np.empty((len(places), Y, Y), dtype=self.scores.dtype)
         np.take(self._after, self.rows_of(np.roll(places, 1)), axis=0, out=edge)
@@ -327,12 +327,12 @@ class PairTable:
 
     @classmethod
     def from_file(cls, arrays: dict[str, npt.NDArray[Any]], A: int, Y: int) -> PairTable:
-        """Make a table from what `to_file` returned; nothing in it is trusted.
+        """Make a table from the result of `to_file`, which is not trusted.
 
         Raises
         ------
         ModelFileError, KeyError
-            If it does not fit together.
+            If its parts do not fit together.
         """
         words = _places(arrays, "pair_words", A)
         R = len(arrays["pair_weights"])

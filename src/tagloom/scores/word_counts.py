@@ -1,8 +1,8 @@
 """Counts of words with labels, and of word shapes and endings with labels.
 
-What taggers that learn by counting know about words: how often each word has each label, and how
-often rare words of each shape and ending have it, which tells what unknown words are like. How
-counts become probabilities is decided by `emissions.Words` and `models.MostFrequentTag`.
+Taggers that learn by counting use two tables: how often each word has each label, and how often
+rare words of each shape and ending have it, which predicts the labels of unknown words. Turning
+counts into probabilities is left to `emissions.Words` and `models.MostFrequentTag`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
+from tagloom.errors import SentenceError
 from tagloom.features import Templates
 from tagloom.features.batches import read_tokens
+from tagloom.features.templates import call_native
 from tagloom.scores.linear import Names
 from tagloom.scores.tables import Int32, Int64, WordTable, check_words
 
@@ -27,16 +29,16 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class WordTokens:
-    """Sentences as numbers: which word each token is.
+    """Sentences as numbers: the word of each token.
 
     Attributes
     ----------
     extractor : Templates
-        The chain of attributes of `tables.spelling_chain`.
+        The back-off attributes, see `tables.backoff_templates`.
     vocabulary : Vocabulary
         The W words, in the order in which they first occur.
     ids : ndarray of int32, shape (T,)
-        Which word each token is.
+        The number of each token's word.
     offsets : ndarray of int64, shape (N + 1,)
     hashes : ndarray of uint64, shape (W,)
         A fingerprint of each word.
@@ -58,12 +60,14 @@ class WordTokens:
         Raises
         ------
         SentenceError
-            If a token is not a str; says which.
+            If a token is not a str; names the token.
+        FeatureError
+            If a token is not valid Unicode.
         """
         tokens = read_tokens(sentences)
         try:
-            vocabulary = extractor.vocabulary(tokens)
-        except TypeError:
+            vocabulary: _native.Vocabulary = call_native(extractor.vocabulary, tokens)
+        except SentenceError:
             check_words(tokens)
             raise
         return cls(extractor, vocabulary, *vocabulary.read(), tokens)
@@ -91,9 +95,9 @@ class WordStats:
     data : WordTokens
         The W words; the tokens themselves are not needed again.
     counts : ndarray, shape (W, Y)
-        Expected or plain counts.
+        Plain or expected counts.
     times : ndarray of int64, shape (W,)
-        How often each word occurs, whatever the weights.
+        How often each word occurs, without weights.
     """
 
     data: WordTokens
@@ -112,7 +116,7 @@ class WordStats:
         gamma : ndarray of int32, shape (T,), or ndarray of float, shape (T, Y)
             The label of each token, or the probability of each label.
         weight : ndarray, shape (T,), or None
-            How much each token counts.
+            The weight of each token.
         Y : int
         """
         W = len(data.hashes)
@@ -120,7 +124,7 @@ class WordStats:
         return cls(data, counts, np.bincount(data.ids, minlength=W))
 
     def merge(self, other: WordStats) -> WordStats:
-        """Add up the statistics of different sentences, which may have different words."""
+        """Sum the statistics of different sentences, which may have different words."""
         if self.data is other.data:
             return WordStats(self.data, self.counts + other.counts, self.times + other.times)
         number = {word: w for w, word in enumerate(self.data.words)}
@@ -137,7 +141,7 @@ class WordStats:
 def add_rows(
     ids: Int32, gamma: npt.NDArray[Any], weight: Float64 | None, n: int, Y: int
 ) -> Float64:
-    """Add up the labels, or the probabilities of labels, of tokens that have the same number.
+    """Sum the labels, or the probabilities of labels, of all tokens with the same number.
 
     counts[i, y] = Σ_{t: ids[t] = i} weight[t] · gamma[t, y]
 
@@ -171,31 +175,31 @@ class WordCounts:
     labels : tuple of str
         The Y labels.
     extractor : Templates
-        The chain of attributes of `tables.spelling_chain`.
+        The back-off attributes, see `tables.backoff_templates`.
     index : Index
-        The A attributes of the chain: S spellings of rare words, of which the bias is the first,
-        then the V known words, then their variants.
+        The A attributes: S spellings of rare words, of which the bias is the first, then the V
+        known words, then their variants.
     parent : ndarray of int32, shape (A,)
-        The attribute before each one in its chain; that of the bias is the bias.
+        The next shorter attribute in back-off; that of the bias is the bias.
     ends : ndarray of int64
         Where the spellings of each template end: shapes, endings of one letter, of two, ...
     spelling_counts : ndarray, shape (S, Y)
         How often rare words of each spelling have each label.
     words : ndarray of int32, shape (V,)
-        The attributes that are known words.
+        The attributes of known words.
     word_counts : ndarray, shape (V, Y)
     totals : ndarray, shape (V, 1)
         How often each known word occurs.
     twin_counts : ndarray, shape (V, Y)
-        How often the word has each label where it is written with other capitals.
+        How often each word has each label in other capitalisations.
     spelling : ndarray of int32, shape (V,)
-        The last attribute of each word's chain before the word itself.
+        The longest spelling attribute of each word.
     variants : ndarray of int32, shape (M,)
-        Attributes that are known words with or without a capital, not seen in that form.
+        The attributes of known words in a capitalisation that was not seen.
     variant_counts : ndarray, shape (M, Y)
         The counts of those words.
     n_left_out : float
-        Number of tokens whose word is too rare to be known.
+        Number of tokens whose word is below ``min_count``.
     n_once : float
         Number of tokens whose word occurs once.
     known_number : ndarray of int32, shape (W,)
@@ -233,7 +237,7 @@ class WordCounts:
     def scores(
         self, of_spellings: Float64, of_words: Float64, of_variants: Float64
     ) -> npt.NDArray[np.float32]:
-        """Put the scores of all attributes together [A, Y]."""
+        """Join the scores of all attributes [A, Y]."""
         rows = np.empty((self.index.size, len(self.labels)), dtype=np.float32)
         S, V = len(of_spellings), len(of_words)
         rows[:S], rows[S : S + V], rows[S + V :] = of_spellings, of_words, of_variants
@@ -248,11 +252,11 @@ class WordCounts:
         """
         S, Y = self.spelling_counts.shape
         probs = np.empty((S, Y))
-        before = np.full((1, Y), 1 / Y)
+        shorter = np.full((1, Y), 1 / Y)
         for first, end in itertools.pairwise([0, *self.ends.tolist()]):
             if first:
-                before = probs[self.parent[first:end]]
-            probs[first:end] = _interpolate(self.spelling_counts[first:end], before, strength)
+                shorter = probs[self.parent[first:end]]
+            probs[first:end] = _interpolate(self.spelling_counts[first:end], shorter, strength)
         return probs
 
     def variant_probs(self, by_spelling: Float64, strength: float) -> Float64:
@@ -265,7 +269,7 @@ class WordCounts:
 
 
 def _interpolate(counts: Float64, prior: Float64, strength: float) -> Float64:
-    """Mix relative frequencies with a prior that counts as `strength` occurrences."""
+    """Interpolate relative frequencies with a prior that counts as `strength` occurrences."""
     mixed: Float64 = strength * prior
     mixed += counts
     mixed /= counts.sum(axis=1, keepdims=True) + strength
@@ -275,7 +279,7 @@ def _interpolate(counts: Float64, prior: Float64, strength: float) -> Float64:
 def count_words(
     stats: WordStats, labels: Sequence[str], *, min_count: int, rare: int, fold_case: bool
 ) -> WordCounts:
-    """Count what is known of words, and what their spellings tell of others.
+    """Count the labels of known words, and of spellings for unknown words.
 
     Parameters
     ----------
@@ -283,32 +287,32 @@ def count_words(
     labels : sequence of str
         The Y labels.
     min_count : int
-        Words that occur less often are not known.
+        Words that occur less often are treated as unknown.
     rare : int
-        Words that occur at most this often stand for unknown words; if there are none, all do.
+        Words that occur at most this often represent unknown words; if there are none, all do.
     fold_case : bool
-        Whether to look for variants.
+        Whether to make variants in other capitalisations.
     """
     vocabulary, counts = stats.data.vocabulary, stats.counts
     W = len(counts)
     totals = counts.sum(axis=1)  # [W]
     times = _near_integers(totals)
-    # A weight below 1 makes no word unknown.
+    # Weights below 1 do not make a word unknown.
     is_known = (np.maximum(stats.times, times) >= min_count) & (totals > 0)
     is_rare = (times <= rare) & (totals > 0)
     if not is_rare.any():
         is_rare = totals > 0
 
-    # Words that differ in capitals only, then chains, which the variants of words have too.
+    # Groups of words that differ in capitals only; then back-off attributes, also of the variants.
     alike, chains = vocabulary.make_chains(
         counts, is_rare, is_known, is_known & fold_case, str.lower, _capitalise
     )
     group_of, group_counts, variant_of = alike
     index, parent, ends, spelling_counts, attribute, spelling = chains
-    is_known &= attribute[:W] >= 0  # two names share a fingerprint: p ≈ 1e-10
+    is_known &= attribute[:W] >= 0  # false if two names share a fingerprint: p ≈ 1e-10
     is_variant = attribute[W:] >= 0
-    known = slice(None) if is_known.all() else is_known  # a slice makes no copies
-    # Every known word is in a group, if there are groups.
+    kept = slice(None) if is_known.all() else is_known  # a slice avoids copies
+    # If there are groups, every known word is in one.
     twin_counts = group_counts[group_of] if len(group_counts) else counts.copy()
     twin_counts -= counts
     return WordCounts(
@@ -318,11 +322,11 @@ def count_words(
         parent=parent,
         ends=ends,
         spelling_counts=spelling_counts,
-        words=attribute[:W][known],
-        word_counts=counts[known],
-        totals=totals[known, None],
-        twin_counts=twin_counts[known],
-        spelling=spelling[:W][known],
+        words=attribute[:W][kept],
+        word_counts=counts[kept],
+        totals=totals[kept, None],
+        twin_counts=twin_counts[kept],
+        spelling=spelling[:W][kept],
         variants=attribute[W:][is_variant],
         variant_counts=group_counts[variant_of[is_variant]],
         n_left_out=float(totals[~is_known].sum()),

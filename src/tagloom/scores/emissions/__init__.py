@@ -1,4 +1,4 @@
-"""Emissions of hidden Markov models, one file each: what labels emit, and how that is learnt.
+"""Emissions of hidden Markov models, one file each.
 
 `Emission` is the protocol. To add an emission, subclass it; `tagloom.HMM` needs nothing else.
 """

@@ -1,7 +1,7 @@
-"""The emission protocol: all that a hidden Markov model asks of what its labels emit.
+"""The emission protocol: everything that a hidden Markov model requires of its emission.
 
-`HMM` is a Markov chain plus an emission, which gives log Pr(x_t | y) and learns from tokens whose
-labels are known or only probable. Learners of every kind meet the emission at the same members::
+`HMM` is a Markov chain plus an emission. The emission computes log Pr(x_t | y), and learns from
+labels or from probabilities of labels. All learners use the same members::
 
     emission = spec.bind(labels)                 # Y labels; spec itself never changes
     data = emission.encode(X)                    # read the sequences once
@@ -11,10 +11,10 @@ labels are known or only probable. Learners of every kind meet the emission at t
     stats = emission.merge(stats, more)          # statistics of other sequences, blocks, shards
     emission = emission.update(stats)            # maximise; or draw_posterior(stats, rng)
 
-Counting labelled data is ``update(collect(data, labels))``; expectation maximisation repeats
-``log_probs``, ``collect``, ``update``; a Gibbs sampler replaces ``update`` by ``draw_posterior``,
-variational Bayes by ``mean_field``.
-Nothing is changed in place, so a fitted emission is shared between threads without locks.
+Counting labelled data is ``update(collect(data, labels))``. Expectation maximisation repeats
+``log_probs``, ``collect``, ``update``. A Gibbs sampler replaces ``update`` by ``draw_posterior``,
+variational Bayes by ``mean_field``. Emissions never change in place, so threads share a fitted one
+without locks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -31,10 +30,11 @@ import numpy.typing as npt
 
 from tagloom import _native, checks
 from tagloom.errors import ModelFileError, NotFittedError, ParameterError, ShapeError
+from tagloom.registries import Registry
 from tagloom.scores.linear import Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.scores.smoothing import Smoothing
-from tagloom.scores.tables import spelling_chain
+from tagloom.scores.tables import backoff_templates
 from tagloom.scores.word_counts import WordTokens
 from tagloom.storage import File
 
@@ -48,28 +48,29 @@ Gamma = npt.NDArray[Any]
 #: The group of entry points in which packages announce their kinds of emissions.
 ENTRY_POINTS = "tagloom.emissions"
 
-# Where our own kinds are; a module is imported when a file names its emission.
-_OURS = {
-    "Features": "tagloom.scores.emissions.features",
-    "LexicalWords": "tagloom.scores.emissions.lexical",
-    "Words": "tagloom.scores.emissions.words",
-}
-
-# The classes defined in this process, by kind.
-_KINDS: dict[str, type[Emission]] = {}
+# The classes by kind; a module of tagloom is imported when a file names its emission.
+_REGISTRY: Registry[Emission] = Registry(
+    ENTRY_POINTS,
+    {
+        "Features": "tagloom.scores.emissions.features",
+        "LexicalWords": "tagloom.scores.emissions.lexical",
+        "Words": "tagloom.scores.emissions.words",
+    },
+)
 
 
 class Emission(ABC):
-    """What the labels of a hidden Markov model emit.
+    """Base of emissions: the distribution of a token given its label.
 
-    A subclass implements `log_probs`, `collect` and `update`, and of the other members those that
-    its users need; each has a default, if only a clear error. The constructor only stores its
-    parameters. Its name in files, the *kind*, is the name of the class or the class argument
-    ``kind=``; defining the class registers it. A class defined later replaces an earlier one of the
-    same kind. Packages can announce theirs as entry points of the group ``tagloom.emissions``.
+    A subclass implements `log_probs`, `collect` and `update`, and those of the other members that
+    its users need. Each of these has a default, which may be a clear error. The constructor only
+    stores its parameters. Its name in files, the *kind*, is the name of the class or the class
+    argument ``kind=``; defining the class registers it. A class defined later replaces an earlier
+    one of the same kind. Packages announce theirs by entry points of the group
+    ``tagloom.emissions``.
 
-    In the shapes below there are N sequences of T tokens in all, one after another, and Y labels.
-    ``X`` is a list of N sequences, or what `encode` returned for it.
+    In the shapes below there are N sequences with T tokens in total, one after another, and Y
+    labels. ``X`` is a list of N sequences, or the result of `encode` for it.
 
     Attributes
     ----------
@@ -102,8 +103,8 @@ class Emission(ABC):
 
     #: Name of this class in files.
     kind: ClassVar[str]
-    #: Names of the attributes that `update` sets, arrays with a row for each label. The default
-    #: `to_file`, `from_file`, `permute` and `merge` go by them.
+    #: Names of the attributes that `update` sets, arrays with a row for each label. The defaults of
+    #: `to_file`, `from_file` and `permute` use them.
     learned: tuple[str, ...] = ()
 
     labels: tuple[str, ...] = ()
@@ -112,7 +113,7 @@ class Emission(ABC):
         super().__init_subclass__(**options)
         cls.kind = cls.__name__ if kind is None else kind
         if not inspect.isabstract(cls):
-            _KINDS[cls.kind] = cls
+            _REGISTRY.add(cls.kind, cls)
 
     # ---- parameters ------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class Emission(ABC):
         return {name: getattr(self, name) for name in self._defaults()}
 
     def check(self) -> None:  # noqa: B027  # not every emission has something to check
-        """Raise if a parameter is out of range; called before anything is learnt.
+        """Raise if a parameter is out of range; called before training.
 
         Raises
         ------
@@ -136,7 +137,7 @@ class Emission(ABC):
         return new
 
     def __eq__(self, other: object) -> bool:
-        """Whether two emissions have the same parameters, and neither has learnt anything."""
+        """Whether two emissions have the same parameters and neither is bound to labels."""
         if self is other or type(self) is not type(other):
             return self is other
         assert isinstance(other, Emission)
@@ -166,15 +167,14 @@ class Emission(ABC):
     # ---- reading ---------------------------------------------------------------------------
 
     def bind(self, labels: Sequence[str], smoothing: Smoothing | None = None) -> Emission:
-        """Return an emission of these labels that has learnt nothing yet.
+        """Return an emission of these labels that is not fitted.
 
         Parameters
         ----------
         labels : sequence of str
             The Y labels.
         smoothing : Smoothing, optional
-            How the model estimates its transitions, for an emission that depends on neighbouring
-            labels.
+            How the model estimates its transitions, for emissions that depend on adjacent labels.
         """
         self.check()
         return self.replace(labels=tuple(labels))
@@ -182,8 +182,8 @@ class Emission(ABC):
     def encode(self, X: Any) -> Any:
         """Read sequences once, for methods that are called many times with the same X.
 
-        Every method that takes X also takes the result, and so does every emission that `update`
-        makes of this one. By default X is returned as it is.
+        Every method that takes X also takes the result, and so do the emissions that `update`
+        returns. By default X is returned unchanged.
         """
         return X
 
@@ -200,10 +200,9 @@ class Emission(ABC):
         """
 
     def scores(self, X: Any, n_threads: int = 1) -> Scored:
-        """Compute what a trellis adds to the transitions.
+        """Compute the scores that a trellis adds to the transitions.
 
-        An emission that depends on the label before or after overrides this, and gives its
-        ``edge``.
+        An emission that depends on the previous or next label overrides this to return ``edge``.
 
         Returns
         -------
@@ -228,41 +227,41 @@ class Emission(ABC):
         return None
 
     def parts(self, sequence: Any) -> Parts:
-        """Name the terms that the scores of one sequence are sums of, for `Tagger.explain`."""
+        """Name the terms of the scores of one sequence, for `Tagger.explain`."""
         _, emit, edge = self.scores([sequence])
 
-        def of_move(t: int, y_prev: int | None, y: int) -> list[Part]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> list[Part]:
             parts = [Part("token", float(emit[t, y]))]
             if edge is not None and y_prev is not None:
                 parts.append(Part("edge", float(edge[t, y_prev, y]), 2))
             return parts
 
-        return of_move
+        return of_transition
 
     # ---- learning --------------------------------------------------------------------------
 
     @abstractmethod
     def collect(self, X: Any, gamma: Gamma, weight: Float64 | None = None) -> Any:
-        """Sum up what `update` needs to know about tokens and their labels.
+        """Compute the statistics of tokens and their labels that `update` needs.
 
         Parameters
         ----------
         X : list of sequences, or the result of `encode`
         gamma : ndarray of int, shape (T,), or ndarray of float, shape (T, Y)
-            The label of each token; or, of each token, the probability of each label. A label
-            counts as the probability 1; `dense` turns labels into such rows.
+            The label of each token; or, for each token, the probability of each label. A label
+            counts as probability 1; `dense` converts labels to probabilities.
         weight : ndarray of float, shape (T,), optional
-            How much each token counts; 1 by default.
+            The weight of each token; 1 by default.
 
         Returns
         -------
         stats
-            In any form that `merge` and `update` take. Statistics of different sequences add up:
+            In any form that `merge` and `update` accept. Statistics are additive:
             ``merge(collect(A, ...), collect(B, ...))`` is ``collect(A + B, ...)``.
         """
 
     def merge(self, a: Any, b: Any) -> Any:
-        """Add up the statistics of different sequences.
+        """Sum the statistics of different sequences.
 
         By default they are numbers, arrays, or lists, tuples or dicts of these.
         """
@@ -278,12 +277,12 @@ class Emission(ABC):
         """
 
     def log_prior(self) -> float:
-        """Return log Pr(parameters), up to a constant that no parameter changes; 0 if flat.
+        """Return log Pr(parameters) up to a constant; 0 for a flat prior.
 
         Raises
         ------
         ParameterError
-            If `update` does not maximise likelihood and prior.
+            If `update` does not maximise likelihood times prior.
         """
         return 0.0
 
@@ -298,10 +297,10 @@ class Emission(ABC):
         raise self.unsupported("draw_posterior", "it has no prior to draw from")
 
     def mean_field(self, stats: Any) -> Self:
-        """Return the update of variational Bayes, which keeps the posterior q of the parameters.
+        """Return the update of variational Bayes, with the posterior q of the parameters.
 
-        Its `log_probs` are E_q[log Pr(x_t | y)], and its `log_prior` is −KL(q ‖ prior), so that the
-        log-partition of a trellis plus `log_prior` is a lower bound of the evidence.
+        Its `log_probs` are E_q[log Pr(x_t | y)], and its `log_prior` is −KL(q ‖ prior). The
+        log-partition of a trellis plus `log_prior` is thus a lower bound on the evidence.
 
         Raises
         ------
@@ -311,7 +310,7 @@ class Emission(ABC):
         raise self.unsupported("mean_field", "it has no prior")
 
     def initialise(self, X: Any, rng: np.random.Generator) -> Self:
-        """Return a random emission to start from when there are no labels.
+        """Return a random initial emission, for training without labels.
 
         By default the update for random probabilities of labels, uniform over the simplex.
         """
@@ -354,7 +353,7 @@ class Emission(ABC):
         raise self.unsupported("n_parameters", "it does not count its parameters")
 
     def order_key(self) -> Float64:
-        """Return what states are sorted by, so that they come out in a stable order.
+        """Return the key by which states are sorted, so that their order is stable.
 
         Returns
         -------
@@ -381,23 +380,23 @@ class Emission(ABC):
     # ---- files -----------------------------------------------------------------------------
 
     def to_file(self) -> File:
-        """Return what was learnt, as a header of plain data and arrays.
+        """Return the fitted state as a header of plain data and arrays.
 
-        By default the arrays named in ``learned``. The parameters and the kind are stored for every
-        emission. Array names must differ from ``start``, ``stop`` and ``moves…``.
+        By default the arrays named in ``learned``. The parameters and the kind of an emission are
+        always stored. Array names must differ from ``start``, ``stop`` and ``moves…``.
         """
         self.check_learned("to_file")
         return File({}, {f"emission_{name}": getattr(self, name) for name in self.learned})
 
     def from_file(self, file: File) -> Self:
-        """Return the emission with what `to_file` returned; self has parameters and labels.
+        """Return the emission with the state of a file; self has the parameters and labels.
 
-        A file is not trusted. By default each array must be finite numbers, with Y rows.
+        The file is not trusted. By default each array must be finite numbers in Y rows.
 
         Raises
         ------
         ModelFileError, ValueError, KeyError
-            If it does not fit together.
+            If its parts do not fit together.
         """
         arrays = {name: file.arrays[f"emission_{name}"] for name in self.learned}
         for name, array in arrays.items():
@@ -413,11 +412,11 @@ class Emission(ABC):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether `update` has set what is ``learned``."""
+        """Whether `update` has set the ``learned`` attributes."""
         return all(hasattr(self, name) for name in self.learned)
 
     def check_learned(self, method: str) -> None:
-        """Raise if there is nothing to score with.
+        """Raise if the emission is not fitted.
 
         Raises
         ------
@@ -501,7 +500,7 @@ def check_gamma(gamma: Any, T: int, Y: int) -> Gamma:
 
 
 def offsets_of(X: Any) -> npt.NDArray[np.int64]:
-    """Return where each sequence begins and the last one ends [N + 1]."""
+    """Return the offsets of sequences, [N + 1]: where each begins, and where the last ends."""
     offsets = getattr(X, "offsets", None)  # of encoded data
     if isinstance(offsets, np.ndarray):
         return offsets
@@ -512,14 +511,14 @@ def offsets_of(X: Any) -> npt.NDArray[np.int64]:
 
 
 def fingerprint_of(X: Any) -> tuple[npt.NDArray[Any], ...]:
-    """Return arrays that identify sequences: of words, of numbers, or of what encoded them."""
+    """Return arrays that identify sequences of words, of numbers, or encoded ones."""
     arrays = getattr(X, "fingerprint", None)
     if arrays is not None:
         return tuple(arrays)
     if len(X) and all(isinstance(x, np.ndarray) and x.dtype.kind in "iufb" for x in X):
         return (np.concatenate([np.reshape(x, (len(x), -1)) for x in X]),)
     rows = [[_printable(token) for token in getattr(x, "tokens", x)] for x in X]
-    return WordTokens.read(spelling_chain(0), rows).fingerprint
+    return WordTokens.read(backoff_templates(0), rows).fingerprint
 
 
 def _printable(token: Any) -> str:
@@ -546,17 +545,11 @@ def _sum(a: Any, b: Any) -> Any:
 
 def find_kind(name: str) -> type[Emission] | None:
     """Return the class of a kind of emission, or None if no package has it."""
-    if name not in _KINDS and name in _OURS:
-        import_module(_OURS[name])
-    if name not in _KINDS:
-        for entry in _entry_points():
-            if entry.name == name:
-                _KINDS[name] = entry.load()
-    return _KINDS.get(name)
+    return _REGISTRY.find(name)
 
 
 def known_kinds() -> list[str]:
-    """Return the names of all kinds: ours, this process's, other packages'.
+    """Return the names of all kinds: of tagloom, of this process, of other packages.
 
     Examples
     --------
@@ -564,13 +557,7 @@ def known_kinds() -> list[str]:
     >>> "Words" in tl.emissions.known_kinds()
     True
     """
-    return sorted({*_OURS, *_KINDS, *(entry.name for entry in _entry_points())})
-
-
-def _entry_points() -> Any:
-    from importlib.metadata import entry_points  # here, for a quick start
-
-    return entry_points(group=ENTRY_POINTS)
+    return _REGISTRY.names()
 
 
 def to_plain(emission: Emission) -> dict[str, Any]:
@@ -583,7 +570,7 @@ def to_plain(emission: Emission) -> dict[str, Any]:
 
 
 def from_plain(data: Any) -> Emission:
-    """Make an emission that has learnt nothing from what `to_plain` returned.
+    """Make an unfitted emission from the result of `to_plain`.
 
     Raises
     ------

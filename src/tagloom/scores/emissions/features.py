@@ -1,8 +1,8 @@
-r"""Several features of a token, each emitted by its label independently: naive Bayes.
+r"""Several features of a token, emitted independently given its label: naive Bayes.
 
     Pr(x_t | y) = Π_d Pr(x_{t,d} | y)
 
-The features are templates, as for linear models, each of which gives a token at most one value.
+The features are templates, as for linear models; each gives a token at most one value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BIAS = 0  # the attribute that every token has, and the first of every index
 
 @dataclass(frozen=True, eq=False)
 class FeatureTokens:
-    """Sentences as numbers: which value of each feature a token has.
+    """Sentences as numbers: the value of each feature of each token.
 
     Attributes
     ----------
@@ -92,15 +92,15 @@ class FeatureStats:
 
 
 class Features(Emission):
-    r"""Several features of a token, each emitted by its label independently.
+    r"""Several features of a token, emitted independently given its label.
 
-    ``"word"`` is emitted as `Words` does it. Of any other template every value v has
+    The emission of ``"word"`` is `Words`. For any other template, a value v has the probability
 
         Pr(v | y) = (count(v, y) + k) / (count(y) + k · (V + 1))
 
-    where V values were seen, one more cell stands for all others and for none, and
-    k = ``smoothing``. This is the maximum of the posterior under a Dirichlet prior with k + 1 for
-    every cell.
+    where V values were seen, one more cell is for all other values and for no value, and
+    k = ``smoothing``. This is the maximum of the posterior under a Dirichlet prior with parameter
+    k + 1 for every cell.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class Features(Emission):
     Attributes
     ----------
     linear : LinearScores
-        log Π_d Pr(x_{t,d} | y) of the templates but ``"word"``, after `update`: the bias has the
-        score of a token without any known value, and each value the difference that it makes.
+        log Π_d Pr(x_{t,d} | y) of all templates except ``"word"``, after `update`: the bias has the
+        score of a token without known values, and each value the difference from that.
     word_emission : Words or None
         The emission of ``"word"``, after `bind`.
 
@@ -162,7 +162,7 @@ class Features(Emission):
 
     @property
     def _others(self) -> list[str]:
-        """The templates but ``"word"``."""
+        """All templates except ``"word"``."""
         return [template for template in find_templates(self.templates) if template != "word"]
 
     def encode(self, X: Any) -> FeatureTokens:
@@ -206,12 +206,13 @@ class Features(Emission):
         self.check_learned("log_probs")
         encoded = X if isinstance(X, FeatureTokens) else None
         if encoded is not None and encoded.index is self.linear.index:
-            own = Scored(encoded.offsets, self._look_up(encoded), None)
+            others = Scored(encoded.offsets, self._look_up(encoded), None)
         else:
-            own = self.linear.score(X if encoded is None else encoded.sentences, n_threads)
+            others = self.linear.score(X if encoded is None else encoded.sentences, n_threads)
         if self.word_emission is None:
-            return own
-        return self.word_emission.scores_beside(own.emit, X if encoded is None else encoded.words)
+            return others
+        words = X if encoded is None else encoded.words
+        return self.word_emission.scores_beside(others.emit, words)
 
     def _look_up(self, data: FeatureTokens) -> npt.NDArray[np.float32]:
         rows = self._rows  # [A, Y]
@@ -232,16 +233,16 @@ class Features(Emission):
 
     def parts(self, sequence: Any) -> Parts:
         """Name the attributes of each token."""
-        own = self.linear.parts(sequence)
+        others = self.linear.parts(sequence)
         if self.word_emission is None:
-            return own
+            return others
         words = self.word_emission.parts(sequence)
 
-        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
             yield from words(t, y_prev, y)
-            yield from own(t, y_prev, y)
+            yield from others(t, y_prev, y)
 
-        return of_move
+        return of_transition
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -262,7 +263,7 @@ class Features(Emission):
         return FeatureStats(words, data.index, data.ends, counts)
 
     def merge(self, a: FeatureStats, b: FeatureStats) -> FeatureStats:
-        """Add up the statistics of different sentences, which may have different values."""
+        """Sum the statistics of different sentences, which may have different values."""
         words = None
         if self.word_emission is not None:
             words = self.word_emission.merge(a.words, b.words)
@@ -310,7 +311,7 @@ class Features(Emission):
     def _with_logs(
         self, stats: FeatureStats, logs: list[Float64], learn_words: Callable[[Words], Words]
     ) -> Self:
-        """Return the emission that has log Pr(v | y) of each template [V + 1, Y]."""
+        """Return the emission with log Pr(v | y) of each template [V + 1, Y]."""
         bias = np.sum([log[-1] for log in logs], axis=0)
         return self._learn(stats, bias, [log[:-1] - log[-1] for log in logs], learn_words)
 
@@ -321,7 +322,7 @@ class Features(Emission):
         parts: list[Float64],
         learn_words: Callable[[Words], Words],
     ) -> Self:
-        """Return the emission with a score for each attribute, and words that have learnt too."""
+        """Return the emission with a score for each attribute, and fitted words."""
         words = None if self.word_emission is None else learn_words(self.word_emission)
         linear = self._make_linear(stats.index, np.vstack([bias, *parts]))
         return self.replace(linear=linear, word_emission=words, _divergence=None)
@@ -440,18 +441,18 @@ def find_templates(templates: Any, parameter: str = "templates") -> list[str]:
     Raises
     ------
     ParameterError
-        If there are none, or one looks at the label before.
+        If there are none, or one looks at the previous label.
     TemplateError
         If one cannot be read.
     """
-    made = features.make(list(templates) if isinstance(templates, tuple) else templates)
-    if not isinstance(made, Templates) or not made.templates:
+    extractor = features.make(list(templates) if isinstance(templates, tuple) else templates)
+    if not isinstance(extractor, Templates) or not extractor.templates:
         raise ParameterError(
             parameter=parameter,
             expected="templates, such as ['word', 'suffix(2)', 'col(pos)']",
             found=checks.show(templates),
         )
-    edge = next((t for t in made.templates if t.startswith("edge(")), None)
+    edge = next((t for t in extractor.templates if t.startswith("edge(")), None)
     if edge is not None:
         raise ParameterError(
             parameter=parameter,
@@ -459,7 +460,7 @@ def find_templates(templates: Any, parameter: str = "templates") -> list[str]:
             found=f"{edge!r}, which looks at two labels",
             hint="Leave it out, or use MEMM or CRF.",
         )
-    return [t for t in dict.fromkeys(made.templates) if t != "bias"]
+    return [t for t in dict.fromkeys(extractor.templates) if t != "bias"]
 
 
 def _ranges(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -468,17 +469,17 @@ def _ranges(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _merge_values(a: FeatureStats, b: FeatureStats) -> tuple[_native.Index, list[int], Float64]:
-    """Number the values of both, template by template, and add up their counts."""
+    """Number the values of both, template by template, and sum their counts."""
     keys_a, keys_b = a.index.keys(), b.index.keys()
     names_a, names_b = (list(Names(*stats.index.names())) for stats in (a, b))
     keys, names, counts = [], [], []
     both = zip([(0, 1), *_ranges(a.ends)], [(0, 1), *_ranges(b.ends)], strict=True)
     for (first, end), (first_b, end_b) in both:
-        theirs = keys_b[first_b:end_b]
-        is_new = ~np.isin(theirs, keys_a[first:end])
-        merged = np.concatenate([keys_a[first:end], theirs[is_new]])
+        values_b = keys_b[first_b:end_b]
+        is_new = ~np.isin(values_b, keys_a[first:end])
+        merged = np.concatenate([keys_a[first:end], values_b[is_new]])
         order = np.argsort(merged)
-        place = order[np.searchsorted(merged, theirs, sorter=order)]
+        place = order[np.searchsorted(merged, values_b, sorter=order)]
         summed = np.zeros((len(merged), a.counts.shape[1]))
         summed[: end - first] = a.counts[first:end]
         summed[place] += b.counts[first_b:end_b]  # a value has one place

@@ -1,11 +1,11 @@
-r"""Words that depend on their own label and on the next one.
+r"""Words that depend on their label and on the next one.
 
-``have`` before a participle is another ``have`` than before a noun. With y⁺ the next label, or ■::
+``have`` before a participle differs from ``have`` before a noun. With y⁺ the next label, or ■::
 
     Pr(w | y, y⁺) ∝ Pr(w | y) · Pr(y⁺ | w, y) / Pr(y⁺ | y)
 
-where Pr(y⁺ | w, y) is interpolated with Pr(y⁺ | y). In the spirit of the lexicalised models of Pla
-and Molina (2004), this is more than the textbooks call a hidden Markov model; so it is a choice.
+where Pr(y⁺ | w, y) is interpolated with Pr(y⁺ | y), as in the lexicalised models of Pla and Molina
+(2004). This goes beyond the textbook hidden Markov model, so it is an option.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class PairStats:
 
 
 class LexicalWords(Words):
-    """Words that depend on their own label and, if frequent, on the next one.
+    """Words that depend on their label and, if frequent, on the next one.
 
     ``Words(lexical=3)`` means ``LexicalWords(lexical=3)``. On the development data of EWT (UPOS,
     order 2) it raises accuracy from 92.8 to 94.1, at a quarter of the speed. It is counted from
-    labels; probabilities of labels would not tell which labels are neighbours.
+    labels: marginal probabilities do not determine which labels are adjacent.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class LexicalWords(Words):
         return True
 
     def scores_beside(self, others: npt.NDArray[Any] | None, X: Any) -> Scored:
-        """Look up every token: alone, and with the label before it."""
+        """Look up every token, alone and with the previous label."""
         offsets, places = self.locate(X)
         emit = np.take(self.table.rows, places, axis=0)
         if others is not None:
@@ -132,12 +132,12 @@ class LexicalWords(Words):
         return Scored(offsets, emit, self.pairs.edges(places))
 
     def parts(self, sequence: Any) -> Parts:
-        """Name the attribute of each token, and what the token before it adds."""
+        """Name the attribute of each token, and the term of the previous token."""
         words, table, Y = super().parts(sequence), self.table, len(self.labels)
         _, places = self.locate([sequence])
         after = self.pairs.scores[self.pairs.rows_of(places)]  # [T, Y, Y + 1]
 
-        def of_move(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
+        def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
             yield from words(t, y_prev, y)
             if y_prev is not None:
                 name = f"after {table.names[places[t - 1]]}"
@@ -145,7 +145,7 @@ class LexicalWords(Words):
             if t + 1 == len(places):
                 yield Part(f"end after {table.names[places[t]]}", float(after[t, y, Y]))
 
-        return of_move
+        return of_transition
 
     # ---- learning --------------------------------------------------------------------------
 
@@ -155,26 +155,26 @@ class LexicalWords(Words):
         Raises
         ------
         ParameterError
-            If gamma are probabilities: labels must be known.
+            If gamma are probabilities; labels are required.
         """
         data, Y = self.encode(X), len(self.labels)
         labels = check_gamma(gamma, len(data.ids), Y)
         if labels.ndim != 1:
             raise self.unsupported(
                 "collect",
-                "probabilities of single labels do not tell which labels are neighbours",
+                "marginal probabilities do not determine which labels are adjacent",
                 "Pass labels, or use Words without lexical.",
             )
         words = WordStats.count(data, labels, weight, Y)
         return _count_pairs(words, data, labels, weight, Y)
 
     def merge(self, a: PairStats, b: PairStats) -> PairStats:
-        """Add up the statistics of different sentences, which may have different words."""
+        """Sum the statistics of different sentences, which may have different words."""
         words, Y = a.words.merge(b.words), len(self.labels)
         number = {word: w for w, word in enumerate(words.data.words)}
         place = np.array([number[word] for word in b.words.data.words], dtype=np.int64)
-        theirs = place[b.keys // Y] * Y + b.keys % Y
-        keys, row = np.unique(np.concatenate([a.keys, theirs]), return_inverse=True)
+        keys_of_b = place[b.keys // Y] * Y + b.keys % Y
+        keys, row = np.unique(np.concatenate([a.keys, keys_of_b]), return_inverse=True)
         after = np.zeros((len(keys), Y + 1))
         np.add.at(after, row, np.concatenate([a.after, b.after]))
         return PairStats(words, keys, after, a.pairs + b.pairs)
@@ -186,7 +186,7 @@ class LexicalWords(Words):
         return new.replace(pairs=new._estimate_pairs(stats, counted))
 
     def _estimate_pairs(self, stats: PairStats, counted: WordCounts) -> PairTable:
-        """Estimate how much likelier a frequent word is before each label."""
+        """Estimate how much more likely a frequent word is before each label."""
         assert self.lexical is not None
         Y = len(self.labels)
         given_label = self._transitions.probs(stats.pairs)[:Y]  # [Y, outcomes] Pr(y⁺ | y)
@@ -199,14 +199,14 @@ class LexicalWords(Words):
         strength = _AFTER_STRENGTH * (counts > 0).sum(axis=1, keepdims=True)
         prior = given_label[label]
         given_word = (counts + strength * prior) / (counts.sum(axis=1, keepdims=True) + strength)
-        # Pr(y⁺ | w, y) / Pr(y⁺ | y); what is impossible is left to the transitions.
+        # Pr(y⁺ | w, y) / Pr(y⁺ | y); 1 where Pr(y⁺ | y) = 0, as the transition then forbids it.
         ratio = np.divide(given_word, prior, out=np.ones_like(prior), where=prior > 0)
         # Pr(w | y, y⁺) sums to one over the words; all other words have the ratio 1.
         word_probs = np.exp(self.table.rows[counted.words[word], label].astype(np.float64))
         total = np.ones((Y, outcomes))
         np.add.at(total, label, word_probs[:, None] * (ratio - 1))
         scores = np.log(np.concatenate([1 / total, ratio / total[label]]))  # [Y + R, outcomes]
-        if outcomes == Y:  # without ■, the end adds nothing
+        if outcomes == Y:  # without ■ the end has score 0
             scores = np.column_stack([scores, np.zeros(len(scores))])
         words = np.unique(word)
         rows = np.tile(np.arange(Y, dtype=np.int32), (len(words), 1))
@@ -244,8 +244,8 @@ class LexicalWords(Words):
         return super().n_parameters + rows * (len(self.labels) - (not self._transitions.stop))
 
     def permute(self, order: Sequence[int]) -> Self:
-        """Raise: its labels are given, so their order is."""
-        raise self.unsupported("permute", "its labels are given, in their order")
+        """Raise: it is trained on labels, whose order is given."""
+        raise self.unsupported("permute", "the order of its labels is given")
 
     # ---- files -----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from tagloom.scores.emissions.base import Emission, Float64, Gamma, check_gamma
 from tagloom.scores.linear import Names, Scored
 from tagloom.scores.parts import Parts
 from tagloom.scores.smoothing import Smoothing
-from tagloom.scores.tables import Int32, Int64, WordTable, spelling_chain
+from tagloom.scores.tables import Int32, Int64, WordTable, backoff_templates
 from tagloom.scores.word_counts import WordCounts, WordStats, WordTokens, count_words
 from tagloom.storage import File
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # that of a case variant; chosen on development data (UPOS and XPOS of EWT), with little effect.
 _SPELLING_STRENGTH = 2.0
 _CASE_STRENGTH = 3.0
-_TINY = np.finfo(float).tiny  # stands for 0 in a divisor
+_TINY = np.finfo(float).tiny  # replaces 0 in a divisor
 
 
 class Words(Emission):
@@ -36,11 +36,11 @@ class Words(Emission):
 
         Pr(y | w) = (count(w, y) + k · Pr(y | case variants and spelling of w)) / (count(w) + k)
 
-    with k = ``smoothing``. Unknown words have, together, the probability ``unknown``. Their labels
-    depend on their spelling, as in TnT (Brants 2000): on the longest ending that rare words of the
-    same shape (such as ``Xx``, ``x-x`` or ``d,d``) have had, interpolated with shorter ones; and on
-    the word in other capitals (``fishing``, ``Fishing``), if that is known. The probability of the
-    letters themselves, which is the same for all labels, is left out of their scores.
+    with k = ``smoothing``. All unknown words together have the probability ``unknown``. Their
+    labels depend on their spelling, as in TnT (Brants 2000): on the longest ending seen in rare
+    words of the same shape (such as ``Xx``, ``x-x`` or ``d,d``), interpolated with shorter ones;
+    and on the word in another capitalisation (``fishing``, ``Fishing``), if that is known. Their
+    scores leave out the probability of the letters, which is the same for all labels.
 
     With ``smoothing=0, unknown=0`` the vocabulary is closed and Pr(w | y) is the relative
     frequency, the maximum likelihood estimate.
@@ -132,7 +132,7 @@ class Words(Emission):
         """Number the words of sentences."""
         if isinstance(X, WordTokens):
             return X
-        return WordTokens.read(spelling_chain(self.max_suffix), X)
+        return WordTokens.read(backoff_templates(self.max_suffix), X)
 
     # ---- scoring ---------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Words(Emission):
         return self.table.decoder(transitions)
 
     def parts(self, sequence: Any) -> Parts:
-        """Name the attribute of each token whose score it has."""
+        """Name the attribute that gives each token its score."""
         return self.table.parts(sequence)
 
     # ---- learning --------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Words(Emission):
         return WordStats.count(data, check_gamma(gamma, len(data.ids), Y), weight, Y)
 
     def merge(self, a: Any, b: Any) -> Any:
-        """Add up the statistics of different sentences, which may have different words."""
+        """Sum the statistics of different sentences, which may have different words."""
         return a.merge(b)
 
     def update(self, stats: Any) -> Self:
@@ -191,7 +191,7 @@ class Words(Emission):
         return self.replace(table=self.tabulate(self.count(stats)))
 
     def count(self, stats: WordStats) -> WordCounts:
-        """Count what is known of words, and what spellings tell of unknown ones."""
+        """Count the labels of known words, and of spellings for unknown words."""
         return count_words(
             stats,
             self.labels,
@@ -207,7 +207,7 @@ class Words(Emission):
         if u is None:
             u = (counted.n_once + counted.n_left_out) / (n + counted.n_left_out)
             u = min(max(u, 1 / (n + 1)), 0.5)
-        # Tables have a million cells and more: arithmetic is in place.
+        # In place, since tables can have more than a million cells.
         by_spelling = counted.spelling_probs(_SPELLING_STRENGTH)  # [S, Y]
         of_words = counted.twin_probs(by_spelling, _CASE_STRENGTH)  # [V, Y] the prior of Pr(y | w)
         by_case = counted.variant_probs(by_spelling, _CASE_STRENGTH)  # [M, Y]
@@ -215,7 +215,7 @@ class Words(Emission):
         of_words *= k
         of_words += counted.word_counts
         of_words /= np.maximum(totals + k, _TINY)  # Pr(y | w)
-        # Pr(w, y); for spellings and variants, never seen, without that of their letters
+        # Pr(w, y); for spellings and variants, which were not seen, without that of their letters
         of_words *= (1 - u) * totals / n
         by_spelling *= u
         by_case *= u
@@ -227,7 +227,7 @@ class Words(Emission):
         return counted.table(counted.scores(by_spelling, of_words, by_case))
 
     def log_prior(self) -> float:
-        """Return 0 if nothing is smoothed; otherwise the estimate has no fixed prior."""
+        """Return 0 without smoothing; with smoothing, raise, since there is no fixed prior."""
         if self.smoothing == 0 and self.unknown == 0 and self.min_count == 1:
             return 0.0
         raise self.unsupported(
@@ -267,13 +267,13 @@ class Words(Emission):
         rng: np.random.Generator,
         unknown: str = "<unknown>",
     ) -> list[str]:
-        """Draw a word for each label; ``unknown`` is written for a word that is not known."""
+        """Draw a word for each label; ``unknown`` stands for unknown words."""
         emit, words = self.word_probs(), [*self.table.known_words(), unknown]
         return [words[int(rng.choice(len(words), p=p / p.sum()))] for p in emit[y]]
 
     @property
     def n_parameters(self) -> int:
-        """Y · V: the V known words and the unknown ones, less one that the sum fixes.
+        """Y · V: for each label, the V known words and the unknown ones, less one for the sum.
 
         The distribution over spellings is counted as part of the unknown words.
         """
@@ -303,9 +303,9 @@ class Words(Emission):
             The Y labels and the V words; other words are impossible.
         probs : ndarray, shape (Y, V)
         """
-        extractor, index = spelling_chain(0), _native.Index()
+        extractor, index = backoff_templates(0), _native.Index()
         encoded = extractor.encode([list(words)], index, grow=True)
-        # Row 0 is the bias, which all other words have.
+        # Row 0 is the bias, to which all other words back off.
         rows = np.full((max(index.size, 1), len(labels)), -np.inf)
         ids = encoded.ids[encoded.indptr[1:] - 1]
         with np.errstate(divide="ignore"):
