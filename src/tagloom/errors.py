@@ -159,14 +159,17 @@ def from_native(
 ) -> TagloomError:
     """Convert an error of the native code to a TagloomError with its place as a field.
 
-    Native code reports ``place: expected this, found that.`` or ``place: a sentence.``
+    Native code reports ``place: expected this, found that.``, ``place: that; expected this.`` or
+    ``place: a sentence.``
     """
     where, colon, rest = str(error).partition(": ")
     if not colon or " " not in where.strip() or not where[-1].isdigit():
         return kind(str(error), hint=hint)
     parts = re.fullmatch(r"expected (.*), found (.*)\.", rest, re.DOTALL)
     if parts is None:
-        return kind(rest, where=where, hint=hint)
+        parts = re.fullmatch(r"(.*); expected (.*)\.", rest, re.DOTALL)
+        found, expected = (None, None) if parts is None else parts.groups()
+        return kind(rest, where=where, found=found, expected=expected, hint=hint)
     return kind(where=where, expected=parts[1], found=parts[2], hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""Features: what the words of a sentence say about their labels."""
+"""Features: templates, functions and files that turn sentences into attribute ids."""
 
 from typing import TYPE_CHECKING
 

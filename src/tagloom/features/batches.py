@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ class Encoded(NamedTuple):
 
     Tokens of sentence i are ``offsets[i]:offsets[i+1]``; attributes of token t are
     ``ids[indptr[t]:indptr[t+1]]``, with ``values`` at the same places, or 1.0 if that is None. The
-    edge arrays hold the same for what is tied to (previous label, label); None without edge
-    templates.
+    edge arrays hold the same for edge attributes, which are tied to (previous label, label); None
+    without edge templates.
     """
 
     offsets: NDArray[np.int64]  # [N + 1]
@@ -31,7 +31,15 @@ class Encoded(NamedTuple):
     edge_values: NDArray[np.float32] | None = None
 
 
-_TEXT = "UO"  # kinds of arrays that may hold str
+_TEXT = "UO"  # kinds of NumPy types that may hold str
+
+
+def sum_values(attributes: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Map the attributes of a token to their values; the values of equal names are summed."""
+    values: dict[str, float] = {}
+    for name, value in attributes:
+        values[name] = values.get(name, 0.0) + value
+    return values
 
 
 def read_tokens(X: Any) -> list[Sequence[str]]:
@@ -39,7 +47,7 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
     if isinstance(X, Corpus):
         return list(X.tokens)
     if isinstance(X, list) and _native.are_rows(X):
-        return X  # the common case: no need to look at each
+        return X  # lists only, the common case
     return [_tokens(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
 
 

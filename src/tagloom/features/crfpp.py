@@ -1,12 +1,12 @@
-r"""Template files of CRF++, read as they are.
+r"""Template files of CRF++, read unchanged.
 
     U01:%x[-1,0]/%x[0,0]     tied to the label:  "U01:" + token before + "/" + token
     B                        every pair of labels has a weight
     B02:%x[0,1]              tied to (previous label, label)
 
-``%x[row,column]`` is the value of a column of the data at an offset from the current token; every
-other character stands for itself, so that the file gives attributes the names that CRF++ gives
-them. Before the first token stand ``_B-1``, ``_B-2``, ...; after the last one ``_B+1``, ...
+``%x[row,column]`` is the value of a column of the data at an offset from the current token. Every
+other character stands for itself, so attributes have the same names as in CRF++. The values before
+the first token are ``_B-1``, ``_B-2``, ..., after the last one ``_B+1``, ...
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CRFppTemplates(Templates):
     Raises
     ------
     TemplateError
-        If a line starts with something else than U, B or #, or has a % that is not ``%x[row,col]``.
+        If a line does not start with U, B or #, or has a % that is not ``%x[row,col]``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class CRFppTemplates(Templates):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CRFppTemplates:
-        """Make templates from what `to_dict` gave.
+        """Make templates from the result of `to_dict`.
 
         Parameters
         ----------
@@ -108,8 +108,8 @@ def _read_line(line: str, where: str) -> Template:
 def read_crfpp(path: str | os.PathLike[str]) -> CRFppTemplates:
     r"""Read a CRF++ template file.
 
-    Columns are those of the data by number: of a file that was read, its columns in their order,
-    as in CRF++; of a Sentence made by hand, 0 is the tokens and the others follow.
+    Columns are numbered as in the file, as in CRF++. In a Sentence made in Python, column 0 is the
+    tokens and the others follow.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def read_crfpp(path: str | os.PathLike[str]) -> CRFppTemplates:
     Raises
     ------
     TemplateError
-        If a line cannot be read; the message names file, line and place.
+        If a line is malformed; the error names file, line and character.
 
     Examples
     --------

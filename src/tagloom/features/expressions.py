@@ -2,10 +2,10 @@
 
     word[-1] & suffix(1..3)      →  three Template records, each a list of (Atom, offset)
 
-A template is a conjunction of *factors*; a factor is an *atom*, a function of one token that gives
-at most one string, at an offset from the current token. Nothing here looks at a sentence: the
-records say what to compute, `templates` computes it. The files of other programs (`crfpp`,
-`wapiti`) become the same records.
+A template is a conjunction of *factors*. A factor is an *atom*, a function of one token that gives
+at most one string, at an offset from the current token. This module only parses; `templates`
+computes the records on sentences. The files of other programs (`crfpp`, `wapiti`) become the same
+records.
 
 ::
 
@@ -25,10 +25,10 @@ from typing import NamedTuple, NoReturn
 
 from tagloom.errors import TemplateError
 
-#: A column: None for the tokens, a number or name for a further one, or one that is worked out
-#: from others before the native extractor sees it: ("lexicon", name, atom) and what `wapiti` adds.
+#: A column: None for the tokens, a number or name for a further one, or one that Python derives
+#: from others for the native extractor: ("lexicon", name, atom), and those of `wapiti`.
 Column = int | str | tuple[object, ...] | None
-#: A function and its arguments, such as ("suffix", 3); it takes a str to a str or None.
+#: A function and its arguments, such as ("suffix", 3); it maps a str to a str or None.
 Step = tuple[object, ...]
 
 
@@ -52,22 +52,22 @@ class Template(NamedTuple):
     The name of an attribute is literals[0] + value 1 + literals[1] + ... + literals[n].
     """
 
-    text: str  # how people write it
+    text: str  # as in attribute names
     literals: tuple[str, ...]  # [n + 1]
     factors: tuple[Factor, ...]  # [n]
     number: tuple[str | int, int] | None = None  # column and offset of the real value, if any
     edge: bool = False  # tied to (previous label, label) rather than to the label
 
 
-#: Functions that are true of a word or not; the value of one that is true is the empty string.
+#: Functions that are true or false of a word; the value for true is the empty string.
 FLAGS = (
     *("digit", "digits", "decimal", "numeric", "alpha", "alnum", "ascii"),
     *("upper", "lowercase", "title", "punctuation", "hyphen", "date"),
 )
-#: Functions that give one whole value for any token, so that outside the sentence, where there is
-#: no token, a marker can stand for it. The others have no value there.
+#: Functions that give a value for every token. Outside the sentence, where there is no token, a
+#: marker replaces it; the other functions have no value there.
 WHOLE = ("lower", "shape", "short_shape", "cluster", "length", "call")
-#: Every function, and how it is written.
+#: Every function, with examples of its use.
 FUNCTIONS = {
     "word": "word",
     "lower": "lower",
@@ -87,7 +87,7 @@ FUNCTIONS = {
 
 
 def parse(text: str, number: int | None = None) -> list[Template]:
-    """Read one template; a range makes one of each.
+    """Read one template; a range gives a template for each of its numbers.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def parse(text: str, number: int | None = None) -> list[Template]:
     Raises
     ------
     TemplateError
-        If it cannot be read; the message says where and what was expected.
+        If it is malformed; the error has the place and the expected text.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def parse(text: str, number: int | None = None) -> list[Template]:
 
 
 def quote(text: str) -> str:
-    """Write a str so that the parser reads it back: a backslash stands for itself."""
+    """Write a str so that the parser reads it back; backslashes stay as they are."""
     return '"' + re.sub(r'(?s)(\\.)|"', lambda m: m[1] or '\\"', text) + '"'
 
 
@@ -146,7 +146,7 @@ class _Lexeme(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A call that was read: what it is, and how it is written."""
+    """A parsed call: its meaning and its text."""
 
     text: str
     atom: Atom | None = None  # None: `bias` or `value`
@@ -170,20 +170,20 @@ class _Parser:
     # -- words ---------------------------------------------------------------------------------
 
     def _split(self) -> list[_Lexeme]:
-        found: list[_Lexeme] = []
+        lexemes: list[_Lexeme] = []
         place = 0
-        while not found or found[-1].kind != "end":
+        while not lexemes or lexemes[-1].kind != "end":
             match = _TOKEN.match(self.text, place)
             if match is None:
                 place += len(self.text[place:]) - len(self.text[place:].lstrip())
-                found_ = self.text[place]
-                if found_ in "\"'":
+                character = self.text[place]
+                if character in "\"'":
                     self.fail(place, "a text without its closing quote")
-                self.fail(place, f"{found_!r}, which is not part of the language")
+                self.fail(place, f"{character!r}, which is not part of the language")
             kind = str(match.lastgroup)
-            found.append(_Lexeme(kind, match[kind], match.start(kind)))
+            lexemes.append(_Lexeme(kind, match[kind], match.start(kind)))
             place = match.end()
-        return found
+        return lexemes
 
     def fail(self, place: int, found: str, expected: str = "", advice: str = "") -> NoReturn:
         which = "template" if self.number is None else f"template {self.number}"
@@ -226,7 +226,7 @@ class _Parser:
         return [self.combine(choice, edge) for choice in product(*factors)]
 
     def factor(self) -> list[tuple[_Piece, int]]:
-        """One factor; with ranges, all that it stands for."""
+        """Read one factor; ranges give several."""
         pieces = self.call()
         offsets = [0]
         if self.next_is("["):
@@ -279,33 +279,33 @@ class _Parser:
 
     def arguments(self) -> list[_Argument]:
         self.at += 1
-        found = []
+        arguments = []
         while True:
             lexeme = self.lexemes[self.at]
             if lexeme.kind == "number":
-                found.append(_Argument("numbers", self.numbers("a number"), lexeme))
+                arguments.append(_Argument("numbers", self.numbers("a number"), lexeme))
             elif lexeme.kind == "text":
                 self.at += 1
                 mark = lexeme.text[0]
                 inner = re.sub(rf"(?s)\\({mark})|(\\.)", r"\1\2", lexeme.text[1:-1])
-                found.append(_Argument("text", inner, lexeme))
+                arguments.append(_Argument("text", inner, lexeme))
             elif lexeme.kind == "name" and self.lexemes[self.at + 1].text == "(":
-                found.append(_Argument("call", self.call(), lexeme))
+                arguments.append(_Argument("call", self.call(), lexeme))
             elif lexeme.kind == "name":
                 self.at += 1
-                found.append(_Argument("name", lexeme.text, lexeme))
+                arguments.append(_Argument("name", lexeme.text, lexeme))
             else:
                 self.unexpected("an argument")
             if not self.next_is(","):
                 break
             self.at += 1
         self.take(")", "',' or ')'")
-        return found
+        return arguments
 
     # -- meaning -------------------------------------------------------------------------------
 
     def build(self, lexeme: _Lexeme, arguments: list[_Argument]) -> list[_Piece]:
-        """Say what a function of these arguments computes."""
+        """Return the pieces that a function with these arguments computes."""
         function = lexeme.text
         if function in ("word", "bias"):
             self.no_more(lexeme, arguments)
@@ -332,7 +332,7 @@ class _Parser:
             self.fail(arguments[0].lexeme.place, found, f"{FUNCTIONS[lexeme.text]} and no more")
 
     def inner(self, arguments: list[_Argument]) -> tuple[str, Atom]:
-        """What a function is applied to: the word, or what its last argument says."""
+        """Return the atom that a function is applied to: the word, or its last argument."""
         if not arguments:
             return "", Atom(None)
         argument = arguments[0]
@@ -432,14 +432,14 @@ class _Parser:
         for length in lengths:
             shown = ", ".join(filter(None, (name(which), str(length) if length else "", text)))
             if function == "lexicon":
-                made = Atom(("lexicon", which, atom), (("present",),))
+                looked_up = Atom(("lexicon", which, atom), (("present",),))
             else:
-                made = _then(atom, ("cluster", which, length))
-            pieces.append(_Piece(f"{function}({shown})", made))
+                looked_up = _then(atom, ("cluster", which, length))
+            pieces.append(_Piece(f"{function}({shown})", looked_up))
         return pieces
 
     def combine(self, choice: Sequence[tuple[_Piece, int]], edge: bool) -> Template:
-        """Join factors into one template and decide how its attributes are named."""
+        """Join factors into one template and name its attributes."""
         text = "&".join(p.text + (f"[{offset}]" if offset else "") for p, offset in choice)
         text = f"edge({text})" if edge else text
         numbers = [(p.number, offset) for p, offset in choice if p.number is not None]

@@ -15,7 +15,7 @@ from tagloom.features.items import Function, Items
 from tagloom.features.presets import PRESETS
 from tagloom.features.templates import Templates
 
-#: Stand for the label before the first and after the last one.
+#: Names for the label before the first and after the last one.
 START, STOP = "<start>", "<stop>"
 #: Name of the weight of a label pair among the features of a labelled sentence.
 TRANSITION = "transition"
@@ -281,17 +281,17 @@ def global_vector(
                 expected="a label for every token, which Φ(x, y) needs",
                 found=checks.show(label),
             )
-    found: Counter[tuple[str, ...]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     for t, label in enumerate(path):
         if extractor.transitions and (t or start):
-            found[TRANSITION, path[t - 1] if t else START, label] += 1
+            counts[TRANSITION, path[t - 1] if t else START, label] += 1
         for attribute, value in nodes[t].items():
-            found[attribute, label] += _count(value)
+            counts[attribute, label] += _count(value)
         for attribute, value in edges[t].items() if t else ():
-            found[attribute, path[t - 1], label] += _count(value)
+            counts[attribute, path[t - 1], label] += _count(value)
     if extractor.transitions and path and stop:
-        found[TRANSITION, path[-1], STOP] += 1
-    return found
+        counts[TRANSITION, path[-1], STOP] += 1
+    return counts
 
 
 def _count(value: float) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from tagloom import checks
 from tagloom._native import Index, encode_arrays, encode_items, item_names
 from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError, from_native
-from tagloom.features.batches import Encoded
+from tagloom.features.batches import Encoded, sum_values
 from tagloom.sequences import Sentence
 
 
@@ -108,12 +108,7 @@ class Items:
             return [{} for _ in read]
         if isinstance(read, np.ndarray):
             read = [{f"x[{d}]": value for d, value in enumerate(row)} for row in read]
-        found: list[dict[str, float]] = []
-        for attributes in _native(item_names, [read]):
-            found.append({})
-            for name, value in attributes:  # a list may hold the same feature twice
-                found[-1][name] = found[-1].get(name, 0.0) + value
-        return found
+        return [sum_values(attributes) for attributes in _native(item_names, [read])]
 
     def _read(self, X: Any) -> list[Any]:
         """Check that all sentences are of one kind; the native reader checks their contents."""
@@ -216,7 +211,7 @@ class Function:
         self.name = _name_of(function)
         try:
             parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # some built-ins have no signature; they get the sentence
+        except (TypeError, ValueError):  # some built-ins have no signature; pass the sentence
             parameters = ()  # type: ignore[assignment]
         needed = [
             p

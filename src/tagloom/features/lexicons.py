@@ -1,9 +1,9 @@
-r"""Lists of phrases and word clusters: what templates know about words beyond their letters.
+r"""Lexicons and word clusters: resources that templates use beside the letters of a word.
 
-A `Lexicon` (gazetteer) is a set of phrases, each with a type or without; a token's value is its
-place in the longest phrase that is found there, reading from the left. `Clusters` give every word
-a class, for Brown clusters a string of bits whose prefixes are coarser classes. Both are read
-from a file or made from Python objects, and are written into the model file whole.
+A `Lexicon` (gazetteer) is a set of phrases, with or without types. The value of a token is its
+place in the longest phrase there, matched from left to right. `Clusters` map each word to a class;
+Brown clusters are strings of bits, whose prefixes are coarser classes. Both are read from a file or
+made from Python objects, and model files contain them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,17 @@ from typing import Any
 from tagloom import checks
 from tagloom.errors import FormatError, ParameterError
 
-#: What a user may give for a lexicon or for clusters.
-Resource = Any
-
 
 class Lexicon:
-    r"""A set of phrases, such as the names of cities, that is looked for in sentences.
+    r"""A set of phrases, such as the names of cities, to be found in sentences.
 
     Parameters
     ----------
     entries : path, mapping, or iterable of str
-        A file with one phrase a line, or ``phrase<TAB>type``; a mapping from phrase to type; or
-        the phrases. A phrase is a str whose words are kept apart by blanks. Lines that are empty
-        are skipped.
+        A file with one phrase per line, or ``phrase<TAB>type``; a mapping from phrase to type; or
+        the phrases. The words of a phrase are separated by blanks. Empty lines are skipped.
     ignore_case : bool, optional
-        Whether case is ignored, by ``str.lower``, on both sides.
+        Whether case is ignored: phrases and tokens are then compared by ``str.lower``.
 
     Raises
     ------
@@ -80,12 +76,12 @@ class Lexicon:
                 self._types.setdefault(words, set()).add(kind)
         if not self._types:
             raise ParameterError(parameter="entries", expected="at least one phrase", found="none")
-        # Lengths of the phrases that begin with a word, longest first: most words begin none, and
-        # cost one look-up.
+        # Lengths of the phrases that begin with a word, longest first. Most words begin no phrase
+        # and cost one look-up.
         lengths: dict[str, set[int]] = {}
         for words in self._types:
             lengths.setdefault(words[0], set()).add(len(words))
-        self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+        self._lengths = {word: sorted(sizes, reverse=True) for word, sizes in lengths.items()}
 
     def _fold(self, text: str) -> str:
         return text.lower() if self.ignore_case else text
@@ -97,9 +93,9 @@ class Lexicon:
         return f"Lexicon({len(self)} phrase{'s' if len(self) != 1 else ''})"
 
     def match(self, tokens: Sequence[str]) -> list[str]:
-        """Say for each token where it stands in a phrase, and which type the phrase has.
+        """Mark the place of each token in a phrase, and the type of the phrase.
 
-        The longest phrase that begins at the first token is taken, then reading goes on after it.
+        At each token the longest phrase is taken, and matching continues after it.
 
         Parameters
         ----------
@@ -120,9 +116,9 @@ class Lexicon:
         """
         if self.ignore_case:
             tokens = [token.lower() for token in tokens]
-        found = [""] * len(tokens)
+        marked = [""] * len(tokens)
         lengths = self._lengths
-        free = 0  # the first token that is in no phrase yet
+        free = 0  # the first token after the last phrase
         for t, token in enumerate(tokens):
             if t < free or token not in lengths:
                 continue
@@ -132,13 +128,13 @@ class Lexicon:
                     kind = "+".join(sorted(filter(None, kinds)))
                     tail = f"-{kind}" if kind else ""
                     marks = "S" if n == 1 else "B" + "I" * (n - 2) + "E"
-                    found[t : t + n] = [mark + tail for mark in marks]
+                    marked[t : t + n] = [mark + tail for mark in marks]
                     free = t + n
                     break
-        return found
+        return marked
 
     def to_dict(self) -> dict[str, Any]:
-        """Make a JSON-able copy, from which `from_dict` makes the lexicon again.
+        """Return the lexicon as plain data, which `from_dict` reads.
 
         Returns
         -------
@@ -149,7 +145,7 @@ class Lexicon:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Lexicon:
-        """Make a lexicon from what `to_dict` gave.
+        """Make a lexicon from the result of `to_dict`.
 
         Parameters
         ----------
@@ -188,14 +184,14 @@ def _rows(path: str | os.PathLike[str]) -> Iterable[tuple[int, list[str]]]:
 
 
 class Clusters:
-    r"""A class for every word, such as its Brown cluster.
+    r"""Classes of words, such as Brown clusters.
 
     Parameters
     ----------
     entries : path or mapping of str to str
         A file, or a mapping from word to cluster. A file has the columns of Brown's program
-        (``bits<TAB>word<TAB>count``) or a word and its cluster, kept apart by a tab or a blank;
-        which of the two is seen from whether every first column is made of 0 and 1.
+        (``bits<TAB>word<TAB>count``), recognised by first columns of 0 and 1 only; or a word and
+        its cluster, separated by a tab or a blank.
 
     Raises
     ------
@@ -239,25 +235,25 @@ class Clusters:
         return f"Clusters({len(self)} word{'s' if len(self) != 1 else ''})"
 
     def get(self, word: str, length: int = 0) -> str | None:
-        """Find the cluster of a word, or the first characters of its name.
+        """Return the cluster of a word, or the first characters of it.
 
         Parameters
         ----------
         word : str
         length : int, optional
-            How many characters (of a Brown cluster: bits) to keep; 0 for all. A shorter name is
-            kept whole.
+            Number of characters (bits of a Brown cluster) to keep; 0 for all. A shorter cluster is
+            returned whole.
 
         Returns
         -------
         str or None
             None for a word that has no cluster.
         """
-        found = self._table.get(word)
-        return found if found is None or not length else found[:length]
+        cluster = self._table.get(word)
+        return cluster if cluster is None or not length else cluster[:length]
 
     def to_dict(self) -> dict[str, str]:
-        """Make a JSON-able copy: word to cluster.
+        """Return the clusters as plain data, word to cluster.
 
         Returns
         -------
@@ -267,7 +263,7 @@ class Clusters:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, str]) -> Clusters:
-        """Make clusters from what `to_dict` gave.
+        """Make clusters from the result of `to_dict`.
 
         Parameters
         ----------

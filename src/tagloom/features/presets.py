@@ -1,16 +1,16 @@
-"""Lists of templates that serve a task as they are: ``features="pos"``.
+"""Ready-made lists of templates for common tasks: ``features="pos"``.
 
-All but "chunk-pos" see the tokens only, so that they work on any corpus; a list of your own starts
-from one of these: ``[*PRESETS["ner"], "col(pos)[-1..1]"]``. They were chosen on development data of
-several corpora; docs/templates.md says what each group of templates earns.
+All except "chunk-pos" read only tokens, so they work on any corpus. They can be extended:
+``[*PRESETS["ner"], "col(pos)[-1..1]"]``. They were chosen on development data of several corpora;
+docs/templates.md has the gain of each group of templates.
 """
 
 from __future__ import annotations
 
 PRESETS: dict[str, list[str]] = {
-    # The word itself: what a hidden Markov model looks at.
+    # The word itself, as in a hidden Markov model.
     "words": ["word"],
-    # Parts of speech and morphology: the words around, and the spelling of this one.
+    # Parts of speech and morphology: the surrounding words, and the spelling of this one.
     "pos": [
         "bias",
         "word",
@@ -45,7 +45,7 @@ PRESETS: dict[str, list[str]] = {
         "upper",
         "hyphen",
     ],
-    # The same where a column named pos has parts of speech.
+    # The same for data with parts of speech in a column named pos.
     "chunk-pos": [
         "bias",
         "word",

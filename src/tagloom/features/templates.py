@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tagloom import checks
 from tagloom._native import Extractor, Index, Scorer, Vocabulary
 from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError, from_native
-from tagloom.features.batches import Encoded, read_tokens
+from tagloom.features.batches import Encoded, read_tokens, sum_values
 from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
 from tagloom.features.functions import Function, Resources, function_of, native_kind
 from tagloom.features.lexicons import Clusters, Lexicon
@@ -118,7 +118,7 @@ class Templates:
         self._resources = resources or Resources({}, {}, {})
         self._check_resources()
 
-        self._columns: list[Column] = [None]  # what the native extractor is given; tokens first
+        self._columns: list[Column] = [None]  # input of the native extractor; tokens first
         self._numbers: list[tuple[str | int, int]] = []  # real-valued columns, with their offsets
         atoms: dict[Atom, int] = {}
         for record in records:
@@ -138,7 +138,7 @@ class Templates:
 
         def extractor(records: list[Template]) -> Extractor:
             native, marked, before, after = programme
-            shown = [
+            compiled = [
                 (
                     list(record.literals),
                     [(atoms[factor.atom], factor.offset) for factor in record.factors],
@@ -146,7 +146,7 @@ class Templates:
                 )
                 for record in records
             ]
-            return Extractor(native, marked, shown, before, after)
+            return Extractor(native, marked, compiled, before, after)
 
         edges = [record for record in records if record.edge]
         self._node = extractor([record for record in records if not record.edge])
@@ -155,13 +155,12 @@ class Templates:
     def _check_resources(self) -> None:
         for number, record in enumerate(self._records):
             for kind, name in _named(record):
-                known = getattr(self._resources, kind)
-                if name not in known:
-                    given = ", ".join(sorted(known)) or "none"
+                resources = getattr(self._resources, kind)
+                if name not in resources:
                     raise TemplateError(
                         where=f"template {number}, {record.text!r}",
                         expected=f"{name!r} among the {kind}",
-                        found=given,
+                        found=", ".join(sorted(resources)) or "none",
                         hint=f"Pass {kind}={{{name!r}: ...}}.",
                     )
 
@@ -177,61 +176,61 @@ class Templates:
 
     @property
     def reads_only_tokens(self) -> bool:
-        """Whether templates read no column but the tokens."""
+        """Whether templates read the tokens only, and no other columns."""
         return not self._numbers and self._columns == [None]
 
-    def check_labels_unread(self, X: Sequence[Any], rows: Sequence[Sequence[Any]]) -> None:
+    def check_labels_unread(self, X: Sequence[Any], labellings: Sequence[Sequence[Any]]) -> None:
         """Raise if a template reads a column that holds the labels themselves.
 
         Parameters
         ----------
         X : sequence of list of str, or of Sentence
-        rows : sequence of list
-            The labels of each sentence, which ``X`` are to be trained with.
+        labellings : sequence of list
+            The training labels of each sentence.
 
         Raises
         ------
         TemplateError
-            If some column equals the labels in every sentence. A model would learn to copy it, and
-            have nothing to copy when it tags.
+            If a column equals the labels in every sentence. A model would learn to copy that
+            column, which has no labels when the model tags.
 
         Examples
         --------
         >>> from tagloom import Sentence
         >>> from tagloom.features import Templates
         >>> sentence = Sentence(["Fish", "swim"], columns={"pos": ["N", "V"]})
-        >>> Templates(["word"]).check_labels_unread([sentence], [["N", "V"]])  # nothing to say
+        >>> Templates(["word"]).check_labels_unread([sentence], [["N", "V"]])  # no error
         >>> try:
         ...     Templates(["word", "col(pos)"]).check_labels_unread([sentence], [["N", "V"]])
         ... except ValueError as error:
         ...     print(error.found)
         column pos
         """
-        for column in self._further_columns() if any(rows) else ():
+        for column in self._further_columns() if any(labellings) else ():
             if all(
-                list(self._further(column, sentence, i, sentence)) == list(row)
-                for i, (sentence, row) in enumerate(zip(X, rows, strict=True))
+                list(self._further(column, sentence, i, sentence)) == list(labels)
+                for i, (sentence, labels) in enumerate(zip(X, labellings, strict=True))
             ):
                 raise TemplateError(
                     f"{self._user_of(column)} reads column {column}, which holds the labels "
                     "themselves.",
                     found=f"column {column}",
-                    expected="columns that are there when the model tags",
+                    expected="columns that exist when the model tags",
                     hint="Remove the template: when the model tags, there are no labels to read.",
                 )
 
     def _further_columns(self) -> list[str | int]:
-        """The columns that templates read beside the tokens, by name or number."""
-        found: list[str | int] = []
-        waiting: list[object] = [*self._columns, *(column for column, _ in self._numbers)]
-        for column in waiting:
+        """List the columns that templates read beside the tokens, by name or number."""
+        further: list[str | int] = []
+        queue: list[object] = [*self._columns, *(column for column, _ in self._numbers)]
+        for column in queue:
             if isinstance(column, Atom):
-                waiting.append(column.column)
+                queue.append(column.column)
             elif isinstance(column, tuple):
-                waiting += [part for part in column if isinstance(part, Atom)]
-            elif isinstance(column, str | int) and column not in found:
-                found.append(column)
-        return found
+                queue += [part for part in column if isinstance(part, Atom)]
+            elif isinstance(column, str | int) and column not in further:
+                further.append(column)
+        return further
 
     # ---- sentences ---------------------------------------------------------------------------
 
@@ -336,12 +335,8 @@ class Templates:
         extractor = self._edge if edges else self._node
         if extractor is None:
             return [{} for _ in columns[0][0]]
-        found: list[dict[str, float]] = []
-        for attributes in call_native(extractor.names, columns, numbers):
-            found.append({})
-            for name, value in attributes:  # two templates may make the same name
-                found[-1][name] = found[-1].get(name, 0.0) + value
-        return found
+        names = call_native(extractor.names, columns, numbers)
+        return [sum_values(attributes) for attributes in names]
 
     def columns(self, X: Any) -> tuple[list[_Text], list[NDArray[np.float64]]]:
         """Return the input of the native programme: columns of str and flat arrays of numbers.
@@ -417,14 +412,14 @@ class Templates:
         if not atom.steps:
             return column
         function = self._function(atom)
-        known: dict[str, str] = {}
-        found = []
+        cache: dict[str, str] = {}
+        results = []
         for values in column:
             for value in values:
-                if value not in known:
-                    known[value] = function(value) or ""
-            found.append([known[value] for value in values])
-        return found
+                if value not in cache:
+                    cache[value] = function(value) or ""
+            results.append([cache[value] for value in values])
+        return results
 
     def _further(
         self, column: str | int, sentence: Any, i: int, tokens: Sequence[str]
@@ -440,17 +435,17 @@ class Templates:
                 hint="Pass a tagloom.Sentence with columns={...}, or read the file with "
                 "tagloom.read().",
             )
-        found = sentence.columns
-        if str(column) in found:
-            return found[str(column)]
+        columns = sentence.columns
+        if str(column) in columns:
+            return columns[str(column)]
         if isinstance(column, int):
-            # In a file the tokens are one of the columns; by hand they come before the others.
-            numbered = list(found.values())
+            # In a file the tokens are one of the columns; otherwise they precede the others.
+            numbered = list(columns.values())
             if sentence.line is None:
                 numbered.insert(0, sentence.tokens)
             if column < len(numbered):
                 return numbered[column]
-        names = ", ".join(found) or "none beside the tokens"
+        names = ", ".join(columns) or "none beside the tokens"
         raise TemplateError(
             where=checks.place(i),
             expected=f"column {column}, which {self._user_of(column)} reads",
@@ -483,16 +478,16 @@ class Templates:
     def _user_of(self, column: Column) -> str:
         """Name the first template that reads a column."""
         for number, record in enumerate(self._records):
-            read = [factor.atom.column for factor in record.factors]
-            read += [record.number[0]] if record.number else []
-            if any(_reads(c, column) for c in read):
+            columns = [factor.atom.column for factor in record.factors]
+            columns += [record.number[0]] if record.number else []
+            if any(_reads(c, column) for c in columns):
                 return f"template {number}, {record.text!r},"
         raise AssertionError(column)
 
     # ---- saving ------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Make a JSON-able copy, with lexicons, clusters and lists inside.
+        """Return the templates as plain data, with their lexicons, clusters and lists.
 
         Returns
         -------
@@ -502,7 +497,7 @@ class Templates:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Templates:
-        """Make templates from what `to_dict` gave.
+        """Make templates from the result of `to_dict`.
 
         Parameters
         ----------
@@ -538,7 +533,7 @@ class Templates:
 
 
 def _gives_marker(atom: Atom) -> bool:
-    """Say whether an atom stands for a whole word, so that a marker can stand for it."""
+    """Whether an atom gives a value for every word, so that a marker replaces it outside."""
     return all(step[0] in WHOLE for step in atom.steps)
 
 
@@ -558,10 +553,10 @@ def _named(record: Template) -> Iterable[tuple[str, str]]:
             atoms.append(atom.column[2])
 
 
-def _reads(column: object, wanted: Column) -> bool:
+def _reads(column: object, target: Column) -> bool:
     if isinstance(column, tuple):
-        return any(_reads(part, wanted) for part in column)
-    return column == wanted and column is not None
+        return any(_reads(part, target) for part in column)
+    return column == target and column is not None
 
 
 def _affixes(name: str, affixes: Iterable[str]) -> tuple[str, ...]:
@@ -569,12 +564,12 @@ def _affixes(name: str, affixes: Iterable[str]) -> tuple[str, ...]:
         raise ParameterError(
             parameter=f"lists[{name!r}]", expected="a list of affixes", found=checks.show(affixes)
         )
-    found = tuple(affixes)
-    if not found or not all(isinstance(affix, str) and affix for affix in found):
+    listed = tuple(affixes)
+    if not listed or not all(isinstance(affix, str) and affix for affix in listed):
         raise ParameterError(
-            parameter=f"lists[{name!r}]", expected="non-empty str", found=checks.show(found)
+            parameter=f"lists[{name!r}]", expected="non-empty str", found=checks.show(listed)
         )
-    return found
+    return listed
 
 
 def call_native(call: Any, *arguments: Any) -> Any:

@@ -109,7 +109,7 @@ class WapitiTemplates(Templates):
                 for i, values in enumerate(self._column(number, X, tokens))
             ]
         function: Function = lru_cache(maxsize=None)(self._function(atom))
-        found = []
+        derived = []
         for i, values in enumerate(targets):
             T = len(values)
             if how == "@":
@@ -121,8 +121,8 @@ class WapitiTemplates(Templates):
             read = [
                 values[p] if 0 <= p < T else _outside(p if p < 0 else p - T + 1) for p in places
             ]
-            found.append([function(value) or "" for value in read])
-        return found
+            derived.append([function(value) or "" for value in read])
+        return derived
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> WapitiTemplates:
@@ -226,7 +226,7 @@ def _read_line(line: str, where: str, unicode: bool) -> tuple[tuple[str, ...], t
             raise fail("']'")
         place += 1
         atom = Atom(column, (("call", function),) if function else ())
-        if how or (command in "tTmM" and number):  # Python has to look outside the sentence too
+        if how or (command in "tTmM" and number):  # applies to values outside the sentence too
             atom, number = Atom(("wapiti", how, number, atom)), 0
         factors.append(Factor(atom, number))
         literals.append("")
@@ -235,9 +235,9 @@ def _read_line(line: str, where: str, unicode: bool) -> tuple[tuple[str, ...], t
 
 # ---- the regular expressions of Wapiti -------------------------------------------------------
 #
-# A pattern is a row of characters, each perhaps repeated: `x*` as few times as will do, `x?` once
-# if that will do. ^ and $ are anchors at the very start and end of the pattern, elsewhere plain
-# characters. The first place where the pattern matches is taken.
+# A pattern is a sequence of characters, each with an optional repetition: `x*` matches as few times
+# as possible, `x?` once if possible. ^ and $ are anchors at the start and end of the pattern, and
+# plain characters elsewhere. The first match is taken.
 
 
 @cache
@@ -252,7 +252,7 @@ _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 @cache
 def _matcher(pattern: str, command: str, unicode: bool) -> Function:
-    """Make the function of a %t or %m; ValueError says what is wrong with the pattern."""
+    """Make the function of a %t or %m; ValueError if the pattern is malformed."""
     if not unicode:  # a character for each byte
         pattern = pattern.encode().decode("latin-1")
     anchored = pattern.startswith("^")
@@ -266,10 +266,10 @@ def _matcher(pattern: str, command: str, unicode: bool) -> Function:
                 break
         if command in "tT":
             return "true" if end >= 0 else "false"
-        found = units[start:end] if end >= 0 else ""
+        matched = units[start:end] if end >= 0 else ""
         if not unicode:
-            found = found.encode("latin-1").decode("utf-8", "backslashreplace")
-        return _lower(unicode)(found) or "" if command == "M" else found
+            matched = matched.encode("latin-1").decode("utf-8", "backslashreplace")
+        return _lower(unicode)(matched) or "" if command == "M" else matched
 
     return function
 
@@ -302,7 +302,7 @@ def _read_regex(pattern: str, classes: Mapping[str, _Test]) -> list[tuple[_Test 
     for match in re.finditer(r"(?s)(\\.|.)([*?]?)", pattern):
         unit, repeat = match[1], match[2]
         if unit in "*?":
-            raise ValueError(f"{unit!r} has nothing to repeat: write \\{unit} for itself")
+            raise ValueError(f"{unit!r} has nothing to repeat: write \\{unit} for the character")
         if unit == "$" and not repeat and match.end() == len(pattern):
             parts.append((_END, ""))
         else:
@@ -323,7 +323,7 @@ def _test(unit: str, classes: Mapping[str, _Test]) -> _Test:
 
 
 def _match(parts: list[tuple[_Test | None, str]], i: int, text: str, at: int) -> int:
-    """Match parts[i:] from a place on; return where the match ends, or -1."""
+    """Match parts[i:] from a position on; return where the match ends, or -1."""
     while i < len(parts):
         test, repeat = parts[i]
         if test is _END:

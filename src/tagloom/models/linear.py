@@ -148,8 +148,8 @@ class LinearTagger(
         default="auto",
         choices=("auto", "seen", "all"),
         help="The labels for which an attribute has weights: those it was seen with, or all.",
-        details='"auto" is "seen" for lbfgs. For other learners it is "all", unless that exceeds 33 '
-        "million weights.",
+        details='"auto" is "seen" for lbfgs. For other learners it is "all", unless that exceeds '
+        "33 million weights.",
     )
     transitions: str = choice(
         default="auto",
