@@ -106,7 +106,7 @@ def test_a_column_that_the_data_does_not_have():
         ("U01:%x[ 0,0]", "character 5", "%x[row,column]", "'%x[ 0,0]'"),
     ],
 )
-def test_a_line_that_cannot_be_read(line, where, expected, found, tmp_path):
+def test_a_malformed_line(line, where, expected, found, tmp_path):
     with raises(TemplateError, where=where, expected=expected, found=found):
         CRFppTemplates(["U00:%x[0,0]", line])
     path = tmp_path / "broken.tpl"

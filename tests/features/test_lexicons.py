@@ -135,7 +135,7 @@ def test_a_clusters_file_with_one_column(tmp_path):
         Clusters(path)
 
 
-def test_clusters_that_are_none():
+def test_invalid_clusters():
     with raises(ParameterError, expected="at least one word"):
         Clusters({})
     with raises(ParameterError, expected="a dict from str to str", found="('a', 3)"):

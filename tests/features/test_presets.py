@@ -26,11 +26,11 @@ def test_a_preset_works_on_any_words(name):
     assert from_dict(templates.to_dict()) == templates
 
 
-def test_words_is_what_a_hidden_markov_model_sees():
+def test_the_preset_words_has_only_the_word():
     assert make("words").extract(["a", "b"]) == [{"word=a": 1.0}, {"word=b": 1.0}]
 
 
-def test_a_list_of_ones_own_starts_from_a_preset():
+def test_a_preset_can_be_extended():
     templates = make([*PRESETS["words"], "col(pos)[-1]"])
     sentence = tl.Sentence(["a", "b"], columns={"pos": ["N", "V"]})
     assert list(templates.extract(sentence)[1]) == ["word=b", "col(pos)[-1]=N"]

@@ -413,7 +413,7 @@ def test_real_values_from_a_column():
 
 
 @pytest.mark.parametrize("bad", ["nan", "inf", "", "1,5", "x"])
-def test_a_real_value_that_is_none(bad):
+def test_invalid_real_values(bad):
     good = tl.Sentence(["a"], columns={"x": ["1"]})
     sentence = tl.Sentence(["a", "b"], columns={"x": ["1", bad]})
     with raises(FeatureError, where="sentence 1, token 1", found=f"'{bad}'", expected="column x"):
@@ -509,7 +509,7 @@ def test_a_mistake_is_shown_where_it_is(text, character, found, expected, hint):
     assert (hint or "") in (caught.value.hint or "")
 
 
-def test_templates_that_are_no_str():
+def test_templates_that_are_not_str():
     with raises(TemplateError, where="template 1", found="3", expected="a str"):
         Templates(["word", 3])
 
@@ -545,7 +545,7 @@ def test_what_is_not_a_sentence(X, where, expected, found):
 
 @pytest.mark.parametrize("X", ["They fish", ["They fish"], 5])
 @pytest.mark.parametrize("template", ["col(pos)", "value(x)", "lexicon(l)"])
-def test_what_is_no_sentence_for_templates_that_read_columns(X, template):
+def test_invalid_sentences_for_templates_that_read_columns(X, template):
     with raises(SentenceError, expected="a list of "):
         Templates([template], lexicons={"l": ["They"]}).encode(X, Index(), grow=True)
 

@@ -159,7 +159,7 @@ def test_a_malformed_pattern(line, where, expected, found, tmp_path):
 
 
 @pytest.mark.parametrize("first", ["u:%x[0,0]", "U:%X[0,0]", '*:%t[0,0,"a"]', "U:%x[@1,0]"])
-def test_make_tells_a_wapiti_file_from_its_commands(tmp_path, first):
+def test_make_recognises_a_wapiti_file_by_its_commands(tmp_path, first):
     path = tmp_path / "pattern"
     path.write_text(f"# words\n{first}\nb\n")
     assert isinstance(make(path), WapitiTemplates)

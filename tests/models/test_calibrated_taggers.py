@@ -37,7 +37,7 @@ def test_scores_that_are_no_probabilities_become_some(corpora, make):
     assert before.n == after.n == test.n_tokens
 
 
-def test_no_temperature_foretells_better(corpora):
+def test_no_temperature_predicts_better(corpora):
     train, dev, _ = corpora
     calibrated = tl.HMM(order=2).fit(train).calibrate(dev)
     place = {label: y for y, label in enumerate(calibrated.labels_)}

@@ -136,7 +136,7 @@ def test_warm_start_keeps_the_ngrams():
     assert tagger.history_[-1].loss <= loss * 1.001
 
 
-def test_a_state_space_of_ones_own_learns_its_weights():
+def test_a_custom_state_space_learns_its_weights():
     """Runs of exactly three: a chain of any order below three cannot count them."""
     rng = np.random.default_rng(0)
     y = []
@@ -266,7 +266,7 @@ def test_training_under_a_dictionary_costs_less(english):
     assert bound.history_[-1].loss < free.history_[-1].loss
 
 
-def test_training_labels_that_break_the_constraints_are_named():
+def test_training_labels_that_violate_the_constraints():
     X, y = [["a", "b"], ["b", "a"]], [["B-X", "I-X"], ["O", "I-X"]]
     with raises(LabelError, where="sentence 1", expected="that the constraints allow"):
         tl.CRF(features="words", constraints="bio", constrain_training=True).fit(X, y)

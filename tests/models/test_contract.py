@@ -248,7 +248,7 @@ def test_a_very_long_sentence(tagger):
     assert len(labels) == 100_002
 
 
-def test_all_questions_are_the_trellis_questions(tagger, test):
+def test_all_results_are_those_of_the_trellis(tagger, test):
     trellis = tagger.trellis(test)
     names = tagger.labels_.tolist()
     paths = trellis.split(trellis.viterbi().path)
@@ -327,7 +327,7 @@ def test_calibration_changes_probabilities_and_nothing_else(tagger, test, tmp_pa
         np.testing.assert_array_equal(copied.trellis(test).marginals(), expected.marginals())
 
 
-def test_learning_anew_forgets_the_temperature(make, train, test):
+def test_fitting_again_resets_the_temperature(make, train, test):
     calibrated = make().fit(train[:60]).calibrate(test)
     assert calibrated.temperature_ != 1
     calibrated.fit(train[:60])

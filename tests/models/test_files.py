@@ -103,7 +103,7 @@ def test_a_model_that_is_not_a_tagger(tmp_path):
             getattr(Mean(), use)(*(["x"] if use == "save" else []))
 
 
-def test_the_class_says_which_arrays_are_verified():
+def test_the_class_chooses_which_arrays_are_verified():
     data = bytearray(Mean().fit([[1.0, 2.0]]).to_bytes())
     data[-1] ^= 1  # in the mean, which its class leaves unverified
     assert tl.load(bytes(data), verify=False).mean_[1] != 2.0

@@ -20,7 +20,7 @@ def tagger():
     return tl.CRF(features=["word"]).fit(X, Y)
 
 
-def test_what_was_learnt_cannot_be_assigned(tagger):
+def test_learned_attributes_cannot_be_assigned(tagger):
     for name in ("scores_", "constraints_", "compaction_"):
         with pytest.raises(AttributeError, match=f"{name} of CRF cannot be assigned"):
             setattr(tagger, name, None)
@@ -73,7 +73,7 @@ def test_compact_drops_the_temperature(tagger):
     assert small.compaction_.n_weights <= small.compaction_.n_weights_before
 
 
-def test_partial_fit_goes_on_from_a_copy_too():
+def test_partial_fit_continues_from_a_copy():
     once = tl.StructuredPerceptron(features=["word"]).partial_fit(X, Y)
     twice = copy.copy(once).partial_fit(X, Y)
     assert len(once.history_) == 1

@@ -264,7 +264,7 @@ def test_order_2_counts_trigrams():
 # ---- unknown words -----------------------------------------------------------------------------
 
 
-def test_unknown_words_are_told_by_their_endings_and_shape():
+def test_unknown_words_are_scored_by_endings_and_shape():
     words = ["walking", "talking", "running", "nation", "station", "ration", "Paris", "Oslo", "12"]
     labels = ["V", "V", "V", "N", "N", "N", "NAME", "NAME", "NUM"]
     hmm = tl.HMM().fit([[w] for w in words], [[y] for y in labels])
@@ -790,9 +790,9 @@ def test_damaged_files_are_refused(model, tmp_path):
 
     def refuses(header, arrays):
         storage.write(tmp_path / "bad", header, arrays)
-        with pytest.raises(ModelFileError, match=r"bad: |names: |packed"):
+        with pytest.raises(ModelFileError) as caught:
             look(tl.load(tmp_path / "bad"))
-        return True
+        return caught.value.where in (str(tmp_path / "bad"), "the names")
 
     for name, array in arrays.items():
         assert refuses(header, {k: v for k, v in arrays.items() if k != name})
@@ -863,7 +863,7 @@ def test_a_model_without_words():
     assert hmm.features_ is hmm.emission_.linear
 
 
-def test_many_threads_ask_a_new_model_at_once():
+def test_many_threads_use_a_new_model_at_once():
     expected = tl.HMM().fit(X, Y).predict(X)
     for _ in range(20):
         model, found = tl.HMM().fit(X, Y), []
@@ -881,7 +881,7 @@ def test_many_threads_ask_a_new_model_at_once():
         assert found == [expected] * 4
 
 
-def test_what_is_learnt_stays_when_parameters_change(tmp_path):
+def test_the_fitted_state_stays_when_parameters_change(tmp_path):
     hmm = tl.HMM(order=2).fit(X, Y)
     expected = hmm.predict_nbest(X, 2)
     hmm.set_params(order=1, stop=False).save(tmp_path / "m")

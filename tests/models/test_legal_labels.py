@@ -46,7 +46,7 @@ def test_probabilities_are_those_among_legal_labellings(train, noise):
     assert trellis[0].marginals()[0, inside].max() == 0  # nothing is inside at the start
 
 
-def test_illegal_training_data_are_warned_of():
+def test_illegal_training_data_give_a_warning():
     X, y = [["a", "b"], ["b", "a"]], [["O", "I-X"], ["B-X", "I-X"]]
     with pytest.warns(DataWarning) as caught:
         tagger = tl.CRF(features="words").fit([*X, ["c"]], [*y, ["B-Y"]])
@@ -57,7 +57,7 @@ def test_illegal_training_data_are_warned_of():
         assert tl.CRF(features="words", constraints="bio").fit(X, y).scheme_ == "bio"
 
 
-def test_parts_of_speech_are_no_spans():
+def test_parts_of_speech_are_not_spans():
     tagger = tl.CRF(features="words").fit([["a", "b"]], [["NOUN", "VERB"]])
     assert tagger.scheme_ is None
     with raises(SchemeError, expected="a label of bio", found="'NOUN'"):

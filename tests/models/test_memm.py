@@ -356,7 +356,7 @@ def test_a_sentence_weighs_as_much_as_its_copies():
     np.testing.assert_allclose(twice.trellis(X).emit, weighted.trellis(X).emit, atol=5e-3)
 
 
-def test_warm_start_goes_on_where_it_was():
+def test_warm_start_continues_from_the_weights():
     tagger = memm(algorithm="lbfgs", l2=0.1, max_iterations=200, warm_start=True).fit(X, GOLD)
     before, loss = tagger.trellis(NEW).marginals(), tagger.history_[-1].loss
     tagger.set_params(max_iterations=1).fit(X, GOLD)
@@ -380,7 +380,7 @@ def test_partial_fit_learns_more(loss):
             assert max(given, key=given.get) == y
 
 
-def test_what_makes_no_sense_is_named():
+def test_invalid_parameters_are_named():
     with pytest.raises(ParameterError) as caught:
         memm("hinge", "lbfgs").fit(X, GOLD)
     assert (caught.value.parameter, caught.value.found) == ("algorithm", "'lbfgs'")

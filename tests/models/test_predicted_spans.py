@@ -190,7 +190,7 @@ def test_wrong_input():
         shut.predict_spans([["b"]], 0.5)
 
 
-def test_what_is_known_changes_the_probabilities():
+def test_known_labels_change_the_probabilities():
     hmm = tl.HMM().fit([["a", "b"]] * 2, [["B-P", "I-P"], ["B-P", "O"]])
     known = [["B-P", "O"]]
     (span,) = hmm.predict_spans([["a", "b"]], 0.1, known=known)[0]

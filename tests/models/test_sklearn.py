@@ -209,7 +209,7 @@ def test_weights_of_a_scorer_stand_for_repetition():
         span_f1(tagger, corpus, sample_weight=[1, 2])
 
 
-def test_measures_that_make_no_sense():
+def test_invalid_measures():
     with raises(ParameterError, parameter="scheme", found="'bio'"):
         Scorer("accuracy", scheme="bio")
     with raises(ParameterError, parameter="measure", expected="'accuracy'", found="'f2'"):
@@ -291,7 +291,7 @@ def test_weights_reach_a_scorer(data):
 
 
 @pytest.mark.usefixtures("routing")
-def test_what_is_known_reaches_predict(tagger, data):
+def test_known_labels_reach_predict(tagger, data):
     X, y = data
     asking = pipeline(tagger.set_predict_request(known="answers")).fit(X[:30], y[:30])
     known = [[label if label in tagger.labels_ else None for label in row] for row in y[30:]]
@@ -300,7 +300,7 @@ def test_what_is_known_reaches_predict(tagger, data):
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_that_nobody_asked_for_are_an_error(tagger, data):
+def test_weights_that_were_not_requested_are_an_error(tagger, data):
     with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match=type(tagger).__name__):
         cross_val_score(tagger, *data, cv=2, params={"sample_weight": np.ones(40)})
 

@@ -152,7 +152,7 @@ def test_other_invalid_parameters():
         svm().partial_fit(X, Y)
 
 
-def test_warm_start_goes_on(train):
+def test_warm_start_continues(train):
     tagger = tl.StructuredSVM(features="words", warm_start=True, max_iterations=5).fit(train)
     first = tagger.history_[0].loss
     assert tagger.fit(train).history_[0].loss < 0.5 * first

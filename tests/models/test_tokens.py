@@ -46,7 +46,7 @@ def test_vowels_by_their_formants(loss, algorithm):
 
 
 @pytest.mark.parametrize(("loss", "algorithm"), KINDS)
-def test_words_alone_cannot_tell_what_can_is_but_their_neighbours_can(loss, algorithm):
+def test_the_label_of_can_needs_the_neighbouring_words(loss, algorithm):
     """000 §7.1: [7.1-7.3] fail on one of the two sentences, [7.4-7.6] do not."""
     X = [FISH, CAN]
     alone = token(loss, algorithm, features=["word"], l2=0.01).fit(X, GOLD)
@@ -117,7 +117,7 @@ def test_constraints_are_for_decoding():
     assert "I-X" not in {labels[0] for labels in legal.predict([["b"], ["b", "c"], ["c", "b"]])}
 
 
-def test_what_makes_no_sense_is_named():
+def test_invalid_parameters_are_named():
     def fit(**options):
         tl.TokenClassifier(**options).fit([FISH], GOLD[:1])
 

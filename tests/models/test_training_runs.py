@@ -68,7 +68,7 @@ def test_training_stops_when_dev_does_not_rise(make, train, dev):
         assert len(tagger.history_) == tagger.training_["best_iteration"] + 2
 
 
-def test_ctrl_c_keeps_what_was_learnt(make, train):
+def test_ctrl_c_keeps_the_best_weights(make, train):
     def press(record):
         if record.iteration == 2:
             os.kill(os.getpid(), signal.SIGINT)
@@ -117,7 +117,7 @@ def test_a_checkpoint_of_other_data_is_refused(make, train, tmp_path):
         make(max_iterations=2).fit(train, checkpoint=path)
 
 
-def test_warm_start_goes_on(train):
+def test_warm_start_continues(train):
     cold = tl.CRF(features="words", algorithm="lbfgs", max_iterations=60).fit(train)
     warm = tl.CRF(features="words", algorithm="lbfgs", max_iterations=60, warm_start=True).fit(
         train
@@ -130,7 +130,7 @@ def test_warm_start_goes_on(train):
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_learning_in_parts_is_learning_once_through(train, dev, average):
+def test_partial_fits_equal_one_epoch(train, dev, average):
     options = {"features": "pos", "average": average, "shuffle": False, "max_iterations": 1}
     options["labels"] = sorted(train.label_counts())
     whole = tl.StructuredPerceptron(**options).fit(train)
@@ -142,7 +142,7 @@ def test_learning_in_parts_is_learning_once_through(train, dev, average):
 
 
 @pytest.mark.parametrize("algorithm", ["adagrad", "sgd"])
-def test_learning_in_parts_takes_in_new_labels(train, algorithm):
+def test_partial_fits_add_new_labels(train, algorithm):
     tagger = tl.CRF(features="pos", algorithm=algorithm, average=False)
     for _ in range(3):
         tagger.partial_fit(train[:60])
@@ -159,7 +159,7 @@ def test_partial_fit_needs_an_online_learner(train):
         tl.CRF(algorithm="lbfgs").partial_fit(train)
 
 
-def test_a_bar_is_shown_when_asked(train, capfd):
+def test_a_progress_bar_is_shown_on_request(train, capfd):
     tl.CRF(features="words", algorithm="lbfgs", max_iterations=2).fit(train, progress=True)
     shown = capfd.readouterr()
     assert "2/2" in shown.err
@@ -175,7 +175,7 @@ def test_selection_by_l1_keeps_few_features(train, dev):
     assert chosen.score(dev) > whole.score(dev) - 0.05
 
 
-def test_learning_in_parts_frees_what_is_seen_only_later():
+def test_partial_fits_free_weights_seen_later():
     """AdaGrad's sums of squares are infinite for masked weights, here unseen transitions."""
     tagger = tl.CRF(features="words", combinations="seen")
     for _ in range(10):

@@ -93,7 +93,7 @@ def test_plain_weights_and_an_objective_that_rises():
     )
 
 
-def test_a_learner_decides_that_it_has_converged():
+def test_a_learner_reports_convergence():
     outcome = fit_iteratively(Coin(converges_at=7), max_iterations=40)
     assert (outcome.stopped, len(outcome.records)) == ("converged", 7)
 

@@ -185,7 +185,7 @@ def test_threads_do_not_change_a_bit():
         assert_array_equal(theta, found[0][1])
 
 
-def test_a_warm_start_begins_where_it_is_told():
+def test_a_warm_start_begins_at_the_given_weights():
     encoding = corpus()
     first = LBFGS(encoding.problem, l2=0.1, epsilon=1e-6, period=0)
     best, taken = run(first)
@@ -369,7 +369,7 @@ def test_a_state_taken_during_a_line_search_gives_the_same_steps(l1, l2):
         assert resumed.step() == whole.step()
 
 
-def test_asking_again_gives_the_same_point():
+def test_repeated_ask_returns_the_same_point():
     encoding = corpus()
     optimiser = LBFGS(encoding.problem)
     for _ in range(3):
@@ -400,7 +400,7 @@ def test_ask_returns_none_at_the_minimum():
     assert step.loss == 3.0
 
 
-def test_telling_without_asking():
+def test_tell_without_ask():
     optimiser = LBFGS(None, theta=np.zeros(2))
     with pytest.raises(TrainingError) as caught:
         optimiser.tell(1.0, np.zeros(2))

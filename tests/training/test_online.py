@@ -61,7 +61,7 @@ def test_they_can_fish_and_they_can_can_fish_are_not_separable(boundaries):
 
 
 @pytest.mark.parametrize("boundaries", [False, True])
-def test_the_perceptron_goes_round_in_circles(boundaries):
+def test_the_perceptron_cycles(boundaries):
     """Exercise 3: NNN, NVVV, then NVN, NVVV for ever."""
     one = words(FISH_SENTENCE, boundaries=boundaries)
     other = words(CANS_SENTENCE, boundaries=boundaries)

@@ -47,7 +47,7 @@ class Factor(NamedTuple):
 
 
 class Template(NamedTuple):
-    """What one template computes: literal text around the values of its factors.
+    """A parsed template: literal text around the values of its factors.
 
     The name of an attribute is literals[0] + value 1 + literals[1] + ... + literals[n].
     """

@@ -522,7 +522,7 @@ class Templates:
             return NotImplemented
         return self._saved == other._saved
 
-    __hash__ = None  # type: ignore[assignment]  # what is saved is a dict
+    __hash__ = None  # type: ignore[assignment]  # the saved form is a dict
 
     def __len__(self) -> int:
         return len(self.templates)

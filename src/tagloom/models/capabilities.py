@@ -28,5 +28,5 @@ class Capability(StrEnum):
     PROBABILITIES = "gives probabilities"
     #: Sequences may be arrays of numbers.
     NUMBERS = "takes numbers"
-    #: Lists what it has learnt for each label: ``feature_weights``.
+    #: Lists the learned weights of each label: ``feature_weights``.
     WEIGHTS = "lists weights"

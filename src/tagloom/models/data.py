@@ -135,7 +135,7 @@ def read_labels(
     Parameters
     ----------
     sentences, X, y
-        The sentences, and what the user passed.
+        The sentences, and the arguments of the user.
     may_be_open : bool
         Whether a label may be None, unknown, or a set, one of several.
 
@@ -213,18 +213,29 @@ def number_labels(read: ReadLabels, labels: Sequence[str] | None) -> Gold:
     """
     labellings, number_of, numbers = read
     order = sorted(number_of) if labels is None else checks.label_names(labels)
+    _check_label_set(read, order, may_warn=labels is None)
     place = {label: y for y, label in enumerate(order)}
-    for label in number_of:
-        if label not in place:
-            has_label = (any(label in _members(y) for y in path) for path in labellings)
-            i = next(i for i, has in enumerate(has_label) if has)
-            raise LabelError(
-                where=checks.place(i),
-                expected=f"one of the labels {checks.show(order, 200)}",
-                found=repr(label),
-                hint="Add it to {labels}, or leave {labels} out to use the labels of the data.",
-                options={"labels": ...},
-            )
+    if numbers is None:
+        return _number_sets(labellings, order, place)
+    all_labels = np.ones((1, len(order)), dtype=np.bool_)
+    renumber = np.array([place[label] for label in number_of], dtype=np.int32)
+    return Gold(order, renumber[numbers], all_labels)
+
+
+def _check_label_set(read: ReadLabels, order: list[str], *, may_warn: bool) -> None:
+    """Raise if the labels do not fit the data; warn if they look like words."""
+    labellings, number_of, numbers = read
+    names = set(order)
+    foreign = next((label for label in number_of if label not in names), None)
+    if foreign is not None:
+        has_label = (any(foreign in _members(y) for y in path) for path in labellings)
+        raise LabelError(
+            where=checks.place(next(i for i, has in enumerate(has_label) if has)),
+            expected=f"one of the labels {checks.show(order, 200)}",
+            found=repr(foreign),
+            hint="Add it to {labels}, or leave {labels} out to use the labels of the data.",
+            options={"labels": ...},
+        )
     if not order:
         raise LabelError(
             f"All labels of all {len(labellings)} sentences are unknown (None).",
@@ -234,7 +245,7 @@ def number_labels(read: ReadLabels, labels: Sequence[str] | None) -> Gold:
             options={"label": ...},
         )
     n_tokens = sum(map(len, labellings)) if numbers is None else len(numbers)
-    if labels is None and len(order) > _MOST_LABELS * math.sqrt(n_tokens):
+    if may_warn and len(order) > _MOST_LABELS * math.sqrt(n_tokens):
         warnings.warn(
             DataWarning(
                 f"{n_tokens:,} tokens have {len(order):,} different labels, such as "
@@ -254,11 +265,6 @@ def number_labels(read: ReadLabels, labels: Sequence[str] | None) -> Gold:
             hint=_COLUMN,
             options={"label": ...},
         )
-    if numbers is None:
-        return _number_sets(labellings, order, place)
-    all_labels = np.ones((1, len(order)), dtype=np.bool_)
-    renumber = np.array([place[label] for label in number_of], dtype=np.int32)
-    return Gold(order, renumber[numbers], all_labels)
 
 
 def _members(label: Any) -> Iterable[str]:

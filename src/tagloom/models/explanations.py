@@ -60,7 +60,7 @@ class Reason:
 
     @property
     def value(self) -> float:
-        """How much it favours the best path: weight − rival_weight."""
+        """The advantage of the best path: weight − rival_weight."""
         return self.weight - self.rival_weight
 
 
@@ -156,7 +156,7 @@ class Explanation(Sequence[Decision]):
         Parameters
         ----------
         n : int
-            How many reasons to show of each token; the others are summed up.
+            Number of reasons to show of each token; the others are summed.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class Explanation(Sequence[Decision]):
         Parameters
         ----------
         n : int
-            How many reasons to show of each token; the others are summed up.
+            Number of reasons to show of each token; the others are summed.
 
         Returns
         -------

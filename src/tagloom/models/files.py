@@ -52,7 +52,7 @@ class Model(Estimator, ABC):
     """Base of everything that is fitted and saved: taggers, language models, filters.
 
     A subclass implements `to_file` and `from_file`. Its name in files, the *kind*, is the name of
-    the class, or the class argument ``kind=``; choose one with a prefix of your own, such as
+    the class, or the class argument ``kind=``; choose one with a prefix of your package, such as
     ``class Mine(Model, kind="mylab.Mine")``. A class defined later replaces an earlier one of the
     same kind, so that a notebook cell can run again.
 
@@ -82,7 +82,7 @@ class Model(Estimator, ABC):
 
     #: Name of this class in files.
     kind: ClassVar[str]
-    #: What models of this base have in common: the entry ``kind`` of the header.
+    #: The entry ``kind`` of the header, common to all models of this base.
     family: ClassVar[str] = "model"
 
     def __init_subclass__(cls, *, kind: str | None = None, **options: Any) -> None:

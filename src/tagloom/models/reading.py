@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-# A space of order k with more transitions than this is pruned to what was seen, with states="auto".
+# With states="auto", a space of order k with more transitions is pruned to the histories seen.
 _MANY_TRANSITIONS = 100_000
 
 

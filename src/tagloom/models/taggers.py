@@ -130,7 +130,7 @@ class Tagger(Model):
         Parameters
         ----------
         sentences : sequence of sentences
-            Checked to be a sequence; the features decide what a token may be.
+            Checked to be a sequence; which tokens are valid depends on the features.
         n_threads : int or None
             None uses all cores.
         """

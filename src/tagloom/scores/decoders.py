@@ -24,7 +24,7 @@ class Decoder:
     scorer : _native.Scorer
         Scores of labels [T, Y].
     transitions : _native.Dense
-        Scores of transitions, starts and stops; −inf for what is forbidden.
+        Scores of transitions, starts and stops; −inf if forbidden.
     labels : sequence of str
         The Y labels.
     edges : _native.Scorer, optional

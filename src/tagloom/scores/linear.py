@@ -83,7 +83,7 @@ class Rows:
         -------
         rows : Rows
         attributes : ndarray of bool, shape (A,)
-            Which attributes are left.
+            Whether each attribute is left.
         """
         left = np.bincount(self.attributes[kept], minlength=self.n_attributes)  # [A]
         ptr = np.concatenate([[0], np.cumsum(left[left > 0])])
@@ -174,7 +174,7 @@ class LinearScores:
     edge_index, edge_rows, edge_names
         The same for edge templates, weights of (attribute, y_prev, y); None if there are none.
     states : StateSpace or None
-        Which labels a transition looks back at; None: the one before.
+        The label histories that transitions depend on; None: the previous label.
     tied : ndarray, shape (K,)
         The weights that the state space ties to its transitions.
     is_narrow : bool
@@ -234,7 +234,7 @@ class LinearScores:
         Parameters
         ----------
         transitions : _native.Dense
-            Scores of transitions, starts and stops; −inf for what is forbidden.
+            Scores of transitions, starts and stops; −inf if forbidden.
         normaliser : _native.LocalNormaliser, optional
             Turns the scores into log probabilities of a local model.
 

@@ -14,7 +14,7 @@ class Part(NamedTuple):
     name : str
         Such as ``word=fish``.
     value : float
-        What it adds to the score.
+        The value of the term in the score.
     n_labels : int
         Number of labels it depends on: 1 for the label itself, 2 with the previous one.
     """

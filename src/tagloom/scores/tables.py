@@ -151,7 +151,7 @@ class WordTable:
         Parameters
         ----------
         transitions : _native.Dense
-            Scores of transitions, starts and stops; −inf for what is forbidden.
+            Scores of transitions, starts and stops; −inf if forbidden.
 
         Returns
         -------

@@ -154,7 +154,7 @@ class LBFGS:
         Returns
         -------
         Step or None
-            A step when the iteration is complete; None while its line search goes on.
+            A step when the iteration is complete; None while its line search continues.
 
         Raises
         ------

@@ -362,7 +362,7 @@ class Subgradient(_Online):
             C=checks.number(C, "C", above=0),
             cost=_costs(cost, problem),
         )
-        if theta is not None:  # θ_k = C·N/k·(sum of the steps), and the sum is what is stored
+        if theta is not None:  # θ_k = C·N/k·(sum of the steps), and the sum is stored
             steps = max(problem.n_sentences, 1)
             start = as_weights(theta, problem.n_weights)
             self._restart(theta=start / C, counters=np.array([0, 0, steps]))
