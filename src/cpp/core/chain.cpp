@@ -88,7 +88,7 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
                                                                     &probs[l * per_level * stride],
                                                                     per_level, offsets[l]));
     if (!(range <= 300)) return false;
-    grow(memory, (T + 2) * width);
+    grow(memory, (T + 4) * width);
     const int64_t n_moves = rows * Y;
     moves.assign(n_moves, 0.0);
     starts.assign(Y, 0.0);
@@ -104,7 +104,8 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
     OneSum<In> task{};
     task.moves = &view;
     task.offsets = {offsets.data(), stop_offset};
-    task.guard = edge;
+    task.guard.is_on = edge;
+    task.guard.small_moves = range > 230;
     task.emit = emit;
     task.edge = edge;
     task.T = T;
@@ -113,6 +114,7 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
     task.alpha = memory.data();
     task.beta = task.alpha + T * width;
     task.b = task.beta + width;
+    task.guard.delta = task.b + width;
     task.row = row.data();
     task.matrix = matrix.data();
     task.log_z = &log_z;

@@ -41,13 +41,10 @@ class ForwardPlan {
     }
     ForwardPlan(const ForwardPlan&) = delete;
 
-    // Fills in the answers for what has none; false if the kernels are of no use for this batch.
-    bool begin(double* log_z, bool* ok) const {
-        for (int64_t i = 0; i < batch_.N; ++i) {
-            log_z[i] = 0;
-            ok[i] = batch_.length(i) == 0 || !probabilities_.is_refused();
-        }
-        return !probabilities_.is_refused();
+    // The answers for empty sequences.
+    void begin(double* log_z, bool* ok) const {
+        std::fill_n(log_z, batch_.N, 0.0);
+        std::fill_n(ok, batch_.N, true);
     }
 
     const BatchPlan& plan() const { return plan_; }
@@ -58,11 +55,12 @@ class ForwardPlan {
     // Scratch that fill() takes, for a group and for a single sequence.
     int64_t lane_size(const Group& group, bool keep_alpha, bool keep_rows) const {
         const int64_t Y = batch_.Y, T = group.length[0];
-        return ((keep_alpha ? T : 2) * batch_.G * Y + (keep_rows ? T : 1) * Y) * lanes_;
+        const int64_t delta = guard_ ? 2 : 0;
+        return (((keep_alpha ? T : 2) + delta) * batch_.G * Y + (keep_rows ? T : 1) * Y) * lanes_;
     }
     int64_t one_size(int64_t i, bool keep_alpha) const {
         const int64_t Y = batch_.Y, width = batch_.G * Y + 8;
-        return (keep_alpha ? batch_.length(i) : 2) * width + Y + 8 + matrix_size();
+        return ((keep_alpha ? batch_.length(i) : 2) + 2) * width + Y + 8 + matrix_size();
     }
     int64_t matrix_size() const { return batch_.edge ? batch_.Y * one_.view.stride : 0; }
 
@@ -72,7 +70,7 @@ class ForwardPlan {
         const int64_t Y = batch_.Y, T = group.length[0];
         task.moves = &moves<R>();
         task.offsets = probabilities_.offsets();
-        task.guard = guard_;
+        if constexpr (sizeof(R) == 8) fill(task.guard, guard_, scratch, 2 * batch_.G * Y * lanes_);
         task.emit = batch_.emit;
         task.first = group.first;
         task.length = group.length;
@@ -86,7 +84,7 @@ class ForwardPlan {
         const int64_t width = batch_.G * batch_.Y + 8;
         task.moves = &one_.view;
         task.offsets = probabilities_.offsets();
-        task.guard = guard_ || batch_.edge;
+        fill(task.guard, guard_ || batch_.edge, scratch, 2 * width);
         task.emit = batch_.emit_of(i);
         task.edge = batch_.edge_of(i);
         task.T = batch_.length(i);
@@ -106,6 +104,14 @@ class ForwardPlan {
     bool scores_differ() const { return batch_.edge && batch_.G == 1; }
 
   private:
+    void fill(Guard<double>& guard, bool is_on, Pieces<double>& scratch, int64_t size) const {
+        guard.is_on = is_on;
+        if (!is_on) return;
+        guard.small_moves = probabilities_.has_small_moves();
+        guard.sums = probabilities_.sums.data();
+        guard.delta = scratch.take(size);
+    }
+
     const DenseBatch<In>& batch_;
     const Probabilities probabilities_;
     const bool guard_, narrow_;

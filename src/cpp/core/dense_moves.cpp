@@ -18,4 +18,16 @@ double Probabilities::exponentials(const double* score, int64_t n, double* prob)
     return high;
 }
 
+void Probabilities::add_up(int64_t G, int64_t Y) {
+    sums.assign(levels_ * Y, 0.0);
+    std::vector<double> sum(Y);
+    for (int64_t block = 0; block < levels_ * G; ++block) {
+        std::fill(sum.begin(), sum.end(), 0.0);
+        for (int64_t a = 0; a < Y; ++a)
+            for (int64_t c = 0; c < Y; ++c) sum[c] += matrices[(block * Y + a) * Y + c];
+        double* most = &sums[block / G * Y];
+        for (int64_t c = 0; c < Y; ++c) most[c] = std::max(most[c], sum[c]);
+    }
+}
+
 }  // namespace tagloom

@@ -56,8 +56,9 @@ std::vector<R> transposed(const R* matrices, int64_t n, int64_t Y) {
 // no guard is needed. With forbidden moves, or a wide range, the kernels watch for underflow.
 struct Probabilities {
     std::vector<double> matrices, stop, offset;
+    std::vector<double> sums;  // [levels, Y] largest over g of sum_a P[g, a, c]
     double stop_offset = 0;
-    double range = 0;  // of the finite scores
+    double range = 0;  // of the finite scores of a matrix, or of stop
     bool complete = true;
 
     template <class In>
@@ -68,17 +69,22 @@ struct Probabilities {
         for (int64_t l = 0; l < batch.levels; ++l)
             offset[l] = exponentials(batch.moves + l * size, size, &matrices[l * size]);
         stop_offset = exponentials(batch.stop, batch.Y, stop.data());
-        range *= batch.levels;  // histories of k labels meet again after k moves
+        levels_ = batch.levels;
+        if (needs_guard() || batch.edge) add_up(batch.G, batch.Y);
     }
 
-    // 40 leaves float32 47 of its 87 units of range, 300 leaves double more than it needs.
-    bool is_narrow() const { return complete && range <= 40; }
-    bool needs_guard() const { return !complete || range > 300; }
-    bool is_refused() const { return needs_guard() && range > 230; }  // the guard's products
+    // Histories of k labels meet again after k moves. 40 leaves float32 47 of its 87 units of
+    // range, 300 leaves double more than it needs.
+    bool is_narrow() const { return complete && range * levels_ <= 40; }
+    bool needs_guard() const { return !complete || range * levels_ > 300; }
+    bool has_small_moves() const { return range > 230; }  // see losses.hpp
     Offsets offsets() const { return {offset.data(), stop_offset}; }
 
   private:
     double exponentials(const double* score, int64_t n, double* prob);
+    void add_up(int64_t G, int64_t Y);  // fills sums
+
+    int64_t levels_;
 };
 
 }  // namespace tagloom

@@ -185,7 +185,7 @@ void sample(const DenseBatch<In>& batch, int64_t draws, const double* uniform, i
             double* log_z, bool* ok) {
     const ForwardPlan<In> forward(batch, true, 1);
     std::fill_n(paths, draws * batch.offsets[batch.N], -1);
-    if (!forward.begin(log_z, ok)) return;
+    forward.begin(log_z, ok);
     run_all(forward.plan(), batch, Sampling<In>(batch, forward, draws, uniform, paths, log_z, ok));
 }
 
@@ -193,7 +193,7 @@ template <class In>
 void entropy(const DenseBatch<In>& batch, double* entropy, double* log_z, bool* ok) {
     const ForwardPlan<In> forward(batch, true, 1, false);
     std::fill_n(entropy, batch.N, 0.0);
-    if (!forward.begin(log_z, ok)) return;
+    forward.begin(log_z, ok);
     run_all(forward.plan(), batch, Entropies<In>(batch, forward, entropy, log_z, ok));
 }
 

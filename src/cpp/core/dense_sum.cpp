@@ -72,7 +72,7 @@ class Summation {
         task.log_z = log_z_ + i;
         task.ok = ok_ + i;
         // A sequence that underflowed must leave no trace in the sums.
-        if (task.guard && counts_anything(expected)) {
+        if (task.guard.is_on && counts_anything(expected)) {
             Counts<In> counts(batch_, expected);
             task.expected = counts.redirect(expected);
             run(task);
@@ -108,7 +108,7 @@ class Summation {
         task.b = scratch.take(b);
         task.log_z = log_z;
         task.ok = ok;
-        const bool apart = task.guard && counts_anything(expected);
+        const bool apart = task.guard.is_on && counts_anything(expected);
         Counts<In> counts(batch_, apart ? expected : Expected<In>{});
         task.expected = apart ? counts.redirect(expected) : expected;
         std::vector<int64_t> sequence(group.sequence, group.sequence + group.n);
@@ -155,7 +155,7 @@ void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& 
     const bool counting = counts_anything(expected);
     const bool backward = counting || expected.marginals || expected.pairs;
     const ForwardPlan<In> forward(batch, !expected.pairs, backward ? 3 : 1);
-    if (!forward.begin(log_z, ok)) return;
+    forward.begin(log_z, ok);
     const Summation<In> summation(batch, weight, expected, forward, log_z, ok);
     // Items go to a fixed number of shards with sums of their own, so that the order of additions,
     // and with it every bit, is the same for any number of threads.

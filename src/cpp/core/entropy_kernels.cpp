@@ -57,8 +57,10 @@ void entropy_lanes(const LaneEntropy<In>& task) {
     const Moves<double>& moves = *task.moves;
     const int64_t Y = moves.Y, size = moves.states() * lanes;
     double *u = task.sums, *s = task.sums, *v = s + size, *w = v + size, *h = task.h;
-    for (int64_t i = 0; i < size; ++i) h[i] = 0;
     ForwardLanes<In, double> forward(task);
+    auto begin = [&] {
+        for (int64_t i = 0; i < size; ++i) h[i] = 0;
+    };
     auto step = [&](int64_t t, const double* before, const double*, double* alpha,
                     const auto& finish) {
         for (int64_t i = 0; i < size; i += width)
@@ -79,7 +81,7 @@ void entropy_lanes(const LaneEntropy<In>& task) {
         task.entropy[l] = mixed(moves.states(), alpha + l, h + l, lanes,
                                 [&](int64_t state) { return forward.stop(state); });
     };
-    forward.run(step, end);
+    forward.run(begin, step, end);
 }
 
 template <class In>
@@ -87,11 +89,13 @@ void entropy_one(const OneEntropy<In>& task) {
     const Moves<double>& moves = *task.moves;
     const int64_t Y = moves.Y, G = moves.G, S = moves.states(), width = S + 8;
     double *u = task.sums, *v = u + width, *w = v + width, *h = task.h;
-    for (int64_t i = 0; i < width; ++i) h[i] = 0;
     for (int64_t y = 0; y < Y + 8; ++y) task.ones[y] = 1;
     auto ones = [&](int64_t) { return task.ones; };
     ForwardOne<In> forward(task);
-    forward.run([&](int64_t t, double* before, double* alpha) {
+    auto begin = [&] {
+        for (int64_t i = 0; i < width; ++i) h[i] = 0;
+    };
+    auto step = [&](int64_t t, double* before, double* alpha) {
         const double* log_P = task.log_moves->matrix(t);
         if (task.edge && G == 1) {
             for (int64_t i = 0; i < Y * moves.stride; i += WD) {
@@ -110,7 +114,8 @@ void entropy_one(const OneEntropy<In>& task) {
             store(h + i, conditional(load(alpha + i), load(v + i), load(w + i)));
         for (int64_t g = 0; g < G; ++g)
             for (int64_t c = 0; c < Y; ++c) alpha[g * Y + c] *= forward.row(g)[c];
-    });
+    };
+    forward.run(begin, step);
     *task.entropy = mixed(S, forward.alpha_of(task.T - 1), h, 1,
                           [&](int64_t state) { return forward.stop(state); });
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/lanes.hpp"
+#include "core/losses.hpp"
 
 namespace tagloom {
 namespace {
@@ -25,46 +26,27 @@ class ForwardLanes {
           moves_(*task.moves),
           Y_(moves_.Y),
           S_(moves_.states()),
-          guard_(sizeof(R) == 8 && task.guard) {
-        for (int v = 0; v < NV; ++v) scale_[v] = broadcast<R>(1);
-    }
+          guard_(sizeof(R) == 8 && task.guard.is_on) {}
 
-    // step(t, before, row, alpha, finish) fills alpha[t], t > 0, and passes each sum over a through
-    // finish(c, v, sum): vector v of a state of label c. end(l, alpha) is called where the sequence
-    // of lane l ends.
-    template <class Step, class End>
-    void run(const Step& step, const End& end) {
-        int64_t active = task_.n;
-        for (int64_t t = 0; t < task_.length[0]; ++t) {
-            while (task_.length[active - 1] <= t) --active;
-            R* row = row_of(t);
-            R* alpha = alpha_of(t);
-            fill_row(t, active, row);
-            V peak[NV] = {};
-            const Ahead<In, L<R>> ahead(task_.emit, Y_, t + 2, task_.first, active);
-            auto finish = [&](int64_t c, int v, V x) {
-                if (v == 0) ahead.ask(c);
-                x *= load(row + c * L<R> + v * W<R>);
-                peak[v] = max<V>(peak[v], x);
-                return x;
-            };
-            if (t == 0)
-                start(alpha, finish);
-            else
-                step(t, alpha_of(t - 1), row, alpha, finish);
-            Bits<R> e[NV];
-            for (int v = 0; v < NV; ++v) scale_[v] = scale_of<R>(peak[v], e[v]);
-            if (guard_) watch(alpha);
-            for (int64_t l = active - 1; l >= 0 && task_.length[l] == t + 1; --l) {
-                total(l, t, alpha);
-                end(l, alpha);
+    // begin() is called before the first position, step(t, before, row, alpha, finish) fills
+    // alpha[t], t > 0, and passes each sum over a through finish(c, v, sum): vector v of a state of
+    // label c. end(l, alpha) is called where the sequence of lane l ends. All three are called
+    // twice where delta has to be followed for each state.
+    template <class Begin, class Step, class End>
+    void run(const Begin& begin, const Step& step, const End& end) {
+        if constexpr (sizeof(R) == 8) {
+            if (guard_) {
+                pass<true, false>(begin, step, end);
+                if (unproven_) pass<true, true>(begin, step, end);
+                return;
             }
-            for (int v = 0; v < NV; ++v) exponent_[v] += peak[v] > R(0) ? e[v] : Bits<R>{};
         }
+        pass<false, false>(begin, step, end);
     }
     void run() {
-        run([&](int64_t t, const R* before, const R*, R* alpha,
-                const auto& finish) { lane_forward<SumTimes>(moves_, t, before, alpha, finish); },
+        run([] {},
+            [&](int64_t t, const R* before, const R*, R* alpha, const auto& finish)
+                TL_INLINE { lane_forward<SumTimes>(moves_, t, before, alpha, finish); },
             [](int64_t, const R*) {});
     }
 
@@ -76,6 +58,68 @@ class ForwardLanes {
     R stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
 
   private:
+    template <bool guard, bool each, class Begin, class Step, class End>
+    void pass(const Begin& begin, const Step& step, const End& end) {
+        reset();
+        for (int64_t i = 0; each && i < 2 * S_ * L<R>; ++i) task_.guard.delta[i] = 0;
+        begin();
+        int64_t active = task_.n;
+        for (int64_t t = 0; t < task_.length[0]; ++t) {
+            while (task_.length[active - 1] <= t) --active;
+            R* row = row_of(t);
+            R* alpha = alpha_of(t);
+            fill_row<guard>(t, active, row);
+            V peak[NV] = {}, low[NV];  // the largest of all, the smallest that is not 0
+            for (int v = 0; v < NV; ++v) low[v] = broadcast<R>(1);
+            const Ahead<In, L<R>> ahead(task_.emit, Y_, t + 2, task_.first, active);
+            auto finish = [&](int64_t c, int v, V x) TL_INLINE {
+                if (v == 0) ahead.ask(c);
+                x *= load(row + c * L<R> + v * W<R>);
+                peak[v] = max<V>(peak[v], x);
+                if constexpr (guard) {
+                    const V reachable = x > R(0) ? x : broadcast<R>(1);
+                    low[v] = reachable < low[v] ? reachable : low[v];
+                }
+                return x;
+            };
+            if (t == 0)
+                start(alpha, finish);
+            else
+                step(t, alpha_of(t - 1), row, alpha, finish);
+            if constexpr (guard)
+                if (any_small()) follow_losses<each>(t, row);
+            Bits<R> e[NV];
+            for (int v = 0; v < NV; ++v) {
+                scale_[v] = scale_of<R>(peak[v], e[v]);
+                // alpha[t] is rescaled only by row[t + 1]: until then its sums must not vanish
+                // either.
+                if constexpr (guard)
+                    small_[v] |= cast_bits<Bits<R>>((low[v] * scale_[v] < R(tiny)) |
+                                                    (scale_[v] > R(1 / tiny)));
+            }
+            for (int64_t l = active - 1; l >= 0 && task_.length[l] == t + 1; --l) {
+                const double z = total(l, t, alpha);
+                task_.ok[l] = z > 0;
+                if (guard && z > 0 && small_[l / W<R>][l % W<R>])
+                    task_.ok[l] = prove<each>(l, t, z, peak[l / W<R>][l % W<R>]);
+                end(l, alpha);
+            }
+            for (int v = 0; v < NV; ++v) exponent_[v] += peak[v] > R(0) ? e[v] : Bits<R>{};
+        }
+    }
+
+    void reset() {
+        unproven_ = false;
+        for (int64_t l = 0; l < L<R>; ++l) offset_[l] = 0;
+        for (int v = 0; v < NV; ++v) {
+            exponent_[v] = Bits<R>{};
+            small_[v] = Bits<R>{} - (task_.guard.small_moves ? 1 : 0);  // all bits set, or none
+            delta_[v] = V{};
+            scale_[v] = broadcast<R>(1);
+        }
+    }
+
+    template <bool guard>
     void fill_row(int64_t t, int64_t active, R* row) {
         R top[L<R>];
         V m[NV];
@@ -96,7 +140,7 @@ class ForwardLanes {
             constexpr int n = labels.value * NV;
             V x[n];
             for (int i = 0; i < n; ++i) x[i] = load(p + i * W<R>) - m[i % NV];
-            if (guard_)
+            if constexpr (guard)
                 for (int i = 0; i < n; ++i)
                     low[i % NV] |= cast_bits<Bits<R>>((x[i] > minus_inf<R>)&(x[i] < R(log_tiny)));
             exp_each<R>(x);
@@ -105,7 +149,8 @@ class ForwardLanes {
         int64_t y = 0;
         for (; y + 2 <= Y_; y += 2) exponentials(row + y * L<R>, Size<2>{});
         if (y < Y_) exponentials(row + y * L<R>, Size<1>{});
-        for (int v = 0; v < NV; ++v) bad_[v] |= low[v];
+        if constexpr (guard)
+            for (int v = 0; v < NV; ++v) small_[v] |= low[v];
     }
 
     template <class Finish>
@@ -115,17 +160,57 @@ class ForwardLanes {
                 store(alpha + s * L<R> + v * W<R>, s < Y_ ? finish(s, v, broadcast<R>(1)) : V{});
     }
 
-    // Values that are reachable but too small to be trusted.
-    void watch(const R* alpha) {
-        for (int64_t s = 0; s < S_; ++s)
-            for (int v = 0; v < NV; ++v) {
-                const V x = load(alpha + s * L<R> + v * W<R>) * scale_[v];
-                bad_[v] |= cast_bits<Bits<R>>((x > R(0)) & (x < R(tiny)));
-            }
+    bool any_small() const {
+        Bits<R> all = {};
+        for (int v = 0; v < NV; ++v) all |= small_[v];
+        bool any = false;
+        for (int w = 0; w < W<R>; ++w) any |= all[w] != 0;
+        return any;
     }
 
-    // log_z of the sequence in lane l, which ends at t.
-    void total(int64_t l, int64_t t, const R* alpha) {
+    // delta[t], before scale_ becomes that of t. Lanes where nothing is small have lost nothing.
+    template <bool each>
+    void follow_losses(int64_t t, const R* row) {
+        V added[NV], largest[NV] = {};
+        for (int v = 0; v < NV; ++v)
+            added[v] = small_[v] ? newly_lost<V>(Y_, scale_[v], delta_[v]) : V{};
+        if constexpr (each) {
+            R* now = task_.guard.delta + t % 2 * S_ * L<R>;
+            auto finish = [&](int64_t c, int v, V x) TL_INLINE {
+                x = x * load(row + c * L<R> + v * W<R>) + added[v];
+                largest[v] = max<V>(largest[v], x);
+                return x;
+            };
+            if (t == 0)
+                for (int64_t i = 0; i < S_ * L<R>; i += L<R>)
+                    for (int v = 0; v < NV; ++v) store(now + i + v * W<R>, largest[v] = added[v]);
+            else
+                lane_forward<SumTimes>(moves_, t, task_.guard.delta + (t - 1) % 2 * S_ * L<R>, now,
+                                       finish);
+        } else {
+            const R* sums = task_.guard.sums + (t > 0 ? moves_.level(t) * Y_ : 0);
+            for (int64_t y = 0; t > 0 && y < Y_; ++y)
+                for (int v = 0; v < NV; ++v)
+                    largest[v] = max<V>(largest[v], load(row + y * L<R> + v * W<R>) * sums[y]);
+            for (int v = 0; v < NV; ++v) largest[v] = largest[v] * delta_[v] + added[v];
+        }
+        for (int v = 0; v < NV; ++v) delta_[v] = largest[v];
+    }
+
+    // Whether z is proven for lane l, whose largest alpha is `peak`.
+    template <bool each>
+    bool prove(int64_t l, int64_t t, double z, double peak) {
+        const double largest = delta_[l / W<R>][l % W<R>];
+        const R* delta = task_.guard.delta + t % 2 * S_ * L<R> + l;
+        double lost = 0;
+        for (int64_t s = 0; s < S_; ++s) lost += (each ? delta[s * L<R>] : largest) * stop(s);
+        const bool proven = is_proven(z, lost, S_, peak, largest);
+        unproven_ |= !proven;
+        return proven;
+    }
+
+    // z of the sequence in lane l, which ends at t; also log_z.
+    double total(int64_t l, int64_t t, const R* alpha) {
         double z = 0;
         for (int64_t s = 0; s < S_; ++s) z += double(alpha[s * L<R> + l]) * stop(s);
         double log_z =
@@ -138,17 +223,19 @@ class ForwardLanes {
             log_z += task_.offsets.levels[u - 1];
         }
         task_.log_z[l] = log_z;
-        task_.ok[l] = z > 0 && !bad_[l / W<R>][l % W<R>];
+        return z;
     }
 
     const LaneForward<In, R>& task_;
     const Moves<R>& moves_;
     const int64_t Y_, S_;
     const bool guard_;
-    double offset_[L<R>] = {};   // sum of m
-    Bits<R> exponent_[NV] = {};  // sum of e
-    Bits<R> bad_[NV] = {};
+    double offset_[L<R>];   // sum of m
+    Bits<R> exponent_[NV];  // sum of e
     V scale_[NV];
+    Bits<R> small_[NV];      // lanes that have met a number below `tiny`
+    V delta_[NV];            // max_s delta[t, s]
+    bool unproven_ = false;  // some lane is
 };
 
 }  // namespace

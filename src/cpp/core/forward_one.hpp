@@ -28,33 +28,19 @@ class ForwardOne {
           width_(S_ + 8),
           by_block_(task.edge && moves_.G > 1) {}
 
-    // step(t, before, alpha) fills alpha[t], t > 0, once fill(t) has prepared P() and row().
-    template <class Step>
-    void run(const Step& step) {
-        Sum offset;           // what the exponentials lack
-        double exponent = 0;  // whole numbers, so exact
-        offset.add(task_.offsets.stop);
-        for (int64_t t = 0; t < task_.T; ++t) {
-            double* alpha = alpha_of(t);
-            fill(t, offset);
-            if (t == 0)
-                for (int64_t s = 0; s < S_; ++s) alpha[s] = s < Y_ ? task_.row[s] : 0;
-            else
-                step(t, alpha_of(t - 1), alpha);
-            exponent += one_rescale(alpha, S_, task_.guard, bad_);
-        }
-        const double* last = alpha_of(task_.T - 1);
-        double z = 0;
-        for (int64_t s = 0; s < S_; ++s) z += last[s] * stop(s);
-        offset.add(ln2 * exponent);
-        offset.add(log(z));
-        *task_.log_z = offset.total();
-        *task_.ok = z > 0 && !bad_;
+    // step(t, before, alpha) fills alpha[t], t > 0, once fill(t) has prepared P() and row();
+    // begin() is called before it all. Both are called again where delta has to be followed for
+    // each state.
+    template <class Begin, class Step>
+    void run(const Begin& begin, const Step& step) {
+        pass<false>(begin, step);
+        if (unproven_) pass<true>(begin, step);
     }
     void run() {
-        run([&](int64_t, const double* before, double* alpha) {
-            one_forward<SumTimes>(moves_, P_, before, [&](int64_t g) { return row(g); }, alpha);
-        });
+        run([] {},
+            [&](int64_t, const double* before, double* alpha) {
+                one_forward<SumTimes>(moves_, P_, before, [&](int64_t g) { return row(g); }, alpha);
+            });
     }
 
     // Prepares the moves into t, and adds what their exponentials lack.
@@ -62,19 +48,19 @@ class ForwardOne {
         if (by_block_ && t > 0) {
             P_ = moves_.matrix(t);
             offset.add(fill_rows_by_block(t));
-            offset.add(task_.offsets.levels[level(t)]);
+            offset.add(task_.offsets.levels[moves_.level(t)]);
             return;
         }
         for (int64_t y = 0; y < Y_; ++y)
             task_.row[y] = double(task_.emit[t * Y_ + y]) + (t == 0 ? moves_.start[y] : 0);
-        offset.add(one_exp(task_.row, Y_, task_.guard, bad_));
+        offset.add(one_exp(task_.row, Y_, task_.guard.is_on, small_));
         if (t == 0) return;
         if (task_.edge) {
             P_ = task_.matrix;
             offset.add(fill_matrix(t));
         } else {
             P_ = moves_.matrix(t);
-            offset.add(task_.offsets.levels[level(t)]);
+            offset.add(task_.offsets.levels[moves_.level(t)]);
         }
     }
 
@@ -87,17 +73,99 @@ class ForwardOne {
         return task_.alpha + (task_.keep_alpha ? t : t % 2) * width_;
     }
     double stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
-    int64_t level(int64_t t) const { return (t < moves_.levels ? t : moves_.levels) - 1; }
-    bool& bad() { return bad_; }
+    // e[t] is kept in what no state uses of the row.
+    double& exponent(int64_t t) const { return alpha_of(t)[width_ - 1]; }
 
   private:
+    template <bool each, class Begin, class Step>
+    void pass(const Begin& begin, const Step& step) {
+        Sum offset;            // what the exponentials lack
+        double exponents = 0;  // whole numbers, so exact
+        offset.add(task_.offsets.stop);
+        small_ = task_.guard.small_moves;
+        delta_ = 0;
+        for (int64_t i = 0; each && i < 2 * width_; ++i) task_.guard.delta[i] = 0;
+        begin();
+        for (int64_t t = 0; t < task_.T; ++t) {
+            double* alpha = alpha_of(t);
+            fill(t, offset);
+            if (t == 0)
+                for (int64_t s = 0; s < S_; ++s) alpha[s] = s < Y_ ? task_.row[s] : 0;
+            else
+                step(t, alpha_of(t - 1), alpha);
+            const bool is_lossy = small_;  // what is small from here on is lost from t + 1 on
+            const double e = one_rescale(alpha, S_, task_.guard.is_on, small_);
+            if (is_lossy) follow_losses<each>(t, scaled(1, -e));
+            exponent(t) = e;
+            exponents += e;
+        }
+        const double z = dot_stop(alpha_of(task_.T - 1));
+        offset.add(ln2 * exponents);
+        offset.add(log(z));
+        *task_.log_z = offset.total();
+        const bool proven = !small_ || prove<each>(z);
+        unproven_ = z > 0 && !proven;
+        *task_.ok = z > 0 && proven;
+    }
+
+    // delta[t], in the units of alpha[t], which has been rescaled by a power of two.
+    template <bool each>
+    void follow_losses(int64_t t, double scale) {
+        const double added = newly_lost<double>(Y_, 1, delta_);
+        if constexpr (each) {
+            double* delta = delta_of(t);
+            if (t > 0)
+                one_forward<SumTimes>(
+                    moves_, P_, delta_of(t - 1), [&](int64_t g) { return row(g); }, delta);
+            for (int64_t s = 0; s < S_; ++s) delta[s] = (delta[s] + added) * scale;
+            delta_ = one_max(delta, S_);
+        } else {
+            delta_ = ((t > 0 ? delta_ * growth(t) : 0) + added) * scale;
+        }
+    }
+
+    // max over the states g*Y + c of row[t, c] * sum_a P[g, a, c], or more.
+    double growth(int64_t t) const {
+        double most = 0;
+        for (int64_t c = 0; c < Y_; ++c) {
+            double row = by_block_ ? 0 : task_.row[c], sum = 0;
+            for (int64_t p = 0; by_block_ && p < Y_; ++p) {
+                const double x = task_.matrix[p * moves_.stride + c];
+                row = x > row ? x : row;
+            }
+            if (task_.edge && !by_block_)
+                for (int64_t a = 0; a < Y_; ++a) sum += P_[a * moves_.stride + c];
+            else
+                sum = task_.guard.sums[moves_.level(t) * Y_ + c];
+            most = row * sum > most ? row * sum : most;
+        }
+        return most;
+    }
+
+    template <bool each>
+    bool prove(double z) const {
+        double lost = 0;
+        if (each)
+            lost = dot_stop(delta_of(task_.T - 1));
+        else
+            for (int64_t s = 0; s < S_; ++s) lost += delta_ * stop(s);
+        return is_proven(z, lost, S_, 2, delta_);
+    }
+
+    double dot_stop(const double* x) const {
+        double sum = 0;
+        for (int64_t s = 0; s < S_; ++s) sum += x[s] * stop(s);
+        return sum;
+    }
+    double* delta_of(int64_t t) const { return task_.guard.delta + t % 2 * width_; }
+
     // P of position t, for G = 1.
     double fill_matrix(int64_t t) {
         one_scores(moves_, task_.edge, t, task_.matrix);
         for (int64_t a = 0; a < Y_; ++a)
             for (int64_t c = Y_; c < moves_.stride; ++c)
                 task_.matrix[a * moves_.stride + c] = minus_inf<double>;
-        return one_exp(task_.matrix, Y_ * moves_.stride, task_.guard, bad_);
+        return one_exp(task_.matrix, Y_ * moves_.stride, task_.guard.is_on, small_);
     }
 
     // row[t, p, c] in the rows of task.matrix.
@@ -109,7 +177,7 @@ class ForwardOne {
                 row[c] = double(task_.emit[t * Y_ + c]) + double(task_.edge[(t * Y_ + p) * Y_ + c]);
             for (int64_t c = Y_; c < stride; ++c) row[c] = minus_inf<double>;
         }
-        return one_exp(task_.matrix, Y_ * stride, task_.guard, bad_);
+        return one_exp(task_.matrix, Y_ * stride, task_.guard.is_on, small_);
     }
 
     const OneForward<In>& task_;
@@ -117,7 +185,9 @@ class ForwardOne {
     const int64_t Y_, S_, width_;
     const bool by_block_;
     const double* P_ = nullptr;  // [G, Y, stride] of the moves into t
-    bool bad_ = false;           // something reachable was too small to be trusted
+    bool small_ = false;         // some number below `tiny` was met
+    double delta_ = 0;           // max_s delta[t, s]
+    bool unproven_ = false;
 };
 
 }  // namespace

@@ -34,15 +34,24 @@ struct Moves {
     const R* stop = nullptr;      // [Y]
 
     int64_t states() const { return G * Y; }
-    const R* matrix(int64_t t) const {
-        return matrices + ((t < levels ? t : levels) - 1) * G * Y * stride;
-    }
+    int64_t level(int64_t t) const { return (t < levels ? t : levels) - 1; }
+    const R* matrix(int64_t t) const { return matrices + level(t) * G * Y * stride; }
 };
 
 // Sum-times works on exp(score - offset); these offsets come back when log_z is put together.
 struct Offsets {
     const double* levels = nullptr;  // [levels]
     double stop = 0;
+};
+
+// How sum-times watches for underflow, see losses.hpp. Without it, the driver vouches that no
+// underflow can matter.
+template <class R>
+struct Guard {
+    bool is_on = false;
+    bool small_moves = false;  // whether a move or a stop is below `tiny`
+    const R* sums = nullptr;   // [levels, Y] largest over g of sum_a P[g, a, c]
+    R* delta = nullptr;        // [2, S, lanes] or [2, S + 8] scratch
 };
 
 // What a sum-times run writes besides log_z; null for what is not wanted.
@@ -95,7 +104,7 @@ template <class In, class R>
 struct LaneForward {
     const Moves<R>* moves;
     Offsets offsets;
-    bool guard;  // watch for underflow; without it the driver vouches that none can matter
+    Guard<R> guard;
     const In* emit;
     const int64_t* first;
     const int64_t* length;
@@ -166,7 +175,7 @@ template <class In>
 struct OneForward {
     const Moves<double>* moves;  // scores, not probabilities, when edge is given and G is 1
     Offsets offsets;
-    bool guard;
+    Guard<double> guard;
     const In* emit;  // [T, Y] this sequence
     const In* edge;  // [T, Y, Y] this sequence, or null
     int64_t T;

@@ -14,8 +14,9 @@ constexpr int L = NV * W<R>;  // lanes
 // to[j] = finish(j, (+)_i from[i] (x) m[i, j]) for B columns j, starting at j0. Strides in
 // elements; finish(j, v, x) sees vector v of column j and says what to store.
 template <class Semiring, int B, class R, class Finish>
-inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
-                      int64_t mj, R* to, int64_t to_stride, int64_t j0, Finish&& finish) {
+TL_INLINE_STEP inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m,
+                                     int64_t mi, int64_t mj, R* to, int64_t to_stride, int64_t j0,
+                                     Finish&& finish) {
     using V = Vector<R>;
     V sum[B][NV];
     for (int j = 0; j < B; ++j)
@@ -36,11 +37,12 @@ inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m,
 
 // The same for n columns j, in tiles.
 template <class Semiring, class R, class Finish>
-inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m, int64_t mi,
-                      int64_t mj, R* to, int64_t to_stride, Finish&& finish) {
+TL_INLINE_STEP inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m,
+                                     int64_t mi, int64_t mj, R* to, int64_t to_stride,
+                                     Finish&& finish) {
     constexpr int B = 5;
     int64_t j = 0;
-    auto tile = [&](auto width) {
+    auto tile = [&](auto width) TL_INLINE_STEP {
         lane_tile<Semiring, width.value>(n, from, from_stride, m, mi, mj, to, to_stride, j, finish);
         j += width.value;
     };
@@ -63,7 +65,8 @@ inline void lane_step(int64_t n, const R* from, int64_t from_stride, const R* m,
 
 // All blocks of one forward step: to[g*Y + c] = finish(c, (+)_a from[a*G + g] (x) m[g, a, c]).
 template <class Semiring, class R, class Finish>
-inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, R* to, Finish&& finish) {
+TL_INLINE_STEP inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, R* to,
+                                        Finish&& finish) {
     const int64_t Y = moves.Y, G = moves.G;
     const R* m = moves.matrix(t);
     for (int64_t g = 0; g < G; ++g)
@@ -73,7 +76,8 @@ inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, R* to,
 
 // All blocks of one backward step: to[a*G + g] = finish(a, (+)_c m[g, a, c] (x) from[g*Y + c]).
 template <class Semiring, class R, class Finish>
-inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to, Finish&& finish) {
+TL_INLINE_STEP inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to,
+                                         Finish&& finish) {
     const int64_t Y = moves.Y, G = moves.G;
     const R* m = moves.matrix(t);
     for (int64_t g = 0; g < G; ++g)

@@ -1,6 +1,7 @@
 // One sequence: labels across the vector, double throughout.
 #pragma once
 
+#include "core/losses.hpp"
 #include "core/steps.hpp"
 
 namespace tagloom {
@@ -86,7 +87,8 @@ inline const double* one_scores(const Moves<double>& moves, const In* edge, int6
 }
 
 // exp(x - its maximum) in place for n values in a buffer of whole vectors; returns the maximum.
-inline double one_exp(double* x, int64_t n, bool guard, bool& bad) {
+// With the guard on, `small` is set where a value that is not forbidden falls below `tiny`.
+inline double one_exp(double* x, int64_t n, bool guard, bool& small) {
     double m = one_max(x, n);
     if (m == minus_inf<double>) m = 0;
     for (int64_t i = n; i % WD; ++i) x[i] = minus_inf<double>;
@@ -94,21 +96,31 @@ inline double one_exp(double* x, int64_t n, bool guard, bool& bad) {
         const D v = load(x + i) - m;
         store(x + i, exp<double>(v));
         if (guard)
-            for (int w = 0; w < WD; ++w) bad |= v[w] > minus_inf<double> && v[w] < log_tiny;
+            for (int w = 0; w < WD; ++w) small |= v[w] > minus_inf<double> && v[w] < log_tiny;
     }
     return m;
 }
 
-// Rescales by a power of two so that the largest is in [1, 2); returns the exponent.
-inline double one_rescale(double* x, int64_t n, bool guard, bool& bad) {
+// Rescales by a power of two so that the largest is in [1, 2); returns the exponent. `small` as
+// above.
+inline double one_rescale(double* x, int64_t n, bool guard, bool& small) {
     const double m = one_max(x, n);
     if (!(m > 0)) return 0;
     Bits<double> e;
     const double scale = scale_of<double>(broadcast<double>(m), e)[0];
     for (int64_t i = 0; i < n; ++i) x[i] *= scale;
     if (guard)
-        for (int64_t i = 0; i < n; ++i) bad |= x[i] > 0 && x[i] < tiny;
+        for (int64_t i = 0; i < n; ++i) small |= x[i] > 0 && x[i] < tiny;
     return static_cast<double>(e[0]);
+}
+
+// x times 2^e for a whole number e between -2000 and 2000.
+inline double scaled(double x, double e) {
+    auto power = [](int64_t n) {
+        return __builtin_bit_cast(double, (n + Types<double>::bias) << Types<double>::mantissa);
+    };
+    const int64_t n = static_cast<int64_t>(e), half = n / 2;
+    return x * power(half) * power(n - half);
 }
 
 }  // namespace

@@ -6,6 +6,14 @@
 #include "core/kernels.hpp"
 #include "core/vectors.hpp"
 
+// For code that runs at every state. A step that is called, instead of inlined together with the
+// operation on each sum, keeps its running maxima in memory, which took 1.4 times as long.
+#define TL_INLINE __attribute__((always_inline))
+// The same for the steps in lanes.hpp; a file may define it as nothing before it includes them.
+#ifndef TL_INLINE_STEP
+#define TL_INLINE_STEP TL_INLINE
+#endif
+
 namespace tagloom {
 namespace {
 
@@ -15,9 +23,6 @@ template <class R>
 constexpr R minus_inf = -__builtin_inf();
 template <>
 constexpr int32_t minus_inf<int32_t> = -2147483647 - 1;  // only to be replaced by a maximum
-// With the guard on, every reachable forward or backward value stays above this, or the run is
-// given up as not ok. Products of three such values are still normal numbers.
-constexpr double tiny = 1e-100, log_tiny = -230.0;
 constexpr double ln2 = 0.693147180559945309417;
 
 inline double log(double x) { return __builtin_log(x); }

@@ -94,7 +94,7 @@ class BackwardLanes {
           Y_(moves_.Y),
           S_(moves_.states()),
           T_(task.length[0]),
-          guard_(sizeof(R) == 8 && task.guard) {
+          guard_(sizeof(R) == 8 && task.guard.is_on) {
         for (int64_t i = 0; i < S_ * L<R>; ++i) task.beta[i] = 0;
     }
 
@@ -107,8 +107,8 @@ class BackwardLanes {
                 Bits<R> e;
                 scale_[v] = scale_of<R>(peak_[v], e);
             }
-            if (guard_ && t > 0) watch();
             combine(t);
+            if (guard_) check_total(going, active);
             if (task_.expected.marginals) write_marginals(t, active);
             for (int64_t l = 0; t == 0 && l < task_.n; ++l) add_ends(l, task_.expected.start);
             for (int64_t l = going; l < active; ++l) add_ends(l, task_.expected.stop);
@@ -132,12 +132,18 @@ class BackwardLanes {
         peak_[l / W<R>][l % W<R>] = largest;
     }
 
-    void watch() {
-        for (int64_t s = 0; s < S_; ++s)
-            for (int v = 0; v < NV; ++v) {
-                const V x = load(task_.beta + s * L<R> + v * W<R>) * scale_[v];
-                bad_[v] |= cast_bits<Bits<R>>((x > R(0)) & (x < R(tiny)));
-            }
+    // sum_s alpha[t, s] * beta[t, s] is the total, up to the powers of two, at every position.
+    void check_total(int64_t going, int64_t active) {
+        for (int64_t l = going; l < active; ++l) {
+            expected_[l / W<R>][l % W<R>] = total_[l / W<R>][l % W<R>];
+            begun_[l / W<R>][l % W<R>] = -1;
+        }
+        for (int v = 0; v < NV; ++v) {
+            const V off = total_[v] - expected_[v], limit = expected_[v] * R(tolerated_at_position);
+            bad_[v] |= cast_bits<Bits<R>>((off > limit) | (off < -limit));
+            bad_[v] |= begun_[v] & ~cast_bits<Bits<R>>(expected_[v] >= R(least_total));
+            expected_[v] *= scale_[v];  // of t - 1
+        }
     }
 
     // gamma[t] and its total, and b[t].
@@ -158,7 +164,10 @@ class BackwardLanes {
                     if (block == last) total[v] += sum;
                     store(b + at, later * scale_[v] * load(row + in));
                 }
-        for (int v = 0; v < NV; ++v) inverse_[v] = total[v] > R(0) ? R(1) / total[v] : V{};
+        for (int v = 0; v < NV; ++v) {
+            total_[v] = total[v];
+            inverse_[v] = total[v] > R(0) ? R(1) / total[v] : V{};
+        }
     }
 
     void write_marginals(int64_t t, int64_t active) {
@@ -178,11 +187,16 @@ class BackwardLanes {
         R factor[L<R>] = {};
         for (int64_t l = 0; l < going; ++l)
             factor[l] = static_cast<R>(task_.weight[l]) * inverse_[l / W<R>][l % W<R>];
+        V largest[NV] = {};
         for (int64_t s = 0; s < S_; ++s)
             for (int v = 0; v < NV; ++v) {
                 R* p = b + s * L<R> + v * W<R>;
-                store(p, load(p) * load(factor + v * W<R>));
+                const V x = load(p) * load(factor + v * W<R>);
+                largest[v] = max<V>(largest[v], x);
+                store(p, x);
             }
+        for (int v = 0; guard_ && v < NV; ++v)
+            bad_[v] |= cast_bits<Bits<R>>(largest[v] > R(greatest_factor));
     }
 
     // beta[t-1] = P b[t].
@@ -190,11 +204,12 @@ class BackwardLanes {
         V peak[NV] = {};
         const Ahead<In, L<R>, 1> ahead(t > 1 ? task_.expected.marginals : nullptr, Y_, t - 2,
                                        task_.first, active);
-        lane_backward<SumTimes>(moves_, t, b_of(t), task_.beta, [&](int64_t a, int v, V x) {
-            if (v == 0) ahead.ask(a);
-            peak[v] = max<V>(peak[v], x);
-            return x;
-        });
+        lane_backward<SumTimes>(moves_, t, b_of(t), task_.beta,
+                                [&](int64_t a, int v, V x) TL_INLINE {
+                                    if (v == 0) ahead.ask(a);
+                                    peak[v] = max<V>(peak[v], x);
+                                    return x;
+                                });
         for (int v = 0; v < NV; ++v) peak_[v] = peak[v];
     }
 
@@ -217,10 +232,13 @@ class BackwardLanes {
     const Moves<R>& moves_;
     const int64_t Y_, S_, T_;
     const bool guard_;
-    V peak_[NV] = {};       // largest beta[t]
-    V scale_[NV];           // power of two that brings it to 1
-    V inverse_[NV];         // 1 / total[t]
-    Bits<R> bad_[NV] = {};  // beta too small to be trusted
+    V peak_[NV] = {};         // largest beta[t]
+    V scale_[NV];             // power of two that brings it to 1
+    V total_[NV];             // total[t]
+    V inverse_[NV];           // 1 / total[t]
+    V expected_[NV] = {};     // total[t] if beta has lost nothing
+    Bits<R> begun_[NV] = {};  // lanes whose sequence reaches t
+    Bits<R> bad_[NV] = {};    // lanes where beta has lost something
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -243,22 +261,39 @@ class BackwardOne {
             const double* alpha = forward_.alpha_of(t);
             double total = 0;
             for (int64_t s = 0; s < S_; ++s) total += alpha[s] * task_.beta[s];
-            if (!(total > 0)) forward_.bad() = true;
+            if (!is_expected(t, total)) {
+                *task_.ok = false;
+                return;
+            }
             const double inverse = 1 / total;
             if (task_.expected.marginals || t == 0 || t == task_.T - 1)
                 write_marginals(t, alpha, inverse);
             if (task_.expected.pairs && G_ > 1 && t > 0) write_pairs_of_states(t, alpha, inverse);
             if (t == 0) break;
-            one_rescale(task_.beta, S_, task_.guard, forward_.bad());
+            bool ignored = false;
+            beta_exponent_ = one_rescale(task_.beta, S_, false, ignored);
             const double norm = step_back(t);
             const double scale = norm > 0 ? 1 / norm : 0;
             if (task_.expected.transitions) add_transitions(t, scale);
             if (task_.expected.pairs && G_ == 1) write_pairs(t, scale);
         }
-        if (forward_.bad()) *task_.ok = false;
     }
 
   private:
+    // sum_s alpha[t, s] * beta[t, s] is the total, up to the powers of two, at every position.
+    bool is_expected(int64_t t, double total) {
+        if (!task_.guard.is_on) return total > 0;
+        if (t == task_.T - 1) {
+            expected_ = total;
+        } else {
+            // alpha and beta have lost powers of two at t + 1.
+            const double off = forward_.exponent(t + 1) - beta_exponent_;
+            expected_ = scaled(expected_, off);
+        }
+        const double limit = tolerated_at_position * expected_;
+        return expected_ >= least_total && total - expected_ <= limit && expected_ - total <= limit;
+    }
+
     // The marginals of the labels at t, also into the counts of the ends.
     void write_marginals(int64_t t, const double* alpha, double inverse) {
         const Expected<In>& expected = task_.expected;
@@ -295,7 +330,7 @@ class BackwardOne {
 
     void add_transitions(int64_t t, double scale) {
         const double* before = forward_.alpha_of(t - 1);
-        double* counts = task_.expected.transitions + forward_.level(t) * G_ * Y_ * Y_;
+        double* counts = task_.expected.transitions + moves_.level(t) * G_ * Y_ * Y_;
         for (int64_t g = 0; g < G_; ++g)
             for (int64_t a = 0; a < Y_; ++a) {
                 const double *p = P_row(g, a), *b = task_.b + g * Y_;
@@ -343,6 +378,8 @@ class BackwardOne {
     ForwardOne<In>& forward_;
     const Moves<double>& moves_;
     const int64_t Y_, G_, S_;
+    double expected_ = 0;       // the total of a position, if beta has lost nothing
+    double beta_exponent_ = 0;  // of the last rescaling
 };
 
 }  // namespace

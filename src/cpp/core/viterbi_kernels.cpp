@@ -7,6 +7,9 @@
 // sequence. The path is found on the way back: at each position, which a gave the maximum? That is
 // cheaper than to store it for every state.
 
+// Here inlined steps would take 1.6 times as long for 50 labels.
+#define TL_INLINE_STEP
+
 #include "core/kernel_functions.hpp"
 #include "core/lanes.hpp"
 #include "core/one.hpp"
