@@ -61,6 +61,32 @@ class Automaton:
 
     def path_score(self, batch: Batch, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
+def check_candidates(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int) -> int:
+    """
+    The first candidate whose label does not exist, or is not above the one before it at its position; -1 if there is none.
+    """
+
+class Candidates:
+    """Candidate labels of each position, with scores."""
+
+    def __init__(self, indptr: NDArray[numpy.int64], label_ids: NDArray[numpy.int32], scores: NDArray[numpy.float32] | NDArray[numpy.float64], offsets: NDArray[numpy.int64], n_labels: int) -> None: ...
+
+    def viterbi(self, dense: Dense, threads: int, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def sum(self, dense: Dense, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, candidates: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: MoveCounts | None = None) -> int:
+        """
+        Fill log_z and results; return the number of sequences computed in log space.
+        """
+
+    def sample(self, dense: Dense, threads: int, uniform: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def entropy(self, dense: Dense, threads: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def nbest(self, dense: Dense, threads: int, n: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        The number of paths of each sequence [N]; their labels, flat; their scores, flat.
+        """
+
 class Dense:
     """Scores of transitions [k, Y^(k-1), Y, Y], start, stop."""
 

@@ -14,6 +14,7 @@ NB_MODULE(_native, m) {
     // read of leaks that there are not. So the report is for tests only.
     nanobind::set_leak_warnings(std::getenv("TAGLOOM_LEAK_WARNINGS") != nullptr);
     tagloom::bind_automata(m);
+    tagloom::bind_candidates(m);
     tagloom::bind_dense(m);
     tagloom::bind_evaluation(m);
     tagloom::bind_features(m);

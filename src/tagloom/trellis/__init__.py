@@ -6,6 +6,7 @@ from tagloom.exports import lazily
 
 if TYPE_CHECKING:
     from tagloom.trellis.backoff import BackoffArcs, BackoffTrellis, Slots
+    from tagloom.trellis.batches import Candidates
     from tagloom.trellis.engine import Counts
     from tagloom.trellis.gradients import log_partition_grad
     from tagloom.trellis.machine import instruction_set, instruction_sets, use_instruction_set
@@ -17,6 +18,7 @@ else:
         __name__,
         {
             "backoff": ["BackoffArcs", "BackoffTrellis", "Slots"],
+            "batches": ["Candidates"],
             "engine": ["Counts"],
             "gradients": ["log_partition_grad"],
             "machine": ["instruction_set", "instruction_sets", "use_instruction_set"],
@@ -31,6 +33,7 @@ __all__ = [
     "BackoffArcs",
     "BackoffTrellis",
     "Best",
+    "Candidates",
     "Counts",
     "NBest",
     "Posterior",

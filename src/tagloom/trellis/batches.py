@@ -1,25 +1,73 @@
 """The scores of a ragged batch: the positions of all sequences in a row, and where each begins.
 
 A single sequence is a batch of one. What all sequences share, the scores of transitions, is in
-`engine.Transitions`.
+`engine.Transitions`. The scores of labels have two layouts: dense, a row of Y for each position, or
+a list of candidate labels for each position. A batch has one of them and makes the dense layout
+when an operation requires it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.checks import show
-from tagloom.errors import ShapeError
+from tagloom.errors import LabelError, ShapeError
 from tagloom.trellis.inputs import as_array, check_offsets, measure_scores
 
 Floats = npt.NDArray[np.floating[Any]]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 Positions = slice | Int64
+
+# A pair of neighbouring candidates takes as long as 24 pairs of labels in the dense kernels, a
+# position as long as 7 pairs of candidates (measured with 17 and 49 labels). Short sequences stay
+# dense: to list their candidates would take longer.
+_DENSE_PAIRS, _PAIRS_PER_POSITION, _LEAST_PAIRS = 24, 7, 20_000
+
+
+class Candidates(NamedTuple):
+    """The labels that each position may have, with their scores: rows of different lengths.
+
+    Position t has the labels ``label_ids[indptr[t]:indptr[t + 1]]``, in ascending order.
+    """
+
+    indptr: Int64  #: [T + 1]
+    label_ids: Int32  #: [C]
+    scores: Floats  #: [C]
+
+    @property
+    def positions(self) -> Int64:
+        """The position of each candidate [C]."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    def select(self, keep: Bool) -> Candidates:
+        """Return the candidates for which ``keep`` [C] is true."""
+        before = np.concatenate([[0], np.cumsum(keep)])  # [C + 1] candidates kept so far
+        return Candidates(before[self.indptr], self.label_ids[keep], self.scores[keep])
+
+    def take(self, positions: Positions) -> Candidates:
+        """Return the candidates of some positions; those of a slice are not copied."""
+        if isinstance(positions, slice):
+            rows = self.indptr[positions.start : positions.stop + 1]
+            lo, hi = int(rows[0]), int(rows[-1])
+            return Candidates(rows - lo, self.label_ids[lo:hi], self.scores[lo:hi])
+        lengths = np.diff(self.indptr)[positions]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+        which = np.repeat(self.indptr[positions], lengths) + within
+        return Candidates(indptr, self.label_ids[which], self.scores[which])
+
+    def dense(self, n_labels: int) -> Floats:
+        """Return the scores of all labels [T, Y], −inf for those that are not candidates."""
+        emit = np.full((len(self.indptr) - 1, n_labels), -np.inf, dtype=self.scores.dtype)
+        emit[self.positions, self.label_ids] = self.scores
+        return emit
 
 
 class Batch:
@@ -27,36 +75,93 @@ class Batch:
 
     Attributes
     ----------
-    emit : ndarray, shape (T, Y)
+    shape : tuple of int
+        (T, Y).
+    dtype : dtype
+        float32 or float64.
     edge : ndarray, shape (T, Y, Y), or None
         The row of a sequence's first position is not used.
     offsets : ndarray of int64, shape (N + 1,)
     largest_emit : float
         No finite score in emit has a larger absolute value.
-    native : _native.Batch
-        The same arrays for the native core.
+    candidates : Candidates or None
+        The layout of few labels for each position; None for the dense layout.
     """
 
-    __slots__ = ("edge", "emit", "largest_emit", "native", "offsets")
+    __slots__ = (
+        "_emit",
+        "_native",
+        "_native_candidates",
+        "candidates",
+        "dtype",
+        "edge",
+        "largest_emit",
+        "offsets",
+        "shape",
+    )
 
     def __init__(
         self, emit: Floats, edge: Floats | None, offsets: Int64, largest_emit: float
     ) -> None:
-        self.emit, self.edge, self.offsets = emit, edge, offsets
+        self.edge, self.offsets = edge, offsets
         self.largest_emit = largest_emit
-        self.native = _native.Batch(emit, edge, offsets, largest_emit)
+        self.shape: tuple[int, int] = (len(emit), emit.shape[1])
+        self.dtype: np.dtype[Any] = emit.dtype
+        self.candidates: Candidates | None = None
+        self._emit: Floats | None = emit
+        self._native: _native.Batch | None = _native.Batch(emit, edge, offsets, largest_emit)
+        self._native_candidates: _native.Candidates | None = None
+
+    @classmethod
+    def of_candidates(
+        cls,
+        candidates: Candidates,
+        n_labels: int,
+        offsets: Int64,
+        largest_emit: float,
+        edge: Floats | None = None,
+    ) -> Batch:
+        """Return a batch with the scores of candidates."""
+        new = object.__new__(cls)
+        new.edge, new.offsets, new.largest_emit = edge, offsets, largest_emit
+        new.shape, new.dtype = (len(candidates.indptr) - 1, n_labels), candidates.scores.dtype
+        new.candidates, new._emit, new._native = candidates, None, None
+        new._native_candidates = _native.Candidates(*candidates, offsets, n_labels)
+        return new
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Batch, (self.emit, self.edge, self.offsets, self.largest_emit)
+        if self.candidates is None:
+            return Batch, (self.emit, self.edge, self.offsets, self.largest_emit)
+        parts = (self.candidates, self.shape[1], self.offsets, self.largest_emit, self.edge)
+        return Batch.of_candidates, parts
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @property
+    def emit(self) -> Floats:
+        """The score of label y at position t [T, Y]."""
+        if self._emit is None:
+            assert self.candidates is not None
+            self._emit = self.candidates.dense(self.shape[1])  # each thread would make the same
+        return self._emit
+
+    @property
+    def native(self) -> _native.Batch:
+        """The dense layout for the native core."""
+        if self._native is None:
+            self._native = _native.Batch(self.emit, self.edge, self.offsets, self.largest_emit)
+        return self._native
+
+    @property
+    def native_candidates(self) -> _native.Candidates | None:
+        """The layout of candidates for the native core, which has no scores of edges."""
+        return None if self.edge is not None else self._native_candidates
+
     def one(self, i: int) -> Batch:
         """Return sequence i as a batch of one, not copied."""
         lo, hi = int(self.offsets[i]), int(self.offsets[i + 1])
-        edge = None if self.edge is None else self.edge[lo:hi]
-        return Batch(self.emit[lo:hi], edge, np.array([0, hi - lo]), self.largest_emit)
+        return self._part(slice(lo, hi), np.array([0, hi - lo]))
 
     def take(self, sequences: Int64) -> tuple[Batch, Positions]:
         """Return some sequences, and their positions in this batch. Neighbours are not copied."""
@@ -71,18 +176,84 @@ class Batch:
         else:
             within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
             positions = np.repeat(self.offsets[sequences], lengths) + within
-        edge = None if self.edge is None else self.edge[positions]
-        return Batch(self.emit[positions], edge, offsets, self.largest_emit), positions
+        return self._part(positions, offsets), positions
 
-    def with_emit(self, emit: Floats) -> Batch:
-        """Return a batch with other scores of labels, no finite one larger than before."""
+    def _part(self, positions: Positions, offsets: Int64) -> Batch:
+        edge = None if self.edge is None else self.edge[positions]
+        if self.candidates is None:
+            return Batch(self.emit[positions], edge, offsets, self.largest_emit)
+        candidates = self.candidates.take(positions)
+        return Batch.of_candidates(candidates, self.shape[1], offsets, self.largest_emit, edge)
+
+    def restrict(self, allowed: Bool, *, may_list: bool) -> Batch:
+        """Return a batch in which only some labels are allowed, given as an array [T, Y].
+
+        ``may_list`` permits the layout of candidates, which is chosen if few labels are allowed.
+        """
+        Y = self.shape[1]
+        if self.candidates is not None:
+            candidates = self.candidates
+            keep = allowed[candidates.positions, candidates.label_ids]
+            few = candidates.select(keep)
+            return Batch.of_candidates(few, Y, self.offsets, self.largest_emit, self.edge)
+        if may_list and self.edge is None and allowed.size * Y >= _LEAST_PAIRS:
+            n = np.count_nonzero(allowed, axis=1)  # [T]
+            if _are_few(n, Y):
+                flat = np.flatnonzero(allowed)
+                label_ids = (flat % Y).astype(np.int32)
+                indptr = np.concatenate([[0], np.cumsum(n)])
+                few = Candidates(indptr, label_ids, self.emit.reshape(-1)[flat])
+                return Batch.of_candidates(few, Y, self.offsets, self.largest_emit)
+        emit = np.where(allowed, self.emit, self.dtype.type(-np.inf))
         return Batch(emit, self.edge, self.offsets, self.largest_emit)
 
     def map_scores(self, function: Callable[[Floats], Floats]) -> Batch:
         """Return a batch with a function applied to all scores."""
-        largest = function(np.array([self.largest_emit], dtype=self.emit.dtype))
+        largest = float(function(np.array([self.largest_emit], dtype=self.dtype))[0])
         edge = None if self.edge is None else function(self.edge)
-        return Batch(function(self.emit), edge, self.offsets, float(largest[0]))
+        if self.candidates is None:
+            return Batch(function(self.emit), edge, self.offsets, largest)
+        candidates = self.candidates._replace(scores=function(self.candidates.scores))
+        return Batch.of_candidates(candidates, self.shape[1], self.offsets, largest, edge)
+
+
+def _are_few(n: Int64, Y: int) -> bool:
+    """Whether lists of n [T] candidates are faster than all Y labels with −inf."""
+    pairs = int(n[:-1] @ n[1:])
+    return _DENSE_PAIRS * (pairs + _PAIRS_PER_POSITION * len(n)) <= Y * Y * len(n)
+
+
+def read_candidates(
+    scores: npt.ArrayLike,
+    label_ids: npt.ArrayLike,
+    indptr: npt.ArrayLike,
+    n_labels: int,
+    offsets: npt.ArrayLike | None,
+    n_threads: int,
+) -> Batch:
+    """Check candidates and their scores."""
+    values, largest = measure_scores(scores, "scores", None, n_threads)
+    ids = as_array(label_ids, "label_ids")
+    if ids.dtype.kind not in "iu" or ids.ndim != 1 or values.shape != ids.shape:
+        found = f"{ids.dtype} of shape {ids.shape}, with scores of shape {values.shape}"
+        expected = "integers of shape (C,), as many as scores"
+        raise ShapeError(parameter="label_ids", expected=expected, found=found)
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < n_labels:
+        j = int(np.flatnonzero((ids < 0) | (ids >= n_labels))[0])
+        expected = f"a label id from 0 to {n_labels - 1}"
+        raise LabelError(where=f"label_ids[{j}]", expected=expected, found=str(ids[j]))
+    ids = np.ascontiguousarray(ids, dtype=np.int32)
+    rows = check_offsets(indptr, len(ids), "indptr", "candidates")
+    j = _native.check_candidates(rows, ids, n_labels)
+    if j >= 0:
+        raise LabelError(
+            where=f"label_ids[{j - 1}:{j + 1}]",
+            expected="labels in ascending order at each position",
+            found=f"{ids[j - 1]}, {ids[j]}",
+        )
+    T = len(rows) - 1
+    starts = np.array([0, T]) if offsets is None else check_offsets(offsets, T)
+    return Batch.of_candidates(Candidates(rows, ids, values), n_labels, starts, largest)
 
 
 def read_batch(
@@ -90,9 +261,9 @@ def read_batch(
     edge: npt.ArrayLike | None,
     offsets: npt.ArrayLike | None,
     n_threads: int,
-    like: Floats | None = None,
+    like: Batch | None = None,
 ) -> Batch:
-    """Check scores; ``like`` is an emit whose type and number of labels they must have."""
+    """Check scores; ``like`` is a batch whose type and number of labels they must have."""
     dtype = None if like is None else like.dtype
     scores, largest = measure_scores(emit, "emit", dtype, n_threads)
     Y = None if like is None else like.shape[1]
@@ -107,7 +278,7 @@ def read_batch(
 
 
 def check_shape(
-    array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], emit: Floats
+    array: npt.ArrayLike | None, name: str, form: str, shape: tuple[int, ...], emit: Floats | Batch
 ) -> Floats | None:
     """Return scores of a shape, of form "(Y, Y)" say, and of the type of emit; None for None."""
     if array is None:

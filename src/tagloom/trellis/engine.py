@@ -1,9 +1,10 @@
 """Which native layout answers: `Transitions` has the layouts, the functions choose between them.
 
-Two layouts exist:
+Three layouts exist:
 
-    dense      states are labels, or label histories of order k: kernels on scaled probabilities
-    automaton  any state space: log space
+    dense       states are labels, or label histories of order k: kernels on scaled probabilities
+    candidates  states are labels, few of them at each position (`batches.Candidates`)
+    automaton   any state space: log space
 
 The dense kernels mark each sequence for which scaled probabilities could lose precision, and the
 automaton answers for those, so results are exact for all scores. The functions take checked
@@ -110,6 +111,11 @@ class Transitions:
         return None
 
     @property
+    def is_first_order(self) -> bool:
+        """Whether states are labels, so that candidates can be listed for each position."""
+        return self.space is None or self.space.kind == "labels"
+
+    @property
     def by_label(self) -> tuple[Float64, Float64, Float64]:
         """Scores of transitions [Y, Y], start [Y] and stop [Y]; −inf if forbidden.
 
@@ -179,14 +185,39 @@ class Transitions:
         return Counts(np.zeros(Y), np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y), np.zeros(K))
 
 
+# ---- candidates ---------------------------------------------------------------------------------
+
+# More paths are left to the dense layout: it makes only those that are part of a result.
+_MOST_LISTED_PATHS = 256
+
+
+class Listed(NamedTuple):
+    """The layout of candidates: a batch and the transitions, for the native core."""
+
+    candidates: _native.Candidates
+    dense: _native.Dense
+
+
+def _listed(model: Transitions, batch: Batch) -> Listed | None:
+    """Return the layout of candidates; None if another one must answer."""
+    candidates = None if batch.candidates is None else batch.native_candidates
+    if candidates is None or not model.is_first_order:
+        return None
+    assert model.dense is not None
+    return Listed(candidates, model.dense)
+
+
 # ---- best paths, draws, entropy -----------------------------------------------------------------
 
 
 def viterbi(model: Transitions, batch: Batch, threads: int) -> tuple[Int32, Float64]:
     """Return the best paths, flat [T], and their scores [N]; −1 and −inf where there is none."""
-    path = np.empty(len(batch.emit), dtype=np.int32)
+    path = np.empty(batch.shape[0], dtype=np.int32)
     score = np.empty(len(batch.offsets) - 1)
-    if model.dense is not None:
+    listed = _listed(model, batch)
+    if listed is not None:
+        listed.candidates.viterbi(listed.dense, threads, path, score)
+    elif model.dense is not None:
         model.dense.viterbi(batch.native, threads, path, score)
     else:
         model.automaton.viterbi(batch.native, threads, path)
@@ -200,6 +231,9 @@ def nbest(model: Transitions, batch: Batch, threads: int, n: int) -> tuple[Int64
     Their number for each sequence [N], the labels of the paths of one sequence after another, flat,
     and the score of each path, flat.
     """
+    listed = _listed(model, batch)
+    if listed is not None and n <= _MOST_LISTED_PATHS:
+        return listed.candidates.nbest(listed.dense, threads, n)
     if model.dense is not None:
         return model.dense.nbest(batch.native, threads, n)
     lists = model.automaton.nbest(batch.native, threads, n)
@@ -218,6 +252,10 @@ def sample(
     """
     log_z = np.empty(len(batch.offsets) - 1)
     paths = np.full(uniform.shape[::-1], -1, dtype=np.int32)
+    listed = _listed(model, batch)
+    if listed is not None:
+        listed.candidates.sample(listed.dense, threads, uniform, paths, log_z)
+        return paths, log_z
     ok = np.zeros(len(log_z), dtype=np.bool_)
     if model.dense is not None:
         model.dense.sample(batch.native, threads, uniform, paths, log_z, ok)
@@ -239,6 +277,10 @@ def entropy(model: Transitions, batch: Batch, threads: int) -> tuple[Float64, Fl
     """
     log_z = np.empty(len(batch.offsets) - 1)
     out = np.empty_like(log_z)
+    listed = _listed(model, batch)
+    if listed is not None:
+        listed.candidates.entropy(listed.dense, threads, out, log_z)
+        return out, log_z
     ok = np.zeros(len(log_z), dtype=np.bool_)
     if model.dense is not None:
         model.dense.entropy(batch.native, threads, out, log_z, ok)
@@ -272,9 +314,22 @@ def sums(
 ) -> Float64:
     """Return log_z [N]; write the marginals and pairs, and add to the counts, that are given.
 
-    ``weight`` [N] multiplies the counts of each sequence.
+    ``weight`` [N] multiplies the counts of each sequence. ``marginals`` are [T, Y], or [C] to
+    receive those of candidates.
     """
     log_z = np.empty(len(batch.offsets) - 1)
+    listed = _listed(model, batch)
+    if listed is not None:
+        _listed_sums(listed, threads, log_z, marginals, pairs, counts, weight)
+        return log_z
+    if marginals is not None and marginals.ndim == 1:
+        assert batch.candidates is not None
+        full = np.empty(batch.shape, dtype=batch.dtype)
+        log_z = sums(
+            model, batch, threads, marginals=full, pairs=pairs, counts=counts, weight=weight
+        )
+        marginals[...] = full[batch.candidates.positions, batch.candidates.label_ids]
+        return log_z
     dense = model.dense
     if dense is None:
         _automaton_sums(model, batch, threads, log_z, marginals, pairs, counts, weight)
@@ -290,6 +345,29 @@ def sums(
     if not ok.all():
         _repeat_in_log_space(model, batch, threads, ~ok, log_z, marginals, pairs, counts, weight)
     return log_z
+
+
+def _listed_sums(
+    listed: Listed,
+    threads: int,
+    log_z: Float64,
+    marginals: Floats | None,
+    pairs: Floats | None,
+    counts: Counts | None,
+    weight: Float64 | None,
+) -> None:
+    for results in (marginals, pairs):
+        if results is not None:
+            results[...] = 0  # only candidates are written, of sequences that have a path
+    into = None
+    if counts is not None:
+        transitions = counts.transitions.reshape(-1)  # a view
+        into = _native.MoveCounts(transitions, counts.start, counts.stop)
+    of_candidates = marginals if marginals is not None and marginals.ndim == 1 else None
+    of_labels = marginals if of_candidates is None else None
+    listed.candidates.sum(
+        listed.dense, threads, log_z, weight, of_candidates, of_labels, pairs, into
+    )
 
 
 def _repeat_in_log_space(
@@ -385,7 +463,7 @@ def state_scores(
     model: Transitions, batch: Batch, threads: int, *, log_sum: bool, forwards: bool
 ) -> Float64:
     """Return forward or backward scores of states [T, S], in log space."""
-    out = np.empty((len(batch.emit), model.states.n_states))
+    out = np.empty((batch.shape[0], model.states.n_states))
     model.automaton.scores(batch.native, threads, log_sum, forwards, out)
     return out
 

@@ -197,22 +197,24 @@ def _some_labels(n_labels: int, names: Sequence[str] | None) -> str:
     return f"a label: {', '.join(map(repr, names[:10]))}{more}; or {ids}"
 
 
-def check_offsets(offsets: npt.ArrayLike, T: int) -> Int64:
-    """Return offsets [N + 1] that rise from 0 to the number of positions T."""
-    array = as_array(offsets, "offsets")
-    expected = f"N + 1 integers that rise from 0 to {T}, the rows of emit"
+def check_offsets(
+    offsets: npt.ArrayLike, T: int, name: str = "offsets", rows: str = "rows of emit"
+) -> Int64:
+    """Return offsets [N + 1] that rise from 0 to the number of rows T."""
+    array = as_array(offsets, name)
+    expected = f"N + 1 integers that rise from 0 to {T}, the {rows}"
     if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
         found = f"an array of {array.dtype}, shape {array.shape}"
-        raise ShapeError(parameter="offsets", expected=expected, found=found)
+        raise ShapeError(parameter=name, expected=expected, found=found)
     array = np.ascontiguousarray(array, dtype=np.int64)
     if array[0] != 0 or array[-1] != T:
         found = f"{array[0]} to {array[-1]}"
-        raise ShapeError(parameter="offsets", expected=expected, found=found)
+        raise ShapeError(parameter=name, expected=expected, found=found)
     falls = np.flatnonzero(np.diff(array) < 0)
     if len(falls):
         i = int(falls[0])
-        found = f"{array[i]}, {array[i + 1]} at offsets[{i}:{i + 2}]"
-        raise ShapeError(parameter="offsets", expected=expected, found=found)
+        found = f"{array[i]}, {array[i + 1]} at {name}[{i}:{i + 2}]"
+        raise ShapeError(parameter=name, expected=expected, found=found)
     return array
 
 

@@ -24,12 +24,13 @@ Bool = npt.NDArray[np.bool_]
 
 def allowed_labels(trellis: Trellis, allowed: Any, forced: Any, forbidden: Any) -> Bool:
     """Return whether label y is allowed at position t, as an array [T, Y]."""
-    mask = np.ones(trellis.emit.shape, dtype=np.bool_)
+    shape = int(trellis.offsets[-1]), trellis.n_labels
+    mask = np.ones(shape, dtype=np.bool_)
     if isinstance(allowed, Mapping):
         for t, labels in _by_position(trellis, allowed, "allowed"):
             mask[t] &= _one_hot(trellis, labels)
     elif allowed is not None:
-        mask &= check_mask(allowed, "allowed", trellis.emit.shape)
+        mask &= check_mask(allowed, "allowed", shape)
     for t, labels in _by_position(trellis, forced, "forced", single=True):
         mask[t] &= _one_hot(trellis, labels)
     for t, labels in _by_position(trellis, forbidden, "forbidden"):

@@ -19,7 +19,14 @@ from tagloom import _native, checks
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, ShapeError
 from tagloom.renames import renamed_property, warn_renamed
 from tagloom.trellis import engine, masks, paths
-from tagloom.trellis.batches import Batch, check_shape, read_batch, stack_scores
+from tagloom.trellis.batches import (
+    Batch,
+    Candidates,
+    check_shape,
+    read_batch,
+    read_candidates,
+    stack_scores,
+)
 from tagloom.trellis.engine import Counts, Transitions
 from tagloom.trellis.inputs import (
     cast_scores,
@@ -153,19 +160,7 @@ class Trellis(Ragged):
         self.n_threads = None if n_threads is None else checks.threads(n_threads)
         self._batch = batch = read_batch(emit, edge, offsets, self._threads)
         self.is_batch = offsets is not None
-        emit, Y = batch.emit, batch.emit.shape[1]
-        if states is not None and check_space(states, "states").n_labels != Y:
-            expected = f"a space over {Y} labels, as emit {batch.emit.shape}"
-            raise ShapeError(parameter="states", expected=expected, found=str(states.n_labels))
-        self._transitions = Transitions(
-            Y,
-            _label_names(labels, states, Y),
-            check_shape(trans, "trans", "(Y, Y)", (Y, Y), emit),
-            check_shape(start, "start", "(Y,)", (Y,), emit),
-            check_shape(stop, "stop", "(Y,)", (Y,), emit),
-            check_shape(weights, "weights", "(K,)", (states.n_weights if states else 0,), emit),
-            states,
-        )
+        self._transitions = _transitions(batch, trans, start, stop, states, weights, labels)
 
     @classmethod
     def stack(
@@ -199,6 +194,66 @@ class Trellis(Ragged):
         flat, flat_edge, offsets = stack_scores(emits, edge)
         return cls(flat, trans, start, stop, edge=flat_edge, offsets=offsets, **options)
 
+    @classmethod
+    def from_candidates(
+        cls,
+        scores: npt.ArrayLike,
+        label_ids: npt.ArrayLike,
+        indptr: npt.ArrayLike,
+        trans: npt.ArrayLike,
+        start: npt.ArrayLike | None = None,
+        stop: npt.ArrayLike | None = None,
+        *,
+        offsets: npt.ArrayLike | None = None,
+        states: StateSpace | None = None,
+        weights: npt.ArrayLike | None = None,
+        labels: Sequence[str] | None = None,
+        n_threads: int | None = None,
+    ) -> Trellis:
+        """Build a trellis in which each position has a list of candidate labels.
+
+        The result is the same as with ``emit`` of −inf for all other labels. Time and memory depend
+        on the number of candidates and not on the number of labels, as long as states are labels.
+
+        Parameters
+        ----------
+        scores : array, shape (C,)
+            Score of each candidate, as ``emit``.
+        label_ids : array of int, shape (C,)
+            Label of each candidate, in ascending order at each position.
+        indptr : array of int, shape (T + 1,)
+            Position t has the candidates ``indptr[t]`` to ``indptr[t + 1] - 1``.
+        trans : array, shape (Y, Y)
+        start, stop, offsets, states, weights, labels, n_threads
+            As for `Trellis`.
+
+        Examples
+        --------
+        Two words that can be "N" or "V", and between them one that can only be "D":
+
+        >>> trellis = Trellis.from_candidates(
+        ...     scores=[0.0, 1.0, 0.0, 2.0, 0.0],
+        ...     label_ids=[1, 2, 0, 1, 2],
+        ...     indptr=[0, 2, 3, 5],
+        ...     trans=np.zeros((3, 3)),
+        ...     labels=["D", "N", "V"],
+        ... )
+        >>> trellis.names(trellis.viterbi().path)
+        ['V', 'D', 'N']
+        >>> trellis.candidate_marginals().round(3)
+        array([0.269, 0.731, 1.   , 0.881, 0.119])
+        """
+        shape = np.shape(trans)
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+            expected = "of shape (Y, Y) with at least one label"
+            raise ShapeError(parameter="trans", expected=expected, found=str(shape))
+        new = object.__new__(cls)
+        new.n_threads = None if n_threads is None else checks.threads(n_threads)
+        new._batch = read_candidates(scores, label_ids, indptr, shape[0], offsets, new._threads)
+        new.is_batch = offsets is not None
+        new._transitions = _transitions(new._batch, trans, start, stop, states, weights, labels)
+        return new
+
     def with_scores(
         self,
         emit: npt.ArrayLike,
@@ -217,7 +272,7 @@ class Trellis(Ragged):
         >>> model.with_scores([[0.5, 0.0], [0.0, 0.0]]).viterbi().path
         array([0, 1], dtype=int32)
         """
-        batch = read_batch(emit, edge, offsets, self._threads, like=self.emit)
+        batch = read_batch(emit, edge, offsets, self._threads, like=self._batch)
         return self._like(batch, is_batch=offsets is not None)
 
     def tempered(self, temperature: float) -> Trellis:
@@ -271,6 +326,14 @@ class Trellis(Ragged):
     def emit(self) -> Floats:
         """Score of label y at position t [T, Y]."""
         return self._batch.emit
+
+    @property
+    def candidates(self) -> Candidates | None:
+        """The labels listed for each position, with their scores; None where all labels are.
+
+        A trellis from `from_candidates` has them, and one that `constrain` leaves few labels.
+        """
+        return self._batch.candidates
 
     @property
     def edge(self) -> Floats | None:
@@ -330,12 +393,12 @@ class Trellis(Ragged):
     @property
     def n_labels(self) -> int:
         """Y, the number of labels."""
-        return int(self.emit.shape[1])
+        return self._batch.shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the type of the scores and of the marginals."""
-        return self.emit.dtype
+        return self._batch.dtype
 
     @property
     def _threads(self) -> int:
@@ -355,7 +418,8 @@ class Trellis(Ragged):
         return self._like(self._batch.one(i % n), is_batch=False)
 
     def __repr__(self) -> str:
-        size = f"{len(self)} sequences, {len(self.emit)}" if self.is_batch else f"{len(self.emit)}"
+        T = self._batch.shape[0]
+        size = f"{len(self)} sequences, {T}" if self.is_batch else f"{T}"
         space = self._transitions.space
         of_space = "" if space is None else f", {space!r}"
         return f"<Trellis: {size} positions, {self.n_labels} labels, {self.dtype}{of_space}>"
@@ -517,9 +581,11 @@ class Trellis(Ragged):
         array([[0.269, 0.731],
                [0.119, 0.881]])
         """
-        check_buffer(out, "out", self.emit.shape)
+        check_buffer(out, "out", self._batch.shape)
         is_direct = out is not None and self._may_write(out)
-        marginals = out if out is not None and is_direct else np.empty_like(self.emit)
+        marginals = (
+            out if out is not None and is_direct else np.empty(self._batch.shape, self.dtype)
+        )
         self._check_feasible(self._sums(marginals=marginals), on_infeasible)
         if out is None or is_direct:
             return marginals
@@ -530,8 +596,34 @@ class Trellis(Ragged):
         """Whether the core may write results into a buffer while it reads the scores."""
         if buffer.dtype != self.dtype or not buffer.flags.c_contiguous:
             return False
-        scores = (self.emit, self.edge, self.trans, self.start, self.stop, self.weights)
+        emit = self.emit if self.candidates is None else self.candidates.scores
+        scores = (emit, self.edge, self.trans, self.start, self.stop, self.weights)
         return not any(array is not None and np.may_share_memory(buffer, array) for array in scores)
+
+    def candidate_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Floats:
+        """Return the probability of each candidate [C], aligned with ``candidates.scores``.
+
+        Raises
+        ------
+        ParameterError
+            If the trellis has no candidates; see `from_candidates`.
+
+        Examples
+        --------
+        >>> trellis = Trellis.from_candidates([0.0, 2.0], [0, 2], [0, 2], np.zeros((3, 3)))
+        >>> trellis.candidate_marginals().round(3)
+        array([0.119, 0.881])
+        """
+        if self.candidates is None:
+            raise ParameterError(
+                where="candidate_marginals",
+                expected="a trellis with candidates for each position",
+                found="all labels at each position",
+                hint="Use marginals(), or build the trellis by Trellis.from_candidates.",
+            )
+        marginals = np.empty_like(self.candidates.scores)
+        self._check_feasible(self._sums(marginals=marginals), on_infeasible)
+        return marginals
 
     def state_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> Float64:
         """Return the probability of each state at each position [T, S]; flat for a batch.
@@ -602,18 +694,26 @@ class Trellis(Ragged):
                [0.087, 0.644]])
         """
         distance = checks.count(distance, "distance", least=1)
-        pairs = np.zeros((*self.emit.shape, self.n_labels), dtype=self.dtype)
+        pairs = np.zeros((*self._batch.shape, self.n_labels), dtype=self.dtype)
         log_z = self._sums(pairs=pairs) if distance == 1 else self._sums()
         if distance > 1:
             engine.distant_pairs(self._transitions, self._batch, self._threads, distance, pairs)
         self._check_feasible(log_z, on_infeasible)
         return pairs
 
-    def expected_counts(self, *, on_infeasible: OnInfeasible = "raise") -> Counts:
+    def expected_counts(
+        self, *, on_infeasible: OnInfeasible = "raise", marginals: Floats | None = None
+    ) -> Counts:
         """Return the expected number of each label, transition, start, stop and tied weight.
 
         These are the gradients of the log-partition with respect to a label's bias, ``trans``,
         ``start``, ``stop`` and ``weights``, summed over the sequences of a batch.
+
+        Parameters
+        ----------
+        on_infeasible : {"raise", "none"}
+        marginals : ndarray, shape (T, Y) or (C,), optional
+            Array to write the marginals to, or those of the C candidates, in the same pass.
 
         Examples
         --------
@@ -621,10 +721,23 @@ class Trellis(Ragged):
         >>> counts.labels.round(3), counts.start.round(3)
         (array([0.388, 1.612]), array([0.269, 0.731]))
         """
+        if marginals is not None:
+            self._check_marginals_buffer(marginals)
         counts = self._transitions.no_counts()
-        self._check_feasible(self._sums(counts=counts), on_infeasible)
+        self._check_feasible(self._sums(counts=counts, marginals=marginals), on_infeasible)
         counts.labels[...] = counts.start + counts.transitions.sum(axis=0)
         return counts
+
+    def _check_marginals_buffer(self, buffer: Floats) -> None:
+        is_flat = self.candidates is not None and np.ndim(buffer) == 1
+        shape = self.candidates.scores.shape if self.candidates and is_flat else self._batch.shape
+        check_buffer(buffer, "marginals", shape)
+        if not self._may_write(buffer):
+            raise ShapeError(
+                parameter="marginals",
+                expected=f"a C-contiguous array of {self.dtype} apart from the scores",
+                found=f"an array of {buffer.dtype}",
+            )
 
     def entropy(self, *, on_infeasible: OnInfeasible = "raise") -> Any:
         """Return the entropy −Σ_paths Pr(path) log Pr(path), in nats: float, or float64 [N].
@@ -671,7 +784,7 @@ class Trellis(Ragged):
                [0, 1]], dtype=int32)
         """
         n = checks.count(n, "n")
-        uniform = uniform_numbers(random_state, len(self.emit), n)
+        uniform = uniform_numbers(random_state, self._batch.shape[0], n)
         paths, log_z = engine.sample(self._transitions, self._batch, self._threads, uniform)
         self._check_feasible(log_z, on_infeasible)
         return paths
@@ -847,7 +960,7 @@ class Trellis(Ragged):
         minus_inf = self.dtype.type(-np.inf)
         mask = masks.allowed_labels(self, allowed, forced, forbidden)  # [T, Y]
         if not mask.all():
-            batch = batch.with_emit(np.where(mask, self.emit, minus_inf))
+            batch = batch.restrict(mask, may_list=transitions.is_first_order)
         if forbidden_transitions is not None:
             banned = masks.forbidden_transitions(self, forbidden_transitions)  # [Y, Y]
             trans = np.zeros(banned.shape, self.dtype) if self.trans is None else self.trans
@@ -897,9 +1010,36 @@ class Trellis(Ragged):
         return draw_trellis(self, show, tokens, format, color, min_prob)
 
     def _repr_svg_(self) -> str | None:
-        if self.is_batch or len(self.emit) > 2000:  # no picture in a notebook: its repr is shown
+        if (
+            self.is_batch or self._batch.shape[0] > 2000
+        ):  # no picture in a notebook: its repr is shown
             return None
         return self.draw(format="svg")
+
+
+def _transitions(
+    batch: Batch,
+    trans: npt.ArrayLike | None,
+    start: npt.ArrayLike | None,
+    stop: npt.ArrayLike | None,
+    states: StateSpace | None,
+    weights: npt.ArrayLike | None,
+    labels: Sequence[str] | None,
+) -> Transitions:
+    """Check what the sequences of a batch share."""
+    Y = batch.shape[1]
+    if states is not None and check_space(states, "states").n_labels != Y:
+        expected = f"a space over {Y} labels, as emit {batch.shape}"
+        raise ShapeError(parameter="states", expected=expected, found=str(states.n_labels))
+    return Transitions(
+        Y,
+        _label_names(labels, states, Y),
+        check_shape(trans, "trans", "(Y, Y)", (Y, Y), batch),
+        check_shape(start, "start", "(Y,)", (Y,), batch),
+        check_shape(stop, "stop", "(Y,)", (Y,), batch),
+        check_shape(weights, "weights", "(K,)", (states.n_weights if states else 0,), batch),
+        states,
+    )
 
 
 def _label_names(

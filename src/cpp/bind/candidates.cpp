@@ -1,0 +1,206 @@
+// Python bindings of candidate labels per position: check shapes, release the GIL, call core.
+
+#include "core/candidates.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include "bind/arrays.hpp"
+#include "bind/batches.hpp"
+#include "bind/bind.hpp"
+#include "bind/dense.hpp"
+#include "bind/gil.hpp"
+
+namespace tagloom {
+namespace {
+
+using Rows = Array<const int64_t, 1>;
+using Labels = Array<const int32_t, 1>;
+
+// The first candidate whose label is not from 0 to Y - 1, or not above the one before it in its
+// row; -1 if all are. Rows must be checked already.
+int64_t first_wrong_label(const Rows& rows, const Labels& labels, int64_t Y) {
+    const int64_t* row = rows.data();
+    const int32_t* label = labels.data();
+    for (int64_t t = 0; t + 1 < int64_t(rows.shape(0)); ++t) {
+        int64_t before = -1;
+        for (int64_t j = row[t]; j < row[t + 1]; before = label[j++])
+            if (label[j] <= before || label[j] >= Y) return j;
+    }
+    return -1;
+}
+
+int64_t check_candidates(const Rows& rows, const Labels& labels, int64_t n_labels) {
+    check_offsets(rows, labels.shape(0));
+    return first_wrong_label(rows, labels, n_labels);
+}
+
+struct CandidateArrays {
+    using Scores = BatchArrays::Scores<1>;
+    template <int D>
+    using Results = BatchArrays::Results<D>;
+
+    Rows rows;      // [T + 1]
+    Labels labels;  // [C]
+    Scores scores;  // [C]
+    Rows offsets;   // [N + 1]
+    int64_t Y, N, T;
+    bool is_double;
+
+    CandidateArrays(Rows rows_, Labels labels_, Scores scores_, Rows offsets_, int64_t n_labels)
+        : rows(std::move(rows_)),
+          labels(std::move(labels_)),
+          scores(std::move(scores_)),
+          offsets(std::move(offsets_)),
+          Y(n_labels),
+          N(int64_t(offsets.shape(0)) - 1),
+          T(int64_t(rows.shape(0)) - 1),
+          is_double(scores.dtype() == nb::dtype<double>()) {
+        require(is_double || scores.dtype() == nb::dtype<float>(),
+                "scores must be float32 or float64");
+        require(scores.shape(0) == labels.shape(0), "labels and scores must be [C]");
+        require(Y > 0 && check_candidates(rows, labels, Y) < 0,
+                "labels must rise from 0 to Y - 1 within a row");
+        check_offsets(offsets, T);
+    }
+
+    // call(the batch with these transitions, a zero of its type).
+    template <class Call>
+    auto with(const DenseScores& dense, int64_t threads, const Call& call) const {
+        require(dense.Y == Y && dense.levels == 1, "the transitions are not over these labels");
+        auto typed = [&](auto zero) {
+            using In = decltype(zero);
+            const CandidateBatch<In> batch{Y,
+                                           dense.moves.data(),
+                                           dense.start.data(),
+                                           dense.stop.data(),
+                                           rows.data(),
+                                           labels.data(),
+                                           static_cast<const In*>(scores.data()),
+                                           offsets.data(),
+                                           N,
+                                           threads};
+            return call(batch, zero);
+        };
+        return is_double ? typed(double{}) : typed(float{});
+    }
+
+    // The memory of results of this shape, in the type of the scores; null if they are not wanted.
+    template <class In, int D>
+    In* results(const Results<D>& array, std::initializer_list<int64_t> shape,
+                const char* what) const {
+        if (!array) return nullptr;
+        bool fits = array->dtype() == scores.dtype();
+        size_t d = 0;
+        for (const int64_t n : shape) fits = fits && int64_t(array->shape(d++)) == n;
+        require(fits, what);
+        return static_cast<In*>(array->data());
+    }
+};
+
+void candidate_viterbi(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
+                       Array<int32_t, 1> path, Array<double, 1> score) {
+    require(int64_t(path.shape(0)) == x.T && int64_t(score.shape(0)) == x.N,
+            "path must be [T] and score [N]");
+    x.with(dense, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        viterbi(batch, path.data(), score.data());
+    });
+}
+
+int64_t candidate_sum(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
+                      Array<double, 1> log_z, Maybe<const double, 1> weight,
+                      CandidateArrays::Results<1> candidates, CandidateArrays::Results<2> marginals,
+                      CandidateArrays::Results<3> pairs, const MoveCounts* counts) {
+    require(int64_t(log_z.shape(0)) == x.N, "log_z must be [N]");
+    require(!weight || int64_t(weight->shape(0)) == x.N, "weight must be [N]");
+    if (counts) counts->check(x.Y * x.Y, x.Y);
+    return x.with(dense, threads, [&](const auto& batch, auto zero) {
+        using In = decltype(zero);
+        const int64_t C = x.labels.shape(0);
+        const CandidateExpected<In> expected{
+            x.results<In, 1>(candidates, {C}, "candidates must be [C], of the type of scores"),
+            x.results<In, 2>(marginals, {x.T, x.Y},
+                             "marginals must be [T, Y], of the type of scores"),
+            x.results<In, 3>(pairs, {x.T, x.Y, x.Y},
+                             "pairs must be [T, Y, Y], of the type of scores"),
+            counts ? counts->moves.data() : nullptr,
+            counts ? counts->start.data() : nullptr,
+            counts ? counts->stop.data() : nullptr};
+        const double* weights = data_or_null(weight);
+        const WithoutGil unlocked;
+        return sum(batch, weights, expected, log_z.data());
+    });
+}
+
+void candidate_sample(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
+                      Array<const double, 2> uniform, Array<int32_t, 2> paths,
+                      Array<double, 1> log_z) {
+    require(int64_t(uniform.shape(0)) == x.T, "uniform must be [T, n]");
+    require(paths.shape(0) == uniform.shape(1) && int64_t(paths.shape(1)) == x.T,
+            "paths must be [n, T]");
+    require(int64_t(log_z.shape(0)) == x.N, "log_z must be [N]");
+    x.with(dense, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        sample(batch, uniform.shape(1), uniform.data(), paths.data(), log_z.data());
+    });
+}
+
+void candidate_entropy(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
+                       Array<double, 1> out, Array<double, 1> log_z) {
+    require(int64_t(out.shape(0)) == x.N && int64_t(log_z.shape(0)) == x.N,
+            "out and log_z must be [N]");
+    x.with(dense, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        entropy(batch, out.data(), log_z.data());
+    });
+}
+
+template <class T>
+using Flat = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+nb::typed<nb::tuple, Flat<int64_t>, Flat<int32_t>, Flat<double>> candidate_nbest(
+    const CandidateArrays& x, const DenseScores& dense, int64_t threads, int64_t n) {
+    NBestPaths best = x.with(dense, threads, [&](const auto& batch, auto) {
+        const WithoutGil unlocked;
+        return nbest(batch, n);
+    });
+    const size_t N = best.count.size(), labels = best.paths.size(), k = best.scores.size();
+    return nb::make_tuple(to_numpy(std::move(best.count), {N}),
+                          to_numpy(std::move(best.paths), {labels}),
+                          to_numpy(std::move(best.scores), {k}));
+}
+
+}  // namespace
+
+void bind_candidates(nb::module_& m) {
+    m.def("check_candidates", check_candidates, nb::arg("indptr"), nb::arg("label_ids"),
+          nb::arg("n_labels"),
+          "The first candidate whose label does not exist, or is not above the one before it at "
+          "its position; -1 if there is none.");
+    nb::class_<CandidateArrays>(m, "Candidates", "Candidate labels of each position, with scores.")
+        .def(nb::init<Rows, Labels, CandidateArrays::Scores, Rows, int64_t>(), nb::arg("indptr"),
+             nb::arg("label_ids"), nb::arg("scores"), nb::arg("offsets"), nb::arg("n_labels"),
+             nb::sig("def __init__(self, indptr: NDArray[numpy.int64], label_ids: "
+                     "NDArray[numpy.int32], scores: " SCORES
+                     ", offsets: NDArray[numpy.int64], n_labels: int) -> None"))
+        .def("viterbi", candidate_viterbi, nb::arg("dense"), nb::arg("threads"),
+             nb::arg("path").noconvert(), nb::arg("score").noconvert())
+        .def("sum", candidate_sum, nb::arg("dense"), nb::arg("threads"),
+             nb::arg("log_z").noconvert(), nb::arg("weight").none() = nb::none(),
+             nb::arg("candidates").noconvert() = nb::none(),
+             nb::arg("marginals").noconvert() = nb::none(),
+             nb::arg("pairs").noconvert() = nb::none(), nb::arg("counts").none() = nb::none(),
+             nb::sig("def sum(self, dense: Dense, threads: int, log_z: NDArray[numpy.float64], "
+                     "weight: NDArray[numpy.float64] | None = None, candidates: " SCORES
+                     " | None = None, marginals: " SCORES " | None = None, pairs: " SCORES
+                     " | None = None, counts: MoveCounts | None = None) -> int"),
+             "Fill log_z and results; return the number of sequences computed in log space.")
+        .def("sample", candidate_sample, nb::arg("dense"), nb::arg("threads"), nb::arg("uniform"),
+             nb::arg("paths").noconvert(), nb::arg("log_z").noconvert())
+        .def("entropy", candidate_entropy, nb::arg("dense"), nb::arg("threads"),
+             nb::arg("out").noconvert(), nb::arg("log_z").noconvert())
+        .def("nbest", candidate_nbest, nb::arg("dense"), nb::arg("threads"), nb::arg("n"),
+             "The number of paths of each sequence [N]; their labels, flat; their scores, flat.");
+}
+
+}  // namespace tagloom
