@@ -48,6 +48,38 @@ def test_restore_is_the_best_of_all_fillings(order, smoothing, threshold):
             assert model.log_prob(found, start=start, end=end) == pytest.approx(best, abs=1e-12)
 
 
+def test_two_gaps_at_a_vocabulary_of_20_000_words():
+    """Equal to the recursion over all 400 million pairs of words."""
+    rng = np.random.default_rng(0)
+    draws = np.minimum(rng.zipf(1.3, 60_000), 20_000)
+    words = [f"w{w}" for w in [*draws, *range(1, 20_001)]]  # every word occurs
+    text = [["I", "try", *words[i : i + 20], ","] for i in range(0, len(words), 20)]
+    model = tl.NGramModel(2, n_threads=1).fit(text)
+    native, first = model.tables_.native, 3
+    V = len(model.vocabulary_)
+    assert V > 20_000
+    (comma,) = model.tables_.ids([[","]])[0]
+    after_try = native.score_all(model.tables_.arcs.state_after(model.tables_.ids([["try"]])[0]))
+    best, total = np.full(V, -np.inf), np.full(V, 0.0)  # of paths to each word in the second gap
+    follows = np.empty(V)  # the comma, and the end
+    end = native.score_all(native.history(np.array([comma], np.int32), False))[2]
+    for w in range(first, V):
+        scores = native.score_all(1 + w)  # the history of w alone
+        best = np.maximum(best, after_try[w] + scores)
+        total += np.exp(after_try[w] + scores)
+        follows[w] = scores[comma] + end
+    begins = model.log_prob(["I", "try"], end=False)
+    decoding = model.decode(["I", "try", None, None, ","])
+    expected = begins + (best + follows)[first:].max()
+    assert decoding.score == pytest.approx(expected, abs=1e-9)
+    assert model.log_prob(decoding.tokens) == pytest.approx(expected, abs=1e-9)
+    log_z = begins + np.log(np.sum(total[first:] * np.exp(follows[first:])))
+    assert decoding.trellis.log_partition() == pytest.approx(log_z, abs=1e-9)
+    probs = decoding.trellis.candidate_marginals()[3]
+    by_pairs = total[first:] * np.exp(follows[first:] + begins - log_z)
+    np.testing.assert_allclose(probs, by_pairs, rtol=1e-7, atol=1e-15)
+
+
 def test_nbest_and_marginals_of_a_lattice():
     model = tl.NGramModel(3).fit(TEXT)
     lattice = [None, {"a": -1.0, "b": 0.5, "d": -math.inf}, ["c", "a"], "b"]

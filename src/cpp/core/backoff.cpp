@@ -38,10 +38,30 @@ BackoffArcs::BackoffArcs(const NGramTable& model, int64_t few_states, int64_t di
     for (int32_t h = 0; h < H; h++) longer_from[h + 1] += longer_from[h];
     std::vector<int32_t> next(longer_from.begin(), longer_from.end() - 1);
     for (int32_t c = 1; c < M; c++) longer[next[table.suffix[c]]++] = c;
+    if (table.order == 2) rank_arcs();
     double back = 0;
     for (const double x : table.backoff)
         if (x > -INFINITY) back = std::max(back, std::abs(x));
     width += static_cast<double>(table.order) * back;
+}
+
+void BackoffArcs::rank_arcs() {
+    ranked.resize(table.word.size());
+    top_gain.assign(states(), -INFINITY);
+    dominates.assign(states(), 1);
+    for (int32_t h = 1; h < states(); h++) {
+        for (int32_t c = table.first[h]; c < table.first[h + 1]; c++) {
+            const double shorter = table.log_prob[table.suffix[c]];
+            // Both may be -inf: then the arc is never taken, wherever it stands.
+            const double gain = shorter > -INFINITY ? table.log_prob[c] - shorter : INFINITY;
+            ranked[c] = {table.log_prob[c], std::nextafter(static_cast<float>(gain), INFINITY),
+                         table.word[c]};
+            if (table.log_prob[c] < table.backoff[h] + shorter) dominates[h] = 0;
+        }
+        std::sort(ranked.begin() + table.first[h], ranked.begin() + table.first[h + 1],
+                  [](const RankedArc& a, const RankedArc& b) { return a.gain > b.gain; });
+        if (table.first[h] < table.first[h + 1]) top_gain[h] = ranked[table.first[h]].gain;
+    }
 }
 
 }  // namespace tagloom

@@ -33,6 +33,12 @@
 
 namespace tagloom {
 
+struct RankedArc {
+    double log_prob;
+    float gain;  // rounded up
+    int32_t word;
+};
+
 struct BackoffArcs {
     // Up to few_states states are looked up one by one. Up to direct_limit candidates are tried
     // state by state; -1 decides by estimated cost. Tests set both.
@@ -50,9 +56,17 @@ struct BackoffArcs {
     std::vector<int32_t> longer;       //   longer[longer_from[h]] .. longer[longer_from[h + 1]]
     std::vector<int8_t> length;        // [H] words of a history
     std::vector<double> prob, weight;  // [M], [H] exp of log_prob and backoff
-    double width = 0;  // the least log_prob, after the least back-off, as a distance
+    // Bigrams of a model of order 2 once more, those of each history by falling gain over the
+    // single word, log_prob[h w] - log_prob[w]: an arc that gains less than others back off for is
+    // not taken, and neither are those after it.
+    std::vector<RankedArc> ranked;   // [M]; those of h are first[h] .. first[h + 1] - 1
+    std::vector<float> top_gain;     // [H] that of the first arc of h; -inf without arcs
+    std::vector<uint8_t> dominates;  // [H] whether no arc of h scores less than backing off would
+    double width = 0;                // the least log_prob, after the least back-off, as a distance
 
   private:
+    void rank_arcs();
+
     // A model of single words becomes one of order 2 without bigrams.
     std::vector<int64_t> level_;
     std::vector<int32_t> first_;

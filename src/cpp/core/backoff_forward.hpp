@@ -59,13 +59,21 @@ class Forward {
         after.n_words = V_;
         after.state.clear();
         after.score.resize(V_);
-        int64_t i = 0;
-        for (int64_t k = 0; k < slot.size(); k++, i++) {
-            for (; i < slot.labels[k]; i++) after.score[i] = kMinusInf;
-            after.score[i] = A::log(w_.word_out[i]) + slot.scores[k] + p_.offset;
-            if constexpr (std::is_same_v<A, Expectation>) w_.word_out.second[i] += slot.scores[k];
+        const double offset = p_.offset;
+        double* score = after.score.data();
+        const auto store = [&](int64_t i, double emit) {
+            score[i] = A::log(w_.word_out[i]) + emit + offset;
+            if constexpr (std::is_same_v<A, Expectation>) w_.word_out.second[i] += emit;
+        };
+        if (slot.is_range()) {
+            const int64_t lo = slot.labels.front(), n = slot.size();
+            std::fill(score, score + lo, kMinusInf);
+            std::fill(score + lo + n, score + V_, kMinusInf);
+            for (int64_t k = 0; k < n; k++) store(lo + k, slot.scores[k]);
+        } else {
+            std::fill(score, score + V_, kMinusInf);
+            for (int64_t k = 0; k < slot.size(); k++) store(slot.labels[k], slot.scores[k]);
         }
-        for (; i < V_; i++) after.score[i] = kMinusInf;
         if constexpr (std::is_same_v<A, Best>) after.from.swap(w_.word_out.second);
         if constexpr (std::is_same_v<A, Expectation>) after.mean.swap(w_.word_out.second);
     }
@@ -169,7 +177,8 @@ class Forward {
             Passers<A> passers(p_);
             p_.for_passers(0, [&](int32_t g, const Value& value) { passers.insert(g, value); });
             const Value best = p_.sum_of(passers.best(), p_.root_alpha);
-            for (const int32_t label : slot.labels) set_word(label, best);
+            set_words(slot, best.first);
+            std::fill(w_.word_out.second.begin(), w_.word_out.second.end(), best.second);
             passers.for_lost([&](int32_t label, const Value& value) {
                 set_word(label, p_.sum_of(value, p_.root_alpha));
             });
@@ -179,30 +188,50 @@ class Forward {
     void set_word(int32_t label, const Value& value) {
         w_.word_out.set(label, A::times(value, A::arc(arcs_, 1 + label)));
     }
+    // The same score of the empty history for all candidates; maxima only.
+    void set_words(const Candidates& slot, double score) {
+        const double* arc = table_.log_prob.data() + 1;
+        double* out = w_.word_out.first.data();
+        if (slot.is_range()) {
+            const int32_t lo = slot.labels.front(), hi = slot.labels.back() + 1;
+            for (int32_t w = lo; w < hi; w++) out[w] = score + arc[w];
+        } else {
+            for (const int32_t w : slot.labels) out[w] = score + arc[w];
+        }
+    }
 
     // The same as by_sources for maxima over single words, all of which may be in use: without
     // columns, and without the nodes that paths come from.
     bool by_words(const Layer& before, const Candidates& slot) {
         if (table_.order > 2 || before.n_words == 0) return false;
-        const double *score = before.score.data(), *arc = table_.log_prob.data();
+        const double *score = before.score.data(), *arc = table_.log_prob.data() + 1;
         double* out = w_.word_out.first.data();
         Passers<A> passers(p_, &before);
         for (int32_t i = 0; i < V_; i++) {
             const double passed = score[i] + table_.backoff[1 + i];
             if (passed > passers.least()) passers.insert(1 + i, {passed, i});
         }
-        for (const int32_t label : slot.labels) out[label] = passers.best().first + arc[1 + label];
+        set_words(slot, passers.best().first);
         passers.for_lost(
-            [&](int32_t label, const Value& value) { out[label] = value.first + arc[1 + label]; });
-        const int32_t *first = table_.first.data() + 1, *word = table_.word.data();
+            [&](int32_t label, const Value& value) { out[label] = value.first + arc[label]; });
+        // Where backing off from the best passer is the least that any label gets, an arc is worth
+        // looking at only if it gains more over the single word than the best passer is ahead.
+        const double floor = passers.is_floor() ? passers.best().first - kSlack : kMinusInf;
+        const float* top_gain = arcs_.top_gain.data() + 1;
         for (int32_t i = 0; i < V_; i++) {
             const double alpha = score[i];
-            for (int32_t c = first[i]; c < first[i + 1]; c++)
-                out[word[c]] = std::max(out[word[c]], alpha + arc[c]);
+            const auto least = static_cast<float>(floor - alpha);
+            if (!(top_gain[i] >= least)) continue;  // also where alpha is -inf
+            const RankedArc* end = arcs_.ranked.data() + table_.first[2 + i];
+            for (const RankedArc* a = arcs_.ranked.data() + table_.first[1 + i];
+                 a < end && a->gain >= least; a++)
+                out[a->word] = std::max(out[a->word], alpha + a->log_prob);
         }
         std::fill(w_.word_out.second.begin(), w_.word_out.second.end(), Layers::kLater);
         return true;
     }
+
+    static constexpr double kSlack = 1e-3;  // more than rounding to float takes away
 
     Passing<A>& p_;
     const BackoffArcs& arcs_;

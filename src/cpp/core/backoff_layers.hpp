@@ -51,6 +51,10 @@ struct Candidates {
     std::span<const int32_t> labels;
     std::span<const double> scores;
     int64_t size() const { return std::ssize(labels); }
+    // Whether the labels are consecutive, as those of a gap are: such loops run on vectors.
+    bool is_range() const {
+        return !labels.empty() && labels.back() - labels.front() + 1 == size();
+    }
 };
 
 // Scratch memory that all semirings share.
@@ -152,12 +156,21 @@ struct Histories {
 // What all words of a layer without a mark pass on to the empty history: the best of them, and the
 // lowest label among equals.
 inline BestNode best_unmarked(const BackoffArcs& arcs, const Histories& h, const Layer& layer) {
+    constexpr int64_t kBlock = 8;  // compared at once: nearly always none is better
     const double *score = layer.score.data(), *back = arcs.table.backoff.data() + 1;
-    const uint32_t* marked = h.marked.data() + 1;
+    const uint32_t *marked = h.marked.data() + 1, mark = h.mark;
     BestNode best = {kMinusInf, -1};
-    for (int64_t i = 0; i < layer.n_words; i++)
-        if (score[i] + back[i] > best.first && marked[i] != h.mark)
+    const auto look = [&](int64_t i) {
+        if (score[i] + back[i] > best.first && marked[i] != mark)
             best = {score[i] + back[i], static_cast<int32_t>(i)};
+    };
+    int64_t i = 0;
+    for (; i + kBlock <= layer.n_words; i += kBlock) {
+        int n_better = 0;
+        for (int64_t j = i; j < i + kBlock; j++) n_better += score[j] + back[j] > best.first;
+        for (int64_t j = i; n_better > 0 && j < i + kBlock; j++) look(j);
+    }
+    for (; i < layer.n_words; i++) look(i);
     return best;
 }
 

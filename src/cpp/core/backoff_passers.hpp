@@ -126,6 +126,9 @@ class BestOfPassers {
         for_arcs_of_best([&](int32_t d) { p.h.lost[p.table.suffix[d]] = 1; });
     }
     Value best() const { return values_[0]; }
+    // Whether no label gets less than by backing off from the best: its arcs are not worse than
+    // that. For single words that are passers of the empty history.
+    bool is_floor() const { return n_ > 0 && p_.arcs.dominates[best_[0]]; }
     // What a value must exceed to be among the best; equals come later and stay behind.
     double least() const { return n_ < kBest ? kMinusInf : values_[kBest - 1].first; }
     Value without(int32_t c) {

@@ -62,16 +62,15 @@ class Decoding:
     """
 
     def __init__(
-        self, trellis: BackoffTrellis, names: list[dict[int, str]], words: Any, join: Join
-    ):
+        self, trellis: BackoffTrellis, names: dict[int, str], words: Sequence[str], join: Join
+    ) -> None:
         self.trellis = trellis
-        self._names = names  # [T] label -> token, for tokens that are not in the vocabulary
+        self._names = names  # position -> the token that is the unknown word there
         self._words = words
         self._join = join
 
     def _token(self, t: int, label: int) -> str:
-        name: str = self._names[t].get(label) or self._words[label]
-        return name
+        return self._names.get(t, SPECIAL[UNKNOWN]) if label == UNKNOWN else self._words[label]
 
     def _tokens(self, path: npt.NDArray[np.int32]) -> Any:
         return self._join([self._token(t, label) for t, label in enumerate(path.tolist())])
@@ -124,22 +123,14 @@ class Decoding:
         return f"Decoding({self.tokens!r:.60})"
 
 
-class _Position(NamedTuple):
-    """The candidates of one position."""
-
-    labels: list[int]  # ascending
-    scores: list[float]
-    names: dict[int, str]  # the token that is the unknown word here
-
-
 def decode(
     tables: NGramTables, lattice: Sequence[Any], join: Join, *, start: bool, end: bool
 ) -> Decoding:
     """Return the readings of a lattice; see `NGramModel.decode`."""
-    positions = [
-        None if entry is None else _candidates(tables, entry, t) for t, entry in enumerate(lattice)
-    ]
-    slots, slot = _slots(tables, positions)
+    if all(entry is None or isinstance(entry, str) for entry in lattice):
+        slots, slot, names = _tokens_and_gaps(tables, lattice)
+    else:
+        slots, slot, names = _candidate_sets(tables, lattice)
     trellis = BackoffTrellis(
         tables.arcs,
         slots,
@@ -147,44 +138,70 @@ def decode(
         start=tables.native.history(np.empty(0, np.int32), start),
         stop=END if end else None,
     )
-    names = [{} if position is None else position.names for position in positions]
     return Decoding(trellis, names, tables.words, join)
 
 
-def _slots(tables: NGramTables, positions: Sequence[_Position | None]) -> tuple[Slots, list[int]]:
-    """Return sets of candidates, and the set of each position [T]; None stands for any word."""
-    if all(position is None or position.scores == [0.0] for position in positions):
-        return tables.slots, [0 if one is None else 1 + one.labels[0] for one in positions]
-    any_word = np.arange(len(SPECIAL) if None in positions else tables.n_words, tables.n_words)
+class _Positions(NamedTuple):
+    """Candidates of all positions."""
+
+    slots: Slots
+    slot: Any  # [T] the set of each position
+    names: dict[int, str]  # position -> the token that is the unknown word there
+
+
+def _tokens_and_gaps(tables: NGramTables, lattice: Sequence[str | None]) -> _Positions:
+    """Return the positions of a sentence with gaps, by the sets that the tables keep."""
+    ids, _ = tables.ids([["" if token is None else token for token in lattice]])
+    names = {}
+    for t in np.flatnonzero(ids <= UNKNOWN).tolist():
+        token = lattice[t]
+        if token is not None:
+            names[t] = token
+            if ids[t] < 0:
+                raise _not_in_vocabulary(token, t)
+    is_gap = np.array([token is None for token in lattice], bool)
+    return _Positions(tables.slots, np.where(is_gap, 0, 1 + ids), names)
+
+
+def _candidate_sets(tables: NGramTables, lattice: Sequence[Any]) -> _Positions:
+    """Return the positions of a lattice, with a set for each entry that is not None."""
+    any_word = np.arange(len(SPECIAL) if None in lattice else tables.n_words, tables.n_words)
     sets: list[tuple[Any, Any]] = [(any_word, np.zeros(len(any_word)))]
-    slot = []
-    for position in positions:
-        slot.append(0 if position is None else len(sets))
-        if position is not None:
-            sets.append((position.labels, position.scores))
-    return Slots.of(tables.n_words, sets), slot
+    slot, names = [], {}
+    for t, entry in enumerate(lattice):
+        slot.append(0 if entry is None else len(sets))
+        if entry is not None:
+            scores, unknown = _candidates(tables, entry, t)
+            labels = sorted(scores)
+            sets.append((labels, [scores[label] for label in labels]))
+            if unknown is not None:
+                names[t] = unknown
+    return _Positions(Slots.of(tables.n_words, sets), slot, names)
 
 
-def _candidates(tables: NGramTables, entry: Any, t: int) -> _Position:
-    """Return the candidates of an entry; of several unknown words only the best one."""
+def _candidates(tables: NGramTables, entry: Any, t: int) -> tuple[dict[int, float], str | None]:
+    """Return labels with scores, and the token of the unknown word, the best one of several."""
     scored = _scored(entry, t)
-    best: dict[int, float] = {}
-    names: dict[int, str] = {}
+    scores: dict[int, float] = {}
+    unknown = None
     ids, _ = tables.ids([list(scored)])
     for (token, score), label in zip(scored.items(), ids.tolist(), strict=True):
-        if label < 0 or (label in best and score <= best[label]):
+        if label < 0 or (label in scores and score <= scores[label]):
             continue
-        best[label] = score
+        scores[label] = score
         if label == UNKNOWN:
-            names[label] = token
-    if not best:
-        raise SentenceError(
-            where=f"position {t}",
-            expected="a word of the vocabulary, which is closed",
-            found=checks.show(entry),
-        )
-    labels = sorted(best)
-    return _Position(labels, [best[label] for label in labels], names)
+            unknown = token
+    if not scores:
+        raise _not_in_vocabulary(entry, t)
+    return scores, unknown
+
+
+def _not_in_vocabulary(entry: Any, t: int) -> SentenceError:
+    return SentenceError(
+        where=f"position {t}",
+        expected="a word of the vocabulary, which is closed",
+        found=checks.show(entry),
+    )
 
 
 def _scored(entry: Any, t: int) -> Mapping[str, float]:
