@@ -56,8 +56,8 @@ def kenlm(bench: Bench) -> None:
 
 def nltk(bench: Bench, kind: str) -> None:
     from nltk import lm
-    from nltk.lm.preprocessing import padded_everygram_pipeline
-    from nltk.util import ngrams, pad_both_ends
+    from nltk.lm.preprocessing import pad_both_ends, padded_everygram_pipeline
+    from nltk.util import ngrams
 
     arguments = (0.1, 3) if kind == "Lidstone" else (3,)
     model = getattr(lm, kind)(*arguments)
