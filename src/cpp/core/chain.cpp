@@ -189,7 +189,7 @@ double Chain<In>::exponentials(const double* x, double* prob, int64_t n_rows,
             low = std::min(low, x[r * stride + c]);
             high = std::max(high, x[r * stride + c]);
         }
-    // Of a single row, only its own elements are there.
+    // A single row has no padding.
     const int64_t n = n_rows == 1 ? Y : n_rows * stride;
     for (int64_t j = 0; j < n; ++j) prob[j] = x[j] - high;
     kernels().exp(prob, n);

@@ -1,5 +1,5 @@
-// One sentence at a time through the trellis of a model that is being learnt: what the sums over
-// all paths, or the best path, say about the weights of moves. Scratch memory is used again.
+// One sentence at a time through the trellis of a model in training: expected counts for the
+// weights of moves, or the best path. Scratch memory is reused.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class Chain {
   public:
     Chain(const Space& space, bool boundaries, bool with_edges);
 
-    void set(const double* tail);  // see space.hpp; it must outlive what is asked next
+    void set(const double* tail);  // see space.hpp; it must outlive the next calls
 
-    // log_z; marginals [T, Y], pairs [T, Y, Y] with edge (null: not wanted), and counts of the
+    // log_z; marginals [T, Y], pairs [T, Y, Y] with edge (null: not needed), and counts of the
     // tail += weight * expected. Marginals are zero where there is no path.
     double sum(const In* emit, const In* edge, int64_t T, double weight, In* marginals, In* pairs,
                double* counts);

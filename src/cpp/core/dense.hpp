@@ -1,6 +1,6 @@
-// Every question about a ragged batch over dense moves. The drivers, one dense_*.cpp file each, cut
-// the batch into groups of lanes and single sequences, run the kernels on all cores, and put
-// together what they return in an order that does not depend on the number of threads.
+// Every operation on a ragged batch over dense moves. The drivers, one dense_*.cpp file each, cut
+// the batch into groups of lanes and single sequences, run the kernels on all cores, and combine
+// their results in an order that does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -54,11 +54,11 @@ struct NBestPaths {
 template <class In>
 NBestPaths nbest(const DenseBatch<In>& batch, int64_t n);
 
-// Where scaled probabilities are not to be trusted, the following set ok [N] to false: log space
-// must answer for that sequence. It is true for a sequence of no positions, and false for one that
-// has no path.
+// Where scaled probabilities are not proven, the following set ok [N] to false: log space must
+// answer for that sequence. It is true for a sequence of no positions, and false for one that has
+// no path.
 
-// log_z [N] and what `expected` asks for, each sequence counted weight[i] times (null: once).
+// log_z [N] and the results in `expected`, each sequence counted weight[i] times (null: once).
 // Nothing of a sequence that is not ok is in the sums; its marginals and pairs are undefined.
 template <class In>
 void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& expected,

@@ -1,4 +1,4 @@
-// What sums, samples and entropies of a dense batch share: the probabilities, the arithmetic that
+// Shared by sums, samples and entropies of a dense batch: the probabilities, the arithmetic that
 // they allow, the plan, and the fields of a kernel's task that describe the forward pass.
 #pragma once
 
@@ -41,7 +41,7 @@ class ForwardPlan {
     }
     ForwardPlan(const ForwardPlan&) = delete;
 
-    // The answers for empty sequences.
+    // The results of empty sequences.
     void begin(double* log_z, bool* ok) const {
         std::fill_n(log_z, batch_.N, 0.0);
         std::fill_n(ok, batch_.N, true);

@@ -1,5 +1,5 @@
-// The moves of a dense batch as the kernels take them: padded, in their arithmetic, as scores or as
-// probabilities. Shared by the drivers, the dense_*.cpp files.
+// The moves of a dense batch in the form of the kernels: padded, in their arithmetic, as scores or
+// as probabilities. Shared by the drivers, the dense_*.cpp files.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::vector<R> transposed(const R* matrices, int64_t n, int64_t Y) {
 // Probabilities exp(score - offset) for sum-times, and which arithmetic they allow. Without
 // forbidden moves, the backward values of two states differ by at most the range of the moves'
 // scores, so a state that underflows next to another cannot matter later when that range is small:
-// no guard is needed. With forbidden moves, or a wide range, the kernels watch for underflow.
+// no guard is needed. With forbidden moves, or a wide range, the kernels check for underflow.
 struct Probabilities {
     std::vector<double> matrices, stop, offset;
     std::vector<double> sums;  // [levels, Y] largest over g of sum_a P[g, a, c]

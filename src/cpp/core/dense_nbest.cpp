@@ -3,7 +3,7 @@
 //
 //   alpha[t, g*Y + c] = added[t, c] + max_a alpha[t-1, a*G + g] + moves[g, a, c] - offset[t],
 //
-// and further paths are made only where a longer one asks for them: the rank-th best path to a
+// and further paths are made only where a longer path requires them: the rank-th best path to a
 // state arrives from some state before it, on the rank-th best path to that. A chain needs about
 // n*T*Y steps for it, beside the T*Y*Y of alpha.
 
@@ -23,13 +23,13 @@ namespace {
 // the oldest label a of the source, which is all in which the sources of a state differ; for the
 // stop, the digits of the source reversed, the last label first.
 struct Derivation {
-    double score;  // without what is added at the state itself
+    double score;  // without the score of the state itself
     int32_t key, rank;
 };
 
 // The first of the largest of n scores.
 int64_t first_largest(const double* score, int64_t n) {
-    double top[4] = {kMinusInf, kMinusInf, kMinusInf, kMinusInf};  // none waits for the one before
+    double top[4] = {kMinusInf, kMinusInf, kMinusInf, kMinusInf};  // independent of each other
     int64_t i = 0;
     for (; i + 4 <= n; i += 4)
         for (int64_t j = 0; j < 4; ++j) top[j] = score[i + j] > top[j] ? score[i + j] : top[j];
@@ -64,7 +64,7 @@ class NBestSearch {
 
   private:
     // Derivations of one state at one position, in arenas: those found, in order, and the next one
-    // from each source, of which the best is the next to be found.
+    // from each source, the best of which is found next.
     struct Node {
         int64_t waiting = 0;  // begin in scores_ and ranks_, one for each source
         int64_t found = 0;    // begin in found_
@@ -207,7 +207,7 @@ class NBestSearch {
                 key = d.key;
                 rank = d.rank;
             } else {
-                key = best_key(t, s);  // of rank 0: nobody has asked for more
+                key = best_key(t, s);  // of rank 0: no more was required
                 rank = 0;
             }
             s = source(t, s, key);
@@ -234,8 +234,8 @@ class NBestSearch {
         const double score = into_[(level * S_ + s) * Y_ + key];
         return edge_ && G_ == 1 ? score + edge_[(t * Y_ + key) * Y_ + s] : score;
     }
-    // What state s adds at t, as the kernel does: its emission, and the edge to it where the
-    // state has the label before it.
+    // The score that state s adds at t, as in the kernel: its emission, and the edge to it if the
+    // state contains the label before.
     double added(int64_t t, int64_t s) const {
         if (G_ == 1) return emit_[t * Y_ + s];
         double score = emit_[t * Y_ + s % Y_];

@@ -22,7 +22,7 @@ struct Counts {
           start(goal.start ? batch.Y : 0),
           stop(goal.stop ? batch.Y : 0) {}
 
-    // What the goal asks for, with the counts going here.
+    // The results of the goal, with the counts redirected to this.
     Expected<In> redirect(Expected<In> goal) {
         if (goal.transitions) goal.transitions = transitions.data();
         if (goal.start) goal.start = start.data();
@@ -71,7 +71,7 @@ class Summation {
         task.b = scratch.take(width);
         task.log_z = log_z_ + i;
         task.ok = ok_ + i;
-        // A sequence that underflowed must leave no trace in the sums.
+        // A sequence that underflowed must not contribute to the sums.
         if (task.guard.is_on && counts_anything(expected)) {
             Counts<In> counts(batch_, expected);
             task.expected = counts.redirect(expected);

@@ -48,7 +48,7 @@ double largest_finite(const double* x, int64_t n) {
     return m;
 }
 
-// Moves as whole numbers for the lanes, see Fixed: score * scale, with the largest power of two
+// Moves as integers for the lanes, see Fixed: score * scale, with the largest power of two
 // that keeps all scores small enough.
 struct WholeMoves {
     double scale;
@@ -98,7 +98,7 @@ void viterbi_group(const DenseBatch<In>& batch, const WholeMoves& moves, const G
     LaneViterbi<In> task{};
     task.moves = &moves.view;
     task.transposed = moves.into.data();
-    // Not 0, which would make a NaN of -inf; the smallest float rounds all emissions to 0 as well.
+    // Not 0, as 0 * -inf is NaN; the smallest float rounds all emissions to 0 as well.
     task.scale = std::max(static_cast<float>(moves.scale), std::numeric_limits<float>::min());
     task.emit = batch.emit;
     task.first = group.first;
@@ -130,7 +130,7 @@ double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
     int64_t state = path[0];
     if (state < 0) return kMinusInf;
     double sum = batch.start[state] + batch.emit[first * Y + state];
-    double moved = 0;  // apart from sum: two additions can go on at once
+    double moved = 0;  // apart from sum: two additions overlap
     for (int64_t t = 1; t < T; ++t) {
         const int64_t c = path[t];
         const int64_t a = G == 1 ? state : state / G, g = G == 1 ? 0 : state % G;

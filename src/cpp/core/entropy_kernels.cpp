@@ -1,6 +1,6 @@
 // The entropy of the distribution over paths, in lanes and of one sequence, for one instruction
 // set. h[t, s] is the entropy of the path up to t, given that it is in state s there. In the
-// letters of the loops, with q[a] = alpha[t-1, a*G + g] * P[g, a, c] / s, the probability that a*G
+// symbols of the loops, with q[a] = alpha[t-1, a*G + g] * P[g, a, c] / s, the probability that a*G
 // + g came before g*Y + c:
 //
 //   h[0, s]       = 0
@@ -9,9 +9,9 @@
 //   v = sum_a u[a*G + g] * P[g, a, c],  u = alpha[t-1] * (h[t-1] - log alpha[t-1])
 //   w = sum_a alpha[t-1, a*G + g] * P[g, a, c] * log P[g, a, c]
 //
-// Three vector-times-matrix steps and a few logarithms a state, instead of a logarithm a move. All
-// terms are those of one position, rescaled: nothing grows with the length of the sequence or with
-// the size of its scores. In double throughout.
+// Three vector-times-matrix steps and a few logarithms per state, instead of a logarithm per move.
+// All terms are those of one position, rescaled, so that none grows with the length of the sequence
+// or with the size of its scores. In double throughout.
 
 #include "core/forward_lanes.hpp"
 #include "core/forward_one.hpp"
@@ -30,7 +30,7 @@ inline Vector<double> conditional(Vector<double> s, Vector<double> v, Vector<dou
     return (s > 0.0) & (h > 0.0) ? h : Vector<double>{};
 }
 
-// The entropy of the whole, from alpha[T-1], h[T-1] and stop: elements `step` apart.
+// The entropy over all paths, from alpha[T-1], h[T-1] and stop: elements `step` apart.
 template <class Stop>
 inline double mixed(int64_t S, const double* alpha, const double* h, int64_t step,
                     const Stop& stop) {

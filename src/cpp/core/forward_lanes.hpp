@@ -1,11 +1,11 @@
-// The forward pass of sum-times in lanes. In the letters of the loops, each lane apart:
+// The forward pass of sum-times in lanes. In the symbols of the loops, for each lane:
 //
 //   row[t, y]         = exp(emit[t, y] - m[t]) * scale[t-1],  m[t] = max_y emit[t, y]
 //   alpha[0, y]       = row[0, y]                             (emit[0] has start added to it)
 //   alpha[t, g*Y + c] = row[t, c] * sum_a alpha[t-1, a*G + g] * P[g, a, c]
 //   scale[t]          = 2^-e[t],  e[t] the exponent of peak[t] = max_s alpha[t, s]
 //   log_z             = log sum_s alpha[T-1, s] * stop[s] + sum_t m[t] + ln 2 * sum_{t < T-1} e[t]
-//                       + what P and stop lack
+//                       + the offsets of P and stop
 //
 // Rescaling by a power of two is exact, and no logarithm is taken before the end.
 #pragma once
@@ -54,7 +54,7 @@ class ForwardLanes {
     R* alpha_of(int64_t t) const {
         return task_.alpha + (task_.keep_alpha ? t : t % 2) * S_ * L<R>;
     }
-    // Of a state; first order has no use for slow divisions.
+    // Of a state; first order avoids the slow division.
     R stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
 
   private:
@@ -136,7 +136,7 @@ class ForwardLanes {
         for (int v = 0; v < NV; ++v) m[v] = m[v] == minus_inf<R> ? V{} : m[v];
         for (int64_t l = 0; l < active; ++l) offset_[l] += m[l / W<R>][l % W<R>];
         Bits<R> low[NV] = {};
-        auto exponentials = [&](R* p, auto labels) {  // of so many labels
+        auto exponentials = [&](R* p, auto labels) {
             constexpr int n = labels.value * NV;
             V x[n];
             for (int i = 0; i < n; ++i) x[i] = load(p + i * W<R>) - m[i % NV];
@@ -235,7 +235,7 @@ class ForwardLanes {
     V scale_[NV];
     Bits<R> small_[NV];      // lanes that have met a number below `tiny`
     V delta_[NV];            // max_s delta[t, s]
-    bool unproven_ = false;  // some lane is
+    bool unproven_ = false;  // whether some lane is
 };
 
 }  // namespace

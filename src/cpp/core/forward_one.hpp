@@ -1,11 +1,11 @@
 // The forward pass of sum-times over one sequence, labels across the vector, in double. In the
-// letters of the loops:
+// symbols of the loops:
 //
 //   row[t, y]         = exp(emit[t, y] - m[t]),  m[t] = max_y emit[t, y]
 //   alpha[0, y]       = row[0, y]                (emit[0] has start added to it)
 //   alpha[t, g*Y + c] = row[t, c] * sum_a alpha[t-1, a*G + g] * P[g, a, c], times 2^-e[t]
 //   log_z             = log sum_s alpha[T-1, s] * stop[s] + sum_t m[t] + ln 2 * sum_t e[t]
-//                       + what P and stop lack
+//                       + the offsets of P and stop
 //
 // e[t] is the exponent of the largest. With edge scores P or row differ by position: for G = 1,
 // P[a, c] = exp(moves[a, c] + edge[t, a, c] - its maximum); for G > 1 all moves of a block have the
@@ -28,8 +28,8 @@ class ForwardOne {
           width_(S_ + 8),
           by_block_(task.edge && moves_.G > 1) {}
 
-    // step(t, before, alpha) fills alpha[t], t > 0, once fill(t) has prepared P() and row();
-    // begin() is called before it all. Both are called again where delta has to be followed for
+    // step(t, before, alpha) fills alpha[t], t > 0, after fill(t) has prepared P() and row();
+    // begin() is called before the first position. Both are called again if delta is needed for
     // each state.
     template <class Begin, class Step>
     void run(const Begin& begin, const Step& step) {
@@ -43,7 +43,7 @@ class ForwardOne {
             });
     }
 
-    // Prepares the moves into t, and adds what their exponentials lack.
+    // Prepares the moves into t, and adds the offsets of their exponentials.
     void fill(int64_t t, Sum& offset) {
         if (by_block_ && t > 0) {
             P_ = moves_.matrix(t);
@@ -65,7 +65,7 @@ class ForwardOne {
     }
 
     const double* P() const { return P_; }
-    // row[t], as the moves of block g see it.
+    // row[t] for the moves of block g.
     const double* row(int64_t g) const {
         return by_block_ ? task_.matrix + g % Y_ * moves_.stride : task_.row;
     }
@@ -73,13 +73,13 @@ class ForwardOne {
         return task_.alpha + (task_.keep_alpha ? t : t % 2) * width_;
     }
     double stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
-    // e[t] is kept in what no state uses of the row.
+    // e[t] is kept in the padding of the row.
     double& exponent(int64_t t) const { return alpha_of(t)[width_ - 1]; }
 
   private:
     template <bool each, class Begin, class Step>
     void pass(const Begin& begin, const Step& step) {
-        Sum offset;            // what the exponentials lack
+        Sum offset;            // of the exponentials
         double exponents = 0;  // whole numbers, so exact
         offset.add(task_.offsets.stop);
         small_ = task_.guard.small_moves;

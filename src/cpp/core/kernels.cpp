@@ -1,6 +1,6 @@
 // The table of one instruction set: TL_ISA names it, TL_VECTOR_BYTES is the width of its vectors.
-// The recursions are in the other *_kernels.cpp files; the two small loops here have no better
-// place. No standard library in any of them; see vectors.hpp for the reason.
+// The recursions are in the other *_kernels.cpp files; two small loops are here. No standard
+// library in any of them; see vectors.hpp for the reason.
 
 #include "core/kernel_functions.hpp"
 #include "core/lanes.hpp"
@@ -23,7 +23,7 @@ R largest_of(const R* x, int64_t n) {
     constexpr int64_t ahead = 2048 / sizeof(R), line = 64 / sizeof(R);
     int64_t i = 0;
     for (; i + line <= n; i += line) {
-        __builtin_prefetch(x + i + ahead);  // sooner than the hardware would ask
+        __builtin_prefetch(x + i + ahead);  // earlier than the hardware does
         for (int64_t j = 0; j < line; j += W<R>) add(load(x + i + j));
     }
     for (; i + W<R> <= n; i += W<R>) add(load(x + i));

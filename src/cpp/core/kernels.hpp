@@ -1,15 +1,16 @@
 // The hot recursions over dense moves, compiled once per instruction set (*_kernels.cpp) and
 // reached through one table. Two layouts of the same recursion:
 //
-//   lanes   many sequences at once, one in each lane of a few vectors: no latency to wait for, best
-//           for batches of short sequences; in int32 or float where that is provably enough;
+//   lanes   many sequences at once, one in each lane of a few vectors: hides latency, best for
+//           batches of short sequences; in int32 or float where that is provably enough;
 //   one     one sequence, labels across the vector, always in double: for few or long sequences.
 //
 // Order k > 1 runs in blocks. A state is a history of k labels, (h_1 .. h_k), numbered in base Y.
 // With G = Y^(k-1), the move from state a*G + g to state g*Y + c appends label c to the suffix g,
 // so the moves are G matrices [Y, Y] and one step costs G*Y*Y = Y^(k+1). First order is G = 1.
-// Before position k the missing labels are read as 0: all paths at t share their history's length,
-// so no two meet by mistake, and `levels` matrices hold the scores for short histories.
+// Before position k the missing labels count as 0. All paths at t have histories of the same
+// length, so two different histories never share a state; `levels` matrices hold scores of short
+// histories.
 //
 // Everything here is plain data: this header is included by files built for different machines.
 #pragma once
@@ -38,14 +39,14 @@ struct Moves {
     const R* matrix(int64_t t) const { return matrices + level(t) * G * Y * stride; }
 };
 
-// Sum-times works on exp(score - offset); these offsets come back when log_z is put together.
+// Sum-times works on exp(score - offset); log_z adds these offsets again.
 struct Offsets {
     const double* levels = nullptr;  // [levels]
     double stop = 0;
 };
 
-// How sum-times watches for underflow, see losses.hpp. Without it, the driver vouches that no
-// underflow can matter.
+// How sum-times detects underflow, see losses.hpp. It is off where the driver has proven that
+// underflow cannot matter.
 template <class R>
 struct Guard {
     bool is_on = false;
@@ -54,7 +55,7 @@ struct Guard {
     R* delta = nullptr;        // [2, S, lanes] or [2, S + 8] scratch
 };
 
-// What a sum-times run writes besides log_z; null for what is not wanted.
+// Results of a sum-times run besides log_z; null for results that are not needed.
 template <class In>
 struct Expected {
     In* marginals = nullptr;        // [tokens, Y], whole batch
@@ -64,19 +65,19 @@ struct Expected {
     double* stop = nullptr;         // [Y] +=
 };
 
-// Viterbi in lanes works on whole numbers, score * scale rounded, because adding and comparing them
-// is twice as fast as with floats, and exact. `forbidden` stands for -inf, `no_emission` for that
-// of an emission: the bits of -inf, less those of the number that rounds. Whatever is below
-// `reachable` contains one of them, or else is a path `far` behind, and the lane is not sure.
+// Viterbi in lanes works on integers, score * scale rounded: adding and comparing them is exact,
+// and twice as fast as with floats. `forbidden` represents -inf, `no_emission` an emission of -inf:
+// the bits of -inf, less those of the number added for rounding. A value below `reachable` contains
+// one of them, or else belongs to a path `far` behind, and the lane is not sure.
 struct Fixed {
     static constexpr int32_t forbidden = -(400 << 20), reachable = -(1 << 28);
     static constexpr int32_t no_emission = int32_t(0xff800000) - 0x4b400000;
-    static constexpr int32_t far = -(1 << 27);   // paths so far behind are left to the other kernel
+    static constexpr int32_t far = -(1 << 27);   // paths further behind need the other kernel
     static constexpr int32_t largest = 1 << 22;  // of scaled emissions and moves together
 
-    // A state, a move and an emission that are all forbidden still fit.
+    // The sum of a state, a move and an emission that are all forbidden fits.
     static_assert(int64_t(no_emission) + 2 * forbidden - 2 * largest > INT32_MIN);
-    // What is forbidden stays below `reachable` even after the best of all has fallen to `far`,
+    // A forbidden value stays below `reachable` even if the best value has fallen to `far`,
     static_assert(forbidden - far + 2 * largest < reachable);
     // and a path that was not far behind stays above it.
     static_assert(far - 2 * largest > reachable);
@@ -109,14 +110,14 @@ struct LaneForward {
     const int64_t* first;
     const int64_t* length;
     int64_t n;
-    bool keep_alpha, keep_rows;  // whether those of every position are wanted afterwards
+    bool keep_alpha, keep_rows;  // whether to keep those of every position
     R* alpha;                    // [T, S, lanes] scratch, T = length[0]; [2, S, lanes] if not kept
     R* rows;                     // [T, Y, lanes] scratch; [1, Y, lanes] if not kept
     double* log_z;               // [n]
     bool* ok;                    // [n] false where underflow may have cost precision
 };
 
-// `expected` is wanted if and only if alpha, and in lanes rows, are kept.
+// `expected` is filled if and only if alpha, and in lanes rows, are kept.
 template <class In, class R>
 struct LaneSum : LaneForward<In, R> {
     const double* weight;  // [n] of each sequence, for the sums of `expected`
@@ -219,7 +220,7 @@ struct OneEntropy : OneForward<In> {
 struct Kernels {
     const char* name;
     int64_t lanes32, lanes64;  // sequences per group, for float and double arithmetic
-    bool (*viterbi_f32)(const LaneViterbi<float>&);  // false if it met what `forbids` denies
+    bool (*viterbi_f32)(const LaneViterbi<float>&);  // false if `forbids` is wrong
     bool (*viterbi_f64)(const LaneViterbi<double>&);
     void (*sum_f32)(const LaneSum<float, float>&);
     void (*sum_f32_in_f64)(const LaneSum<float, double>&);

@@ -12,7 +12,7 @@ template <class R>
 constexpr int L = NV * W<R>;  // lanes
 
 // to[j] = finish(j, (+)_i from[i] (x) m[i, j]) for B columns j, starting at j0. Strides in
-// elements; finish(j, v, x) sees vector v of column j and says what to store.
+// elements; finish(j, v, x) maps vector v of column j to the value to store.
 template <class Semiring, int B, class R, class Finish>
 TL_INLINE_STEP inline void lane_tile(int64_t n, const R* from, int64_t from_stride, const R* m,
                                      int64_t mi, int64_t mj, R* to, int64_t to_stride, int64_t j0,
@@ -85,16 +85,15 @@ TL_INLINE_STEP inline void lane_backward(const Moves<R>& moves, int64_t t, const
                             to + g * L<R>, G * L<R>, finish);
 }
 
-// Asks for the n elements at p to be brought into the cache. Asking also past an array's end is
-// harmless.
+// Prefetches the n elements at p; harmless past the end of an array.
 template <class R>
 inline void prefetch(const R* p, int64_t n) {
     for (int64_t i = 0; i < n; i += 64 / sizeof(R)) __builtin_prefetch(p + i);
 }
 
-// Lanes walk through many places of memory at once, more than the hardware foresees: they ask for
-// the rows that they need two positions later, a little with every label, as too many requests at
-// once would have to queue.
+// Lanes read from many places of memory at once, more than the hardware prefetches. They prefetch
+// the rows of two positions later, a little with every label, as too many requests at once would
+// queue.
 template <class In, int Lanes, int write = 0>
 struct Ahead {
     static constexpr int64_t line = 64 / sizeof(In);
@@ -104,18 +103,18 @@ struct Ahead {
     Ahead(const In* x, int64_t Y, int64_t t, const int64_t* first, int64_t active) {
         for (int64_t l = 0; l < Lanes; ++l) {
             row[l] = x ? x + (first[l < active ? l : 0] + t) * Y : nullptr;
-            // The end of a row may be in another line than what the labels ask for.
+            // The end of a row may be in a line that no label prefetches.
             if (x && (write || Y < line)) __builtin_prefetch(row[l] + Y - 1, write);
         }
     }
-    // The labels that share a line of memory ask for it in turn, each for other lanes.
+    // The labels that share a line of memory prefetch it in turn, each for other lanes.
     void ask(int64_t label) const {
         for (int64_t l = label & (line - 1); row[0] && l < Lanes; l += line)
             __builtin_prefetch(row[l] + label, write);
     }
 };
 
-// Four numbers, and four rows of four becoming four columns: by the shuffles that each type has.
+// Four numbers, and the transpose of four rows of four, by the shuffles of each type.
 template <class R>
 using Quad __attribute__((vector_size(4 * sizeof(R)))) = R;
 
@@ -201,7 +200,7 @@ inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, i
     rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row, top);
 }
 
-// The way back: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.
+// The inverse: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.
 template <class In, class R>
 inline void scatter(const R* value, int64_t Y, int64_t t, const int64_t* first, int64_t active,
                     const R* factor, In* out) {

@@ -24,8 +24,8 @@ inline void one_tile(int64_t n, const double* from, int64_t from_stride, const d
     for (int j = 0; j < B; ++j) store(to + j * WD, Semiring::times(sum[j], load(row + j * WD)));
 }
 
-// One forward step over all blocks; row_of(g) is what block g adds for each label. Writes up to a
-// vector past each block: the next block, or the slack at the end of the row, takes it.
+// One forward step over all blocks; row_of(g) has the factors of block g for each label. Writes up
+// to a vector past each block, into the next block or the padding at the end of the row.
 template <class Semiring, class RowOf>
 inline void one_forward(const Moves<double>& moves, const double* m, const double* from,
                         const RowOf& row_of, double* to) {

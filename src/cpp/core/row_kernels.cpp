@@ -14,7 +14,7 @@ static_assert(TL_VECTOR_BYTES / 4 <= kRowSlack);
 
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 
-// Calls call(Count<n>) for an n that is known only now, at most Most; nothing for 0.
+// Calls call(Count<n>) for a run-time n of at most Most; nothing for 0.
 template <int n>
 struct Count {
     static constexpr int value = n;
@@ -62,7 +62,7 @@ void sum_rows_of(const RowSum<R>& task) {
     const uint32_t* single = lists.single;
     for (int64_t t = 0; t < task.n; ++t) {
         const int64_t token = task.first + t;
-        R* row = task.out + t * task.width;  // what is written beyond it, the next one overwrites
+        R* row = task.out + t * task.width;  // the next row overwrites what is written beyond it
         sum_full<R, valued>(task, lists.full_ptr[token], lists.full_ptr[token + 1], row);
         for (int64_t j = lists.single_ptr[token]; j < lists.single_ptr[token + 1]; ++j) {
             prefetch(task.weights + single[j + kAhead]);
@@ -145,7 +145,7 @@ inline float root(float x) { return __builtin_sqrtf(x); }
 inline double root(double x) { return __builtin_sqrt(x); }
 
 // AdaGrad: the implicit step w' = w - rate * (g + pull * w') with rate = eta / sqrt(squares), so
-// that no penalty, however strong or long in coming, throws a weight past zero. SGD: the same with
+// that no penalty, however strong or delayed, moves a weight past zero. SGD: the same with
 // one rate for all, which `pull` contains already.
 template <bool adagrad, bool averaging, class R>
 inline void update_weights(int64_t n, const R* __restrict row, R value, R eta, R pull,
@@ -208,7 +208,7 @@ void update_rows(const RowUpdate<R>& task) {
 
 using Four = float __attribute__((vector_size(16)));
 
-// B vectors of columns, kept in registers while the groups go by.
+// B vectors of columns, kept in registers over all groups.
 template <class V, int B>
 inline void sum_groups_tile(const float* const* rows, int64_t groups, int64_t c, float* out) {
     constexpr int64_t lanes = sizeof(V) / sizeof(float);
@@ -229,8 +229,8 @@ void sum_groups(const GroupSum& task) {
     for (int64_t t = 0; t < task.n; ++t) {
         const float* const* rows = task.rows + t * task.groups;
         float* to = task.out + t * task.width;
-        // What is written beyond a row is overwritten by the next ones; where there are none, it
-        // needs a place of its own.
+        // The next rows overwrite what is written beyond a row; the last row needs a separate
+        // buffer.
         float last[kMostSummed];
         float* out = t * task.width + padded <= task.n * task.width ? to : last;
         int64_t c = 0;

@@ -103,7 +103,7 @@ class DrawLanes {
                 chosen[v] -= load(task_.weights + i * L<R> + v * W<R>) <= limit[v];
     }
 
-    // A lane without a path has chosen nothing, n; the driver discards it.
+    // In a lane without a path `chosen` is n; the driver discards it.
     template <class StateOf>
     void go_to(int64_t draw, int64_t l, int64_t t, int64_t chosen, int64_t n,
                const StateOf& state) {

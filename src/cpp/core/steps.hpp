@@ -1,6 +1,6 @@
-// What the recursions over lanes and over one sequence share: the two semirings, the limits of
-// scaled probabilities, and a sum that keeps its rounding errors. Included by the *_kernels.cpp
-// files only, without the standard library; see vectors.hpp for the reason.
+// Shared by the recursions over lanes and over one sequence: the two semirings, and a sum that
+// keeps its rounding errors. Included by the *_kernels.cpp files only, without the standard
+// library; see vectors.hpp for the reason.
 #pragma once
 
 #include "core/kernels.hpp"
@@ -40,7 +40,7 @@ struct Sum {
     double total() const { return value + lost; }
 };
 
-// A number that is known when the code is compiled, as an argument.
+// A compile-time number as an argument.
 template <int N>
 struct Size {
     static constexpr int value = N;

@@ -1,12 +1,12 @@
 // Sums over all paths and the expectations that they give, in lanes and of one sequence, for one
-// instruction set. The forward pass is in forward_lanes.hpp and forward_one.hpp; in the letters of
-// the loops, the way back is
+// instruction set. The forward pass is in forward_lanes.hpp and forward_one.hpp; in the symbols of
+// the loops, the backward pass is
 //
 //   beta[T-1, s]       = stop[s]
 //   b[t, g*Y + c]      = row[t, c] * beta[t, g*Y + c] * scale[t]
 //   beta[t-1, a*G + g] = sum_c P[g, a, c] * b[t, g*Y + c]
 //
-// and what both passes give,
+// and the results of both passes are
 //
 //   gamma[t, y] = sum of alpha[t, s] * beta[t, s] over the states s of label y
 //   total[t]    = sum_y gamma[t, y]
@@ -33,7 +33,7 @@ template <int A, int C, class R>
 inline void outer_tile(int64_t t0, int64_t t1, const R* alpha, const R* b, int64_t step,
                        int64_t alpha_stride, double* acc, int64_t Y, const R* P, int64_t stride) {
     using V = Vector<R>;
-    constexpr int64_t chunk = 64;  // float sums are handed to double this often
+    constexpr int64_t chunk = 64;  // float sums are added to double this often
     double total[A][C] = {};
     for (int64_t lo = t0; lo < t1; lo += chunk) {
         V sum[A][C] = {};
@@ -182,7 +182,7 @@ class BackwardLanes {
         for (int64_t y = 0; to && y < Y_; ++y) to[y] += factor * task_.gamma[y * L<R> + l];
     }
 
-    // b[t+1] becomes what alpha[t] is multiplied with to give expected moves into t + 1.
+    // Turns b[t+1] into the factors of alpha[t] in the expected moves into t + 1.
     void weigh(R* b, int64_t going) {
         R factor[L<R>] = {};
         for (int64_t l = 0; l < going; ++l)
@@ -224,7 +224,7 @@ class BackwardLanes {
         }
     }
 
-    // One row stays near where no transitions are counted.
+    // One row, which stays in the cache, if no transitions are counted.
     R* b_of(int64_t t) const { return task_.b + (task_.expected.transitions ? t : 0) * S_ * L<R>; }
 
     const LaneSum<In, R>& task_;

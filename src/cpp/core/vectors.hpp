@@ -133,7 +133,7 @@ inline Vector<double> log_each(Vector<double> x) {
     return k * ln2_high - ((half - (s * (half + r * z) + k * ln2_low)) - f);
 }
 
-// The powers of two that bring positive, normal v into [1, 2): v * power = m, with log2(power) =
+// The powers of two that scale positive, normal v into [1, 2): v * power = m, with log2(power) =
 // -e.
 template <class R>
 inline Vector<R> scale_of(Vector<R> v, Bits<R>& e) {

@@ -3,9 +3,9 @@
 //   alpha[0, y]       = start[y] + emit[0, y]
 //   alpha[t, g*Y + c] = emit[t, c] + max_a alpha[t-1, a*G + g] + moves[g, a, c]
 //
-// At each position alpha is taken less a maximum, so that numbers stay small however long the
-// sequence. The path is found on the way back: at each position, which a gave the maximum? That is
-// cheaper than to store it for every state.
+// A maximum is subtracted from alpha at each position, so that numbers stay small in long
+// sequences. The backward pass finds the a that gave the maximum at each position, which is cheaper
+// than to store it for every state.
 
 // Here inlined steps would take 1.6 times as long for 50 labels.
 #define TL_INLINE_STEP
@@ -57,11 +57,11 @@ inline void lane_first(int64_t n, const Value& value, const int32_t* slack, int6
     }
 }
 
-// The lanes compute with whole numbers (see Fixed) and report whether the rounding of the scores
+// The lanes compute with integers (see Fixed) and report whether the rounding of the scores
 // could have changed the path; the driver decodes those few sequences again in double.
 //
 // Most scores forbid nothing. Then no state is dead, none falls far behind, and it is enough to
-// watch the emissions: the first -inf among them makes the run void.
+// check the emissions: the first -inf among them invalidates the run.
 template <class In, bool forbids>
 class ViterbiLanes {
     using R = int32_t;
@@ -80,7 +80,7 @@ class ViterbiLanes {
           S_(moves_.states()),
           T_(task.length[0]) {}
 
-    // alpha[t], less the maximum at t - 1; false where something is forbidden after all.
+    // alpha[t], less the maximum at t - 1; false if something is forbidden.
     bool forward() {
         const V magic = cast_bits<V>(broadcast<float>(Types<float>::magic));
         const F scale = broadcast<float>(task_.scale);
@@ -100,7 +100,7 @@ class ViterbiLanes {
             const Ahead<In, L<R>> ahead(task_.emit, Y_, t + 2, task_.first, active);
             auto finish = [&](int64_t c, int v, V x) {
                 if (v == 0) ahead.ask(c);
-                // To the nearest whole number; the bits of -inf come out far below
+                // To the nearest integer; the bits of -inf come out far below
                 // Fixed::reachable.
                 const F emit = load(task_.row + c * L<R> + v * W<R>) * scale + Types<float>::magic;
                 const V bits = cast_bits<V>(emit);
@@ -180,7 +180,7 @@ class ViterbiLanes {
     // The last states of the sequences that end at t: arg max over s of alpha[t, s] + stop[s].
     void begin(int64_t t, int64_t going, int64_t active) {
         const R* alpha = task_.alpha + t * S_ * L<R>;
-        bool end_sure[L<R>] = {};  // those that go on have nothing to do with stop
+        bool end_sure[L<R>] = {};  // stop does not concern sequences that go on
         for (int64_t l = going; l < active; ++l) end_sure[l] = task_.sure[l];
         auto ending = [&](int64_t s, int v) {
             return load(alpha + s * L<R> + v * W<R>) + moves_.stop[label(s)];
@@ -199,7 +199,7 @@ class ViterbiLanes {
         task_.path[task_.first[l] + t] = static_cast<int32_t>(label(state));
     }
 
-    // Of the state g*Y + c; first order has no use for slow divisions.
+    // Of the state g*Y + c; first order avoids the slow division.
     int64_t suffix(int64_t s) const { return G_ == 1 ? 0 : s / Y_; }
     int64_t label(int64_t s) const { return G_ == 1 ? s : s % Y_; }
 
@@ -229,7 +229,7 @@ class BestOne {
     explicit BestOne(const Task& task)
         : task_(task), moves_(*task.moves), Y_(moves_.Y), G_(moves_.G), S_(moves_.states()) {}
 
-    // alpha[t] from alpha[t-1]; returns what was taken off.
+    // alpha[t] from alpha[t-1]; returns the maximum that was subtracted.
     double advance(int64_t t, const double* before, double* alpha) const {
         const In* emit = task_.emit + t * Y_;
         for (int64_t y = 0; y < Y_; ++y) task_.row[y] = emit[y];
@@ -309,7 +309,7 @@ void viterbi_one(const OneViterbi<In>& task) {
     auto row_of = [&](int64_t t) { return task.alpha + in_block(t) * width; };
     for (int64_t t = 0; t < T; ++t) {
         // The first row of a block is written where the last block's first row was; the row before
-        // is still there unless a block has one row only, which the driver never asks for.
+        // is still there, as every block has at least two rows.
         best.advance(t, t > 0 ? row_of(t - 1) : nullptr, row_of(t));
         if (in_block(t) == 0)
             __builtin_memcpy(task.checkpoints + t / task.block * width, row_of(t),
