@@ -6,8 +6,8 @@ import sys
 
 from hypothesis import HealthCheck, settings
 
-# A failure must come back when it is run again, so the cases are derived from the test's name. A
-# deadline would fail on a busy machine for no fault of the code.
+# Failures must be reproducible, so the cases are derived from the test's name. A deadline would
+# fail on a busy machine.
 settings.register_profile(
     "tagloom",
     derandomize=True,
@@ -21,7 +21,7 @@ settings.register_profile(
 )
 settings.load_profile("tagloom")
 
-# `make sanitize` names another build of the native module; it takes the place of the installed one.
+# `make sanitize` sets the path of another build of the native module, to replace the installed one.
 if path := os.environ.get("TAGLOOM_NATIVE"):
     spec = importlib.util.spec_from_file_location("tagloom._native", path)
     module = importlib.util.module_from_spec(spec)

@@ -71,7 +71,7 @@ def desk(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def collector():
-    """Give the garbage collector back as it was; a command sets it for a process of its own."""
+    """Restore the garbage collector, which a command configures for its process."""
     before = gc.get_threshold()
     yield
     gc.unfreeze()
@@ -298,10 +298,10 @@ def test_a_function_says_what_is_wrong_and_changes_nothing(desk, monkeypatch, ca
     monkeypatch.chdir(desk)
     tagger = tl.load("ner.tagloom")
     before, predicted = content(desk), tagger.predict([["Ann", "slept"]])
-    with pytest.raises(error) as told:
+    with pytest.raises(error) as caught:
         call(tagger)
-    assert "\n" not in str(told.value)
-    assert all(word in str(told.value) for word in words), told.value
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
     assert content(desk) == before
     assert tl.load("ner.tagloom").predict([["Ann", "slept"]]) == predicted
 
@@ -353,10 +353,10 @@ PLACES = {
 def test_something_else_altogether_is_told_in_one_line(desk, monkeypatch, place, value):
     monkeypatch.chdir(desk)
     before = content(desk)
-    with pytest.raises(TagloomError) as told:
+    with pytest.raises(TagloomError) as caught:
         PLACES[place](tl.load("ner.tagloom"), value)
-    assert "\n" not in str(told.value)
-    assert str(told.value).endswith(".")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
     assert content(desk) == before
 
 
@@ -477,9 +477,7 @@ def test_too_little_memory_is_one_line(desk, tmp_path):
         capture_output=True,
         text=True,
     )
-    assert done.stderr == (
-        "tagloom: there is not enough memory. Split the file, or use a larger machine.\n"
-    )
+    assert done.stderr == ("tagloom: not enough memory. Split the file, or use a larger machine.\n")
     assert (done.returncode, done.stdout) == (2, "")
     assert os.listdir(tmp_path) == ["long.conll"]
 
@@ -548,8 +546,7 @@ def test_the_disk_is_full_and_an_old_file_stays(desk, tmp_path, command):
     )
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        f"tagloom: {path}: File too large. "
-        "Choose another place; a file that was there is as it was."
+        f"tagloom: {path}: File too large. Choose another folder; an existing file is unchanged."
     )
     assert content(tmp_path) == before
     assert len(os.listdir(tmp_path)) == len(before)

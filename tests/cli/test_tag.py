@@ -61,14 +61,14 @@ def test_plain_text_becomes_word_slash_tag(run, model):
         assert done.stdout.startswith("They/PRON can/AUX fish/VERB ./PUNCT\n\nPlease/")
         words = [item.rpartition("/")[0] for item in done.stdout.split()]
         assert words == text.split()
-        told = "<stdin>: read as plain text (one sentence a line)\n"
+        told = "<stdin>: read as plain text (one sentence per line)\n"
         assert done.stderr == ("" if options else told)
 
 
 def test_one_token_a_row_needs_no_other_column(run, model):
     done = run("tag", model, stdin="They\ncan\nfish\n\n")
     assert done.stdout == "They PRON\ncan AUX\nfish VERB\n\n"
-    assert "one token a row" in done.stderr
+    assert "one token per row" in done.stderr
 
 
 def test_labels_go_into_a_column_that_is_named(run, model, is_mistake):

@@ -31,7 +31,7 @@ def test_it_learns_saves_and_says_what(run, corpora, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert done.stdout.startswith("learnt from 495 sentences, 7,266 tokens\n")
+    assert done.stdout.startswith("trained on  495 sentences, 7,266 tokens\n")
     assert shown["labels"] == "17"
     assert shown["dev"].startswith("accuracy 0.9")
     assert done.stderr.splitlines() == [
@@ -175,7 +175,7 @@ def test_each_model_is_described_by_one_whole_sentence(run):
     assert "  perceptron  An averaged structured perceptron.\n" in done.stdout
     assert "..." not in done.stdout.partition("Commands:")[2]
     assert (
-        "  An averaged structured perceptron.\n\n  It is learnt from TRAIN; - is stdin. "
+        "  An averaged structured perceptron.\n\n  The model is trained on TRAIN; - is stdin. "
         in run("train", "perceptron", "--help").stdout
     )
 

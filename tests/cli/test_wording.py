@@ -1,8 +1,33 @@
-"""Sizes and lists in what commands say."""
+"""The texts of commands: help, sizes and lists."""
 
+import click
 import pytest
 
+from tagloom import cli
 from tagloom.cli.wording import size, some
+
+
+def all_commands(command, path="tagloom"):
+    """Yield every command with its path."""
+    yield path, command
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            yield from all_commands(command.get_command(ctx, name), f"{path} {name}")
+
+
+def test_help_texts_are_sentences():
+    """Every help text begins with a capital and ends with a full stop."""
+    texts = [(name, help) for name, (_, help) in cli.COMMANDS.items()]
+    for path, command in all_commands(cli.group):
+        texts.append((path, command.help))
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        texts += [(f"{path} {option.opts[0]}", option.help) for option in options]
+    starts = [(name, text) for name, text in texts if not text[:1].isupper()]
+    ends = [(name, text) for name, text in texts if not text.rstrip().endswith(".")]
+    assert len(texts) > 100
+    assert not starts
+    assert not ends
 
 
 def test_sizes():

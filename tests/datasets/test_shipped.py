@@ -132,7 +132,7 @@ def test_tagloom_check_finds_nothing_wrong(label):
     # In parts this small some labels are rare; that is said in the documentation.
     result = CliRunner().invoke(group, ["check", *files, "--label", label, "--ignore", "rare"])
     assert result.exit_code == 0, result.output
-    assert result.output.count("nothing wrong") == 3
+    assert result.output.count("no problems") == 3
 
 
 def test_a_name_that_does_not_exist_is_answered_with_those_that_do():

@@ -198,7 +198,7 @@ def test_a_tagger_of_another_package_on_the_command_line(corpora, tmp_path):
     assert run("tag", "toy.tagloom", *text, stdin="the fish\n").startswith("the/DET ")
     scores = json.loads(run("eval", "toy.tagloom", "dev.conllu", "--json"))
     assert scores["accuracy"] == pytest.approx(summary["dev"])
-    assert "learnt from" in run("inspect", "toy.tagloom")
+    assert "trained on" in run("inspect", "toy.tagloom")
     assert "the: DET" in run("explain", "toy.tagloom", *text, stdin="the fish\n")
 
 

@@ -157,7 +157,7 @@ def test_check_a_clean_file(run):
         "a.conll: CoNLL columns, 2 sentences, 5 tokens, 4 labels, scheme bio\n"
         "  read as CoNLL columns (by the name .conll); columns separated by blanks; "
         "labels from column '1'\n"
-        "  nothing wrong\n",
+        "  no problems\n",
     )
     code, found, files = check(run, "a.conll", "--rare", "1")
     assert (code, found) == (0, {})
@@ -176,7 +176,7 @@ def test_check_reads_files_as_the_other_commands_do(run):
     )
 
 
-# What a file holds, and the kind, line and words of the one problem in it.
+# Name and content of a file; kind, line and words of its only problem.
 PROBLEMS = [
     (
         "a.conll",
@@ -192,7 +192,7 @@ PROBLEMS = [
     ("a.jsonl", '{"tokens": ["a"]}\n{"tokens": []}\n', "empty", 2, "sentence 1 has no tokens"),
     ("a.conll", BIO + "x O\n" * 1001, "long", 8, "1,001 tokens. Is a blank line missing?"),
     ("a.txt", "x/A y/B\n" + "x/A " * 1001 + "\n", "long", 2, "Is a line end missing?"),
-    ("a.conll", BIO + "a\x07b O\n", "control", 8, "sentence 2 has U+0007 in it"),
+    ("a.conll", BIO + "a\x07b O\n", "control", 8, "sentence 2 contains U+0007"),
     ("a.conll", BIO + "a\ufeff O\n", "control", 8, "U+FEFF"),
     ("a.jsonl", '{"tokens": ["a\\u0085"]}\n', "control", 1, "U+0085"),
     ("a.conll", BIO.encode() + b"abc\xe9 O\n", "bytes", 8, "byte 0xE9 at offset 51 is not UTF-8"),
@@ -249,7 +249,7 @@ def test_check_finds_what_files_share(run):
     assert code == 1
     assert found == {
         ("overlap", "test.conll", 1): (
-            "1 of 2 sentences (50.0%) occur in train.conll too, the first: 'Oslo'."
+            "1 of 2 sentences (50.0%) also occur in train.conll, the first: 'Oslo'."
         )
     }
 
@@ -289,7 +289,7 @@ def test_check_shows_a_few_of_many(run):
 
 def test_check_says_that_a_file_is_empty(run):
     put("a.conll", "")
-    found = {("empty", "a.conll", None): "there are no sentences in it."}
+    found = {("empty", "a.conll", None): "the file has no sentences."}
     assert check(run, "a.conll")[:2] == (1, found)
 
 
@@ -298,7 +298,7 @@ def test_check_tells_a_mistake_of_the_users(run):
     assert (code, err) == (
         2,
         "tagloom: none.conll: No such file or directory. "
-        "Is the name right, and is its folder there?\n",
+        "Is the name right, and does its folder exist?\n",
     )
     code, _, err = run("check")
     assert (code, err) == (

@@ -1,7 +1,7 @@
 """The command line: one file per command, each imported only when it runs.
 
-Conventions: results on stdout, everything else on stderr; ``--json`` for machines; exit code 2 and
-one line for a user's mistake, with the traceback kept for ``--debug``.
+Conventions: results go to stdout, everything else to stderr; ``--json`` is for programs; a user's
+mistake gives one line and exit code 2, and ``--debug`` shows its traceback.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import click
 
 from tagloom.cli.mistakes import Group
 
-# name -> (module, one-line help). A command's module is imported only when it runs, so that
-# start-up stays cheap.
+# name -> (module, one-line help). A command's module is imported only when it runs, for a fast
+# start.
 COMMANDS = {
-    "train": ("tagloom.cli.train", "Learn a tagger from labelled sentences."),
+    "train": ("tagloom.cli.train", "Train a tagger on labelled sentences."),
     "tag": ("tagloom.cli.tag", "Predict labels."),
-    "explain": ("tagloom.cli.explain", "Say why tokens have their labels."),
-    "eval": ("tagloom.cli.eval", "Score a model, or predicted labels, against gold ones."),
+    "explain": ("tagloom.cli.explain", "Explain why tokens get their labels."),
+    "eval": ("tagloom.cli.eval", "Score a model, or predicted labels, against gold labels."),
     "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
-    "inspect": ("tagloom.cli.inspect", "Look inside a model."),
+    "inspect": ("tagloom.cli.inspect", "Show the contents of a model."),
     "convert": ("tagloom.cli.convert", "Convert formats and label schemes."),
-    "check": ("tagloom.cli.check", "Find what is wrong in corpora and models."),
+    "check": ("tagloom.cli.check", "Find problems in corpora and models."),
     "lm": ("tagloom.cli.lm", "Language models: train, score, restore, generate."),
-    "demo": ("tagloom.cli.demo", "Train and try a tagger on the corpus that comes along."),
+    "demo": ("tagloom.cli.demo", "Train and try a tagger on the included corpus."),
 }
 
 
-# What to do next about an error of the system, which only says what is wrong.
+# Advice for errors of the operating system, which describe only the problem.
 _ADVICE = {
-    errno.ENOENT: "Is the name right, and is its folder there?",
-    errno.EISDIR: "Give the name of a file.",
-    errno.EACCES: "Choose another file or folder, or change who may use it.",
+    errno.ENOENT: "Is the name right, and does its folder exist?",
+    errno.EISDIR: "Pass the name of a file.",
+    errno.EACCES: "Choose another file or folder, or change its permissions.",
     errno.EROFS: "Choose another folder.",
-    errno.ENOSPC: "Make room, or choose another place; a file that was there is as it was.",
-    errno.EFBIG: "Choose another place; a file that was there is as it was.",
+    errno.ENOSPC: "Free some space, or choose another folder; an existing file is unchanged.",
+    errno.EFBIG: "Choose another folder; an existing file is unchanged.",
 }
 
 
@@ -63,13 +63,13 @@ class _LazyGroup(Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def group(ctx: click.Context, debug: bool) -> None:
-    """Learn to label sequences, label them, and score, check and convert what is labelled."""
+    """Train sequence labellers, predict labels, and evaluate, check and convert labelled data."""
     ctx.obj = {"debug": debug}
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's is one line and exit code 2."""
-    # --debug may stand anywhere, also after the command that failed.
+    """Run the command line; a user's mistake gives one line and exit code 2."""
+    # --debug may be anywhere, also after the command that failed.
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
@@ -82,37 +82,37 @@ def main() -> None:
             raise
         command = error.ctx.command_path if error.ctx else "tagloom"
         message = error.format_message().rstrip(".")
-        _say(f"{command}: {message}. Try '{command} --help'.")
+        _fail(f"{command}: {message}. Try '{command} --help'.")
     except click.ClickException as error:
         if debug:
             raise
-        _say(f"tagloom: {error.format_message()}")
+        _fail(f"tagloom: {error.format_message()}")
     except click.Abort:
         click.echo("tagloom: interrupted.", err=True)
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has seen enough, as in `tagloom ... | head`
+    except BrokenPipeError:  # the reader of our output has stopped, as in `tagloom ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
         if debug:
             raise
-        _say(f"tagloom: {_system_error(error)}")
+        _fail(f"tagloom: {_system_error(error)}")
     except MemoryError:
         if debug:
             raise
-        _say("tagloom: there is not enough memory. Split the file, or use a larger machine.")
+        _fail("tagloom: not enough memory. Split the file, or use a larger machine.")
 
 
 def _system_error(error: OSError) -> str:
-    what = f"{error.strerror or error}."
+    message = f"{error.strerror or error}."
     if error.filename:
-        what = f"{error.filename}: {what}"
-    # A message of our own, which is not the system's, says what to do by itself.
+        message = f"{error.filename}: {message}"
+    # Messages that we wrote, unlike those of the system, already contain advice.
     is_plain = error.errno is not None and error.strerror == os.strerror(error.errno)
     advice = _ADVICE.get(error.errno or 0) if is_plain else None
-    return f"{what} {advice}" if advice else what
+    return f"{message} {advice}" if advice else message
 
 
-def _say(line: str) -> NoReturn:
+def _fail(line: str) -> NoReturn:
     click.echo(line, err=True)
     sys.exit(2)

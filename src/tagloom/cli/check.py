@@ -1,4 +1,4 @@
-"""``tagloom check``: what is wrong in corpora, before a model learns it, and in model files."""
+"""``tagloom check``: find problems in corpora, before training on them, and in model files."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from tagloom.errors import FormatError, ModelFileError, TagloomError
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input, check_size
 
-# kind -> what it means; --ignore takes the kinds
+# kind -> its meaning; --ignore takes the kinds
 KINDS = {
     "model": "a model file that is damaged or cannot be used",
     "bytes": "bytes that are not UTF-8, or NUL",
-    "format": "a line that the format cannot hold; the rest of the file is not checked",
+    "format": "a line that does not fit the format; the rest of the file is not checked",
     "span": "a character span that does not fit the tokens",
-    "illegal": "a label that its scheme does not allow",
+    "illegal": "a label that is illegal in its scheme",
     "mixed": "sentences or files in different schemes",
     "empty": "no sentences, a sentence without tokens, or a blank line where one is expected",
-    "long": "a sentence so long that its end must be missing",
+    "long": "a very long sentence, whose end is probably missing",
     "duplicate": "a sentence that occurs twice in one file",
     "overlap": "sentences that occur in two files",
     "rare": "labels that occur only a few times",
     "control": "control characters",
 }
-# Tab and line ends have their meaning; a return that ends no line, and a mark of byte order
-# within the text, do not.
+# Tabs and line ends are allowed; carriage returns within a line and byte order marks within the
+# text are not.
 _CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u2028\u2029]|\r(?!\n|$)")
-LONG = 1000  # tokens: a whole text, perhaps, but no sentence
-SHOWN = 5  # problems of one kind that people see; --json has all
+LONG = 1000  # tokens: perhaps a whole text, but not a sentence
+SHOWN = 5  # problems of one kind that are printed; --json has all
 
 
 @dataclass
 class Problem:
-    """One thing that is wrong, and where."""
+    """A problem and its place."""
 
     kind: str
     path: str
@@ -59,7 +59,7 @@ class Problem:
 
 @dataclass
 class Report:
-    """What was seen in one file."""
+    """Contents and problems of one file."""
 
     path: str
     format: str = ""
@@ -68,7 +68,7 @@ class Report:
     sentences: int = 0
     tokens: int = 0
     labels: dict[str, int] = field(default_factory=dict)
-    schemes: list[str] = field(default_factory=list)  # those that fit; none: these are no spans
+    schemes: list[str] = field(default_factory=list)  # those that fit; empty if not spans
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -82,11 +82,13 @@ Examples:
 )
 @click.argument("files", nargs=-1, required=True)
 @reading_options
-@click.option("--scheme", help="The scheme that the labels must follow; detected if not given.")
+@click.option("--scheme", help="Scheme that the labels must follow; detected by default.")
 @click.option(
-    "--rare", default=3, show_default=True, help="A label is rare if it occurs less often."
+    "--rare", default=3, show_default=True, help="Report labels that occur less often than this."
 )
-@click.option("--ignore", multiple=True, type=click.Choice(list(KINDS)), help="Leave out a kind.")
+@click.option(
+    "--ignore", multiple=True, type=click.Choice(list(KINDS)), help="Ignore a kind of problem."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(
     files: tuple[str, ...],
@@ -96,9 +98,9 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Check FILES, and what they share; - is stdin. Of a model every byte is verified.
+    """Check FILES and their overlap; - is stdin. Every byte of a model is verified.
 
-    The exit code is 0 if nothing is wrong, 1 if something is, 2 if the command cannot run.
+    The exit code is 0 without problems, 1 with problems, and 2 if the command cannot run.
     """
     reading = Reading.of(options)
     reports, corpora = [], []
@@ -111,10 +113,10 @@ def command(
         reports.append(report)
         corpora.append(corpus)
     reports[0].problems += check_schemes(reports)
-    own = [report for report in reports if report.format != "model"]
+    corpus_reports = [report for report in reports if report.format != "model"]
     for i, corpus in enumerate(corpora):
         for j in range(i):
-            own[i].problems += check_overlap(corpora[j], corpus)
+            corpus_reports[i].problems += check_overlap(corpora[j], corpus)
     for report in reports:
         report.problems = [p for p in report.problems if p.kind not in ignore]
     total = sum(len(report.problems) for report in reports)
@@ -129,7 +131,7 @@ def command(
 
 
 def check_model(path: str) -> Report:
-    """Read all of a model and compare it with its checksums."""
+    """Read a whole model and verify its checksums."""
     report = Report(path, format="model")
     try:
         tagger = load_model(path, verify=True)
@@ -139,18 +141,18 @@ def check_model(path: str) -> Report:
         record = getattr(tagger, "training_", {})
         report.sentences, report.tokens = record.get("sentences", 0), record.get("tokens", 0)
         report.labels = dict.fromkeys(tagger.labels_.tolist(), 0)
-        report.notice = f"{path}: {tagger!r}, learnt from what is counted above"
+        report.notice = f"{path}: {tagger!r}, trained on the data counted above"
     return report
 
 
 def _without_place(error: TagloomError) -> str:
-    """Write an error for a problem that has its own place."""
+    """Render an error without its place, which the problem already has."""
     error.where = None
     return error.render(naming(click.get_current_context().command))
 
 
 def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
-    """Read as much of a file as can be read; what cannot is a problem."""
+    """Read a file up to its first error, which becomes a problem."""
     file = Input(path, reading.encoding)
     try:
         data = _read_all(file)
@@ -161,15 +163,15 @@ def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
         data = data.decode("utf-8", "replace").replace("\0", "\ufffd").encode("utf-8")
     report, read = Report(file.name, problems=problems), []
     try:
-        as_said = replace(reading, encoding="utf-8")  # which the data are by now
-        sentences = stream(_Named(data, file.name), **asdict(as_said))
+        reading = replace(reading, encoding="utf-8")  # the data are decoded by now
+        sentences = stream(_Named(data, file.name), **asdict(reading))
         report.format, report.notice = sentences.format, sentences.notice
         report.label = sentences.label
         for sentence in sentences:
-            read.append(sentence)  # those before a fault count
+            read.append(sentence)  # one by one, to keep those before an error
         problems += [_span_problem(problem, file.name) for problem in sentences.problems]
     except FormatError as error:
-        if error.line is None:  # not the file's fault: the format cannot be told, say
+        if error.line is None:  # not about a line; for example the format cannot be guessed
             raise
         message = f"{_without_place(error)} The rest of the file was not checked."
         problems.append(Problem("format", file.name, error.line, message))
@@ -177,7 +179,7 @@ def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
 
 
 def _read_all(file: Input) -> bytes:
-    """Read a file whole, but no line that is too long to be one."""
+    """Read a whole file; raise for a line that is too long."""
     parts, line, size = [], 1, 0  # size: bytes of the line so far
     for data in iter(file.read, b""):
         end = data.rfind(b"\n") + 1
@@ -188,7 +190,7 @@ def _read_all(file: Input) -> bytes:
 
 
 class _Named(io.BytesIO):
-    """Bytes with the name of the file they come from."""
+    """Bytes with the name of their file."""
 
     def __init__(self, data: bytes, name: str) -> None:
         super().__init__(data)
@@ -201,7 +203,7 @@ def _span_problem(problem: str, path: str) -> Problem:
 
 
 def find_bad_bytes(data: bytes, path: str, start: int) -> Iterator[Problem]:
-    """Find every line with a byte that is NUL or not UTF-8; the first such byte of each."""
+    """Find the first byte of each line that is NUL or not UTF-8."""
     if first_bad_byte(data) == len(data):
         return
     offset = start
@@ -217,14 +219,14 @@ def find_bad_bytes(data: bytes, path: str, start: int) -> Iterator[Problem]:
 def check_corpus(
     corpus: Corpus, report: Report, scheme: str | None, rare: int
 ) -> Iterator[Problem]:
-    """Fill in what a corpus holds, and find what is wrong in it."""
+    """Fill in the contents of a corpus and find its problems."""
     report.sentences, report.tokens = len(corpus), corpus.n_tokens
     counts = Counter(y for s in corpus for y in s.labels or () if isinstance(y, str))
     report.labels = dict(counts.most_common())
     yield from check_labels(corpus, report, scheme)
     path = report.path
     if not corpus and not report.problems:
-        yield Problem("empty", path, None, "there are no sentences in it.")
+        yield Problem("empty", path, None, "the file has no sentences.")
     seen: dict[tuple[str, ...], int] = {}
     for i, sentence in enumerate(corpus):
         if not sentence.tokens:
@@ -259,24 +261,24 @@ def _line(sentence: Sentence) -> int | None:
 
 
 def check_characters(sentence: Sentence, i: int, path: str) -> Iterator[Problem]:
-    """Find control characters: in the text as it stands, and in words that JSON has escaped."""
+    """Find control characters, in the raw text and in words that JSON has escaped."""
     lines = (sentence.source or "").split("\n")
-    found = [(n, hit[0]) for n, line in enumerate(lines) if (hit := _CONTROL.search(line))]
-    if not found:
+    hits = [(n, hit[0]) for n, line in enumerate(lines) if (hit := _CONTROL.search(line))]
+    if not hits:
         words = [*sentence.tokens, *(y for y in sentence.labels or () if isinstance(y, str))]
-        found = [(0, hit[0]) for word in words if (hit := _CONTROL.search(word))][:1]
-    for n, character in found:
+        hits = [(0, hit[0]) for word in words if (hit := _CONTROL.search(word))][:1]
+    for n, character in hits:
         line = None if sentence.line is None else sentence.line + n
-        yield Problem("control", path, line, f"sentence {i} has U+{ord(character):04X} in it.")
+        yield Problem("control", path, line, f"sentence {i} contains U+{ord(character):04X}.")
 
 
 def check_labels(corpus: Corpus, report: Report, scheme: str | None) -> Iterator[Problem]:
-    """Find illegal labels, or that a file mixes schemes; sentences with unknown labels pass."""
+    """Find illegal labels and mixed schemes; sentences with open labels are skipped."""
     from tagloom.labels import detect, get_scheme, validate
     from tagloom.schemes import parse_label
 
-    # Sentences that are not fully labelled count as empty, so that the others keep their number.
-    rows: list[Any] = [
+    # Sentences with open labels are replaced by empty ones, so that the others keep their index.
+    labelled: list[Any] = [
         s if s.labels is not None and all(isinstance(y, str) for y in s.labels) else []
         for s in corpus
     ]
@@ -285,17 +287,17 @@ def check_labels(corpus: Corpus, report: Report, scheme: str | None) -> Iterator
         typed = [y for y in report.labels if y != "O"]
         if sum(y[1:2] == "-" and parse_label(y) is not None for y in typed) * 2 <= len(typed):
             return
-        detection = detect(rows)
+        detection = detect(labelled)
         report.schemes = list(detection.fits)
         if detection.fits:
             return
-        scheme, mixed = _best_scheme(rows, report.path)
+        scheme, mixed = _best_scheme(labelled, report.path)
         if mixed:
             yield mixed
             return
     else:
         scheme = get_scheme(scheme).name
-    problems = validate(rows, scheme)
+    problems = validate(labelled, scheme)
     report.schemes = [scheme]
     for p in problems:
         text = str(p)
@@ -303,38 +305,38 @@ def check_labels(corpus: Corpus, report: Report, scheme: str | None) -> Iterator
         yield Problem("illegal", report.path, p.line, text)
 
 
-def _best_scheme(rows: list[Any], path: str) -> tuple[str, Problem | None]:
-    """Choose the scheme that most sentences fit; if many fit only others, schemes are mixed."""
+def _best_scheme(sentences: list[Any], path: str) -> tuple[str, Problem | None]:
+    """Choose the scheme that most sentences fit; report mixed schemes if many fit only others."""
     from tagloom.labels import SCHEMES, detect
 
     fits: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the labels of a sentence
-    spans: list[tuple[tuple[str, ...], Any]] = []  # the sentences that have any
+    spans: list[tuple[tuple[str, ...], Any]] = []  # the sentences with spans
     counts: Counter[str] = Counter()
-    for row in rows:
-        key = tuple(getattr(row, "labels", ()))
+    for sentence in sentences:
+        key = tuple(getattr(sentence, "labels", ()))
         if set(key) <= {"O"}:
             continue
         if key not in fits:
             fits[key] = detect([list(key)]).fits
         counts.update(fits[key])
-        spans.append((key, row))
+        spans.append((key, sentence))
     best = max(SCHEMES, key=lambda name: counts[name])
-    others = [(key, row) for key, row in spans if best not in fits[key]]
+    others = [(key, sentence) for key, sentence in spans if best not in fits[key]]
     rest = Counter(name for key, _ in others for name in fits[key])
     other, n = max(rest.items(), key=lambda item: item[1], default=("", 0))
-    # A few sentences that fit another scheme are mistakes; three, and a tenth of all, are a habit.
+    # A few sentences in another scheme are mistakes; at least three and a tenth of all are not.
     if counts[best] == 0 or n < max(3, len(spans) / 10):
         return best, None
-    line = _line(next(row for key, row in others if other in fits[key]))
+    line = _line(next(sentence for key, sentence in others if other in fits[key]))
     message = (
         f"the file mixes schemes: {counts[best]} sentence(s) fit {best}, but {n} fit {other} "
-        f"and not {best}, the first of them here."
+        f"and not {best}, starting here."
     )
     return best, Problem("mixed", path, line, message)
 
 
 def check_schemes(reports: list[Report]) -> Iterator[Problem]:
-    """Find that the files, each in itself consistent, do not share a scheme."""
+    """Find files that are consistent but do not share a scheme."""
     spans = [report for report in reports if report.schemes]
     if spans and not set.intersection(*(set(report.schemes) for report in spans)):
         seen = "; ".join(f"{report.path}: {' or '.join(report.schemes)}" for report in spans)
@@ -343,13 +345,13 @@ def check_schemes(reports: list[Report]) -> Iterator[Problem]:
 
 def check_overlap(first: Corpus, second: Corpus) -> Iterator[Problem]:
     """Find sentences of one file that occur in another."""
-    known = {tuple(s.tokens) for s in first}
-    shared = [s for s in second if s.tokens and tuple(s.tokens) in known]
+    first_tokens = {tuple(s.tokens) for s in first}
+    shared = [s for s in second if s.tokens and tuple(s.tokens) in first_tokens]
     if shared:
         share = len(shared) / len(second)
         words = " ".join(shared[0].tokens)
         message = (
-            f"{len(shared)} of {len(second)} sentences ({share:.1%}) occur in {first.path} too, "
+            f"{len(shared)} of {len(second)} sentences ({share:.1%}) also occur in {first.path}, "
             f"the first: {words if len(words) <= 60 else words[:60] + '…'!r}."
         )
         yield Problem("overlap", str(second.path), _line(shared[0]), message)
@@ -359,7 +361,7 @@ _NAMES = {**FORMATS, "model": "a model"}
 
 
 def show(report: Report) -> None:
-    """Print a report for people."""
+    """Print a report as text."""
     scheme = f", scheme {' or '.join(report.schemes)}" if report.schemes else ""
     click.echo(
         f"{report.path}: {_NAMES.get(report.format, 'unreadable')}, "
@@ -369,13 +371,13 @@ def show(report: Report) -> None:
     if report.notice:
         click.echo("  " + report.notice.removeprefix(f"{report.path}: "))
     for kind, meaning in KINDS.items():
-        found = [problem for problem in report.problems if problem.kind == kind]
-        if not found:
+        problems = [problem for problem in report.problems if problem.kind == kind]
+        if not problems:
             continue
-        click.echo(f"  {kind} ({len(found):,}): {meaning}")
-        for problem in found[:SHOWN]:
+        click.echo(f"  {kind} ({len(problems):,}): {meaning}")
+        for problem in problems[:SHOWN]:
             click.echo(f"    {problem}")
-        if len(found) > SHOWN:
-            click.echo(f"    … and {len(found) - SHOWN:,} more; --json has all")
+        if len(problems) > SHOWN:
+            click.echo(f"    … and {len(problems) - SHOWN:,} more; --json has all")
     if not report.problems:
-        click.echo("  nothing wrong")
+        click.echo("  no problems")

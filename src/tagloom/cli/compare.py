@@ -42,10 +42,10 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Test whether the labels of A and B, files or models, differ in quality for GOLD.
+    """Test whether A and B, files or models, differ in quality on GOLD.
 
-    The test is approximate randomisation over sentences; p is the chance of a difference at least
-    this large between two systems that are alike.
+    The test is approximate randomisation over sentences; p is the probability of a difference at
+    least this large between two equally good systems.
     """
     from tagloom.evaluation import compare
 

@@ -1,4 +1,4 @@
-"""``tagloom convert``: from one format or label scheme to another."""
+"""``tagloom convert``: convert from one format or label scheme to another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tagloom.cli.mistakes import named
 from tagloom.cli.reading import as_column, as_sep
 from tagloom.sequences import FORMATS, Corpus, stream, write
 
-# The options for the parameters of `read` and of `write`, where their names differ.
+# The options for parameters of `read` and of `write` whose names differ.
 _READ = {"format": "from_"}
 _WRITTEN = {"format": "to"} | {
     name: f"to_{name}" for name in ("label", "columns", "sep", "unknown", "encoding")
@@ -26,26 +26,26 @@ Examples:
 )
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@click.option("--from", "from_", type=_formats, help="Format of IN; guessed and told if not given.")
+@click.option("--from", "from_", type=_formats, help="Format of IN; guessed by default.")
 @click.option("--label", help="Column or key of the labels, such as upos or upos+feats.")
 @click.option("--token", help="Column or key of the tokens.")
 @click.option("--columns", help="Names of IN's columns, such as form,pos,chunk.")
 @click.option(
     "--header/--no-header", default=None, help="Whether IN's first row names its columns."
 )
-@click.option("--sep", help=r"What keeps IN's columns apart; \t for a tab.")
-@click.option("--unknown", help="What stands for an unknown label in IN.")
+@click.option("--sep", help=r"Column separator of IN; \t for a tab.")
+@click.option("--unknown", help="Value that means an unknown label in IN.")
 @click.option("--encoding", default="utf-8", show_default=True, help="Encoding of IN.")
-@click.option("--to", type=_formats, help="Format of OUT; by its name, or as IN, if not given.")
+@click.option("--to", type=_formats, help="Format of OUT; by default from its name, or as IN.")
 @click.option("--to-label", help="Column or key for the labels in OUT.")
 @click.option("--to-columns", help="Columns to write, such as token,xpos,label.")
-@click.option("--to-sep", help=r"What keeps OUT's columns apart; \t for a tab.")
-@click.option("--to-unknown", help="What to write for an unknown label.")
+@click.option("--to-sep", help=r"Column separator of OUT; \t for a tab.")
+@click.option("--to-unknown", help="Value to write for an unknown label.")
 @click.option("--to-encoding", default="utf-8", show_default=True, help="Encoding of OUT.")
-@click.option("--scheme-from", help="Label scheme of IN; detected if not given.")
+@click.option("--scheme-from", help="Label scheme of IN; detected by default.")
 @click.option("--scheme-to", help="Label scheme of OUT: bio, iob1, io, bioes or bilou.")
 @click.option("--repair", is_flag=True, help="Read illegal labels as conlleval does.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not tell what was guessed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed.")
 def command(
     source: str,
     target: str,
@@ -70,8 +70,8 @@ def command(
 ) -> None:
     """Convert IN to OUT; - is stdin or stdout, and .gz, .xz and .zst are compressed.
 
-    What both formats can hold is kept; within one format everything is, byte for byte. Formats are
-    converted in constant memory; a change of label scheme needs the whole corpus.
+    Everything that both formats can hold is kept; within one format the file is reproduced byte for
+    byte. Formats are converted in constant memory; a new label scheme needs the whole corpus.
     """
     if (scheme_from or repair) and not scheme_to:
         raise click.UsageError("--scheme-from and --repair need --scheme-to.")

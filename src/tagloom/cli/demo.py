@@ -1,4 +1,4 @@
-"""``tagloom demo``: train, evaluate and try a tagger on the corpus that is shipped."""
+"""``tagloom demo``: train, evaluate and try taggers on the included corpus."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SENTENCES = [
 ]
 N_REASONS = 6
 NEXT = """
-  tagloom train crf TRAIN --dev DEV -o MODEL  a tagger for labels of your own
-  tagloom tag MODEL < TEXT                    what it makes of a text
-  tagloom eval MODEL TEST                     scores with intervals
-  tagloom inspect MODEL                       what it has learnt
-  tagloom explain MODEL < TEXT                why it decides as it does
-  tagloom check FILES                         what is wrong in a corpus
+  tagloom train crf TRAIN --dev DEV -o MODEL  train a tagger on your data
+  tagloom tag MODEL < TEXT                    tag a text with it
+  tagloom eval MODEL TEST                     score it, with intervals
+  tagloom inspect MODEL                       show its labels and weights
+  tagloom explain MODEL < TEXT                explain its decisions
+  tagloom check FILES                         find problems in a corpus
   python                                      import tagloom as tl; help(tl.CRF)"""
 
 
@@ -39,7 +39,7 @@ Examples:
 """
 )
 def command() -> None:
-    """Train a tagger on the corpus that comes along, and try it."""
+    """Train and try a tagger on the included corpus."""
     import tagloom as tl
 
     train, _, test = tl.datasets.load("english", label="upos")
@@ -53,21 +53,21 @@ def command() -> None:
 
 
 def activation() -> str:
-    """Say how to call commands by their names, where the shell does not find them."""
+    """Return the line that activates the environment, if the shell does not find tagloom."""
     script = os.path.join(sys.prefix, "bin", "activate")
     if shutil.which("tagloom") or not os.path.exists(script):
         return ""
-    return f"\n  {f'source {os.path.relpath(script)}':44}tagloom and python by their names"
+    return f"\n  {f'source {os.path.relpath(script)}':44}put tagloom and python on the path"
 
 
 def show_models(train: Corpus, test: Corpus) -> Tagger:
-    """Learn parts of speech, chunks and names with four models; return the CRF of the first."""
+    """Train four models for parts of speech, chunks and names; return the CRF for the first."""
     import tagloom as tl
     from tagloom.evaluation.tables import Table
 
-    click.echo(heading("Learn with four models: tl.HMM, StructuredPerceptron, StructuredSVM, CRF"))
+    click.echo(heading("Train four models: tl.HMM, StructuredPerceptron, StructuredSVM, CRF"))
     click.echo(
-        f"  {len(train)} sentences, {train.n_tokens:,} tokens; scores in percent on others\n"
+        f"  {len(train)} sentences, {train.n_tokens:,} tokens; scores in percent on the test set\n"
     )
     models: tuple[type[Tagger], ...] = (
         tl.HMM,
@@ -78,8 +78,8 @@ def show_models(train: Corpus, test: Corpus) -> Tagger:
     rows = []
     for kind in models:
         began = time.perf_counter()
-        tagger, speech = learn(kind, "upos")
-        spans = [learn(kind, label)[1].f1 for label in ("chunk", "entity")]
+        tagger, speech = train_and_score(kind, "upos")
+        spans = [train_and_score(kind, label)[1].f1 for label in ("chunk", "entity")]
         seconds = time.perf_counter() - began
         scores = (speech.accuracy, speech.accuracy_unknown, *spans)
         shown = [f"{100 * (score or 0):.1f}" for score in scores]
@@ -87,12 +87,12 @@ def show_models(train: Corpus, test: Corpus) -> Tagger:
     header = ["model", "accuracy", "new words", "chunk F1", "name F1", "seconds", "kB"]
     text = Table(header, rows).text()
     click.echo("\n".join("  " + line for line in text.splitlines()))
-    click.echo("\n  accuracy of parts of speech, for new words too; seconds for all three tasks")
-    return tagger  # the CRF was the last
+    click.echo("\n  accuracy: parts of speech, all and new words; seconds: all three tasks")
+    return tagger  # the last one is the CRF
 
 
-def learn(kind: type[Tagger], label: str) -> tuple[Tagger, Evaluation]:
-    """Learn one kind of labels, and score what was learnt on other sentences."""
+def train_and_score(kind: type[Tagger], label: str) -> tuple[Tagger, Evaluation]:
+    """Train a model for one label column and score it on the test set."""
     import tagloom as tl
     from tagloom.models import Capability
 
@@ -106,7 +106,7 @@ def learn(kind: type[Tagger], label: str) -> tuple[Tagger, Evaluation]:
 
 
 def file_size(tagger: Tagger) -> int:
-    """Return how many bytes the tagger takes."""
+    """Return the size of the tagger's file in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "english.tagloom")
         tagger.save(path)
@@ -114,10 +114,10 @@ def file_size(tagger: Tagger) -> int:
 
 
 def show_evaluation(tagger: Tagger, train: Corpus, test: Corpus) -> None:
-    """Score the tagger on sentences that it has not seen."""
+    """Score the tagger on the test set."""
     import tagloom as tl
 
-    click.echo("\n" + heading("Measure the CRF: tl.evaluate(gold, predicted, train=train)"))
+    click.echo("\n" + heading("Evaluate the CRF: tl.evaluate(gold, predicted, train=train)"))
     result = tl.evaluate(test, test.with_labels(tagger.predict(test)), train=train)
     low, high = result.intervals["accuracy"]
     click.echo(
@@ -131,7 +131,7 @@ def show_evaluation(tagger: Tagger, train: Corpus, test: Corpus) -> None:
 
 
 def show_tagging(tagger: Tagger) -> None:
-    """Tag sentences of our own."""
+    """Tag the example sentences."""
     click.echo("\n" + heading("Tag: tagger.predict(sentences)"))
     tokens = [sentence.split() for sentence in SENTENCES]
     for words, labels in zip(tokens, tagger.predict(tokens), strict=True):
@@ -139,7 +139,7 @@ def show_tagging(tagger: Tagger) -> None:
 
 
 def show_trellis(tagger: Any, words: list[str]) -> None:
-    """Show one sentence as a trellis of the labels that are not out of the question."""
+    """Draw the trellis of one sentence, with its likely labels only."""
     import numpy as np
 
     import tagloom as tl
@@ -148,7 +148,7 @@ def show_trellis(tagger: Any, words: list[str]) -> None:
     gamma = trellis.marginals()  # [T, Y]
     likely = np.flatnonzero(gamma.max(axis=0) > 0.01)
     click.echo("\n" + heading("How sure is it? tagger.trellis([words])[0].draw('marginals')"))
-    click.echo("In each node stands the probability of a label; those below 1 % are left out.\n")
+    click.echo("Each node shows the probability of a label; labels below 1 % are left out.\n")
     small = tl.Trellis(
         trellis.emit[:, likely],
         tagger.scores_.trans[np.ix_(likely, likely)],
@@ -163,7 +163,7 @@ def show_trellis(tagger: Any, words: list[str]) -> None:
 
 
 def show_labellings(labellings: list[Labelling]) -> None:
-    """Print labellings with bars as long as their probabilities."""
+    """Print labellings with bars proportional to their probabilities."""
     width = max(len(" ".join(x.labels)) for x in labellings)
     for labels, prob, _ in labellings:
         bar = "█" * round(24 * prob)
@@ -171,14 +171,14 @@ def show_labellings(labellings: list[Labelling]) -> None:
 
 
 def show_reasons(tagger: Tagger, words: list[str], t: int) -> None:
-    """Say why one token has its label."""
+    """Print why one token has its label."""
     decision = tagger.explain(words)[t]
     click.echo(
         "\n"
         + heading(f"Why is {words[t]!r} {decision.label}? tagger.explain(words)[{t}]")
         + f"\n  {decision.label} {decision.prob:.2f}, {decision.runner_up} "
-        f"{decision.runner_up_prob:.2f}; the path with {decision.runner_up} is behind by "
-        f"{decision.margin:.2f}, of which"
+        f"{decision.runner_up_prob:.2f}; the path with {decision.runner_up} scores "
+        f"{decision.margin:.2f} less, of which"
     )
     for reason in decision.reasons[:N_REASONS]:
         labels = f"{reason.label}, not {reason.rival}"
@@ -191,15 +191,15 @@ def show_file(tagger: Tagger) -> None:
     """Save the tagger and load it again."""
     import tagloom as tl
 
-    click.echo("\n" + heading("Keep it: tagger.save(path), tl.load(path)"))
+    click.echo("\n" + heading("Save it: tagger.save(path), tl.load(path)"))
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "english.tagloom")
         tagger.save(path)
         size = os.path.getsize(path)
         words = [sentence.split() for sentence in SENTENCES]
         same = tl.load(path).predict(words) == tagger.predict(words)
-    answers = "the same answers" if same else "OTHER answers"
-    click.echo(f"  english.tagloom, {size / 1000:,.0f} kB; loaded again it gives {answers}")
+    result = "the same labels" if same else "OTHER labels"
+    click.echo(f"  english.tagloom, {size / 1000:,.0f} kB; the loaded model predicts {result}")
 
 
 def heading(text: str) -> str:
@@ -208,5 +208,5 @@ def heading(text: str) -> str:
 
 
 def has_colour() -> bool:
-    """Whether stdout is a terminal whose user has not asked for plain text."""
+    """Whether stdout is a terminal and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

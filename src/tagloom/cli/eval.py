@@ -1,4 +1,4 @@
-"""``tagloom eval``: score a model, or predicted labels, against gold ones."""
+"""``tagloom eval``: score a model, or predicted labels, against gold labels."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Examples:
 @click.option(
     "--predicted-label",
     callback=lambda _ctx, _option, name: as_column(name),
-    help="Column of the labels in PREDICTED, if it is another one.",
+    help="Column of the labels in PREDICTED; by default --label.",
 )
 @click.option(
-    "--report", metavar="FILE", help="Write a page too: mistakes, reliability, worst sentences."
+    "--report", metavar="FILE", help="Also write a page: mistakes, reliability, worst sentences."
 )
 @scoring_options
 def command(
@@ -57,11 +57,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Score the labels that MODEL finds, or those of PREDICTED, against those of GOLD.
+    """Score the labels that MODEL predicts, or those of PREDICTED, against GOLD.
 
-    GOLD is read as the model's training data were, unless the options say otherwise. GOLD and
-    PREDICTED hold the same sentences in any format that tagloom reads; - is stdin. Span F1 equals
-    conlleval; with --strict it equals seqeval's strict mode.
+    By default GOLD is read like the model's training data; options override this. GOLD and
+    PREDICTED hold the same sentences, in any format that tagloom reads; - is stdin. Span F1 equals
+    conlleval's; with --strict it equals that of seqeval's strict mode.
     """
     from tagloom.evaluation import evaluate
 
@@ -101,14 +101,14 @@ def write_report(
     words: Corpus | None,
     title: str,
 ) -> None:
-    """Write the page, under its name only when it is complete."""
+    """Write the report; the file appears under its name only when it is complete."""
     from tagloom.cli.reports import Case, make_report
     from tagloom.evaluation.evaluations import training_words
     from tagloom.models.data import gold_labels
     from tagloom.sequences.files import open_output
 
-    known = None if words is None else training_words(words)
+    train_words = None if words is None else training_words(words)
     gold, predicted = (gold_labels(file, file, None) for file in files)
-    page = make_report(Case(result, files[0], gold, predicted, tagger, known), title)
+    page = make_report(Case(result, files[0], gold, predicted, tagger, train_words), title)
     with open_output(path) as out:
         out.write(page.encode())

@@ -1,4 +1,4 @@
-"""``tagloom explain``: why each token has its label."""
+"""``tagloom explain``: explain why each token gets its label."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Examples:
 @click.argument("model")
 @click.argument("source", metavar="[INPUT]", default="-")
 @click.option(
-    "-o", "--output", default="-", metavar="FILE", help="Where to write; stdout if not given."
+    "-o", "--output", default="-", metavar="FILE", help="File to write; stdout by default."
 )
 @click.option(
-    "--top", default=8, show_default=True, type=click.IntRange(1), help="How many reasons a token."
+    "--top", default=8, show_default=True, type=click.IntRange(1), help="Reasons per token."
 )
-@click.option("--html", "as_html", is_flag=True, help="Write a page for a browser.")
-@click.option("--json", "as_json", is_flag=True, help="Write an object with every number a line.")
+@click.option("--html", "as_html", is_flag=True, help="Write an HTML page.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per sentence.")
 @reading_options
-@click.option("--quiet", "-q", is_flag=True, help="Do not tell what was guessed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed.")
 def command(
     model: str,
     source: str,
@@ -47,10 +47,10 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Say why MODEL gives the tokens of INPUT their labels; - is stdin.
+    """Explain why MODEL gives the tokens of INPUT their labels; - is stdin.
 
-    For each token: its label and its probability, the label that the best other path gives it, and
-    the features and transitions that decided between the two paths.
+    For each token: its label and probability, its label on the best path that labels it
+    differently, and the features and transitions that decide between the two paths.
     """
     if as_html and as_json:
         raise click.UsageError("--html and --json exclude each other.")
@@ -71,7 +71,7 @@ def command(
 
 
 def _lines(explanations: Iterator[Explanation], top: int, as_json: bool) -> Iterator[str]:
-    """Yield each explanation as it is there: as one line of JSON, or as tables."""
+    """Yield each explanation as it is computed: as one line of JSON, or as tables."""
     for i, explanation in enumerate(explanations):
         if as_json:
             yield json.dumps(explanation.to_dict(), ensure_ascii=False) + "\n"

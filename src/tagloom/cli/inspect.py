@@ -1,4 +1,4 @@
-"""``tagloom inspect``: what a model has learnt."""
+"""``tagloom inspect``: show the contents of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tagloom.cli.wording import size
 from tagloom.errors import LabelError
 from tagloom.models import Capability, Tagger
 
-WIDEST = 20  # labels of a transition table that people can read
+WIDEST = 20  # labels in a transition table that is still readable
 
 
 @click.command(
@@ -30,11 +30,15 @@ Examples:
 @click.option("--pattern", help="Show the weights whose feature matches, such as 'suffix*'.")
 @click.option("--label", help="Show only this label.")
 @click.option(
-    "--top", default=5, show_default=True, type=click.IntRange(1), help="How many weights."
+    "--top",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Weights to show for each label, or for --pattern.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(model: str, pattern: str | None, label: str | None, top: int, as_json: bool) -> None:
-    """Show what MODEL is and has learnt.
+    """Show the contents of MODEL.
 
     Labels, sizes, the training record, the strongest features of each label, and the weights of
     transitions from label to label; or, with --pattern, the features that match it.
@@ -48,37 +52,37 @@ def command(model: str, pattern: str | None, label: str | None, top: int, as_jso
             expected=f"one of {', '.join(names)}",
             found=repr(label),
         )
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     if pattern is None:
-        found = describe(tagger, model)
-        found["transitions"] = [
+        contents = describe(tagger, model)
+        contents["transitions"] = [
             {"from": a, "to": b, "weight": weight}
             for (a, b), weight in sorted(_transitions(tagger).items(), key=lambda x: -x[1])
             if label in (None, a, b)
         ]
     shown = [label] if label else names
-    found["weights"] = strongest(tagger, shown, pattern, top)
+    contents["weights"] = strongest(tagger, shown, pattern, top)
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps(contents, ensure_ascii=False))
         return
     if pattern is None:
-        click.echo(show_description(found))
+        click.echo(show_description(contents))
         click.echo()
-    if found["weights"] or pattern is not None:
-        show_weights(found["weights"], pattern)
-    if pattern is None and found["transitions"]:
+    if contents["weights"] or pattern is not None:
+        show_weights(contents["weights"], pattern)
+    if pattern is None and contents["transitions"]:
         click.echo()
-        show_transitions(tagger, found["transitions"], label, top)
+        show_transitions(tagger, contents["transitions"], label, top)
 
 
 def _transitions(tagger: Any) -> dict[tuple[str, str], float]:
-    """Find the weights of transitions; a tagger that looks up word by word has none."""
+    """Return the weights of transitions; a tagger that looks up single words has none."""
     transitions: dict[tuple[str, str], float] = getattr(tagger, "transition_features_", {})
     return transitions
 
 
 def describe(tagger: Tagger, path: str) -> dict[str, Any]:
-    """Say what a model is."""
+    """Return the contents of a model, except its weights."""
     about = tagger.describe()
     if "weights" in about:
         about["weights_in_all"] = about.pop("weights")
@@ -89,44 +93,45 @@ def describe(tagger: Tagger, path: str) -> dict[str, Any]:
 def strongest(
     tagger: Any, labels: list[str], pattern: str | None, top: int
 ) -> list[dict[str, Any]]:
-    """Find the largest weights: of each label, or with a pattern of all of these labels."""
+    """Return the largest weights of each label, or of all labels together with a pattern."""
     if not tagger.can(Capability.WEIGHTS):
         return []
     if pattern is not None:
         weights = tagger.feature_weights(pattern, label=labels[0] if len(labels) == 1 else None)
-        found = [w for w in weights if w.label in labels or " → " in w.label][:top]
+        chosen = [w for w in weights if w.label in labels or " → " in w.label][:top]
     else:
-        found = []
+        chosen = []
         for label in labels:
             weights = tagger.feature_weights(label=label, n=top)
-            found += [w for w in weights if w.weight > 0] or weights  # log probabilities are not
-    return [{"label": w.label, "feature": w.attribute, "weight": w.weight} for w in found]
+            # Log probabilities are never positive: show all of them.
+            chosen += [w for w in weights if w.weight > 0] or weights
+    return [{"label": w.label, "feature": w.attribute, "weight": w.weight} for w in chosen]
 
 
-def show_description(found: dict[str, Any]) -> str:
-    """Lay out what a model is, for people."""
-    training = found["training"]
+def show_description(contents: dict[str, Any]) -> str:
+    """Format the contents of a model as text."""
+    training = contents["training"]
     rows = [
-        ("model", f"{found['model']}, {size(found['bytes'])}"),
-        ("labels", f"{len(found['labels'])}: {_cut(' '.join(found['labels']))}"),
-        ("scheme", found.get("scheme")),
-        ("words", f"{found['words']:,}" if "words" in found else ""),
-        ("features", _sizes(found)),
-        ("templates", _cut("; ".join(map(str, found.get("features") or ())))),
-        ("learnt from", _learnt_from(training)),
+        ("model", f"{contents['model']}, {size(contents['bytes'])}"),
+        ("labels", f"{len(contents['labels'])}: {_cut(' '.join(contents['labels']))}"),
+        ("scheme", contents.get("scheme")),
+        ("words", f"{contents['words']:,}" if "words" in contents else ""),
+        ("features", _sizes(contents)),
+        ("templates", _cut("; ".join(map(str, contents.get("features") or ())))),
+        ("trained on", _trained_on(training)),
         ("training", _training(training)),
-        ("temperature", "" if found["temperature"] == 1 else f"{found['temperature']:.4g}"),
+        ("temperature", "" if contents["temperature"] == 1 else f"{contents['temperature']:.4g}"),
     ]
     return "\n".join(f"{name:12}{value}" for name, value in rows if value)
 
 
-def _sizes(found: dict[str, Any]) -> str:
-    if "attributes" not in found:
+def _sizes(contents: dict[str, Any]) -> str:
+    if "attributes" not in contents:
         return ""
-    return f"{found['attributes']:,} attributes, {found['weights_in_all']:,} weights"
+    return f"{contents['attributes']:,} attributes, {contents['weights_in_all']:,} weights"
 
 
-def _learnt_from(training: dict[str, Any]) -> str:
+def _trained_on(training: dict[str, Any]) -> str:
     parts = [
         plural(training[f"{noun}s"], noun)
         for noun in ("sentence", "token")
@@ -154,7 +159,7 @@ def _cut(text: str, width: int = 300) -> str:
 def show_weights(weights: list[dict[str, Any]], pattern: str | None) -> None:
     """Print features with their weights, label by label."""
     if not weights:
-        click.echo(f"no weight of a feature that matches {pattern!r}.")
+        click.echo(f"no feature matches {pattern!r}.")
         return
     width = max(len(w["label"]) for w in weights) + 2
     before = None

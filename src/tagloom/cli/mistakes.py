@@ -1,4 +1,4 @@
-"""Errors of the library as one line that names the options of the running command."""
+"""Render errors of the library as one line with the option names of the running command."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tagloom.errors import NameOption, TagloomError, python_option
 
 
 class Group(click.Group):
-    """A group whose commands report errors of the library with their own option names."""
+    """A group whose commands report errors of the library with their option names."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; an error of the library becomes one of click, which is one line."""
+        """Run a command; an error of the library becomes a one-line error of click."""
         try:
             return super().invoke(ctx)
         except TagloomError as error:
@@ -28,14 +28,14 @@ class Group(click.Group):
 
 @contextmanager
 def named(names: Mapping[str, str], *, unless: str | None = None) -> Iterator[None]:
-    """Report parameters by other options than those of their names.
+    """Report parameters under options with other names.
 
     Parameters
     ----------
     names : mapping
-        Parameters and the options for them: ``{"sep": "to_sep"}``.
+        Maps parameters to options: ``{"sep": "to_sep"}``.
     unless : str, optional
-        Leave errors about this file alone.
+        Do not change errors about this file.
     """
     try:
         yield
@@ -47,13 +47,13 @@ def named(names: Mapping[str, str], *, unless: str | None = None) -> Iterator[No
 
 
 def naming(command: click.Command | None, names: Mapping[str, str] | None = None) -> NameOption:
-    """Return the function that writes a parameter as an option of a command, if it is one.
+    """Return a function that renders a parameter as an option of a command, if it is one.
 
     Parameters
     ----------
     command : click.Command or None
     names : mapping, optional
-        The option for a parameter whose name differs.
+        Maps parameters to options with other names.
     """
     options = {
         option.name: option
@@ -69,7 +69,7 @@ def naming(command: click.Command | None, names: Mapping[str, str] | None = None
 
 
 def show_option(option: click.Option, value: Any = ...) -> str:
-    """Write an option as it is typed, with a value to try unless that is ``...``."""
+    """Return an option as the user types it, with a value to try unless that is ``...``."""
     name = max(option.opts, key=len)
     if value is ...:
         return name
@@ -79,6 +79,6 @@ def show_option(option: click.Option, value: Any = ...) -> str:
 
 
 def _quote(value: str) -> str:
-    """Return a value as it is typed: Windows knows no quotes but double ones."""
-    value = value.replace("\t", r"\t")  # which --sep reads as a tab
+    """Quote a value for the shell; Windows has double quotes only."""
+    value = value.replace("\t", r"\t")  # --sep reads \t as a tab
     return f'"{value}"' if os.name == "nt" else shlex.quote(value)

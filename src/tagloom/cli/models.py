@@ -1,4 +1,4 @@
-"""What commands share about model files."""
+"""Model files, as all commands load them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def is_model(path: str) -> bool:
-    """Whether a file is a model: by its first bytes, or by its name if these are damaged."""
+    """Whether a file is a model, by its first bytes, or by its suffix if those are damaged."""
     if path == "-":
         return False
     return storage.is_model(path) or os.path.splitext(path)[1] == ".tagloom"
 
 
 def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> Tagger:
-    """Read a tagger; ``source`` is what it is given to label.
+    """Load a tagger; ``source`` is the file that it will label.
 
     Raises
     ------
     ModelFileError
-        If the file is something else, or damaged.
+        If the file is not a model, or is damaged.
     click.UsageError
-        If the two were exchanged.
+        If the two arguments were swapped.
     """
     from tagloom.models import Tagger
 
@@ -38,6 +38,6 @@ def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> T
         raise click.UsageError(f"The model comes first: {command} {source} {path}.")
     if path == "-":
         raise ModelFileError(
-            expected="the name of a model file, which is mapped", found="-, which is stdin"
+            expected="the name of a model file, which is memory-mapped", found="-, which is stdin"
         )
     return Tagger.load(path, verify=verify)

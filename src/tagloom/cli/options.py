@@ -1,4 +1,4 @@
-"""Options from parameters: what a model declares, as the command line offers it."""
+"""Command-line options from the declared parameters of a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tagloom.cli.templates import split_templates
 from tagloom.models.files import find_kind, known_kinds
 from tagloom.parameters import Choice, Count, Flag, Names, Number, Parameter
 
-# The commands of our models; others have the name of their kind.
+# The commands of our models; models of other packages have the name of their kind.
 _COMMANDS = {
     "CRF": "crf",
     "HMM": "hmm",
@@ -23,7 +23,7 @@ _COMMANDS = {
     "MostFrequentTag": "baseline",
 }
 _ALIASES = {"n_threads": ["--threads"]}
-# How the text of a list is split.
+# Functions that split the text of a list, by separator.
 _SPLIT: dict[str, Callable[[str], list[str]]] = {
     ",": lambda text: text.split(","),
     ";": split_templates,
@@ -31,7 +31,7 @@ _SPLIT: dict[str, Callable[[str], list[str]]] = {
 
 
 def find_taggers() -> dict[str, type[models.Tagger]]:
-    """Return every kind of tagger by the name of its command: ours, and those of other packages."""
+    """Return every kind of tagger by the name of its command, also those of other packages."""
     taggers = {}
     for kind in known_kinds():
         cls: Any = find_kind(kind)
@@ -41,7 +41,7 @@ def find_taggers() -> dict[str, type[models.Tagger]]:
 
 
 def model_options(cls: type[models.Model]) -> Iterator[click.Option]:
-    """Make an option for each parameter of a class that a command can offer."""
+    """Yield an option for each parameter of a class that can be one."""
     for declared in cls.parameters.values():
         if declared.is_option:
             option = _make_option(declared)
@@ -57,25 +57,25 @@ def _make_option(declared: Parameter) -> click.Option | None:
         "default": declared.default,
         "show_default": declared.default is not None,
     }
-    spelt = [name, option, *_ALIASES.get(name, ())]
+    spellings = [name, option, *_ALIASES.get(name, ())]
     match declared:
         case Flag():
             return click.Option([name, f"{option}/--no-{name.replace('_', '-')}"], **about)
         case Choice():
             choices = [choice or "none" for choice in declared.choices]
-            return click.Option(spelt, type=click.Choice(choices), **about)
+            return click.Option(spellings, type=click.Choice(choices), **about)
         case Count():
-            return click.Option(spelt, type=int, **about)
+            return click.Option(spellings, type=int, **about)
         case Number():
-            return click.Option(spelt, type=float, **about)
+            return click.Option(spellings, type=float, **about)
         case Names():
             metavar = declared.separator.join(("A", "B", "…"))
-            return click.Option(spelt, metavar=metavar, **about)
-    return None  # a text cannot say what it may be
+            return click.Option(spellings, metavar=metavar, **about)
+    return None  # its values cannot be written as text
 
 
 def read_values(cls: type[models.Tagger], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the values of options into those of parameters."""
+    """Convert the values of options to values of parameters."""
     values = {}
     for name, value in options.items():
         match cls.parameters.get(name):

@@ -1,10 +1,10 @@
-"""HTML pages that need nothing but themselves: no script, no font, no picture from elsewhere."""
+"""Self-contained HTML pages: no scripts, and no fonts or pictures from elsewhere."""
 
 from __future__ import annotations
 
 from html import escape
 
-# Readable in a light and a dark browser, on a telephone and on paper.
+# Readable in light and dark mode, on a phone and on paper.
 STYLE = """
 :root{color-scheme:light dark;--ink:#1e293b;--soft:#64748b;--line:#cbd5e1;--paper:#fff;
 --mark:#fde68a}
@@ -24,18 +24,24 @@ svg text{font-family:inherit}
 
 
 def document(title: str, body: str) -> str:
-    """Make a page.
+    """Return a page.
 
     Parameters
     ----------
     title : str
-        As text.
+        Plain text.
     body : str
-        As HTML, in which all text is escaped already.
+        HTML, in which all text is already escaped.
 
     Returns
     -------
     str
+        HTML.
+
+    Examples
+    --------
+    >>> "<h1>A &amp; B</h1>" in document("A & B", "<p>text</p>")
+    True
     """
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

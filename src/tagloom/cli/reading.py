@@ -1,4 +1,4 @@
-"""What commands share about reading: options, and reading files as those a model learnt from."""
+"""Reading options of the commands, and reading files like a model's training data."""
 
 from __future__ import annotations
 
@@ -22,36 +22,38 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 OPTIONS = [
     click.option("--label", help="Column or key of the labels, such as upos, upos+feats or 3."),
     click.option(
-        "--format", type=click.Choice(list(FORMATS)), help="Guessed and told if not given."
+        "--format",
+        type=click.Choice(list(FORMATS)),
+        help="Format of the files; guessed by default.",
     ),
     click.option("--columns", help="Names of the columns, such as form,pos,chunk."),
     click.option("--token", help="Column or key of the tokens."),
     click.option("--header/--no-header", default=None, help="Whether the first row names columns."),
-    click.option("--sep", help=r"What keeps columns apart; \t for a tab."),
+    click.option("--sep", help=r"Column separator; \t for a tab."),
     click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
 ]
 
 
 def reading_options(command: Command) -> Command:
-    """Add the options that say how files are read."""
+    """Add the options for reading files."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 def as_column(name: str | None) -> str | int | None:
-    """Read a column that is given by its number as one."""
+    """Convert the number of a column to int; keep a name."""
     return int(name) if name is not None and name.lstrip("-").isdigit() else name
 
 
 def as_sep(sep: str | None) -> str | None:
-    """Read a backslash and a t as a tab, which is hard to type in a shell."""
+    """Convert backslash and t to a tab, which is hard to type in a shell."""
     return "\t" if sep == r"\t" else sep
 
 
 @dataclass
 class Reading:
-    """How to read files: what the user said, None elsewhere.
+    """The reading options that the user passed; None for the others.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class Reading:
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Reading:
-        """Take the reading options out of all options of a command."""
+        """Remove the reading options from all options of a command and return them."""
         columns = options.pop("columns", None)
         return cls(
             label=as_column(options.pop("label", None)),
@@ -89,18 +91,18 @@ class Reading:
         return read(path, **asdict(self))
 
     def describe(self, corpus: Corpus) -> dict[str, Any]:
-        """Say how a corpus was read, for the record of a model."""
-        found: dict[str, Any] = {"format": corpus.format, "label": corpus.label}
+        """Return how a corpus was read, for the training record of a model."""
+        record: dict[str, Any] = {"format": corpus.format, "label": corpus.label}
         if corpus.format == "conll" and len(corpus):
             names = list(corpus[0].columns)
-            # Names that are only numbers say nothing about the columns of another file.
+            # Names that are only numbers do not identify the columns of another file.
             if names != [str(i) for i in range(len(names))]:
-                found["columns"] = names
-        said = {"columns": self.columns, "token": self.token, "sep": self.sep}
-        return found | {name: value for name, value in said.items() if value is not None}
+                record["columns"] = names
+        passed = {"columns": self.columns, "token": self.token, "sep": self.sep}
+        return record | {name: value for name, value in passed.items() if value is not None}
 
     def like(self, training: dict[str, Any], format: str) -> dict[str, Any]:
-        """Return the options to read a file of a format with: as said, else as in training."""
+        """Return the options for reading a file of a format: as passed, else as in training."""
         options = {name: value for name, value in asdict(self).items() if value is not None}
         options["format"] = format
         if training.get("format") == format:
@@ -110,7 +112,7 @@ class Reading:
         return options
 
     def read_like(self, tagger: Tagger, path: str) -> Corpus:
-        """Read a labelled file as those that a tagger has learnt from."""
+        """Read a labelled file like the tagger's training data."""
         file = Input(path, self.encoding)
         try:
             why = None
@@ -125,9 +127,9 @@ class Reading:
         return corpus
 
     def stream_like(self, tagger: Tagger, path: str) -> tuple[Stream, str | None]:
-        """Open a file whose labels a tagger shall find; returns what was guessed too.
+        """Open a file that a tagger will label; also return a notice about the guesses.
 
-        What cannot be told from the file is taken for one token a row, or one sentence a line.
+        A file of no recognised format is read as one token per row, or one sentence per line.
         """
         file = Input(path, self.encoding)
         try:
@@ -137,21 +139,21 @@ class Reading:
                 format, why = _guess(file, training_of(tagger).get("format"))
             options = self.like(training_of(tagger), format)
             if format == "conll" and self.label is None:
-                # A column that happens to have the same number need not be the same.
+                # The same column number may mean another column in another file.
                 if "columns" not in options:
                     options.pop("label", None)
             elif format in ("slash", "text"):
                 options.pop("label", None)
-            found = stream(file, labelled=False, **options)
+            sentences = stream(file, labelled=False, **options)
         except BaseException:
             file.close()
             raise
-        click.get_current_context().call_on_close(found.close)  # also if the command fails
-        return found, _notice(found, why)
+        click.get_current_context().call_on_close(sentences.close)  # also if the command fails
+        return sentences, _notice(sentences, why)
 
 
 def _notice(read: Corpus | Stream, why: str | None) -> str | None:
-    """Tell what was guessed about a file, and why."""
+    """Return a notice about the guessed format and the reason; None if it was not guessed."""
     if why is None:
         return None
     details = (read.notice or "").partition("; ")[2]
@@ -160,18 +162,18 @@ def _notice(read: Corpus | Stream, why: str | None) -> str | None:
 
 
 def training_of(tagger: Tagger) -> dict[str, Any]:
-    """Return the training record of a tagger, which says how its files were read."""
+    """Return the training record of a tagger, which contains how its files were read."""
     record: dict[str, Any] = getattr(tagger, "training_", {})
     return record
 
 
 def _guess(file: Input, trained: str | None) -> tuple[str, str]:
-    """Guess the format of what is to be tagged, which need not have labels."""
+    """Guess the format of a file to tag, which need not have labels."""
     lines = _first_sentence(file) if file.is_live else sample_lines(file, SAMPLE)
     try:
         return guess_format(file.name, lines)
     except FormatError:
-        if any("\0" in line for line in lines):  # no text, whatever it is
+        if any("\0" in line for line in lines):  # not a text file
             raise
         rows = [x.split() for x in lines if x.strip() and not x.startswith("# ")]
         if rows[0][0].startswith("{") and trained in ("jsonl", "jsonl-spans"):
@@ -181,12 +183,12 @@ def _guess(file: Input, trained: str | None) -> tuple[str, str]:
         if rows[0][0].startswith(("{", "[")):
             raise
         if all(len(row) == 1 for row in rows):
-            return "conll", "one token a row"
-        return "text", "one sentence a line"
+            return "conll", "one token per row"
+        return "text", "one sentence per line"
 
 
 def _first_sentence(file: Input) -> list[str]:
-    """Wait for one sentence of whoever types, and for no more."""
+    """Wait for one typed sentence, and no more."""
     size = 1
     while True:
         data, is_all = file.peek(size)

@@ -1,6 +1,6 @@
 """``tagloom eval --report``: an evaluation as one page, from scores to single sentences.
 
-The page needs nothing but itself; all text of the corpus is escaped, since it may be anything.
+The page is self-contained. All text from the corpus is escaped, since it may contain HTML.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tagloom.models import Tagger
     from tagloom.sequences import Corpus
 
-MOST_LABELS = 30  # of the confusion matrix
+MOST_LABELS = 30  # in the confusion matrix
 MOST_KINDS, MOST_EXAMPLES = 15, 5  # of mistakes
 MOST_WORDS = 25
-MOST_SENTENCES, LONGEST = 5, 40  # that are drawn as a trellis, and their tokens
+MOST_SENTENCES, LONGEST = 5, 40  # sentences drawn as a trellis, and their length
 LEAST_PROB = 0.02  # of the states in such a drawing
 AROUND = 6  # tokens shown on each side of a mistake
-BATCH = 500  # sentences that are scored at once
+BATCH = 500  # sentences scored at once
 
 
 class Mistake(NamedTuple):
@@ -43,7 +43,7 @@ class Mistake(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """What a report is about.
+    """The data of a report.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Case:
     gold, predicted : list of list of str
         The labels of each sentence.
     tagger : Tagger or None
-        What has predicted; without it there are no probabilities.
+        The tagger that predicted; without it there are no probabilities.
     words : set of str or None
-        Those of the training data.
+        The words of the training data.
     """
 
     result: Evaluation
@@ -69,8 +69,8 @@ class Case:
         """All tokens with a wrong label."""
         return [
             Mistake(i, t, y, z)
-            for i, rows in enumerate(zip(self.gold, self.predicted, strict=True))
-            for t, (y, z) in enumerate(zip(*rows, strict=True))
+            for i, labels in enumerate(zip(self.gold, self.predicted, strict=True))
+            for t, (y, z) in enumerate(zip(*labels, strict=True))
             if y != z
         ]
 
@@ -116,8 +116,8 @@ def _confusion(case: Case) -> str:
     note = f" The {left_out} rarest labels are left out." if left_out else ""
     return (
         "<section><h2>Confusion matrix</h2>"
-        '<p class="soft">Numbers of tokens; a row for each gold label, a column for each predicted '
-        f"one. The darker, the larger the share of its row.{note}</p>"
+        '<p class="soft">Numbers of tokens: one row per gold label, one column per predicted '
+        f"label. Darker cells are a larger share of their row.{note}</p>"
         f'<div class="wide">{picture}</div></section>'
     )
 
@@ -128,9 +128,9 @@ def _mistakes(case: Case) -> str:
         return "<section><h2>Mistakes</h2><p>There are none.</p></section>"
     examples: dict[tuple[str, str], list[Mistake]] = {}
     for mistake in case.mistakes:
-        found = examples.setdefault((mistake.gold, mistake.predicted), [])
-        if len(found) < MOST_EXAMPLES:
-            found.append(mistake)
+        alike = examples.setdefault((mistake.gold, mistake.predicted), [])
+        if len(alike) < MOST_EXAMPLES:
+            alike.append(mistake)
     parts = []
     for kind, n in kinds.most_common(MOST_KINDS):
         items = "".join(f"<li>{_in_context(case, m)}</li>" for m in examples[kind])
@@ -161,8 +161,8 @@ def _unknown_words(case: Case) -> str:
     heading = "<section><h2>Unknown words</h2>"
     if case.words is None:
         return (
-            f'{heading}<p class="soft">Which words are unknown, --train FILE tells: the data that '
-            "the model has learnt from.</p></section>"
+            f'{heading}<p class="soft">Pass --train FILE, the training data, to see scores for '
+            "unknown words.</p></section>"
         )
     seen: Counter[str] = Counter(
         word for tokens in case.sentences.tokens for word in tokens if word not in case.words
@@ -190,13 +190,13 @@ def _unknown_words(case: Case) -> str:
 
 def _reliability(case: Case) -> str:
     assert case.tagger is not None
-    found = case.tagger.reliability(case.sentences, case.gold)
+    result = case.tagger.reliability(case.sentences, case.gold)
     return (
         "<section><h2>Reliability</h2>"
-        '<p class="soft">Of the labels that the model gives some probability, how many are right? '
-        "On the line, as many as it says; below it, it is too sure. Dots are as large as there are "
-        "many tokens.</p>"
-        f"{reliability_svg(found)}{found._repr_html_()}</section>"
+        '<p class="soft">The share of right labels among those predicted with a given probability. '
+        "On the line the model is calibrated; below it, it is overconfident. The size of a dot "
+        "shows the number of tokens.</p>"
+        f"{reliability_svg(result)}{result._repr_html_()}</section>"
     )
 
 
@@ -206,28 +206,28 @@ def _worst_sentences(case: Case) -> str:
     body = "".join(parts) or "<p>All labels are right.</p>"
     return (
         "<section><h2>The worst sentences</h2>"
-        '<p class="soft">Those with a mistake whose gold labels the model finds least probable, by '
-        f"the mean over their tokens; up to {LONGEST} tokens. In each node stands the probability "
-        "of a label, and the best path is bold.</p>"
+        '<p class="soft">Sentences with a mistake whose gold labels have the lowest mean log '
+        f"probability per token, up to {LONGEST} tokens long. Each node shows the probability of a "
+        "label; the best path is bold.</p>"
         f"{body}</section>"
     )
 
 
 def _least_probable(case: Case) -> list[tuple[int, float]]:
-    """Find the worst sentences: their numbers and the log probability of their gold labels."""
+    """Return the index and the log probability of the gold labels of the worst sentences."""
     assert case.tagger is not None
     place = {label: y for y, label in enumerate(case.tagger.labels_.tolist())}
     numbers = sorted({m.sentence for m in case.mistakes if len(case.gold[m.sentence]) <= LONGEST})
-    found: list[tuple[float, int, float]] = []
+    ranked: list[tuple[float, int, float]] = []  # mean log probability, index, log probability
     for first in range(0, len(numbers), BATCH):
         batch = numbers[first : first + BATCH]
         trellis = case.tagger.trellis([case.sentences[i] for i in batch])
         paths = [[place.get(label, -1) for label in case.gold[i]] for i in batch]
         log_probs = trellis.log_prob([[max(y, 0) for y in path] for path in paths]).tolist()
         for i, path, log_prob in zip(batch, paths, log_probs, strict=True):
-            value = -math.inf if min(path) < 0 else log_prob  # a label that it does not know
-            found.append((value / len(path), i, value))
-    return [(i, value) for _, i, value in sorted(found)[:MOST_SENTENCES]]
+            value = -math.inf if min(path) < 0 else log_prob  # a label that the model lacks
+            ranked.append((value / len(path), i, value))
+    return [(i, value) for _, i, value in sorted(ranked)[:MOST_SENTENCES]]
 
 
 def _drawn(case: Case, i: int, log_prob: float) -> str:
@@ -249,7 +249,7 @@ def _drawn(case: Case, i: int, log_prob: float) -> str:
     chance = "0" if log_prob == -math.inf else f"{math.exp(log_prob):.2g}"
     words = escape(" ".join(sentence.tokens))
     return (
-        f"<h3>{words}</h3><p>Sentence {i}: its gold labels have the probability {chance}.</p>"
+        f"<h3>{words}</h3><p>Sentence {i}: the gold labels have probability {chance}.</p>"
         f'{Table(header, rows, texts=(0, 1, 2)).html()}<div class="wide">{picture}</div>'
     )
 
@@ -258,7 +258,7 @@ def _drawn(case: Case, i: int, log_prob: float) -> str:
 
 
 def confusion_svg(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
-    """Draw a matrix of counts [gold, predicted]: right ones blue, wrong ones orange.
+    """Draw a matrix of counts [gold, predicted], with right labels blue and wrong ones orange.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def confusion_svg(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str
             x, y = margin + cell * p, margin + cell * g
             share = n / total if total else 0.0
             colour = "#3b82f6" if g == p else "#ea580c"
-            # The root lets rare mistakes be seen beside a strong diagonal.
+            # The square root keeps rare mistakes visible beside a strong diagonal.
             opacity = 0.85 * math.sqrt(share)
             title = f"gold {labels[g]}, predicted {labels[p]}: {n:,} ({share:.1%})"
             number = _number(x + cell / 2, y + cell / 2 + 4, n) if n else ""
@@ -304,7 +304,7 @@ def confusion_svg(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str
 
 
 def _number(x: float, y: float, n: int) -> str:
-    """Write a count so that it fits into a cell: 999, 1.5k, 12k."""
+    """Draw a count in a form that fits into a cell: 999, 1.5k, 12k."""
     text = str(n)
     if n >= 1000:
         size, letter = (10**6, "M") if n >= 10**6 else (10**3, "k")
@@ -312,12 +312,12 @@ def _number(x: float, y: float, n: int) -> str:
     return f'<text x="{x}" y="{y}" text-anchor="middle">{text}</text>'
 
 
-def reliability_svg(found: Reliability) -> str:
-    """Draw accuracy over confidence: a dot for each bin, and the line on which they should be.
+def reliability_svg(result: Reliability) -> str:
+    """Draw accuracy over confidence: a dot for each bin, and the line of perfect calibration.
 
     Parameters
     ----------
-    found : Reliability
+    result : Reliability
 
     Returns
     -------
@@ -350,11 +350,11 @@ def reliability_svg(found: Reliability) -> str:
         f'<text x="{x(0.5)}" y="{y(0) + 36}" text-anchor="middle">probability</text>'
         f'<text transform="translate(14 {y(0.5)}) rotate(-90)" text-anchor="middle">right</text>'
     )
-    filled = [bin for bin in found.bins if bin.n]
+    filled = [bin for bin in result.bins if bin.n]
     points = " ".join(f"{x(bin.confidence):.1f},{y(bin.accuracy):.1f}" for bin in filled)
     out.append(f'<polyline points="{points}" fill="none" stroke="#3b82f6" stroke-width="2"/>')
     for bin in filled:
-        radius = 3 + 9 * math.sqrt(bin.n / found.n)
+        radius = 3 + 9 * math.sqrt(bin.n / result.n)
         title = f"{bin.n:,} tokens: probability {bin.confidence:.3f}, right {bin.accuracy:.3f}"
         out.append(
             f'<circle cx="{x(bin.confidence):.1f}" cy="{y(bin.accuracy):.1f}" r="{radius:.1f}" '

@@ -1,4 +1,4 @@
-"""What ``eval`` and ``compare`` share: options, and how they read, let models label, and print."""
+"""The common part of ``eval`` and ``compare``: options, reading, predicting and printing."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = [
     *READING,
-    click.option("--strict", is_flag=True, help="Count only spans written as the scheme wants."),
-    click.option("--scheme", help="bio, iob1, io, bioes or bilou; otherwise found in GOLD."),
+    click.option("--strict", is_flag=True, help="Count only spans that are legal in the scheme."),
+    click.option(
+        "--scheme", help="Scheme of the labels, such as bio; detected in GOLD by default."
+    ),
     click.option("--spans/--no-spans", default=None, help="Score spans, or only tokens."),
     click.option("--train", metavar="FILE", help="Training file: score known and unknown words."),
-    click.option("--n-bootstrap", default=1000, show_default=True, help="Resamples for intervals."),
-    click.option("--random-state", default=0, show_default=True, help="Seed."),
+    click.option("--n-bootstrap", default=1000, show_default=True, help="Samples for intervals."),
+    click.option("--random-state", default=0, show_default=True, help="Seed of random draws."),
     click.option("--json", "as_json", is_flag=True, help="Print everything as JSON."),
 ]
 
 
 def scoring_options(command: Command) -> Command:
-    """Add the options that both commands have."""
+    """Add the options of both commands."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -45,27 +47,27 @@ def scoring_options(command: Command) -> Command:
 def read_gold(
     path: str, systems: Sequence[str], reading: Reading
 ) -> tuple[Corpus, dict[str, Tagger]]:
-    """Read gold labels, as the models among the systems have learnt to read; and these models.
+    """Read gold labels like the first model's training data; also load the models.
 
     Raises
     ------
     SentenceError
-        If there is nothing to score.
+        If the file has no sentences.
     LabelError
-        If a model has learnt none of the labels: the scores would be 0, and say nothing.
+        If a model has none of the gold labels, so that all scores would be 0.
     """
     models = {system: load_model(system) for system in systems if is_model(system)}
     first = next(iter(models.values()), None)
     gold = reading.read(path) if first is None else reading.read_like(first, path)
     if gold.n_tokens == 0:
         raise SentenceError(where=gold.path, expected="at least one sentence", found="none")
-    found = gold.label_counts()
+    gold_labels = gold.label_counts()
     for system, tagger in models.items():
-        if found and not set(found) & set(tagger.labels_.tolist()):
+        if gold_labels and not set(gold_labels) & set(tagger.labels_.tolist()):
             raise LabelError(
                 where=gold.path,
                 expected=f"a label of {system}: {some(tagger.labels_.tolist())}",
-                found=f"none of them, but {next(iter(found))!r}",
+                found=f"none of them, but {next(iter(gold_labels))!r}",
                 hint="Is it the right column? Set {label} to choose another.",
                 options={"label": ...},
             )
@@ -73,16 +75,17 @@ def read_gold(
 
 
 def label_with(tagger: Tagger, gold: Corpus) -> Corpus:
-    """Let a model label the sentences of a corpus."""
+    """Return a corpus with the labels that a model predicts."""
     predicted = gold.with_labels(tagger.predict(gold))
     predicted.notice = None
     return predicted
 
 
 def read_train(path: str | None, reading: Reading) -> Corpus | None:
-    """Read the training file, of which only the words matter.
+    """Read the training file, of which only the words are used.
 
-    Its labels may be in another column. The options are for another format if its name says so.
+    Its labels may be in another column. If its name implies another format, the reading options do
+    not apply to it.
     """
     if path is None:
         return None
@@ -93,9 +96,9 @@ def read_train(path: str | None, reading: Reading) -> Corpus | None:
 
 
 def show(result: Any, files: Sequence[Corpus | None], as_json: bool) -> None:
-    """Print a result for people or for machines, and on stderr what was guessed about the files.
+    """Print a result as text or JSON, and on stderr the guesses about the files.
 
-    The guesses come last so that a mistake, which ends the command earlier, is one line.
+    The guesses come last, so that an error, which ends the command earlier, is one line.
     """
     for file in files:
         if file is not None and file.notice:

@@ -1,4 +1,4 @@
-"""What ``tagloom train`` prints about the model it has trained, for people and for machines."""
+"""The summary that ``tagloom train`` prints about a trained model, as text or JSON."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tagloom.models import Capability
 
 _STOPPED = {
     "converged": "converged",
-    "max_iterations": "as many as allowed",
+    "max_iterations": "the maximum",
     "early": "stopped early",
     "interrupted": "interrupted",
 }
 
 
 def summarise(tagger: Any, path: str) -> dict[str, Any]:
-    """Say what was learnt, for machines."""
+    """Return a summary of a trained model as plain data."""
     about = tagger.describe()
     sizes = {name: about[name] for name in ("attributes", "weights", "words") if name in about}
     if tagger.can(Capability.FEATURES):
@@ -36,17 +36,17 @@ def summarise(tagger: Any, path: str) -> dict[str, Any]:
 
 
 def show_summary(summary: dict[str, Any]) -> str:
-    """Lay out for people what was learnt."""
+    """Format a summary as text."""
     scheme, loss, dev, seconds = (summary.get(x) for x in ("scheme", "loss", "dev", "seconds"))
     sizes = [(summary.get(f"{noun}s"), noun) for noun in ("sentence", "token")]
-    learnt_from = ", ".join(plural(n, noun) for n, noun in sizes if n is not None)
+    trained_on = ", ".join(plural(n, noun) for n, noun in sizes if n is not None)
     weights = [(summary.get(noun), noun) for noun in ("attributes", "weights")]
     stopped = _STOPPED.get(summary["stopped"], "")
     best = f" in iteration {summary['best_iteration']}" if summary["best_iteration"] else ""
     measure = "span F1" if scheme else "accuracy"
     saved = f"{summary['path']}, {size(summary['bytes'])}"
     rows = [
-        ("learnt from", learnt_from),
+        ("trained on", trained_on),
         ("labels", f"{summary['labels']}" + (f", {scheme}" if scheme else "")),
         ("words", f"{summary['words']:,}" if "words" in summary else ""),
         ("features", ", ".join(f"{n:,} {noun}" for n, noun in weights if n is not None)),

@@ -1,4 +1,4 @@
-"""``tagloom tag``: predict labels, from stdin to stdout unless told otherwise."""
+"""``tagloom tag``: predict labels, by default from stdin to stdout."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ Examples:
 @click.argument("model")
 @click.argument("source", metavar="[INPUT]", default="-")
 @click.option(
-    "-o", "--output", default="-", metavar="FILE", help="Where to write; stdout if not given."
+    "-o", "--output", default="-", metavar="FILE", help="File to write; stdout by default."
 )
-@click.option("--marginals", is_flag=True, help="Write the probability of each label too.")
+@click.option("--marginals", is_flag=True, help="Also write the probability of each label.")
 @click.option("--nbest", type=click.IntRange(1), metavar="N", help="Write the N best labellings.")
-@click.option("--n-threads", "--threads", type=click.IntRange(1), help="All cores by default.")
+@click.option(
+    "--n-threads", "--threads", type=click.IntRange(1), help="Threads; all cores by default."
+)
 @reading_options
-@click.option("--quiet", "-q", is_flag=True, help="Do not tell what was guessed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed.")
 def command(
     model: str,
     source: str,
@@ -54,13 +56,13 @@ def command(
 ) -> None:
     """Predict the labels of INPUT with MODEL; - is stdin.
 
-    What INPUT holds stays as it is: columns, comments, blank lines. The labels become a new column,
-    or go to the column or key that --label names; in CoNLL-U to the column that the model has
-    learnt, in JSONL to its key; plain text becomes word/TAG lines. Sentences are answered as they
-    arrive, in constant memory.
+    Columns, comments and blank lines of INPUT are kept. The labels are written to a new column, or
+    to the column or key that --label names; in CoNLL-U and JSONL, to the column or key that the
+    model was trained on; plain text becomes word/TAG lines. Sentences are tagged as they arrive, in
+    constant memory.
 
     --marginals adds a column with the probability of each label, or Prob= in MISC, or the key
-    probs. --nbest writes a sentence N times with a comment before each, or the key nbest.
+    probs. --nbest writes each sentence N times, each time after a comment, or adds the key nbest.
     """
     tagger = load_model(model, source=source)
     reading = Reading.of(options)
@@ -75,7 +77,7 @@ def command(
         )
     if notice and not quiet:
         click.echo(notice, err=True)
-    # Nothing here makes cycles; looking for them in every few hundred objects takes a fifth of the
+    # Tagging creates no reference cycles; looking for them at the usual rate takes a fifth of the
     # time.
     gc.freeze()
     gc.set_threshold(100_000, 50, 1000)
@@ -102,13 +104,13 @@ def command(
 
 
 def target_format(sentences: Stream, output: str) -> str | None:
-    """Choose the format to write: by the name, or as what was read."""
+    """Choose the format to write: word/TAG for plain text, otherwise left to `write`."""
     is_named = split_suffix(output)[0] in (*SUFFIXES, *NOT_WRITTEN)
     return "slash" if sentences.format == "text" and not is_named else None
 
 
 class Answer(NamedTuple):
-    """One labelling of a sentence; its probability, and that of each label, if asked for."""
+    """One labelling of a sentence; if requested, its probability and that of each label."""
 
     labels: list[str]
     prob: float | None
@@ -116,15 +118,15 @@ class Answer(NamedTuple):
 
 
 class Tagging:
-    """Sentences in, labelled sentences out.
+    """Labels batches of sentences.
 
     Parameters
     ----------
     tagger : Tagger
     marginals : bool
-        Whether each label gets its probability.
+        Whether to add the probability of each label.
     nbest : int or None
-        How many labellings to give.
+        Number of labellings per sentence; None for the best one without its probability.
     n_threads : int or None
     """
 
@@ -138,7 +140,7 @@ class Tagging:
 
     @property
     def is_plain(self) -> bool:
-        """Whether tokens are all that goes in, and labels all that comes out."""
+        """Whether only tokens are read and only labels are written."""
         return self.tagger.reads_only_tokens and not self.marginals and self.nbest is None
 
     def labels(self, batch: list[list[str]]) -> list[list[str]]:
@@ -146,7 +148,7 @@ class Tagging:
         return self.tagger.predict(batch, n_threads=self.n_threads)
 
     def added(self, sentences: Stream) -> list[str]:
-        """Return the columns that are written besides those of the file."""
+        """Return the columns to write in addition to those of the file."""
         if sentences.format in ("jsonl", "jsonl-spans"):
             names = ["nbest"] * (self.nbest is not None) + ["probs"] * self.marginals
             return ["label", *names] if names else []
@@ -162,7 +164,7 @@ class Tagging:
         return itertools.chain.from_iterable(map(self._with_more, batch, self._answers(batch)))
 
     def _answers(self, batch: list[Sentence]) -> Iterator[list[Answer]]:
-        """Yield the labellings of each sentence, with whatever was asked for."""
+        """Yield the labellings of each sentence, with the requested probabilities."""
         tagger, names = self.tagger, self.tagger.labels_.tolist()
         place = {name: y for y, name in enumerate(names)}
         gamma: list[Any] = [None] * len(batch)
@@ -172,15 +174,15 @@ class Tagging:
         if self.nbest is None:
             best = [[(labels, None)] for labels in tagger.predict(batch, n_threads=self.n_threads)]
         else:
-            found = tagger.predict_nbest(batch, self.nbest, n_threads=self.n_threads)
-            best = [[(x.labels, x.prob) for x in labellings] for labellings in found]
-        for rows, labellings in zip(gamma, best, strict=True):
+            nbest = tagger.predict_nbest(batch, self.nbest, n_threads=self.n_threads)
+            best = [[(x.labels, x.prob) for x in labellings] for labellings in nbest]
+        for marginals, labellings in zip(gamma, best, strict=True):
             answers = []
             for labels, prob in labellings:
                 probs = None
-                if rows is not None:
+                if marginals is not None:
                     path = [place[label] for label in labels]
-                    probs = rows[np.arange(len(path)), path].tolist()
+                    probs = marginals[np.arange(len(path)), path].tolist()
                 answers.append(Answer(labels, prob, probs))
             yield answers
 
@@ -219,7 +221,7 @@ class Tagging:
 
 
 def _with_probs(columns: dict[str, list[str]], probs: list[str]) -> dict[str, list[str]]:
-    """Put probabilities into MISC, in the place of those of an earlier run."""
+    """Write probabilities to MISC, replacing those of an earlier run."""
     name = next((name for name in columns if name.lower() == "misc"), None)
     if name is None:
         raise FormatError(expected="a column MISC for the probabilities", found="none")

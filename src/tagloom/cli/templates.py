@@ -1,4 +1,4 @@
-"""The templates and resources that ``--features``, ``--lexicon`` and ``--clusters`` stand for."""
+"""Read the options ``--features``, ``--lexicon`` and ``--clusters``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FOREIGN = re.compile(r"%[xXtTmM]|^[Bb*]$")  # a line of a CRF++ or Wapiti file
 
 
 def read_features(spec: str, resources: Resources) -> Any:
-    """Read ``--features``: a preset, a file of templates, or templates."""
+    """Read the value of ``--features``: a preset, a file of templates, or templates."""
     resources = {kind: names for kind, names in resources.items() if names}
     if spec == "auto" or (spec in features.PRESETS and not resources):
         return spec
@@ -36,7 +36,7 @@ def read_features(spec: str, resources: Resources) -> Any:
 
 
 def _lookups(resources: Resources) -> Iterator[str]:
-    """A template for each lexicon and each set of clusters."""
+    """Yield a template for each lexicon and each set of clusters."""
     for kind, names in resources.items():
         yield from (f"{_FUNCTIONS[kind]}({name})" for name in names)
 

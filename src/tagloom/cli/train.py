@@ -1,7 +1,7 @@
 """``tagloom train``: one subcommand per model, whose options are the parameters of its class.
 
-Name, type, default and help of an option are those that the class declares; which other options a
-command has follows from what the model can do.
+Name, type, default and help of an option are declared by the class. The capabilities of the model
+determine the other options.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Examples:
 
 
 class _Models(mistakes.Group):
-    """The models, each a command that is made when it is asked for."""
+    """The models, each a command that is created on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(find_taggers())
@@ -87,7 +87,7 @@ class _Models(mistakes.Group):
         names = find_taggers()
         if args[0] not in names:  # probably a file name, the most common first mistake
             raise click.UsageError(
-                f"there is no model {args[0]!r}. Choose one of: {', '.join(names)}, as in "
+                f"{args[0]!r} is not a model. Choose one of: {', '.join(names)}, as in "
                 "tagloom train crf TRAIN -o MODEL",
                 ctx,
             )
@@ -103,9 +103,9 @@ Examples:
 """,
 )
 def command() -> None:
-    """Learn a tagger from labelled sentences; choose a MODEL.
+    """Train a tagger on labelled sentences; choose a MODEL.
 
-    Each model has options of its own: tagloom train crf --help.
+    Each model has different options, for example: tagloom train crf --help.
     """
 
 
@@ -113,36 +113,34 @@ def command() -> None:
 
 
 def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
-    """Make the command that trains one model, with an option for each of its parameters."""
+    """Return the command that trains one model, with an option for each of its parameters."""
     iterates = Capability.ITERATIONS in cls.capabilities
-    use = "keep the best iteration" if iterates else "the model is measured on it"
+    use = "keep the best iteration" if iterates else "score the model on it"
     options = [
         click.argument("train_file", metavar="TRAIN"),
         click.option("-o", "--output", metavar="MODEL", required=True, help="File to save to."),
         click.option("--dev", metavar="FILE", help=f"Development data: {use}."),
-        click.option(
-            "--calibrate", is_flag=True, help="Make probabilities mean what they say, by --dev."
-        ),
+        click.option("--calibrate", is_flag=True, help="Calibrate the probabilities on --dev."),
         *(_FEATURES if Capability.FEATURES in cls.capabilities else ()),
         *READING,
         *((_DICTIONARY,) if "constraints" in cls.parameters else ()),
         *((_CHECKPOINT,) if iterates else ()),
-        click.option("--json", "as_json", is_flag=True, help="Print what was learnt as JSON."),
-        click.option("--quiet", "-q", is_flag=True, help="No progress, no notices, no table."),
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        click.option("--quiet", "-q", is_flag=True, help="Print no progress, notices or summary."),
     ]
-    made = click.Command(
+    command = click.Command(
         name,
         callback=partial(train, cls),
         short_help=_summary(cls),
-        help=f"{_summary(cls)}\n\nIt is learnt from TRAIN; - is stdin. "
-        + ("Ctrl-C saves what was learnt so far. " if iterates else "")
-        + "The model remembers how TRAIN was read, and reads other files in the same way.",
+        help=f"{_summary(cls)}\n\nThe model is trained on TRAIN; - is stdin. "
+        + ("Ctrl-C saves the best model so far. " if iterates else "")
+        + "The model stores how TRAIN was read, and other files are read in the same way.",
         epilog=EXAMPLES.get(name, _EXAMPLE.format(name=name)),
     )
     for option in options:
-        option(made)
-    made.params += model_options(cls)
-    return made
+        option(command)
+    command.params += model_options(cls)
+    return command
 
 
 _FEATURES = [
@@ -157,28 +155,28 @@ _FEATURES = [
         "--lexicon",
         multiple=True,
         metavar="NAME=FILE",
-        help="Phrases for lexicon(NAME), which presets then have too.",
+        help="Phrases for lexicon(NAME), which is also added to a preset.",
     ),
     click.option(
         "--clusters",
         multiple=True,
         metavar="NAME=FILE",
-        help="Words for cluster(NAME), which presets then have too.",
+        help="Word clusters for cluster(NAME), which is also added to a preset.",
     ),
 ]
 _DICTIONARY = click.option(
     "--dictionary",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Words seen N times or more get only labels they were seen with.",
+    help="Restrict words seen at least N times to the labels seen with them.",
 )
 _CHECKPOINT = click.option(
-    "--checkpoint", metavar="FILE", help="Save the run to FILE, or go on from there."
+    "--checkpoint", metavar="FILE", help="Save the run to FILE, or resume it from there."
 )
 
 
 def _summary(cls: type) -> str:
-    """The first line of a class's docstring, or its name where Python drops docstrings."""
+    """Return the first line of a class's docstring, or its name if Python drops docstrings."""
     return (inspect.getdoc(cls) or f"{cls.__name__}.").split("\n", 1)[0]
 
 
@@ -197,9 +195,9 @@ def train(
     checkpoint: str | None = None,
     **options: Any,
 ) -> None:
-    """Read the files, train, save, and print what was learnt."""
+    """Read the files, train, save, and print a summary."""
     if calibrate and dev is None:
-        raise click.UsageError("--calibrate needs --dev, other sentences than those learnt from.")
+        raise click.UsageError("--calibrate needs --dev, sentences that are not in TRAIN.")
     reading = Reading.of(options)
     spec, resources = _take_features(options)
     tagger: Any = cls.from_options(_arguments(cls, options, spec, resources))
@@ -219,7 +217,7 @@ def train(
     if calibrate:
         tagger = tagger.calibrate(dev_corpus)
     tagger.save(output)
-    # Guesses come last, so that a mistake, which ends the command earlier, is one line.
+    # Guesses come last, so that an error, which ends the command earlier, is one line.
     for file in (corpus, dev_corpus):
         if file is not None and file.notice and not quiet:
             click.echo(file.notice, err=True)
@@ -227,7 +225,7 @@ def train(
 
 
 def _take_features(options: dict[str, Any]) -> tuple[str, Resources]:
-    """Take the options about features out of all options of a command."""
+    """Remove the options about features from all options of a command and return them."""
     spec = options.pop("features", "auto")
     lexicons, clusters = (read_resources(options.pop(x, ())) for x in ("lexicon", "clusters"))
     return spec, {"lexicons": lexicons, "clusters": clusters}
@@ -236,7 +234,7 @@ def _take_features(options: dict[str, Any]) -> tuple[str, Resources]:
 def _arguments(
     cls: type[models.Tagger], options: dict[str, Any], spec: str, resources: Resources
 ) -> dict[str, Any]:
-    """Turn the options of a model into the arguments of its class."""
+    """Convert the options of a model to the arguments of its class."""
     dictionary = options.pop("dictionary", None)
     arguments = read_values(cls, options)
     if Capability.FEATURES in cls.capabilities:
@@ -249,7 +247,7 @@ def _arguments(
 
 
 def _preset(corpus: Corpus) -> str:
-    """The preset that ``--features auto`` stands for."""
+    """Return the preset that ``--features auto`` selects."""
     labels = [label for label in corpus.label_counts() if isinstance(label, str)]
     return "ner" if look_like_spans(labels) else "pos"
 
@@ -270,7 +268,7 @@ def _fit(
 
 
 def _report(tagger: Any, path: str, as_json: bool, quiet: bool) -> None:
-    """Print what was learnt; exit with 130 if training was interrupted."""
+    """Print the summary; exit with 130 if training was interrupted."""
     interrupted = tagger.training_.get("stopped") == "interrupted"
     if interrupted:
         kept = tagger.training_["best_iteration"]
@@ -285,45 +283,46 @@ def _report(tagger: Any, path: str, as_json: bool, quiet: bool) -> None:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    if not str(message).startswith("Interrupted"):  # told at the end, with the file
+    if not str(message).startswith("Interrupted"):  # reported at the end, with the file
         naming = mistakes.naming(click.get_current_context().command)
         text = message.render(naming) if isinstance(message, TagloomError) else str(message)
         click.echo(f"tagloom: {text}", err=True)
 
 
-def check_dev(dev: Corpus, known: Set[Any]) -> None:
-    """Compare the labels of the development data with those to be learnt.
+def check_dev(dev: Corpus, trained: Set[Any]) -> None:
+    """Compare the labels of the development data with those of the training data.
 
     Raises
     ------
     LabelError
-        If there is not one that will be known: every score would be 0.
+        If they have none in common, so that every score would be 0.
     """
     counts = dev.label_counts()
-    new = {label: n for label, n in counts.items() if isinstance(label, str) and label not in known}
+    new = {y: n for y, n in counts.items() if isinstance(y, str) and y not in trained}
     if new and len(new) == len(counts):
+        names = some(sorted(filter(None, trained), key=str))
         raise LabelError(
             where=dev.path,
-            expected=f"a label of the training file: {some(sorted(filter(None, known), key=str))}",
+            expected=f"a label of the training file: {names}",
             found=f"none of them, but {next(iter(new))!r}",
             hint="Is it the right column? Set {label} to choose another.",
             options={"label": ...},
         )
     if new:
         warnings.warn(
-            f"{dev.path}: the training file has no label {some(sorted(new), 'or')}: "
+            f"{dev.path}: the training file has no label {some(sorted(new), 'or')}, so "
             f"{plural(sum(new.values()), 'token')} of {dev.n_tokens:,} cannot be right.",
             stacklevel=2,
         )
 
 
 def check_writable(path: str) -> None:
-    """Find out before training whether its result can be saved.
+    """Check before training that its result can be saved.
 
     Raises
     ------
     OSError
-        If it cannot.
+        If the file cannot be written.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(21, "Is a folder; -o names the file to save to", path)

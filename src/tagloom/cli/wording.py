@@ -1,4 +1,4 @@
-"""How commands word sizes and lists in what they say."""
+"""File sizes and lists, as the commands print them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from typing import Any
 
 
 def size(n_bytes: int) -> str:
-    """Write the size of a file: ``4.2 MB``, or ``27 kB`` for a small one."""
+    """Format the size of a file.
+
+    Examples
+    --------
+    >>> size(4_200_000), size(27_000)
+    ('4.2 MB', '27 kB')
+    """
     return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} kB"
 
 
 def some(names: Sequence[Any], word: str = "and") -> str:
-    """Name labels in a message: all if they are few."""
+    """List names in a message: up to four, otherwise three and the number of others.
+
+    Examples
+    --------
+    >>> some(["A", "B"]), some("ABCDE")
+    ("'A' and 'B'", "'A', 'B', 'C' and 2 others")
+    """
     if len(names) > 4:
         return ", ".join(map(repr, names[:3])) + f" {word} {len(names) - 3} others"
     *first, last = map(repr, names)
