@@ -1,19 +1,19 @@
-"""Acronyms: which letters of a term are in its short form, and states that count.
+"""Acronyms: find the letters of a term that form its acronym, with states that count.
 
-To a tagger this is a sentence of letters with two labels, I (in the acronym) and O (out of it):
+For a tagger this is a sentence of letters with two labels, I (in the acronym) and O (outside):
 
     d e o x y r i b o n u c l e i c   a c i d
     I O O O O O O O O I O O O O O O O I O O O        DNA
 
-With two labels, the label before says next to nothing: it is nearly always O. What matters is how
-long ago the last I was, because acronyms take a letter of every word, or every root, and hardly
-ever two letters in a row. So the number of O's just before becomes part of the state, up to n:
+With two labels, the previous label is of little use: it is nearly always O. The distance to the
+last I matters, because acronyms take one letter of every word, or every root, and rarely two
+letters in a row. So the number of preceding O's becomes part of the state, up to n:
 
     I, O×1, O×2, ..., O×n
 
-`StateSpace.run_length` makes these n + 1 states, and every run length r has weights of its own,
-run[r, y], for what comes next. The idea is in Ke Wu, Discriminative Sequence Labeling (2013),
-section 5.3. All taggers below see the same letters. Run it:
+`StateSpace.run_length` builds these n + 1 states, and every run length r has separate weights
+run[r, y] for the next label y. The idea is from Ke Wu, Discriminative Sequence Labeling (2013),
+section 5.3. All taggers below use the same letters as features. Run it:
 
     python examples/acronyms.py
 """
@@ -22,8 +22,8 @@ import numpy as np
 
 import tagloom as tl
 
-# Written for this example: capitals are in the acronym. Mostly medicine and chemistry, where a term
-# is few words of many roots, so that the first letters of words are not the whole story.
+# Written for this example; capitals are in the acronym. Mostly medicine and chemistry, where a term
+# has few words with many roots, so that the first letters of words are not enough.
 TERMS = """
 DeoxyriboNucleic Acid; RiboNucleic Acid; TuBerculosis; ElectroCardioGram; ElectroEncephaloGram
 ElectroMyoGram; MagnetoEncephaloGraphy; Magnetic Resonance Imaging; Computed Tomography
@@ -65,7 +65,7 @@ N_FOLDS = 5
 
 
 def read_terms():
-    """Return the letters of each term, and which of them are in the acronym."""
+    """Return the letters of each term and their labels."""
     terms = [term.strip() for term in TERMS.split(";") if term.strip()]
     X = [list(term.lower()) for term in terms]
     y = [["I" if letter.isupper() else "O" for letter in term] for term in terms]
@@ -77,7 +77,7 @@ def short_form(letters, labels):
 
 
 def make_tagger(cap):
-    """Return a CRF that counts O's up to a cap, or the usual one whose states are labels (0)."""
+    """Return a CRF that counts O's up to a cap; if 0, its states are the labels."""
     states = tl.StateSpace.run_length(["I", "O"], "O", cap) if cap else "auto"
     return tl.CRF(LETTERS, states=states, algorithm="lbfgs", l2=0.05, max_iterations=40)
 
@@ -100,23 +100,23 @@ def main():
     n_letters = sum(map(len, X))
     print(f"{len(X)} terms, {n_letters:,} letters; each tagged by a model that never saw it.\n")
     print("states           letters right   acronyms right")
-    found = {}
+    short_forms = {}
     for cap in (0, 4, 8):
         predicted = predict_unseen(cap, X, y)
-        found[cap] = [short_form(*pair) for pair in zip(X, predicted, strict=True)]
+        short_forms[cap] = [short_form(*pair) for pair in zip(X, predicted, strict=True)]
         letters = tl.evaluate(y, predicted, spans=False, n_bootstrap=0).accuracy
-        acronyms = np.mean([a == b for a, b in zip(found[cap], gold, strict=True)])
+        acronyms = np.mean([a == b for a, b in zip(short_forms[cap], gold, strict=True)])
         name = f"I, O×1 ... O×{cap}" if cap else "I, O"
         print(f"{name:16} {letters:13.1%} {acronyms:16.1%}")
 
-    print("\nWhat counting mends, for example")
-    for letters, want, plain, counted in zip(X, gold, found[0], found[8], strict=True):
-        if counted == want != plain and len(letters) < 26:
+    print("\nMistakes that counting corrects, for example")
+    for letters, right, plain, counted in zip(X, gold, short_forms[0], short_forms[8], strict=True):
+        if counted == right != plain and len(letters) < 26:
             print(f"  {''.join(letters):26} {plain:5} -> {counted}")
 
     tagger = make_tagger(8).fit(X, y)
     run = tagger.scores_.states.unpack(tagger.scores_.tied)["run"]  # [r, y]: y after r O's
-    print("\nWhat was learnt: how much run[r, I] - run[r, O] speaks for an I after r O's")
+    print("\nLearned weights: run[r, I] - run[r, O], the preference for an I after r O's")
     print("  " + "  ".join(f"{r:>5}" for r in range(len(run))))
     print("  " + "  ".join(f"{w:+5.1f}" for w in run[:, 0] - run[:, 1]))
 

@@ -1,13 +1,13 @@
-"""Digits that count: a sequence of pictures, whose order helps to read them.
+"""Digits that count up: a sequence of pictures whose order helps to read them.
 
-The pictures are scikit-learn's handwritten digits, 8 x 8 pixels each. Somebody has numbered tickets
-by hand, so that each number is one more than the one before, except where tickets are missing; and
-the pictures are dirty. A classifier that reads one picture after the other makes mistakes that the
-sequence would mend: a smudge between a 4 and a 6 is a 5.
+The pictures are scikit-learn's handwritten digits, 8 x 8 pixels each. Tickets were numbered by
+hand: each number is one more than the previous one, except where tickets are missing. The pictures
+are noisy. A classifier that reads each picture alone makes mistakes that the sequence can correct:
+a smudge between a 4 and a 6 is a 5.
 
-A token need not be a word: a sequence is a float array of shape [T, 64], pixels as they are, and
-every pixel has a weight for every label. Nobody tells the tagger that digits count; it learns from
-labelled sequences which digit follows which. Run it:
+A token need not be a word: here a sequence is a float array of shape [T, 64], the raw pixels, and
+every pixel has a weight for every label. The tagger is not told that the digits count up; it learns
+from labelled sequences which digit follows which. Run it:
 
     python examples/digits.py
 
@@ -20,12 +20,12 @@ import numpy as np
 
 import tagloom as tl
 
-NOISE = 0.35  # standard deviation of the dirt; ink is 1, paper is 0
-GAP = 0.2  # how often tickets are missing
+NOISE = 0.35  # standard deviation; ink is 1, paper is 0
+GAP = 0.2  # probability that tickets are missing
 
 
 def load_pictures():
-    """Return the pictures as floats [n, 64], and what they show; or say what is missing."""
+    """Return the pictures as floats [n, 64] and their digits; exit if scikit-learn is missing."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:
@@ -35,7 +35,7 @@ def load_pictures():
 
 
 def make_sequences(pictures, shown, n, length, rng):
-    """Draw sequences of digits that count, and a dirty picture for every digit."""
+    """Draw sequences of digits that count up, and a noisy picture for every digit."""
     by_digit = [pictures[shown == digit] for digit in range(10)]
     X, y = [], []
     for _ in range(n):
@@ -48,7 +48,7 @@ def make_sequences(pictures, shown, n, length, rng):
 
 
 def draw(pictures):
-    """Print pictures side by side, dark where there is ink."""
+    """Print pictures side by side; ink is dark."""
     shades = np.array(list(" .:+#"))
     levels = np.clip((pictures * len(shades)).astype(int), 0, len(shades) - 1)  # [T, 64]
     for row in shades[levels].reshape(-1, 8, 8).transpose(1, 0, 2):
@@ -61,7 +61,7 @@ def main():
     half = len(pictures) // 2  # no picture is in both
     X, y = make_sequences(pictures[:half], shown[:half], 150, 10, rng)
     X_test, gold = make_sequences(pictures[half:], shown[half:], 150, 10, rng)
-    print(f"{len(X)} sequences of {len(X[0])} pictures to learn from, {len(X_test)} to test on.\n")
+    print(f"{len(X)} training and {len(X_test)} test sequences of {len(X[0])} pictures.\n")
 
     taggers = {
         "one by one": tl.TokenClassifier(features=None, algorithm="lbfgs", l2=1.0),
@@ -75,16 +75,16 @@ def main():
         print(f"{name:14} {result.accuracy:14.1%} {result.sentence_accuracy:17.1%}")
 
     crf = taggers["in sequence"]
-    is_mended = [a != c == b for a, b, c in zip(*predicted.values(), gold, strict=True)]
-    i = is_mended.index(True)
-    print("\nA sequence that the order mends")
+    is_corrected = [a != c == b for a, b, c in zip(*predicted.values(), gold, strict=True)]
+    i = is_corrected.index(True)
+    print("\nA sequence that is read correctly because of the order")
     draw(X_test[i])
     for name, labels in predicted.items():
         print("  " + "".join(f"{digit:^11}" for digit in labels[i]) + name)
 
     likely = crf.labels_[crf.transitions_.argmax(axis=1)]
     pairs = [f"{a} -> {b}" for a, b in zip(crf.labels_, likely, strict=True)]
-    print("\nThe likeliest transitions that it has learnt: " + ", ".join(pairs))
+    print("\nThe strongest transitions learned: " + ", ".join(pairs))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Names of people, places and the rest, with and without a gazetteer.
+"""Named entities, with and without a gazetteer.
 
-Few of the names in a new text were in the training data. How they are written, and the words around
-them, tell that they are names, but hardly of what: Antwerp or Hanne? A gazetteer, a list of names
-with their types, can tell. It enters as a feature, not as a rule: the template `lexicon(names)`
-says where a token stands in a listed phrase, and of which type (`S-LOC`, or `B-LOC` and `E-LOC` for
-New York), and training finds out how far that can be trusted, given everything else. So a list may
-be wrong in places: Reading is a city here, and yet nobody who is reading becomes one.
+Few names in a new text were in the training data. Their spelling and context reveal that they are
+names, but hardly of which type: Antwerp or Hanne? A gazetteer, a list of names with their types,
+helps. It enters as a feature, not as a rule: the template `lexicon(names)` gives the position of a
+token in a listed phrase and the type of the phrase (`S-LOC`, or `B-LOC` and `E-LOC` for New York),
+and training determines how far to trust it, given all other features. So the list need not be
+perfect: Reading is a city in it, but the verb is not tagged as one.
 
-The lists below are general knowledge. They are tried on the development sentences, whose names were
-not looked at when the lists were written; those of the test sentences were. Run it:
+The lists below are general knowledge. They are evaluated on the development sentences, whose names
+were not used when the lists were written; those of the test sentences were. Run it:
 
     python examples/entities_gazetteer.py
 """
@@ -72,7 +72,7 @@ Swedish Swiss Thai Turkish Ukrainian Welsh
 
 
 def make_gazetteer():
-    """Return the lists as one lexicon; Sofia is a city as well as a given name, and stays both."""
+    """Return the lists as one lexicon; Sofia is both a city and a given name."""
     places = [*COUNTRIES.split(), *CITIES.split(), *(p.strip() for p in PHRASES.split(";"))]
     types = dict.fromkeys(places, "LOC")
     types |= dict.fromkeys(PEOPLES.split(), "MISC")
@@ -90,22 +90,22 @@ def names_in(corpus):
 
 
 def recall_of_new(predicted, train, test):
-    """Return how many of the names that were never seen in training are found, and their number."""
+    """Return the number of names not in the training data that are found, and of all such names."""
     seen = names_in(train)
     n = n_found = 0
     for sentence, labels in zip(test, predicted, strict=True):
-        found = set(tl.labels.to_spans(labels, "bio"))
+        predicted_spans = set(tl.labels.to_spans(labels, "bio"))
         for span in tl.labels.to_spans(sentence.labels, "bio"):
             if " ".join(sentence.tokens[span[1] : span[2]]) not in seen:
                 n += 1
-                n_found += span in found
+                n_found += span in predicted_spans
     return n_found, n
 
 
 def main():
     train, unseen, _ = tl.datasets.load("english", label="entity")
     gazetteer = make_gazetteer()
-    print(f"{len(train)} sentences to learn from, {len(unseen)} to test on; {gazetteer!r}.\n")
+    print(f"{len(train)} training sentences, {len(unseen)} test sentences; {gazetteer!r}.\n")
     features = {
         "spelling and context": "ner",
         "... and the gazetteer": Templates(
@@ -123,9 +123,9 @@ def main():
         print(f"{name:22} {scores} {n_found:14} of {n}")
 
     p = tl.compare(unseen, *predicted.values(), n_bootstrap=0).p_value
-    print(f"So few names are no proof: a difference as large comes by chance with p = {p:.2f}.\n")
+    print(f"With so few names, a difference this large arises by chance with p = {p:.2f}.\n")
 
-    print("Names that the gazetteer brought in, or put right:")
+    print("Names that are right only with the gazetteer:")
     for sentence, *pair in zip(unseen, *predicted.values(), strict=True):
         without, with_list = (set(tl.labels.to_spans(labels, "bio")) for labels in pair)
         gold = set(tl.labels.to_spans(sentence.labels, "bio"))

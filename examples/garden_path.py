@@ -1,18 +1,17 @@
-"""The garden path: why a tagger should hear a sentence to its end.
+"""The garden path: why a tagger should read a sentence to its end.
 
     The old man the boat.
 
 This is exercise 4 of chapter 7 in Eisenstein, Introduction to Natural Language Processing (2018).
-On the way `the old man` is an adjective and a noun; then comes `the boat`, and there is no verb. So
-the old are people, and man is what they do:
+At first, `old man` looks like an adjective and a noun; but then `the boat` follows, and the
+sentence has no verb. So the old are people, and man is the verb:
 
     right        the/D old/N man/V the/D boat/N
     garden path  the/D old/J man/N the/D boat/N
 
-A decoder that commits itself word by word walks down the garden path and cannot come back. Viterbi
-keeps the best way to every label, and decides when the sentence is over. With weights for
-word-label and label-label pairs, all that the two readings share cancels, and the right one wins if
-and only if
+A greedy decoder decides word by word, takes the garden path and cannot go back. Viterbi keeps the
+best path to every label and decides at the end of the sentence. With weights for word-label and
+label-label pairs, the terms that both readings share cancel, and the right one wins if and only if
 
     θ(old, N) + θ(man, V) + θ(D, N) + θ(N, V) + θ(V, D)
         >  θ(old, J) + θ(man, N) + θ(D, J) + θ(J, N) + θ(N, D)
@@ -40,7 +39,7 @@ EMIT = np.array(
         [0.00, 0.00, 0.60, 0.40],  # V
     ]
 )
-# Pr(label | label before): two nouns in a row are possible, but no article follows a noun easily.
+# Pr(label | previous label): two nouns in a row are possible; an article after a noun is unlikely.
 TRANS = np.array(
     [  #  D     J     N     V
         [0.00, 0.30, 0.70, 0.00],  # D
@@ -57,7 +56,7 @@ def make_tagger(trans=TRANS):
 
 
 def greedy(tagger, words):
-    """Choose the best label for each word as it comes, given the label chosen before."""
+    """Choose the best label for each word in turn, given the previous choice."""
     trellis = tagger.trellis([words])[0]
     chosen = [int(np.argmax(trellis.start + trellis.emit[0]))]
     for t in range(1, len(words)):
@@ -72,13 +71,13 @@ def sides(tagger):
 
     def terms(old, man):
         pairs = [("D", old), (old, man), (man, "D")]
-        found = {
+        weights = {
             f"θ({word}, {y})": log_emit[y][WORDS.index(word)]
             for word, y in (("old", old), ("man", man))
         }
         for a, b in pairs:
-            found[f"θ({a}, {b})"] = trans[LABELS.index(a), LABELS.index(b)]
-        return found
+            weights[f"θ({a}, {b})"] = trans[LABELS.index(a), LABELS.index(b)]
+        return weights
 
     return terms("N", "V"), terms("J", "N")
 
@@ -86,7 +85,7 @@ def sides(tagger):
 def main():
     tagger = make_tagger()
 
-    print("Word by word, as the sentence is heard")
+    print("The best labels after each word")
     for n in range(1, len(SENTENCE) + 1):
         words = SENTENCE[:n]
         (best,) = tagger.predict([words])
@@ -95,7 +94,7 @@ def main():
             marginals = tagger.predict_marginals([words], as_dict=True)[0]
             doubt = f"Pr(old is N) = {marginals[1]['N']:.3f}"
         print(f"  {' '.join(words):24} {' '.join(best):12} {doubt}")
-    print("The second `the` turns two labels that seemed settled.\n")
+    print("The second `the` changes two earlier labels.\n")
 
     trellis = tagger.trellis([SENTENCE])[0]
     for name, labels in (
@@ -113,9 +112,9 @@ def main():
     ours, theirs = sum(right.values()), sum(garden.values())
     print(f"  {'sum':10} {ours:7.3f}  {'>' if ours > theirs else '<'}  {'sum':10} {theirs:7.3f}")
     gap = trellis.path_score(RIGHT) - trellis.path_score(GARDEN)
-    print(f"The difference, {ours - theirs:.3f}, is that of the path scores, {gap:.3f}.")
+    print(f"The difference, {ours - theirs:.3f}, equals that of the path scores, {gap:.3f}.")
 
-    print("\nHow likely may an article be after a noun, until the garden path is the better one?")
+    print("\nHow likely must an article after a noun be for the garden path to win?")
     for share in (0.02, 0.04, 0.08, 0.16):
         trans = TRANS.copy()
         trans[2] *= (1 - share) / (1 - trans[2, 0])

@@ -1,12 +1,12 @@
 """Grid search and cross-validation: choosing a tagger with scikit-learn.
 
-Every tagger is an estimator, so scikit-learn can choose its parameters. The one thing that it does
-not have is a score for spans, because its own want one label per row. `tagloom.evaluation` brings
-`span_f1` and others, to be passed as `scoring=`.
+Every tagger is an estimator, so scikit-learn can choose its parameters. scikit-learn has no scorer
+for spans, because its scorers require one label per row. `tagloom.evaluation` provides `span_f1`
+and others, to be passed as `scoring=`.
 
-Which templates, and how strong a penalty, find the phrases of a sentence best? Cross-validation on
-the training sentences decides; the test sentences are looked at once, at the end, with the winner
-and with what one would have taken without a search. Run it:
+Which templates and which penalty find the phrases of a sentence best? Cross-validation on the
+training sentences decides. The test sentences are used once, at the end, for the best model and for
+the default without a search. Run it:
 
     python examples/grid_search.py
 
@@ -38,18 +38,18 @@ GRID = {
 
 
 def hide_numbers(X):
-    """Make all numbers the same word: 1984 and 3,000 become 0."""
+    """Replace all numbers by the same word: 1984 and 3,000 become 0."""
     return [["0" if word[0].isdigit() else word for word in words] for words in X]
 
 
 def make_pipeline():
-    """Return what is searched: a step that changes the sentences, and a tagger."""
+    """Return the pipeline to search: a step that changes the sentences, and a tagger."""
     tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=30, n_threads=1)
     return Pipeline([("numbers", FunctionTransformer(hide_numbers)), ("tagger", tagger)])
 
 
 def name_of(templates):
-    return next(name for name, found in TEMPLATES.items() if found == templates)
+    return next(name for name, value in TEMPLATES.items() if value == templates)
 
 
 def main():
@@ -82,8 +82,8 @@ def main():
     for name, model in (("words alone", baseline), ("the best", search.best_estimator_)):
         print(f"  {name:12} {span_f1(model, test.tokens, test.labels):.1%}")
 
-    search.best_estimator_["tagger"].set_params(n_threads=None)  # a tagger like any other
-    print(f"\nThe winner is a pipeline that ends in\n  {search.best_estimator_['tagger']!r}")
+    search.best_estimator_["tagger"].set_params(n_threads=None)
+    print(f"\nThe best pipeline ends in\n  {search.best_estimator_['tagger']!r}")
 
 
 if __name__ == "__main__":

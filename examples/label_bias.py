@@ -1,7 +1,7 @@
-"""Label bias: why a model should not settle its account at every step.
+"""Label bias: why a model should not normalise at every step.
 
 Lafferty, McCallum and Pereira (Conditional Random Fields, 2001, section 5.1) draw this automaton,
-whose states write one letter each:
+whose states emit one letter each:
 
              r        i
         +---> 1 -----> 2 ---+  b
@@ -9,14 +9,14 @@ whose states write one letter each:
         +---> 4 -----> 5 ---+
              r        o
 
-Which way was taken shows in the second letter only. But state 1 has no successor but 2, and state 4
-none but 5. A maximum entropy Markov model (MEMM) shares out the probability of every state among
-its successors, so all that 1 has goes to 2 and all that 4 has goes to 5, whatever letter is read. A
-conditional random field (CRF) has the same features and the same transitions, but shares out once,
-among whole paths.
+Only the second letter reveals the path. But the only successor of state 1 is 2, and that of state 4
+is 5. A maximum entropy Markov model (MEMM) distributes the probability of every state among its
+successors, so all probability of 1 goes to 2 and all of 4 goes to 5, regardless of the letter. A
+conditional random field (CRF) has the same features and the same transitions, but normalises once,
+over whole paths.
 
-The experiment: a state writes its own letter with probability 29/32, and each of the three others
-with 1/32; 2,000 sequences to learn from, 500 to test on; both models see the current letter only.
+The experiment: a state emits its own letter with probability 29/32, and each of the three others
+with 1/32; 2,000 training sequences, 500 test sequences; both models use the current letter only.
 Run it:
 
     python examples/label_bias.py
@@ -30,7 +30,7 @@ N_RUNS = 10
 
 
 def topology(data):
-    """Return the automaton as a state space: its transitions, where it begins and where it ends."""
+    """Return the automaton as a state space: its transitions, first states and last states."""
     possible = [scores > -np.inf for scores in (data.trans, data.start, data.stop)]
     return tl.StateSpace.from_transitions(data.labels, *possible)
 
@@ -42,13 +42,13 @@ def models(space):
         "algorithm": "lbfgs",
         "l2": 0.1,
         "constraints": space,
-        "constrain_training": True,  # both live on the transitions of the automaton
+        "constrain_training": True,  # both are restricted to the transitions of the automaton
     }
     return {"MEMM": tl.MEMM(**options), "CRF": tl.CRF(**options)}
 
 
 def share_of_wrong_paths(tagger, test):
-    """Return how many sequences got a path that was not taken."""
+    """Return the share of sequences whose predicted path is wrong."""
     predicted = tagger.predict(test)
     wrong = [path != gold for path, gold in zip(predicted, test.labels, strict=True)]
     return float(np.mean(wrong))
@@ -58,7 +58,7 @@ def main():
     data = tl.datasets.classic("rib-rob")
     space = topology(data)
 
-    print("What the models make of the second letter")
+    print("The probabilities of the two paths")
     train = data.sample(2000, random_state=0)
     for name, tagger in models(space).items():
         trellis = tagger.fit(train).trellis([list("rib"), list("rob")])
@@ -69,7 +69,7 @@ def main():
             print(
                 f"  {name:4}  Pr(1 2 3 | {word}) = {upper:.3f}   Pr(4 5 3 | {word}) = {lower:.3f}"
             )
-    print("To the MEMM both words are the same, and the first letter is all there is to go by.\n")
+    print("The MEMM cannot distinguish the two words: only the first letter matters.\n")
 
     errors = {"MEMM": [], "CRF": []}
     for seed in range(N_RUNS):
@@ -77,13 +77,13 @@ def main():
         train, test = data.sample(2000, rng), data.sample(500, rng)
         for name, tagger in models(space).items():
             errors[name].append(share_of_wrong_paths(tagger.fit(train), test))
-    print(f"Wrong paths of 500, in {N_RUNS} runs with other random numbers")
-    for name, found in errors.items():
-        low, mean, high = (100 * f(found) for f in (min, np.mean, max))
+    print(f"Wrong paths of 500, in {N_RUNS} runs with different seeds")
+    for name, shares in errors.items():
+        low, mean, high = (100 * f(shares) for f in (min, np.mean, max))
         print(f"  {name:4}  {mean:5.1f} %  (from {low:.1f} to {high:.1f})")
-    # The second letter is that of the other way (1/32), or of neither (2/32) and half the guesses
-    # are wrong: nothing does better than 1/32 + 1/32.
-    print("  At best it is 6.2 %. The paper has 42 % and 4.6 %.")
+    # The second letter is that of the other path (1/32), or of neither (2/32) and half of the
+    # guesses are wrong: no model does better than 1/32 + 1/32.
+    print("  The optimum is 6.2 %. The paper reports 42 % and 4.6 %.")
 
 
 if __name__ == "__main__":

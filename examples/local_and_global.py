@@ -1,19 +1,19 @@
-"""The same features, learnt token by token and learnt over whole sentences.
+"""The same features, trained token by token and over whole sentences.
 
-A tagger can be trained locally, each label a decision of its own, or globally, with the decoder in
-the loop. In between stands the local learner that is told the label before, and decodes whole
-sentences with what it has learnt:
+A tagger can be trained locally, with one independent decision per token, or globally, with the
+decoder in the loop. In between is the local learner that uses the previous label as a feature and
+decodes whole sentences:
 
-                    training sees              decoding looks for
+                    training uses              decoding finds
     token           one token                  the best label of each token
     token, legal    one token                  the best legal labels (entities only)
     MEMM            one token and the          the best path
-                    right label before it
+                    gold label before it
     global          the whole sentence         the best path
 
 Every learner gets the same templates, and each loss comes in all of these forms: log loss (the
 global one is a CRF), hinge loss (a structured SVM) and the perceptron. Run it on the sentences that
-come with tagloom, or on files of yours, which may have any labels:
+come with tagloom, or on your own files with any labels:
 
     python examples/local_and_global.py
     python examples/local_and_global.py --data train.conllu test.conllu --label upos
@@ -34,17 +34,17 @@ GLOBAL = {
 def learners(loss, with_spans):
     """Return the learners of one loss by name, from local to global."""
     token = partial(tl.TokenClassifier, loss=loss)
-    found = {"token": partial(token, constraints=None)}
+    local = {"token": partial(token, constraints=None)}
     if with_spans:
-        found["token, legal"] = token
-    return {**found, "MEMM": partial(tl.MEMM, loss=loss), "global": GLOBAL[loss]}
+        local["token, legal"] = token
+    return {**local, "MEMM": partial(tl.MEMM, loss=loss), "global": GLOBAL[loss]}
 
 
 def tabulate(title, train, test):
     """Train every learner, and print a row for each loss."""
     with_spans = any(label.startswith("B-") for label in train.label_counts())
     measure = "span F1" if with_spans else "accuracy"
-    print(f"{title}: {len(train):,} sentences to learn from, {len(test):,} to test on; {measure}.")
+    print(f"{title}: {len(train):,} training sentences, {len(test):,} test sentences; {measure}.")
     names = [*learners("log", with_spans), "p"]
     print(" " * 12 + "".join(f"{name:>14}" for name in names))
     illegal = set()
@@ -64,14 +64,14 @@ def tabulate(title, train, test):
             illegal |= {(loss, problem.sentence) for problem in report}
     if with_spans:
         share = len(illegal) / len(test) / len(GLOBAL)
-        print(f"Left to themselves, tokens have illegal labels in {share:.1%} of the sentences.")
+        print(f"Without constraints, {share:.1%} of the sentences have illegal labels.")
     print()
 
 
 def main():
     parser = argparse.ArgumentParser(description="Local and global training, side by side.")
     parser.add_argument("--data", nargs=2, metavar=("TRAIN", "TEST"), help="labelled files")
-    parser.add_argument("--label", help="the column or field that has the labels")
+    parser.add_argument("--label", help="column or key of the labels")
     options = parser.parse_args()
     if options.data:
         train, test = (tl.read(path, label=options.label) for path in options.data)
@@ -84,7 +84,7 @@ def main():
     ):
         splits = tl.datasets.load("english", label=label)
         tabulate(title, splits.train, splits.test)
-    print("p: how likely a difference as large as that of token and global is by chance.")
+    print("p: probability of a difference this large between token and global by chance.")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""Learning from partial labels: None where nobody looked, sets where somebody was not sure.
+"""Learning from partial labels: None for unknown labels, sets for uncertain ones.
 
-Labels cost time, and not every token deserves it. A training label may be None (unknown) or a set
-(one of these). A CRF then makes all labellings that agree with what is known likely together:
+Annotation is expensive, and not every token is worth it. A training label may be None (unknown) or
+a set (one of these). A CRF then maximises the total probability of all labellings that agree with
+the known labels:
 
-    loss = log Z(x) - log Z(x, what is known)
+    loss = log Z(x) - log Z(x, agreeing labellings)
 
-With every label known it is the usual loss; with none it is 0, and nothing is learnt. Three
-questions are asked here, on parts of speech:
+If every label is known it is the usual loss; if none is, it is 0 and nothing is learned. Three
+questions about parts of speech:
 
-1. How much is lost when a share of the labels is hidden?
-2. A budget of so many labels: whole sentences, or single tokens all over the corpus?
-3. Nobody labels anything, but a dictionary has the labels that each word can have: how far do these
-   sets go alone?
+1. How much accuracy is lost if a share of the labels is hidden?
+2. With a fixed number of labels, is it better to annotate whole sentences or scattered tokens?
+3. Without annotation, but with a dictionary of the possible labels of each word: how accurate is a
+   tagger trained on these sets alone?
 
 Run it:
 
@@ -24,19 +25,19 @@ import tagloom as tl
 
 
 def hide(labels, share, rng):
-    """Replace a share of the labels by None, here and there."""
+    """Replace a random share of the labels by None."""
     return [[None if rng.random() < share else y for y in row] for row in labels]
 
 
 def whole_sentences(X, y, n_labels):
-    """Return the first sentences, until the labels are used up."""
+    """Return the first sentences with up to n_labels labels in all."""
     ends = np.cumsum([len(row) for row in y])
     n = max(1, int(np.searchsorted(ends, n_labels, side="right")))
     return X[:n], y[:n]
 
 
 def dictionary_sets(X, y):
-    """Return for every token the set of labels that its word has anywhere."""
+    """Return for every token the set of all labels of its word in the corpus."""
     entries = {}
     for words, labels in zip(X, y, strict=True):
         for word, label in zip(words, labels, strict=True):
@@ -49,9 +50,9 @@ def main():
     X, y = train.tokens, train.labels
     rng = np.random.default_rng(0)
     n_all = sum(map(len, y))
-    print(f"{len(X)} sentences to learn from, {n_all:,} tokens; accuracy on {len(test)} others.\n")
+    print(f"{len(X)} training sentences, {n_all:,} tokens; accuracy on {len(test)} others.\n")
 
-    print("labels hidden   left over   tokens all over   whole sentences")
+    print("labels hidden   remaining   scattered tokens  whole sentences")
     for share in (0, 0.5, 0.8, 0.9, 0.95):
         partial = hide(y, share, rng)
         n_labels = sum(label is not None for row in partial for label in row)
@@ -67,8 +68,8 @@ def main():
     by_sets = tl.CRF("pos").fit(X, sets)
     only_sure = [[next(iter(one)) if len(one) == 1 else None for one in row] for row in sets]
     by_sure = tl.CRF("pos").fit(X, only_sure)
-    print(f"  learnt from the sets               {by_sets.score(test):.1%}")
-    print(f"  learnt from those of one label     {by_sure.score(test):.1%}")
+    print(f"  trained on all sets                {by_sets.score(test):.1%}")
+    print(f"  trained on sets of one label       {by_sure.score(test):.1%}")
 
 
 if __name__ == "__main__":

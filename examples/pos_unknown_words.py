@@ -1,13 +1,12 @@
-"""Parts of speech: what to do about words that were never seen.
+"""Parts of speech of unknown words.
 
-A fifth of the words in the test sentences do not occur in the training sentences. What a tagger has
-learnt of words is of no use there; it has to go by the words around, and by how the word is made:
-its ending, its beginning, its shape (capitals, digits, hyphens). Here a conditional random field is
-given these, one kind after the other, and its accuracy is counted for known and unknown words
-apart.
+A fifth of the words in the test sentences do not occur in the training sentences. Features of the
+word itself are useless there; a tagger must use the surrounding words and the spelling of the word:
+its ending, its beginning, its shape (capitals, digits, hyphens). This script adds these features to
+a conditional random field, one kind at a time, and reports the accuracy on known and on unknown
+words.
 
-`MostFrequentTag`, which gives every word its commonest label, shows what the words alone are worth.
-Run it:
+`MostFrequentTag`, which gives every word its most frequent label, is the baseline. Run it:
 
     python examples/pos_unknown_words.py
 """
@@ -25,7 +24,7 @@ STEPS = {
 
 
 def taggers():
-    """Yield names and taggers, from the simplest on."""
+    """Yield names and taggers, the simplest first."""
     yield "commonest label", tl.MostFrequentTag()
     templates = []
     for name, added in STEPS.items():
@@ -34,13 +33,13 @@ def taggers():
 
 
 def measure(tagger, train, test):
-    """Evaluate on words that the training sentences have, and on those that they do not have."""
+    """Evaluate, with separate scores for known and unknown words."""
     return tl.evaluate(test, tagger.predict(test), train=train, n_bootstrap=0)
 
 
 def main():
     train, _, test = tl.datasets.load("english", label="upos")
-    print(f"{len(train)} sentences to learn from, {len(test)} to test on.\n")
+    print(f"{len(train)} training sentences, {len(test)} test sentences.\n")
     print("                     accuracy   known words   unknown words")
     for name, tagger in taggers():
         result = measure(tagger.fit(train), train, test)
@@ -49,7 +48,7 @@ def main():
     print(f"\n{result.n_unknown} of the {result.n_tokens:,} test words are unknown.")
 
     sentence = ["The", "blarfing", "snorgs", "glibbly", "zibbled", "37", "Trundleworths", "."]
-    print("\nThe last one, on a sentence of made-up words:")
+    print("\nThe last tagger on a sentence of made-up words:")
     explanation = tagger.explain(sentence)
     for word, decision in zip(sentence, explanation, strict=True):
         spelling = [r for r in decision.reasons if "fix" in r.name or "shape" in r.name]

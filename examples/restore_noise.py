@@ -1,15 +1,14 @@
 """Words replaced by NOISE, restored by Viterbi under a bigram language model.
 
 This is exercise 8 of chapter 7 in Eisenstein, Introduction to Natural Language Processing (2018).
-The labels are the words of the vocabulary. The exercise allows only one thing: to choose the scores
-of the transitions, s_t(y_prev, y); the decoder must stay as it is. So, with r_t the word received
-at t,
+The labels are the words of the vocabulary. The exercise allows only to choose the scores of the
+transitions, s_t(y_prev, y); the decoder must not change. So, with r_t the word received at t,
 
     edge[t, y_prev, y] = log p(y | y_prev)   if r_t is NOISE or r_t = y
                        = -inf                otherwise
 
-and likewise for the first word. Every path of finite score keeps what was received, and its score
-is the log-probability of the restored sentence. Run it:
+and likewise for the first word. Every path of finite score keeps the words that were received, and
+its score is the log-probability of the restored sentence. Run it:
 
     python examples/restore_noise.py
 """
@@ -18,8 +17,8 @@ import numpy as np
 
 import tagloom as tl
 
-# Written for this example. Small, and repetitive on purpose: a bigram model of so little text knows
-# only what it has seen.
+# Written for this example. It is deliberately repetitive: a bigram model of so little text gives
+# useful probabilities only to the bigrams in it.
 TEXT = """
 the old boat left the harbour at dawn
 the boat left the harbour in the fog
@@ -53,7 +52,7 @@ SOURCES = [
 def bigram_model(text, smoothing=0.02):
     """Return the vocabulary, log p(w | w_prev) [Y, Y], and the same from the start and to the end.
 
-    Adding `smoothing` to every count leaves no bigram without a probability.
+    `smoothing` is added to every count, so that every bigram has a positive probability.
     """
     sentences = [line.split() for line in text.splitlines()]
     vocabulary = sorted({word for sentence in sentences for word in sentence})
@@ -71,7 +70,7 @@ def bigram_model(text, smoothing=0.02):
 
 
 def trellis_of(received, vocabulary, log_p, log_first, log_last):
-    """Set the scores, and only the scores."""
+    """Return the trellis of a received sentence; only the scores encode the task."""
     T, Y = len(received), len(vocabulary)
     fits = np.array([[r in (w, "NOISE") for w in vocabulary] for r in received])  # [T, Y]
     edge = np.where(fits[:, None, :], log_p, -np.inf)  # [T, Y, Y]

@@ -1,7 +1,7 @@
-"""A tour of the trellis: three words, two labels, and everything that can be asked about them.
+"""A tour of the trellis: three words, two labels, and all the methods.
 
 The sentence is "they can fish" and the scores are those of table 7.1 in Eisenstein, Introduction
-to Natural Language Processing (2018); the exercises are those at the end of his chapter 7. Run it:
+to Natural Language Processing (2018); the exercises are from the end of chapter 7. Run it:
 
     python examples/trellis_tour.py
 """
@@ -14,7 +14,7 @@ TABLES = tl.datasets.classic("they-can-fish")
 
 
 def trellis_of(sentence):
-    """The scores of a sentence: emit [T, Y] by its words, the rest the same for all sentences."""
+    """Return the trellis of a sentence: emit [T, Y] by its words, the other scores are fixed."""
     words = sentence.split()
     return tl.Trellis(
         TABLES.emit(words), TABLES.trans, TABLES.start, TABLES.stop, labels=TABLES.labels
@@ -33,7 +33,7 @@ title("The best path")
 fish = trellis_of("they can fish")
 print(fish.draw(tokens=["they", "can", "fish"]))
 print(
-    "\nThe text would have liked N V V. These scores prefer a verb between nouns: after V,"
+    "\nThe right tags are N V V. These scores prefer a verb between nouns: after V,"
     "\nN costs 1 and V costs 3, and `fish` itself costs 3 either way."
 )
 
@@ -80,9 +80,9 @@ for semiring in (
 ):
     print(f"  {semiring.name:9} {fish.reduce(semiring)}")
 
-title("What if we know more?")
+title("Constraints")
 print("`they` is never a verb, and `fish` is one here:")
 known = fish.constrain(forbidden={0: "V"}, forced={2: "V"})
 print(known.draw("marginals", tokens=["they", "can", "fish"]))
 share = np.exp(known.log_partition() - fish.log_partition())
-print(f"\nBefore we knew, that had probability {share:.4f}.")
+print(f"\nWithout the constraints, such paths have probability {share:.4f}.")

@@ -24,7 +24,7 @@ SAYS = {
         "N V N   -10  probability 0.864927",
         "-13.113214  -13.113214  -13.113214  -13.113214",
         "log-plus  -9.85488",
-        "Before we knew, that had probability 0.1329.",
+        "Without the constraints, such paths have probability 0.1329.",
     ],
     "restore_noise.py": [
         "received  the NOISE NOISE NOISE NOISE market at NOISE\n"
@@ -41,14 +41,14 @@ SAYS = {
         "Wrong paths of 500, in 10 runs",
     ],
     "local_and_global.py": [
-        "Parts of speech: 495 sentences to learn from, 105 to test on; accuracy.\n"
+        "Parts of speech: 495 training sentences, 105 test sentences; accuracy.\n"
         "                     token          MEMM        global             p\n"
         "log ",
-        "Entities in BIO: 495 sentences to learn from, 105 to test on; span F1.\n"
+        "Entities in BIO: 495 training sentences, 105 test sentences; span F1.\n"
         "                     token  token, legal          MEMM        global             p\n",
     ],
     "pos_unknown_words.py": [
-        "495 sentences to learn from, 105 to test on.",
+        "495 training sentences, 105 test sentences.",
         "293 of the 1,559 test words are unknown.",
         "  glibbly        ADV ",
     ],
@@ -58,7 +58,7 @@ SAYS = {
         "Trigrams against bigrams: p = 0.",
     ],
     "entities_gazetteer.py": [
-        "99 to test on; Lexicon(511 phrases).",
+        "99 test sentences; Lexicon(511 phrases).",
         "\n  Belgrade (LOC)\n",
         "\nReading books in Reading/B-LOC is what Antwerp/B-LOC taught Hanne .\n",
     ],
@@ -73,7 +73,7 @@ SAYS = {
         "greedy   D J N D N   log-probability -7.544\n"
         "Viterbi  D N V D N   log-probability -5.667\n",
         "  sum         -4.038  >  sum         -5.915\n"
-        "The difference, 1.877, is that of the path scores, 1.877.",
+        "The difference, 1.877, equals that of the path scores, 1.877.",
         "Pr(D | N) = 0.08   -4.101 > -4.528   D N V D N\n"
         "  Pr(D | N) = 0.16   -4.192 < -3.835   D J N D N",
     ],
@@ -83,11 +83,11 @@ SAYS = {
         "within the ellipse of 95 %: 97%",
     ],
     "digits.py": [
-        "150 sequences of 10 pictures to learn from, 150 to test on.",
+        "150 training and 150 test sequences of 10 pictures.",
         "0 -> 1, 1 -> 2, 2 -> 3, 3 -> 4, 4 -> 5, 5 -> 6, 6 -> 7, 7 -> 8, 8 -> 9, 9 -> 0",
     ],
     "partial_labels.py": [
-        "495 sentences to learn from, 7,266 tokens; accuracy on 105 others.",
+        "495 training sentences, 7,266 tokens; accuracy on 105 others.",
         "A dictionary has one label for 76% of the tokens, several for others.",
     ],
     "grid_search.py": [
@@ -104,7 +104,7 @@ def figures(said, start):
     return [float(x) for x in re.findall(r"-?\d+\.?\d*", line.removeprefix(start))]
 
 
-def spelling_tells_unknown_words(said):
+def spelling_helps_with_unknown_words(said):
     steps = ["the word ", "+ the words around", "+ endings", "+ beginnings", "+ shapes"]
     accuracy, known, unknown = np.transpose([figures(said, step) for step in steps])
     assert (np.diff(unknown) > 0).all()
@@ -112,7 +112,7 @@ def spelling_tells_unknown_words(said):
     assert accuracy[-1] > figures(said, "commonest label")[0] + 4
 
 
-def labels_say_something_about_labels(said):
+def label_histories_help(said):
     names = ["each token alone", "... and legal", "label bigrams", "label trigrams"]
     rows = np.array([figures(said, name) for name in names])  # states, P, R, F1, illegal
     assert (np.diff(rows[:, 3]) > 0).all()
@@ -137,13 +137,11 @@ def a_gazetteer_finds_names(said):
     *better, n_more, same = figures(said, "... and the gazetteer")
     assert (np.array(better) > scores).all()
     assert n_found < n_more < n == same
-    (p,) = figures(
-        said, "So few names are no proof: a difference as large comes by chance with p ="
-    )
+    (p,) = figures(said, "With so few names, a difference this large arises by chance with p =")
     assert 0 < p < 0.3
 
 
-def counting_mends_acronyms(said):
+def counting_corrects_acronyms(said):
     letters, acronyms = figures(said, "I, O ")
     for cap in (4, 8):
         more_letters, more_acronyms = figures(said, f"I, O×1 ... O×{cap}")
@@ -165,7 +163,7 @@ def hidden_labels_cost_little(said):
     assert scattered[1] > scattered[0] - 4
     assert (scattered[2:] > whole[2:] + 2).all()
     by_sets, by_sure = (
-        figures(said, f"  learnt from {what} ")[0] for what in ("the sets", "those of one label")
+        figures(said, f"  trained on {what} ")[0] for what in ("all sets", "sets of one label")
     )
     assert by_sure + 1 < by_sets < scattered[0]
 
@@ -181,12 +179,12 @@ def a_search_pays(said):
 
 
 PROVES = {
-    "pos_unknown_words.py": spelling_tells_unknown_words,
+    "pos_unknown_words.py": spelling_helps_with_unknown_words,
     "restore_text.py": exact_search_restores_more,
     "true_casing.py": a_language_model_puts_capitals_back,
-    "chunking.py": labels_say_something_about_labels,
+    "chunking.py": label_histories_help,
     "entities_gazetteer.py": a_gazetteer_finds_names,
-    "acronyms.py": counting_mends_acronyms,
+    "acronyms.py": counting_corrects_acronyms,
     "digits.py": order_helps_to_read,
     "partial_labels.py": hidden_labels_cost_little,
     "grid_search.py": a_search_pays,
