@@ -1,25 +1,25 @@
-"""How good are the taggers? CRF and perceptron beside python-crfsuite, on real corpora.
+"""Accuracy of the taggers: CRF and perceptron beside python-crfsuite, on real corpora.
 
     python benchmarks/accuracy.py --data DIR [--corpora ewt-upos wnut17] [--dev-only] [--out DIR]
 
 Two tables are printed, and written with the machine, commit and versions to
 benchmarks/results/accuracy.md and accuracy.json:
 
-    goals    what the project promises, and whether this run kept it
+    goals    the targets of the project, and whether this run meets them
     scores   every contestant on every corpus, with 95 % intervals and a paired test
 
-What makes it fair:
+Conditions:
 
-- tagloom runs with its defaults and the preset of the task, and sees nothing but the training file.
-- python-crfsuite gets the features its users copy from its tutorial, and for each corpus the best
-  of its settings below, chosen on the development set. Nothing of ours is chosen here.
-- A figure is token accuracy, or for spans micro F1 with the meaning of conlleval. The test says how
-  likely a difference from the peer as large as this is by chance alone, if the two were equal
-  (paired, approximate randomisation over sentences).
-- Times are CPU seconds of this process on one thread, from sentences to a trained model, making the
-  features included.
+- tagloom runs with its defaults and the preset of the task, and uses only the training file.
+- python-crfsuite gets the features of its tutorial, and for each corpus the best of its settings
+  below, chosen on the development set. No setting of tagloom is chosen here.
+- The measure is token accuracy, or for spans micro F1 as in conlleval. p is the probability of a
+  difference from the peer at least this large by chance, if the two were equally good (paired,
+  approximate randomisation over sentences).
+- Times are CPU seconds of this process on one thread, from sentences to a trained model, including
+  feature extraction.
 
-`--dev-only` leaves the test files unread; use it while choosing anything.
+`--dev-only` does not read the test files; use it to choose settings.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Labels = list[list[str]]
 
 @dataclass(frozen=True)
 class Task:
-    """A corpus in DIR/folder/{train,dev,test}.suffix, and what is to be learned from it."""
+    """A corpus in DIR/folder/{train,dev,test}.suffix, and the labels to learn from it."""
 
     name: str
     folder: str
@@ -66,8 +66,8 @@ class Task:
     label: str
     features: str  # the preset
     measure: str  # "accuracy" or "f1"
-    columns: tuple[str, ...] | None = None  # names of the columns, where the format has none
-    pos: str | None = None  # column with parts of speech that the taggers may see
+    columns: tuple[str, ...] | None = None  # names of the columns, if the format has none
+    pos: str | None = None  # column with parts of speech that the taggers may use
 
     def path(self, data: Path, part: str) -> Path:
         return data / self.folder / f"{part}.{self.suffix}"
@@ -93,7 +93,7 @@ TASKS = (
 
 
 class Tagloom:
-    """One of our taggers, as it comes."""
+    """One of our taggers, with its defaults."""
 
     def __init__(self, name: str, tagger: str) -> None:
         self.name, self.tagger = name, tagger
@@ -107,7 +107,7 @@ class Tagloom:
 
 
 class Crfsuite:
-    """python-crfsuite with one of its settings; transitions that were not seen are allowed."""
+    """python-crfsuite with one of its settings; unseen transitions are allowed."""
 
     name = "python-crfsuite"
 
@@ -126,7 +126,7 @@ class Crfsuite:
             trainer.train(path)
             self.content = Path(path).read_bytes()
         self.model = pycrfsuite.Tagger()
-        self.model.open_inmemory(self.content)  # it points into these bytes, and does not own them
+        self.model.open_inmemory(self.content)  # does not copy: the bytes must stay alive
 
     def predict(self, corpus: tl.Corpus) -> Labels:
         return [self.model.tag(sentence_features(sentence, self.pos)) for sentence in corpus]
@@ -151,7 +151,7 @@ def peer_contestants() -> list[Crfsuite]:
 
 
 def best_settings(report: Path, corpus: str) -> str | None:
-    """Return the settings of the peer that a former run chose for a corpus."""
+    """Return the settings of the peer that an earlier run chose for a corpus."""
     for result in json.loads(report.read_text(encoding="utf-8"))["results"]:
         if result["corpus"] == corpus:
             settings: str = result["contestants"][-1]["settings"]
@@ -160,7 +160,7 @@ def best_settings(report: Path, corpus: str) -> str | None:
 
 
 def sentence_features(sentence: tl.Sentence, pos: str | None) -> pycrfsuite.ItemSequence:
-    """Make the features that are usual among CRFsuite's users; with parts of speech if given."""
+    """Return the features of CRFsuite's tutorial, with parts of speech if given."""
     words = sentence.tokens
     tags = sentence.columns[pos] if pos else None
     return pycrfsuite.ItemSequence([word_features(words, tags, t) for t in range(len(words))])
@@ -199,7 +199,7 @@ def word_features(words: Sequence[str], tags: Sequence[str] | None, t: int) -> d
 
 @dataclass(frozen=True)
 class Run:
-    """A contestant that was trained, with what it says about the other parts of the corpus."""
+    """A trained contestant and its predictions for the other parts of the corpus."""
 
     contestant: Tagloom | Crfsuite
     seconds: float  # to train, CPU
@@ -219,7 +219,7 @@ def train_and_predict(
 
 
 def measure(task: Task, data: Path, dev_only: bool, peers: Sequence[Crfsuite]) -> dict[str, Any]:
-    """Train everyone on a corpus; the peer's setting that is best on dev counts."""
+    """Train all contestants on a corpus; the peer's best setting on dev counts."""
     corpora = {part: task.read(data, part) for part in PARTS if not (dev_only and part == "test")}
     ours = [train_and_predict(one, task, corpora) for one in our_contestants()]
     theirs = [train_and_predict(one, task, corpora) for one in peers]
@@ -267,7 +267,7 @@ def measure(task: Task, data: Path, dev_only: bool, peers: Sequence[Crfsuite]) -
 
 
 def find_goals(results: Sequence[dict[str, Any]], part: str) -> list[dict[str, Any]]:
-    """State what is promised, in points or seconds, for the corpora that were measured."""
+    """Return the goals, in points or seconds, for the measured corpora."""
     goals = []
 
     def goal(what: str, value: float, target: float, *, at_most: bool = False) -> None:
@@ -382,7 +382,7 @@ def describe_versions() -> dict[str, str]:
 
 
 def describe_commit() -> str:
-    """Return the commit, marked where tracked files differ from it."""
+    """Return the commit, marked as dirty if tracked files differ from it."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False)

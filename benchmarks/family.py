@@ -2,7 +2,7 @@
 
     python benchmarks/family.py --data DIR [--out benchmarks/results] [--dev-only]
 
-Defaults were chosen on development sets; the test set is only read here, at the end.
+Defaults were chosen on development sets; the test set is read only here, at the end.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def measure(make, train, dev, test) -> dict:
     began = time.process_time()
     tagger = make().fit(train)
     seconds = time.process_time() - began
-    found = {"seconds": seconds, "dev": tagger.score(dev)}
+    scores = {"seconds": seconds, "dev": tagger.score(dev)}
     if test is not None:
-        found["test"] = tagger.score(test)
+        scores["test"] = tagger.score(test)
     tokens = [sentence.tokens for sentence in dev]
     best = min(timed(lambda: tagger.predict(tokens, n_threads=1)) for _ in range(3))
-    return found | {"tokens_per_second": dev.n_tokens / best}
+    return scores | {"tokens_per_second": dev.n_tokens / best}
 
 
 def timed(work) -> float:
@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
     parser.add_argument("--out", type=Path, help="folder for family.md and family.json")
-    parser.add_argument("--dev-only", action="store_true", help="leave the test set unread")
+    parser.add_argument("--dev-only", action="store_true", help="do not read the test set")
     args = parser.parse_args()
     folder = args.data / "ud-english-ewt"
     if not folder.is_dir():

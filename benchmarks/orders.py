@@ -1,10 +1,10 @@
-"""What looking back further earns: letters of handwritten words, and chunks, by order 1, 2 and 3.
+"""The gain from a higher label order: handwritten letters and chunks with orders 1, 2 and 3.
 
     python benchmarks/orders.py --data DIR [--out DIR] [--task ocr|chunk] [--models NAME ...]
 
-OCR letters (Kassel; Taskar et al. 2003): 16 × 8 pixels are the features, and the ten folds are
-those of the data: each is the training set once and the other nine are the test set, or, with
-``--protocol large``, the other way round. Chunks: GUM, learnt from train, scored on dev by span F1.
+OCR letters (Kassel; Taskar et al. 2003): the features are 16 × 8 pixels. The ten folds are those of
+the data: each is the training set once and the other nine are the test set, or, with ``--protocol
+large``, the other way round. Chunks: GUM, trained on train, scored on dev by span F1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDERS = (1, 2, 3)
 
 
 def read_letters(path: Path) -> tuple[list[np.ndarray], list[list[str]], np.ndarray]:
-    """Read words: pixels [T, 128] and letters of each, and its fold."""
+    """Read the pixels [T, 128], the letters and the fold of each word."""
     words: dict[str, tuple[int, list[list[float]], list[str]]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
@@ -116,7 +116,7 @@ def show(results: list[dict]) -> str:
 
 
 def with_former(results: list[dict], path: Path) -> list[dict]:
-    """Return new rows in the places of the old ones, and old ones that were not measured again."""
+    """Return the former rows, replaced by new ones where measured again, and further new rows."""
     former = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     new = {(r["task"], r["model"], r["order"]): r for r in results}
     rows = [new.pop((r["task"], r["model"], r["order"]), r) for r in former]
@@ -133,7 +133,7 @@ def main() -> None:
         nargs="+",
         choices=MODELS,
         default=list(MODELS),
-        help="only these; others stay as they are in the folder for results",
+        help="measure only these; the results of others are kept",
     )
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--protocol", choices=["small", "large"], default="small")
@@ -151,7 +151,7 @@ def main() -> None:
     print(show(results))
     if args.out:
         results = with_former(results, args.out / "orders.json")
-        heading = "# What looking back further earns\n\n"
+        heading = "# The gain from a higher label order\n\n"
         how = "`python benchmarks/orders.py --data DIR --out benchmarks/results`; the score is "
         how += (
             "token accuracy for letters and span F1 for chunks, in percent; s is CPU time to fit."

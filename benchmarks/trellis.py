@@ -1,32 +1,33 @@
-"""How fast is the trellis? tagloom, its peers and the machine's peak, in one run.
+"""Speed of the trellis: tagloom, its peers and the machine's peak, in one run.
 
     python benchmarks/trellis.py [--quick] [--labels 5 17] [--dtype float32] [--out DIR]
 
 Two tables are printed, and written with the machine, commit and versions to
 benchmarks/results/trellis.md and trellis.json:
 
-    goals   what the project promises, and whether this run kept it
+    goals   the targets of the project, and whether this run meets them
     rates   tokens per second of every job, beside hmmlearn, pytorch-crf and torch-struct
 
-A contestant is a class; a job is a method of the same name in every contestant that can do it.
-To add a job, write its method and its name in JOBS. To add a peer, write a class, list it in PEERS.
+A contestant is a class; a job is a method of the same name in every contestant that supports it. To
+add a job, write its method and add its name to JOBS. To add a peer, write a class and list it in
+PEERS.
 
-What makes it fair:
+Conditions:
 
 - Both sides get the same scores in the same dtype. hmmlearn has float64 only, and its float64
   figure is also shown beside our float32.
-- Answers are compared before times are.
-- Our clock starts before `Trellis(...)`, so checking the arrays counts. The peers' tensors are made
-  before theirs starts, as are the arrays that take our marginals and gradients. hmmlearn is handed
+- Results are compared before times.
+- Our clock starts before `Trellis(...)`, so checking the arrays counts. The peers' tensors are
+  created before theirs starts, as are the arrays for our marginals and gradients. hmmlearn gets
   probabilities where it works on probabilities.
-- The contestants take turns, and the best of the turns counts; the spread is (worst − best) / best.
-  One thread is measured in CPU time, which other jobs on the machine do not use up, several threads
+- The contestants take turns, and the best turn counts; the spread is (worst − best) / best. One
+  thread is measured in CPU time, which does not include other jobs on the machine, several threads
   in wall time. Peers have one thread.
-- For goals, two contestants are compared turn by turn, and the median of the ratios counts: turns
-  next to each other meet the same neighbours on the machine, while the best of each side may not.
-- Threads are compared by the methods alone; the ratio with `Trellis(...)` is told beside it.
-- Slow peers get fewer sentences in the table of rates: a batch size that suits them, taken from a
-  few that were tried. For the goals hmmlearn gets the very batch that we get.
+- For goals, two contestants are compared turn by turn, and the median of the ratios counts:
+  neighbouring turns run under the same load, while the best turns of each side may not.
+- Threads are compared by the methods alone; the ratio with `Trellis(...)` is also reported.
+- Slow peers get fewer sentences in the table of rates: the best of several batch sizes. For the
+  goals hmmlearn gets the same batch as tagloom.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, ClassVar
 
-# The peak is that of one core, and no peer may use a second one; NumPy reads these when imported.
+# The peak is that of one core, so no peer may use a second one; NumPy reads these when imported.
 os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
 
 import numpy as np
@@ -59,11 +60,11 @@ from tagloom.trellis import instruction_set, log_partition_grad
 
 JOBS = ("viterbi", "log_partition", "marginals", "nbest", "sample", "entropy", "loss_gradient")
 N_BEST = 10
-LABELS = (5, 17, 45, 50, 200)  # 45 is where the goals against hmmlearn are set
+LABELS = (5, 17, 45, 50, 200)  # the goals against hmmlearn are for 45
 TOKENS = 200_000  # of our batches; sentences have about 20
-TURN = 0.15  # seconds that a turn lasts at least; less in proportion for smaller batches
+TURN = 0.15  # minimum seconds of a turn; proportionally less for smaller batches
 LARGEST_EMIT = 10_000_000  # scores; a batch with many labels has fewer tokens
-TOLERANCE = {"float32": 1e-3, "float64": 1e-9}  # relative, between our answer and a peer's
+TOLERANCE = {"float32": 1e-3, "float64": 1e-9}  # relative, between our result and a peer's
 RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parent.parent
 
@@ -73,7 +74,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Scores:
-    """A batch for everyone: start and trans are log-probabilities, because hmmlearn insists."""
+    """A batch for all contestants; hmmlearn requires start and trans to be log-probabilities."""
 
     emit: np.ndarray  # [T, Y]
     trans: np.ndarray  # [Y, Y] from → to
@@ -91,7 +92,7 @@ class Scores:
         return len(self.emit)
 
     def first(self, n_sentences: int, length: int | None = None) -> Scores:
-        """Return the first sentences, or the same tokens cut anew into sentences of one length."""
+        """Return the first sentences, or the same tokens split into sentences of equal length."""
         offsets = self.offsets[: n_sentences + 1]
         if length is not None:
             n_sentences = max(1, min(n_sentences, self.n_tokens // length))
@@ -121,7 +122,7 @@ def make_scores(n_tokens: int, Y: int, dtype: str, length: int | None = None) ->
 
 
 class Unavailable(Exception):
-    """This peer cannot take part; the message says why."""
+    """This peer cannot take part; the message has the reason."""
 
 
 class Tagloom:
@@ -216,7 +217,7 @@ class Hmmlearn:
 
 
 class HmmlearnWhole(Hmmlearn):
-    """The batch for which the goals are set: all of it."""
+    """hmmlearn on the batch of the goals: all sentences."""
 
     batch = None
 
@@ -262,7 +263,7 @@ class PytorchCrf:
 
 
 class PytorchCrfTraining(PytorchCrf):
-    """The batch for which the goal is set: 32 sentences of 50 tokens."""
+    """pytorch-crf on the batch of the goal: 32 sentences of 50 tokens."""
 
     batch, length = 32, 50
 
@@ -298,7 +299,7 @@ class TorchStruct:
         return self.chain(self.step).partition.sum().item()
 
     def marginals(self) -> np.ndarray:
-        """Its marginals are those of pairs; summing them is part of the job."""
+        """Compute marginals; torch-struct returns those of pairs, and summing them counts."""
         pairs = self.chain(self.step).marginals.detach()  # [N, T - 1, y, y_prev]
         first, rest = pairs[:, :1].sum(2), pairs.sum(3)
         return np.concatenate([first, rest], axis=1).reshape(-1, self.scores.n_labels)
@@ -317,7 +318,7 @@ def require(*modules: str) -> None:
 
 
 def check_agreement(job: str, peer: Any, dtype: str) -> None:
-    """Raise unless the peer's answer is ours on the same sentences."""
+    """Raise unless the peer's result equals ours on the same sentences."""
     ours = getattr(Tagloom(peer.scores), job)()
     theirs = getattr(peer, job)()
     if job == "viterbi":  # two paths may tie within the rounding of float32: compare their scores
@@ -338,7 +339,7 @@ def rows(paths: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class Entry:
-    """A call to be timed: one thread in CPU time unless `wall`, several in wall time."""
+    """A call to time: in CPU time with one thread unless `wall`, in wall time with several."""
 
     call: Callable[[], Any]
     tokens: int = 0
@@ -368,7 +369,7 @@ def enter(contestant: Any, job: str) -> Entry:
 
 
 def take_turns(entries: Sequence[Entry], repeats: int, least: float) -> list[Timing]:
-    """Time the calls in turn; each turn repeats a quick call until it lasts `least` seconds."""
+    """Time the calls in turn; each turn repeats a short call for at least `least` seconds."""
     loops = [loops_for(entry, least) for entry in entries]
     turns = [
         [seconds_per_call(entry, n) for entry, n in zip(entries, loops, strict=True)]
@@ -395,21 +396,19 @@ def seconds_per_call(entry: Entry, loops: int) -> float:
 
 # ---- the machine's peak ----------------------------------------------------------------
 #
-# A large matrix product runs at close to the rate at which one core can issue fused multiply-adds:
-# n³ of them in a product [n, n] × [n, n]. That rate bounds us so, per token and first order:
+# A large matrix product runs close to the rate at which one core can issue fused multiply-adds: n³
+# of them in a product [n, n] × [n, n]. That rate bounds ours, per token and for first order:
 #
 #     log_partition   Y² transitions, one multiply-add each, on scaled probabilities
 #     marginals       Y² transitions forwards and Y² backwards
 #     loss_gradient   the same, and Y² multiply-adds for the pairs
-#     viterbi         Y² transitions, one add and one max each: two instructions, half the rate; the
-#     rate
-#                     is float32's for both dtypes, since scores are decoded as whole numbers of 32
-#                     bits wherever rounding cannot change the path; a core may add and compare
+#     viterbi         Y² transitions, one add and one max each: two instructions, half the rate. It
+#                     is the rate of float32 for both dtypes, since scores are decoded as 32-bit
+#                     integers wherever rounding cannot change the path; a core may add and compare
 #                     those faster than floats
 #
-# exp and log per (t, y), back-pointers, checks and memory are ours to pay. Cores that have adders
-# beside the multiply-adders can beat the bound of viterbi. nbest, sample and entropy have no bound
-# here.
+# exp and log per (t, y), back-pointers, checks and memory come on top. Cores with separate adders
+# can exceed the bound of viterbi. nbest, sample and entropy have no bound here.
 
 OPERATIONS_PER_MOVE = {"viterbi": 2, "log_partition": 1, "marginals": 2, "loss_gradient": 3}
 
@@ -422,7 +421,7 @@ def measure_peak(dtype: str, turns: int = 40, n: int = 512) -> float:
 
 
 def share_of_peak(record: dict, peak: dict[str, float]) -> float | None:
-    """Return what share of the bound our rate is; None for a peer, or where there is no bound."""
+    """Return our rate as a share of the bound; None for a peer, or if there is no bound."""
     operations = OPERATIONS_PER_MOVE.get(record["job"])
     if operations is None or record["contestant"] != Tagloom.name:
         return None
@@ -443,7 +442,7 @@ class Settings:
 
 
 def measure_rates(job: str, Y: int, dtype: str, settings: Settings) -> list[dict]:
-    """Time one job in every contestant that can do it."""
+    """Time one job with every contestant that supports it."""
     tokens = min(settings.tokens, LARGEST_EMIT // Y)
     scores = make_scores(tokens // 10 if job == "nbest" else tokens, Y, dtype)
     peers, absent = enter_peers(job, scores, dtype)
@@ -463,7 +462,7 @@ def measure_rates(job: str, Y: int, dtype: str, settings: Settings) -> list[dict
 
 
 def enter_peers(job: str, scores: Scores, dtype: str) -> tuple[list[Entry], list[dict]]:
-    """Return the peers that can do the job, and records that say why others could not."""
+    """Return the peers that support the job, and records with the reasons for the others."""
     entries, absent = [], []
     for peer_class in PEERS:
         if not hasattr(peer_class, job) or dtype not in peer_class.dtypes:
@@ -482,7 +481,7 @@ def enter_peers(job: str, scores: Scores, dtype: str) -> tuple[list[Entry], list
 
 
 def goal(what: str, ours: str, other: str, value: float | str, target: float, unit: str) -> dict:
-    """State a goal and what was found: at least so many x, or at most so many of another unit."""
+    """Return a goal and its result: at least so many ×, or at most so many of another unit."""
     record: dict[str, Any] = {"goal": what, "ours": ours, "other": other, "unit": unit}
     if isinstance(value, str):
         return record | {"value": None, "target": target, "met": None, "note": value}
@@ -504,7 +503,7 @@ def versus(ours: Tagloom, peer: Any, job: str, s: Settings) -> tuple[str, str, f
 
 
 def paired(a: Timing, b: Timing) -> list[float]:
-    """How many times as long a took as b, turn by turn."""
+    """Return the time of a over that of b, turn by turn."""
     return [x / y for x, y in zip(a.turns, b.turns, strict=True)]
 
 
@@ -536,14 +535,14 @@ def goal_against_pytorch_crf(s: Settings) -> Iterable[dict]:
 
 
 def many_short(s: Settings) -> tuple[int, float]:
-    """Turns, and their seconds, where neighbours on the machine disturb most: some are quiet."""
+    """Return turns and their seconds for measurements that are sensitive to other load."""
     return 10 * s.repeats, s.least / 5
 
 
 def goals_of_threads(s: Settings) -> Iterable[dict]:
-    """The methods alone: to check scores is to read memory, which one core does nearly as fast.
+    """Compare threads by the methods alone, and report the ratio with `Trellis(...)` beside it.
 
-    How it looks with both together is told beside it.
+    Checking the scores is limited by memory, which one core reads nearly as fast as two.
     """
     for Y in (17, 45):
         for job in ("viterbi", "marginals"):
@@ -556,7 +555,7 @@ def goals_of_threads(s: Settings) -> Iterable[dict]:
             contestants = [Tagloom(scores, n) for n in (2, 1)]
             calls = [partial(getattr(c.trellis(), job), **out) for c in contestants]
             calls += [getattr(c, job) for c in contestants]
-            # A call each, as near to each other as can be.
+            # One call each, as close together as possible.
             entries = [Entry(call, wall=True) for call in calls]
             two, one, whole_two, whole_one = take_turns(entries, 30 * s.repeats, 0.0)
             low, middle, high = quantiles(paired(one, two), n=4)
@@ -579,7 +578,7 @@ def goals_of_one_sentence(s: Settings) -> Iterable[dict]:
 
 
 def goals_of_order(s: Settings) -> Iterable[dict]:
-    """Order 2 has Y³ transitions where order 1 has Y²: what does a transition cost?"""
+    """Compare the cost of a transition: order 2 has Y³ transitions, order 1 has Y²."""
     Y = 17
     space = tl.StateSpace.order(Y, 2)
     for dtype in ("float32", "float64"):
@@ -624,7 +623,7 @@ def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def count(number: float) -> str:
-    """Write 12345 as 12.3k and 12345678 as 12.3M."""
+    """Format 12345 as 12.3k and 12345678 as 12.3M."""
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.{0 if number >= 100 * size else 1}f}{letter}"
@@ -632,7 +631,7 @@ def count(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write 0.00012 as 120 µs."""
+    """Format 0.00012 as 120 µs."""
     for size, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -724,7 +723,7 @@ def describe_versions() -> dict[str, str]:
 
 
 def describe_commit() -> str:
-    """Return the commit, marked where tracked files differ from it."""
+    """Return the commit, marked as dirty if tracked files differ from it."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -797,7 +796,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def without_out(given: Sequence[str]) -> list[str]:
-    """Return the arguments but for the folder of the results, which changes nothing in them."""
+    """Return the arguments without the folder of the results, which does not affect them."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--out")
     return parser.parse_known_args(given)[1]

@@ -1,18 +1,18 @@
-"""What every job of the benchmark suite stands on; jobs are in benchmarks/jobs, one file each.
+"""The harness of the benchmark suite; the jobs are in benchmarks/jobs, one file each.
 
 ::
 
-    corpora    the sentences, read once, handed to every process as plain lists
-    features   word2features for the peers, and the templates that give the same attributes
-    jobs       Job, Contestant, Goal: what a job file declares
+    corpora    the sentences, read once, passed to every process as plain lists
+    features   word2features for the peers, and templates that produce the same attributes
+    jobs       Job, Contestant, Goal: the declarations of a job file
     children   the process of one contestant: it gets a Bench, and reports times and values
-    models     the CRFs that several jobs use; tagging, training: what pairs of jobs share
-    runner     starts the processes in turn, pinned, and gathers what they report
-    results    the JSON of many jobs: merging, best and spread, goals, who is compared with whom
+    models     the CRFs that several jobs use; tagging, training: the code of pairs of jobs
+    runner     starts the pinned processes in turn and collects their reports
+    results    the JSON of many jobs: merging, best and spread, goals, comparisons
     reports    results -> table, Markdown, docs/benchmarks.md
     plots      results -> SVG
 
-Nothing here imports tagloom or NumPy at the top: the peers run in an environment of their own.
+No module imports tagloom or NumPy at the top, since the peers run in a separate environment.
 """
 
 from harness.children import Bench

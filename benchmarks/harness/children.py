@@ -1,8 +1,8 @@
-"""The process of one contestant: pinned to its cores, it runs the job once and says what it found.
+"""The process of one contestant: pinned to its cores, it runs the job once and reports the results.
 
-CPU time is that of all threads of the process. Peak memory is that of the whole process, with the
-interpreter and the corpus in it, so that the models that a job only needs, and does not measure,
-are made in forks of it: see `Bench.artefact`.
+CPU time includes all threads of the process. Peak memory is that of the whole process, including
+the interpreter and the corpus. So models that a job needs but does not measure are built in forked
+processes; see `Bench.artefact`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from harness import corpora, jobs
 
 Result = TypeVar("Result")
 
-# Exit codes that the runner knows.
+# Exit codes for the runner.
 MISSING, FAILED = 3, 4
 
 
 class Bench:
-    """What a contestant is given: the data, the clock, and where to put what it found."""
+    """The argument of a contestant: the data, the clock, and the results."""
 
     def __init__(self, folder: Path, quick: bool, point: float | None) -> None:
         self.folder = folder  # shared by all processes of a run
@@ -68,10 +68,11 @@ class Bench:
         least: float = 0.0,
         calls: int = 1,
     ) -> Result:
-        """Time a function; again until `least` seconds have gone, and the best time counts.
+        """Time a function; repeat it for at least `least` seconds, and keep the best time.
 
-        To collect garbage before each call may take longer than a short one, and counts a third.
-        What is too short for the clock is done in a loop: the time is divided by its `calls`.
+        Garbage is collected before each call. This may take longer than a short call, so a third of
+        its time counts towards `least`. A function that is too short for the clock contains a loop:
+        its time is divided by `calls`.
         """
         spent, best = 0.0, (float("inf"), float("inf"))
         while True:
@@ -98,9 +99,9 @@ class Bench:
         times: int = 1,
         **options: Any,
     ) -> None:
-        """Time a program from its start to its end; the best of so many times counts.
+        """Time a program from start to end; keep the best of several times.
 
-        The peak of a contestant with commands is that of the largest of them.
+        The peak memory of a contestant with commands is that of its largest command.
         """
         best = (float("inf"), float("inf"))
         for _ in range(times):
@@ -118,17 +119,17 @@ class Bench:
     def record(
         self, name: str, cpu: float, wall: float | None, units: float = 1, unit: str = ""
     ) -> None:
-        """Keep times that were measured elsewhere; without a wall where only CPU time is known."""
+        """Record times that were measured elsewhere; `wall` is None if only CPU time is known."""
         self.measures[name] = {"cpu": cpu, "wall": wall, "units": units, "unit": unit}
 
     def value(self, name: str, value: Any) -> None:
-        """Keep a figure that is no time: an accuracy, the size of a file."""
+        """Record a value other than a time: an accuracy, the size of a file."""
         self.values[name] = value
 
-    # ---- what a job needs and does not measure ---------------------------------------------
+    # ---- files that a job needs but does not measure ---------------------------------------
 
     def artefact(self, name: str, make: Callable[[Path], None]) -> Path:
-        """Return a file of the run; the first process that asks has it made, in a fork."""
+        """Return a file of the run; the first process that needs it builds it in a fork."""
         path = self.folder / name
         if not path.exists():
             partial = self.folder / f"{name}.partial"
@@ -142,10 +143,10 @@ class Bench:
 
 
 def peak_memory() -> int:
-    """Return the most bytes that this process had in memory.
+    """Return the peak memory of this process in bytes.
 
-    ru_maxrss is not less than what the parent had when it started this process, so that
-    Linux's own mark is read where there is one.
+    ru_maxrss is at least the memory of the parent when it started this process, so the value of
+    /proc is used where it exists.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -161,38 +162,38 @@ def largest(used: resource.struct_rusage) -> int:
 
 
 def peak(bench: Bench) -> int:
-    """Return the peak of the commands, if there were any, otherwise of this process.
+    """Return the peak of the commands if there were any, otherwise of this process.
 
-    A command's ru_maxrss is not less than what this process had when it started it: a contestant
-    with commands must stay smaller than they are.
+    A command's ru_maxrss is at least the memory of this process when it started the command, so a
+    contestant with commands must stay smaller than they are.
     """
     if not bench.peak_of_commands:
         return peak_memory()
     if bench.peak_of_commands <= peak_memory():
         raise RuntimeError(
-            f"the commands took no more memory than the process that started them, "
-            f"{peak_memory():,} bytes: their own peak is not known."
+            f"the commands used no more memory than the process that started them, "
+            f"{peak_memory():,} bytes, so their peak is unknown."
         )
     return bench.peak_of_commands
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a contestant: what is asked for is JSON, and so is what is found."""
-    asked = json.loads(arguments[0])
-    if hasattr(os, "sched_setaffinity") and asked["cores"]:
-        os.sched_setaffinity(0, asked["cores"])
-    loaded = jobs.load(asked["job"], Path(asked["jobs"]))
-    (contestant,) = (c for c in loaded.job.contestants if c.name == asked["contestant"])
+    """Run a contestant; both the request and the report are JSON."""
+    request = json.loads(arguments[0])
+    if hasattr(os, "sched_setaffinity") and request["cores"]:
+        os.sched_setaffinity(0, request["cores"])
+    loaded = jobs.load(request["job"], Path(request["jobs"]))
+    (contestant,) = (c for c in loaded.job.contestants if c.name == request["contestant"])
     needs = contestant.needs
     if needs and importlib.util.find_spec(needs) is None and shutil.which(needs) is None:
         print(f"{needs} is not installed", file=sys.stderr)
         return MISSING
-    bench = Bench(Path(asked["folder"]), asked["quick"], asked["point"])
+    bench = Bench(Path(request["folder"]), request["quick"], request["point"])
     try:
         contestant.run(bench)
-        found = {"measures": bench.measures, "values": bench.values, "peak": peak(bench)}
+        report = {"measures": bench.measures, "values": bench.values, "peak": peak(bench)}
     except Exception:
         traceback.print_exc()
         return FAILED
-    Path(asked["out"]).write_text(json.dumps(found), encoding="utf-8")
+    Path(request["out"]).write_text(json.dumps(report), encoding="utf-8")
     return 0

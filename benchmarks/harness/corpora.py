@@ -1,7 +1,7 @@
 """The sentences of a run: read once by the command, and loaded by every process as plain lists.
 
-A part is written as JSON, which both environments read alike and quickly. The real corpus is
-English EWT in CoNLL-U; without it, a synthetic one takes its place, and every table says so.
+A part is written as JSON, which both environments read equally fast. The real corpus is English EWT
+in CoNLL-U; without it, a synthetic corpus is used, and every table is marked accordingly.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 PARTS = ("train", "dev", "test")
 EWT = "ud-english-ewt"
-SYNTHETIC = "synthetic"  # how the name of such a corpus begins
-# Tokens of the synthetic parts; the first is the size of EWT, the last is for the tests.
+SYNTHETIC = "synthetic"  # prefix of the name of such a corpus
+# Tokens of the synthetic parts; "full" is the size of EWT, "tiny" is for the tests.
 SIZES = {
     "full": (204_000, 25_000, 25_000),
     "quick": (51_000, 25_000, 25_000),
@@ -45,7 +45,7 @@ class Part:
         return Part(self.tokens[:n_sentences], self.upos[:n_sentences], self.xpos[:n_sentences])
 
     def pairs(self, column: str) -> list[list[tuple[str, str]]]:
-        """Return sentences of (token, label), as nltk wants them."""
+        """Return sentences of (token, label), the form that nltk requires."""
         return [
             list(zip(*pair, strict=True))
             for pair in zip(self.tokens, self.labels(column), strict=True)
@@ -56,7 +56,7 @@ def find(given: Path | None) -> Path | None:
     """Return the folder of real corpora: given, or TAGLOOM_DATA, or beside the repository."""
     if given is not None:
         if not (given / EWT / "train.conllu").exists():
-            raise SystemExit(f"--data {given}: there is no {EWT}/train.conllu in it.")
+            raise SystemExit(f"--data {given}: the folder has no {EWT}/train.conllu.")
         return given
     beside = Path(__file__).parents[3] / "shared" / "data"
     for folder in (os.environ.get("TAGLOOM_DATA"), beside):
@@ -66,10 +66,10 @@ def find(given: Path | None) -> Path | None:
 
 
 def prepare(data: Path | None, folder: Path, size: str) -> str:
-    """Write the parts into the folder of a run; return what the corpus is called."""
+    """Write the parts into the folder of a run; return the name of the corpus."""
     if data is None:
         sizes = SIZES[size]
-        # In a process of its own: whoever starts the contestants should stay small.
+        # In a separate process: the process that starts the contestants should stay small.
         subprocess.run([sys.executable, __file__, str(folder), *map(str, sizes)], check=True)
         return f"{SYNTHETIC}, {sum(sizes):,} tokens"
     for part in PARTS:
@@ -84,13 +84,13 @@ def prepare(data: Path | None, folder: Path, size: str) -> str:
 
 
 def first_quarter(text: str) -> str:
-    """Return the first sentences as they are, with comments and all columns."""
+    """Return the first quarter of the sentences, with comments and all columns."""
     sentences = text.rstrip("\n").split("\n\n")
     return "\n\n".join(sentences[: len(sentences) // 4]) + "\n\n"
 
 
 def read_conllu(path: Path) -> Part:
-    """Read words, UPOS and XPOS; rows such as 3-4 and 5.1 are no words."""
+    """Read words, UPOS and XPOS; rows with IDs such as 3-4 and 5.1 are not words."""
     part = Part([], [], [])
     for sentence in path.read_text(encoding="utf-8").split("\n\n"):
         rows = [row.split("\t") for row in sentence.splitlines() if row and row[0] != "#"]
@@ -109,7 +109,7 @@ def write_conllu(part: Part, path: Path) -> None:
 
 
 def to_conllu(tokens: list[str], upos: list[str], xpos: list[str]) -> str:
-    """Write a sentence; the columns that we do not have are left open."""
+    """Return a sentence as CoNLL-U; the other columns are `_`."""
     rows = zip(tokens, upos, xpos, strict=True)
     lines = [f"{i}\t{x}\t_\t{u}\t{y}\t_\t_\t_\t_\t_\n" for i, (x, u, y) in enumerate(rows, 1)]
     return "".join(lines) + "\n"
@@ -136,8 +136,8 @@ def draw(
         while n_tokens < size and end < len(corpus):
             n_tokens += len(corpus[end])
             end += 1
-        some = corpus[begin:end]
-        yield [s.tokens for s in some], [list(s.labels) for s in some]
+        part = corpus[begin:end]
+        yield [s.tokens for s in part], [list(s.labels) for s in part]
         begin = end
 
 

@@ -1,7 +1,7 @@
-"""The same features for both sides: a usual word2features, and templates that say the same.
+"""The same features for both sides: a typical word2features, and equivalent templates.
 
-The peers get Python code of the kind that their users write; tagloom gets templates. The names are
-those of tagloom, so that the two can be compared: `check_same` does, before any job that claims it.
+The peers get Python code of the kind that their users write; tagloom gets templates. Both use
+tagloom's attribute names, so that `check_same` can compare them in the jobs that rely on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TEMPLATES = [
 
 
 def word2features(words: Sequence[str], lower: Sequence[str], t: int) -> list[str]:
-    """Return the attributes of a token; `lower` has two tokens more on either side."""
+    """Return the attributes of a token; `lower` has two extra tokens on either side."""
     word, here = words[t], t + 2
     before, this, after = lower[here - 1], lower[here], lower[here + 1]
     features = [
@@ -59,7 +59,7 @@ def sent2features(words: Sequence[str]) -> list[list[str]]:
 
 
 def check_same(sentences: Sequence[Sequence[str]]) -> float:
-    """Check that the templates give the same attributes; return how many a token has."""
+    """Check that the templates give the same attributes; return their mean number per token."""
     import tagloom as tl
 
     templates = tl.features.Templates(TEMPLATES)

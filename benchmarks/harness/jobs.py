@@ -1,6 +1,6 @@
-"""What a job file declares: who takes part, and what is promised.
+"""The declarations of a job file: its contestants and its goals.
 
-A job is a file in benchmarks/jobs with a docstring that says what is measured, and one `JOB`.
+A job is a file in benchmarks/jobs with a docstring that describes the measurement, and one `JOB`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ SECTIONS = SIDE, GROWTH, EXACT = ("Side by side", "How it grows", "What is exact
 
 @dataclass(frozen=True)
 class Contestant:
-    """A function that is run in a process of its own, as often as there are rounds."""
+    """A function that is run in a separate process, once per round."""
 
     name: str
     run: Callable[[Bench], None]
-    # Package or program of a peer; packages have an environment of their own. None: tagloom.
+    # Package or program of a peer; packages are in the peers' environment. None: tagloom.
     needs: str | None = None
-    cores: int = 1  # that its process is pinned to
-    beside: str | None = "tagloom"  # of a peer: which of ours it is compared with; None: nobody
-    stands_on: Sequence[str] = ()  # packages below it whose versions are told, too
+    cores: int = 1  # cores that its process is pinned to
+    beside: str | None = "tagloom"  # for a peer: our contestant to compare with, or None
+    stands_on: Sequence[str] = ()  # dependencies whose versions are also reported
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure that is promised. It is met at its target, and unknown if a peer is missing."""
+    """A target for a figure; unknown if a peer is missing."""
 
     what: str
     find: Callable[[Found], float]  # raises NotMeasured
@@ -54,10 +54,10 @@ class Goal:
 
 @dataclass(frozen=True)
 class Job:
-    """What is measured.
+    """A measurement.
 
-    With `points` every contestant is run for each of them, and finds the one in `bench.point`; a
-    round goes through all of them, so that points take turns, too.
+    With `points`, every contestant is run at each of them; the current one is `bench.point`. A
+    round goes through all points, so that points take turns too.
     """
 
     title: str
@@ -65,16 +65,16 @@ class Job:
     goals: Sequence[Goal] = ()
     points: Sequence[float] = ()
     quick_points: Sequence[float] = ()
-    point: str = ""  # what a point is: "tokens", "labels"
-    after: Sequence[str] = ()  # jobs whose models it takes over, if they run too
-    rounds: int | None = None  # where one is enough: a matter of correctness, not of time
+    point: str = ""  # the meaning of a point: "tokens", "labels"
+    after: Sequence[str] = ()  # jobs whose models it reuses if they are run too
+    rounds: int | None = None  # set to 1 for correctness, which does not vary
     section: str = SIDE
     compares_memory: bool = False  # whether peaks of the processes are comparable
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A job with its name, that of its file, and what its docstring says."""
+    """A job with the name and the docstring of its file."""
 
     name: str
     about: str
@@ -85,8 +85,8 @@ def load(name: str, folder: Path = FOLDER) -> Loaded:
     """Import a job file."""
     path = folder / f"{name}.py"
     if not path.exists():
-        known = ", ".join(names(folder))
-        raise SystemExit(f"there is no job {name!r} in {folder.name}/; jobs are: {known}")
+        existing = ", ".join(names(folder))
+        raise SystemExit(f"there is no job {name!r} in {folder.name}/; jobs are: {existing}")
     spec = importlib.util.spec_from_file_location(f"job_{name}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -100,5 +100,5 @@ def names(folder: Path = FOLDER) -> list[str]:
 
 
 def in_order(jobs: Iterable[Loaded]) -> list[Loaded]:
-    """Put those that take over models of others after them."""
+    """Sort jobs so that those which reuse models of others come after them."""
     return sorted(jobs, key=lambda loaded: (bool(loaded.job.after), loaded.name))

@@ -1,7 +1,7 @@
-"""The models that several jobs use: CRFs by L-BFGS, both sides with one objective.
+"""The models that several jobs use: CRFs by L-BFGS, both sides with the same objective.
 
-Without weights for the ends of a sentence, and with those that were seen, tagloom's objective is
-CRFsuite's: Σ −log Pr(y | x) + l2·‖θ‖², with c2 = l2.
+Without weights for the first and last label, and with weights for seen combinations only, tagloom's
+objective is CRFsuite's: Σ −log Pr(y | x) + l2·‖θ‖², with c2 = l2.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def make_crf(n_iterations: int, n_threads: int = 1, *, l1: float = 0.0, l2: floa
 
 
 def our_model(bench: Bench, column: str) -> Path:
-    """Return the file of our CRF, as train_upos and train_xpos leave it."""
+    """Return the file of our CRF, as written by train_upos and train_xpos."""
 
     def make(path: Path) -> None:
         train = bench.train
@@ -47,7 +47,7 @@ def our_model(bench: Bench, column: str) -> Path:
 
 
 def make_trainer(train: Part, column: str, algorithm: str, **parameters: float) -> Any:
-    """Return a trainer of CRFsuite that has the sentences."""
+    """Return a trainer of CRFsuite to which the sentences were added."""
     import pycrfsuite
 
     trainer = pycrfsuite.Trainer(algorithm, verbose=False)
@@ -61,14 +61,14 @@ def train_crfsuite(
     train: Part, column: str, n_iterations: int, path: Path, *, l1: float = 0.0, l2: float = L2
 ) -> Any:
     parameters = {"c1": l1, "c2": l2, "max_iterations": n_iterations, "epsilon": 1e-9}
-    parameters |= {"delta": 1e-9}  # it may not stop early
+    parameters |= {"delta": 1e-9}  # prevents early stopping
     trainer = make_trainer(train, column, "lbfgs", **parameters)
     trainer.train(str(path))
     return trainer
 
 
 def crfsuite_model(bench: Bench, column: str) -> Path:
-    """Return the file of CRFsuite's CRF, as train_upos and train_xpos leave it."""
+    """Return the file of CRFsuite's CRF, as written by train_upos and train_xpos."""
 
     def make(path: Path) -> None:
         train_crfsuite(bench.train, column, iterations(bench), path)

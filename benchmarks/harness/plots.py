@@ -1,4 +1,4 @@
-"""Results as SVG: how many times as fast as the peers, and lines over a scale of sizes."""
+"""Results as SVG: speed relative to the peers, and lines over a range of sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def draw(report: dict[str, Any]) -> dict[str, str]:
 
 
 def plot_names(name: str, job: dict[str, Any]) -> list[str]:
-    """Name the plots that a job has: two if it was run at several points."""
+    """Return the file names of a job's plots: two if it was run at several points."""
     has_points = any(len(c.get("points", {})) > 1 for c in job["contestants"].values())
     return [f"{name}-time.svg", f"{name}-memory.svg"] if has_points else []
 
@@ -54,7 +54,7 @@ def draw_job(job: dict[str, Any], kind: str) -> str:
 
 
 def short(number: float) -> str:
-    """Write a number with three digits that count."""
+    """Format a number with three significant digits."""
     return f"{number:,.0f}" if abs(number) >= 999.5 else f"{number:.3g}"
 
 
@@ -65,20 +65,20 @@ def powers(values: Sequence[float]) -> list[float]:
 
 
 def ticks(values: Sequence[float]) -> list[float]:
-    """Return the same, or the values themselves if they are close: orders, threads."""
+    """Return the powers of ten, or the values themselves if they are close: orders, threads."""
     close = min(values) < max(values) < 10 * min(values)
     return sorted(set(values)) if close else powers(values)
 
 
 def power(value: float) -> str:
-    """Write a power of ten as people do."""
+    """Format a power of ten."""
     if 1e-3 <= value < 1e6:
         return f"{value:,g}"
     return f"10^{round(math.log10(value))}" if value < 1 else f"{value / 1e6:g}M"
 
 
 def lines(title: str, x_label: str, y_label: str, series: Series, note: str) -> str:
-    """Draw lines on logarithmic axes; a point tells its numbers when pointed at."""
+    """Draw lines on logarithmic axes; each point has a tooltip with its numbers."""
     points = [point for line in series.values() for point in line]
     xs, ys = ticks([x for x, _ in points]), powers([y for _, y in points])
 
@@ -118,7 +118,7 @@ def lines(title: str, x_label: str, y_label: str, series: Series, note: str) -> 
 
 
 def ratios(report: dict[str, Any]) -> list[tuple[str, float]]:
-    """Return, for every time that a peer has too, how many times as fast tagloom is."""
+    """Return tagloom's speed relative to the peer, for every time that both measured."""
     return [
         (f"{found.job}: {found.what}, {found.peer}", found.ratio)
         for job in report["jobs"].values()
@@ -168,7 +168,7 @@ def text(x: float, y: float, content: str, anchor: str, colour: str = "#222") ->
 
 
 def svg(width: int, height: int, parts: Sequence[str], note: str) -> str:
-    """Join the parts, with a small line below them: where and when it was measured."""
+    """Join the parts, with a small line below them: place and date of the measurement."""
     small = f'<g font-size="9">{text(10, height + 8, note, "start", "#777")}</g>'
     body = "\n".join([*parts, small])
     height += 16

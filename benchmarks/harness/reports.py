@@ -1,4 +1,4 @@
-"""Results as text: the table that is printed, suite.md, and docs/benchmarks.md."""
+"""Results as text: the printed table, suite.md, and docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def percent(share: float) -> str:
 
 
 def figure(value: float, unit: str) -> str:
-    """Write a value of a goal."""
+    """Format the value of a goal."""
     if unit == "bytes":
         return size(value)
     if unit == "s":
@@ -97,18 +97,18 @@ def goals_table(report: Report) -> str:
                     {True: "yes", False: "**no**", None: "?"}[goal["met"]],
                 ]
 
-    return table(["target", "found", "wanted", "holds"], rows())
+    return table(["target", "measured", "required", "met"], rows())
 
 
 def warning(report: Report) -> list[str]:
-    """Say it before any figure if some are not of real text."""
+    """Return a warning, placed before all figures, if some jobs used a synthetic corpus."""
     of = [j["title"] for j in report["jobs"].values() if j["corpus"].startswith(SYNTHETIC)]
     which = "all jobs" if len(of) == len(report["jobs"]) else ", ".join(of)
     return [f"{NOT_REAL}: {which}.**", ""] if of else []
 
 
 def ratios_table(report: Report) -> str:
-    """List every time that a peer has too: per token, per call, or of the whole."""
+    """List every time that a peer also measured: per token, per call, or in total."""
     header = ["", "beside", "CPU", "its CPU", "ratio", "peak memory", "its peak"]
 
     def rows() -> Iterator[list[str]]:
@@ -129,7 +129,7 @@ def ratios_table(report: Report) -> str:
 
 
 def job_table(job: Report) -> str:
-    """List every time of a job, each contestant below the other."""
+    """List every time of a job, contestant by contestant."""
     header = ["", "CPU", "±", "wall", "±", "rate", "tagloom is"]
     ratios = {(found.peer, found.what): found.ratio for found in compare(job)}
 
@@ -159,7 +159,7 @@ def has_times(job: Report) -> bool:
 
 
 def job_facts(job: Report) -> Iterator[str]:
-    """Say what is no time: memory, values, and who did not take part."""
+    """List everything but times: memory, values, and contestants that did not take part."""
     for name, found in job["contestants"].items():
         who = name if not found.get("version") else f"{name} {found['version']}"
         for reason in ("skipped", "failed"):
@@ -179,7 +179,7 @@ def job_facts(job: Report) -> Iterator[str]:
 
 
 def values_table(job: Report) -> str:
-    """List a job that has no times: a line for each value, a column for each contestant."""
+    """List a job without times: a line for each value, a column for each contestant."""
     contestants = {n: c for n, c in job["contestants"].items() if "values" in c}
     names = {name: None for c in contestants.values() for name in c["values"]}
     rows = [
@@ -246,10 +246,10 @@ def loads(report: Report) -> str:
 
 
 def where_peers_are_better(report: Report) -> list[str]:
-    """List every figure in which a peer beats one of ours, found in the results themselves.
+    """List every figure in which a peer is better than one of ours, from the results.
 
-    Times are compared with the one beside it; sizes and accuracies with all of ours, and those
-    that are beaten are named with their figures.
+    Times are compared with the contestant beside the peer; sizes and accuracies with all of ours,
+    and each of ours that is worse is listed with its figure.
     """
     found = []
     for job in report["jobs"].values():
@@ -277,7 +277,7 @@ def where_peers_are_better(report: Report) -> list[str]:
 
 
 def comparable(job: Report, contestant: Report) -> Report:
-    """Return accuracies and sizes; not what was there before anything was done."""
+    """Return accuracies, sizes of files and, if comparable, peak memory."""
     found = {"peak memory, bytes": contestant["peak"]} if job["compares_memory"] else {}
     return found | {
         what: value
@@ -287,7 +287,7 @@ def comparable(job: Report, contestant: Report) -> Report:
 
 
 def sections(report: Report, level: str) -> Iterator[str]:
-    """Write every job, section by section."""
+    """Yield the lines of every job, section by section."""
     usual = common_origin(report)
     for section in SECTIONS:
         of_section = {n: j for n, j in report["jobs"].items() if j["section"] == section}
@@ -309,7 +309,7 @@ def sections(report: Report, level: str) -> Iterator[str]:
 
 
 def write_markdown(report: Report) -> str:
-    """Write suite.md, which is also what is printed."""
+    """Return the text of suite.md, which is also printed."""
     lines = [
         "# Benchmarks",
         "",
@@ -330,7 +330,7 @@ def write_markdown(report: Report) -> str:
 
 
 def write_page(report: Report) -> str:
-    """Write docs/benchmarks.md: benchmarks/page.md with the results in it."""
+    """Return the text of docs/benchmarks.md: benchmarks/page.md with the results inserted."""
     missed = [
         f"- {job['title']}: {goal['what']}: {figure(goal['value'], goal['unit'])} "
         f"of {figure(goal['target'], goal['unit'])}"

@@ -1,4 +1,4 @@
-"""The results of many jobs as one JSON file: gathering rounds, judging goals, merging runs.
+"""The results of many jobs as one JSON file: combining rounds, checking goals, merging runs.
 
 ::
 
@@ -13,7 +13,7 @@
             or "points": {point: {"measures", "values", "peak"}}}},
         "goals": [{"what", "value", "target", "is_at_least", "unit", "met", "note"}]}}}
 
-Every job says where it was measured, so that jobs of different runs can stand in one file.
+Every job records where it was measured, so that one file can hold jobs of different runs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from harness.jobs import Goal
 
 
 class NotMeasured(Exception):
-    """A figure that a goal asks for is not there; the message says why."""
+    """A figure that a goal needs was not measured; the message has the reason."""
 
 
 class Found:
-    """What a job has found, as its goals ask for it: the best times and the values."""
+    """The results of a job, for its goals: the best times and the values."""
 
     def __init__(self, contestants: dict[str, Any]) -> None:
         self.contestants = contestants
@@ -68,21 +68,21 @@ class Found:
         return values[what]
 
     def times(self, peer: str, what: str, ours: str = "tagloom") -> float:
-        """Return how many times as fast as the peer we are, by CPU time per unit."""
+        """Return our speed relative to the peer, by CPU time per unit."""
         return self.cpu(peer, what) / self.cpu(ours, what)
 
     def ratio_of_turns(
         self, what: str, one: tuple[str, float | None], other: tuple[str, float | None]
     ) -> float:
-        """Return the median over rounds of a time by the clock over another: contestant and point.
+        """Return the median over rounds of the ratio of two wall times (contestant, point).
 
-        Turns of one round meet the same load of the machine; the best of either may not.
+        Turns of one round run under the same load of the machine; the best turns may not.
         """
         turns = [
             self.measure(contestant, what, point)["wall"]["rounds"]
             for contestant, point in (one, other)
         ]
-        # One of them may have fewer rounds, because it takes long; the first ones are neighbours.
+        # One of them may have fewer rounds, because it takes long; the first ones correspond.
         return median(a / b for a, b in zip(*turns, strict=False))
 
     def points(self, contestant: str) -> list[float]:
@@ -94,7 +94,7 @@ def format_point(point: float) -> str:
 
 
 def gather(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Join what the processes of one contestant report: the best counts, the spread is kept."""
+    """Combine the reports of one contestant's processes: the best times and their spread."""
     first = rounds[0]
     measures = {}
     for what, of_first in first["measures"].items():
@@ -107,7 +107,7 @@ def gather(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "units": of_first["units"],
             "unit": of_first["unit"],
         }
-    # Values that differ by round depend on the times of it: those of the fastest count.
+    # Values that differ between rounds depend on the times: take those of the fastest round.
     fastest = min(rounds, key=lambda one: sum(turn["cpu"] for turn in one["measures"].values()))
     return {
         "measures": measures,
@@ -126,7 +126,7 @@ def summarise(rounds: Sequence[float]) -> dict[str, Any]:
 
 
 def judge(goals: Sequence[Goal], contestants: dict[str, Any]) -> list[dict[str, Any]]:
-    """Find the value of each goal, or the reason why there is none."""
+    """Return the value of each goal, or the reason why there is none."""
     judged = []
     for goal in goals:
         value, note = None, None
@@ -152,7 +152,7 @@ def judge(goals: Sequence[Goal], contestants: dict[str, Any]) -> list[dict[str, 
 
 
 class Comparison(NamedTuple):
-    """A time that a peer and the one of ours beside it have both measured."""
+    """A time that both a peer and our contestant beside it have measured."""
 
     job: str  # its title
     what: str
@@ -165,7 +165,7 @@ class Comparison(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as fast ours is."""
+        """Our speed relative to the peer's."""
         return self.theirs / self.mine
 
 
@@ -196,7 +196,7 @@ def compare(job: dict[str, Any]) -> Iterator[Comparison]:
 
 
 def origin(job: dict[str, Any]) -> str:
-    """Say where a job was measured."""
+    """Return where a job was measured."""
     machine = job["machine"]
     quick = ", quick" if job["quick"] else ""
     return (
@@ -206,7 +206,7 @@ def origin(job: dict[str, Any]) -> str:
 
 
 def common_origin(report: dict[str, Any]) -> str:
-    """Return the origin that most jobs have."""
+    """Return the most common origin of the jobs."""
     origins = [origin(job) for job in report["jobs"].values()]
     return max(sorted(set(origins)), key=origins.count) if origins else "nothing was measured"
 
@@ -222,14 +222,14 @@ def dates(report: dict[str, Any]) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read results, or none if there are none yet."""
+    """Read the results; if the file does not exist, return empty results."""
     if not path.exists():
         return {"jobs": {}}
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def merge(path: Path, jobs: dict[str, Any], *, known: Sequence[str]) -> dict[str, Any]:
-    """Put jobs into a file of results; those that are no jobs any more are dropped."""
+    """Add jobs to a file of results; jobs that no longer exist are dropped."""
     report = read(path)
     merged = {name: job for name, job in report["jobs"].items() if name in known} | jobs
     report["jobs"] = dict(sorted(merged.items()))

@@ -1,4 +1,4 @@
-"""Starts the processes of a job in turn, pinned to their cores, and gathers what they report."""
+"""Start the processes of a job in turn, pinned to their cores, and collect their reports."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from harness.jobs import Contestant, Loaded
 
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(__file__).parents[1] / "run.py"
-# A contestant at one point takes three rounds; if one takes this many seconds, one must do.
+# If the first round of a contestant at one point takes more seconds, it is the only one.
 LONG = 45.0
-# What the figures depend on, from the root of the repository.
+# The files that the figures depend on, from the root of the repository.
 MEASURED = ("src", "CMakeLists.txt", "pyproject.toml", "benchmarks/jobs", "benchmarks/harness")
-# Nobody may use a second core unasked: these are read when a library is loaded.
+# Prevents libraries from using a second core by default; they read these when they are loaded.
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")
 }
@@ -33,7 +33,7 @@ ONE_THREAD = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run is made."""
+    """The settings of a run."""
 
     folder: Path  # of the run: corpora, models
     jobs: Path
@@ -44,15 +44,15 @@ class Settings:
 
 
 class Failed(Exception):
-    """A process of a contestant failed; the message says how."""
+    """A process of a contestant failed; the message has its last line."""
 
 
 class Missing(Exception):
-    """A contestant cannot take part; the message says why."""
+    """A contestant cannot take part; the message has the reason."""
 
 
 def run_job(loaded: Loaded, settings: Settings) -> dict[str, Any]:
-    """Run a job to its end, whatever happens to single contestants."""
+    """Run a job; the failure of a contestant does not stop it."""
     begun, load = time.perf_counter(), load_average()
     job = loaded.job
     points = job.quick_points if settings.quick and job.points else job.points
@@ -92,7 +92,7 @@ def run_job(loaded: Loaded, settings: Settings) -> dict[str, Any]:
 def run_turns(
     loaded: Loaded, settings: Settings, points: Sequence[float | None]
 ) -> dict[tuple[str, float | None], dict[str, Any]]:
-    """Let the contestants take turns at all points, round after round."""
+    """Run the contestants in turn at all points, round by round."""
     turns = [(contestant, point) for point in points for contestant in loaded.job.contestants]
     reports: dict[tuple[str, float | None], list[dict[str, Any]]]
     reports = {(contestant.name, point): [] for contestant, point in turns}
@@ -115,13 +115,13 @@ def run_turns(
 def run_child(
     job: str, contestant: Contestant, settings: Settings, point: float | None
 ) -> dict[str, Any]:
-    """Run a contestant once, in its own process."""
+    """Run a contestant once, in a separate process."""
     python = settings.peers if contestant.needs else sys.executable
     if not Path(python).exists():
-        raise Missing(f"there is no {python}; `make bench` makes it")
+        raise Missing(f"there is no {python}; `make bench` creates it")
     out = settings.folder / "report.json"
     out.unlink(missing_ok=True)
-    asked = {
+    request = {
         "job": job,
         "jobs": str(settings.jobs),
         "contestant": contestant.name,
@@ -133,7 +133,7 @@ def run_child(
     }
     begun = time.perf_counter()
     done = subprocess.run(
-        [python, str(COMMAND), "--child", json.dumps(asked)],
+        [python, str(COMMAND), "--child", json.dumps(request)],
         capture_output=True,
         text=True,
         check=False,
@@ -143,16 +143,16 @@ def run_child(
         raise Missing(done.stderr.strip())
     if done.returncode != 0:
         sys.stderr.write(done.stderr)
-        said = done.stderr.strip().splitlines()
-        raise Failed(said[-1] if said else f"exit code {done.returncode}")
+        lines = done.stderr.strip().splitlines()
+        raise Failed(lines[-1] if lines else f"exit code {done.returncode}")
     return json.loads(out.read_text(encoding="utf-8")) | {"seconds": time.perf_counter() - begun}
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of a contestant: one thread, and nothing of Python's from outside.
+    """Return the environment of a contestant: one thread, and no PYTHON* variables from outside.
 
-    Where bytecode is not kept, an import would compile all of tagloom each time, and none of
-    the peers, whose bytecode was written when they were installed.
+    With PYTHONDONTWRITEBYTECODE, for instance, an import would compile all of tagloom each time,
+    but not the peers, whose bytecode was written when they were installed.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**kept, **ONE_THREAD, "PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1"}
@@ -169,7 +169,7 @@ def choose_cores(n: int) -> list[int]:
 
 
 def find_version(package: str, python: str | None) -> str | None:
-    """Return the version of a package, as the environment of the peers says it, or this one."""
+    """Return the version of a package in the peers' environment, or in this one."""
     if python is None:
         return importlib.metadata.version(package)
     if not Path(python).exists():
@@ -193,7 +193,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_commit() -> str:
-    """Return the commit, marked where what is measured differs from it."""
+    """Return the commit, marked as dirty if measured files differ from it."""
     git = ["git", "-C", str(ROOT)]
     try:
         head = subprocess.run(
@@ -217,7 +217,7 @@ def load_average() -> list[float] | None:
 
 
 def lines_of(name: str, result: dict[str, Any]) -> Iterator[str]:
-    """Say in a few lines how a job went, while the others still run."""
+    """Yield a short summary of a job, printed while the others still run."""
     yield f"{name}: {result['seconds']:.0f} s"
     for contestant, found in result["contestants"].items():
         for reason in ("skipped", "failed"):

@@ -1,4 +1,4 @@
-"""Tagging the test set with CRFs that have the same features: shared by tag_upos and tag_xpos."""
+"""Tag the test set with CRFs that have the same features: shared by tag_upos and tag_xpos."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.models import accuracy, crfsuite_model, open_crfsuite, our_model
 
 TAG, READY = "lists of tokens to lists of labels", "features ready"
 FIRST = f"{TAG}, first call"
-LEAST = 0.5  # seconds that a turn lasts at least
+LEAST = 0.5  # minimum seconds of a turn
 
 
 def contestants(column: str) -> list[Contestant]:

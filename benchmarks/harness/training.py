@@ -1,4 +1,4 @@
-"""Training CRFs by L-BFGS with one objective: shared by train_upos and train_xpos."""
+"""Train CRFs by L-BFGS with the same objective: shared by train_upos and train_xpos."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tagloom(bench: Bench, column: str, n_threads: int) -> None:
     bench.value("iterations", len(turns))
     bench.value("loss", tagger.history_[-1].loss)
     scores = tagger.scores_
-    n_transitions = np.count_nonzero(scores.trans)  # there are none at the ends of a sentence
+    n_transitions = np.count_nonzero(scores.trans)  # no weights for the first and last label
     bench.value(WEIGHTS, int(np.count_nonzero(scores.rows.weights) + n_transitions))
     bench.value("model file bytes", path.stat().st_size)
 
@@ -50,8 +50,8 @@ def crfsuite(bench: Bench, column: str) -> None:
     path = bench.folder / f"crfsuite-{column}.model"
     trainer = bench.time(WHOLE, lambda: train_crfsuite(train, column, n, path), 1)
     log = trainer.logparser.iterations
-    # It logs the CPU time of each iteration, not that of the clock. The first is left out on both
-    # sides: ours could not be told from what is made ready before it.
+    # It logs the CPU time of each iteration, not the wall time. The first iteration is left out on
+    # both sides, because ours cannot be separated from the preparation before it.
     seconds = sum(float(record["time"]) for record in log[1:]) / (len(log) - 1)
     bench.record(STEP, seconds, None, 1, "iterations")
     bench.value("iterations", len(log))

@@ -1,8 +1,8 @@
-"""What float32 costs. Taggers keep weights in float32, and sum and decode scores in float32; here
-the same weights are summed and decoded in float64, on the test set with XPOS labels. Training
-scores in float32, too: the loss that it has found last is compared with that of the model which it
-has left, computed on the training part in float64. A chain of 100,000 tokens shows what rounding
-does to long sums. A difference counts where it changes a label: how many agree is a target.
+"""The cost of float32. Taggers store weights in float32, and sum and decode scores in float32; here
+the same weights are summed and decoded in float64, on the test set with XPOS labels. Training also
+scores in float32: its last loss is compared with the loss of the final model on the training part,
+computed in float64. A chain of 100,000 tokens shows the effect of rounding on long sums. A
+difference matters if it changes a label: the share of equal labels is a target.
 """
 
 from collections.abc import Sequence

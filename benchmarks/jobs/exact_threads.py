@@ -1,6 +1,6 @@
-"""What does not depend on the number of threads: everything is done with one thread, and again with
-two, three and four; `yes` means that the results are the same bits. An HMM is counted by one thread
-anyway. All of it is on one machine: another instruction set may round differently.
+"""Results do not depend on the number of threads: everything is computed with one thread, and again
+with two, three and four; `yes` means that the results are equal to the bit. An HMM is always
+counted by one thread. This holds for one machine: another instruction set may round differently.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ def tagloom(bench: Bench) -> None:
 
 
 def share(found: Found) -> float:
-    """Return how many of the results are the same, in percent."""
+    """Return the share of equal results, in percent."""
     same = found.values("tagloom")
     return 100 * sum(same.values()) / len(same)
 

@@ -1,5 +1,5 @@
-"""Train `CRF` with its defaults on 3,000 tokens, and tag 2,000, with ever more labels, on one
-thread. Every label has a word of its own, so that there is something to learn.
+"""Train `CRF` with its defaults on 3,000 tokens, and tag 2,000, with increasing numbers of labels,
+on one thread. Every label has its own word, so that labels can be learned.
 """
 
 import random
@@ -13,7 +13,7 @@ N_TRAIN, N_TEST = 3_000, 2_000
 
 
 def draw(n_tokens: int, n_labels: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
-    """Draw sentences of 20 tokens; a word has a label, and one in ten may have the next one."""
+    """Draw sentences of 20 tokens; each word has a label, one in ten tokens has the next word."""
     rng = random.Random(seed)
     X: list[list[str]] = []
     y: list[list[str]] = []

@@ -1,6 +1,6 @@
-"""Train and use a UPOS tagger with one thread and with two, on two cores, by the clock. Of the
-iterations, which are the same with either, the median counts. One thread and two take turns, and
-the ratio is the median of those of neighbouring turns.
+"""Train and use a UPOS tagger with one thread and with two, on two cores, by wall time. The
+iterations are the same with both; their median counts. One thread and two take turns, and the ratio
+is the median over neighbouring turns.
 """
 
 from itertools import pairwise

@@ -47,7 +47,7 @@ def tagloom(bench: Bench) -> None:
 
 
 def growth(found: Found) -> float:
-    """Return how much longer a token takes in the largest corpus than in one a tenth as large."""
+    """Return the time per token in the largest corpus over that in one a tenth as large."""
     *_, before, last = found.points("tagloom")
     return found.cpu("tagloom", STEP, last) / found.cpu("tagloom", STEP, before)
 

@@ -1,14 +1,14 @@
-"""Train hidden Markov models by counting, and decode with them: UPOS. nltk has two: an HMM of first
-order (here with Lidstone smoothing; without, a new word makes the sentence impossible), and TnT, of
-second order. Both decode slowly, so they get the first 100 sentences of the test set only (20 in a
-quick run); tagloom gets all, and its accuracy on those is there, too. TnT is compared with
-`tagloom, order 2`.
+"""Train hidden Markov models by counting, and decode with them: UPOS. nltk has two: a first-order
+HMM (here with Lidstone smoothing, since otherwise an unknown word makes a sentence impossible), and
+TnT, of second order. Both decode slowly, so they tag only the first 100 sentences of the test set
+(20 in a quick run); tagloom tags all, and its accuracy on those sentences is also reported. TnT is
+compared with `tagloom, order 2`.
 
-To train is to go from lists to the labels of a first sentence. nltk's HMM makes its tables of
-probabilities when it tags for the first time, so its `train` alone would be a part of the work;
-tagloom's `fit` builds the finished model, which also has tables of shapes and endings for unknown
-words. nltk's model has nothing for unknown words. `tagloom, plain` comes closest to it: no
-spellings, no capitals, transitions with the same smoothing.
+Training is timed from lists to the labels of the first sentence. nltk's HMM builds its tables of
+probabilities when it first tags, so its `train` alone would be only part of the work; tagloom's
+`fit` builds the finished model, which also has tables of shapes and endings for unknown words.
+nltk's model does not handle unknown words. `tagloom, plain` is the closest to it: no spelling, no
+capitals, transitions with the same smoothing.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ def nltk_hmm(bench: Bench) -> None:
     pairs, n, first = bench.train.pairs("upos"), bench.train.n_tokens, bench.test.tokens[0]
     bench.time(TRAIN, lambda: train().tag(first), n, "tokens", least=LEAST)
     tagger = train()
-    tagger.tag(first)  # its tables are there before it decodes
+    tagger.tag(first)  # builds its tables before decoding is timed
     decode(bench, tagger.tag)
 
 

@@ -1,5 +1,5 @@
 """Start Python and import tagloom; NumPy for comparison. `import tagloom` alone loads little, and
-the rest when it is asked for, so that it is also timed with a tagger asked for.
+the rest on first use, so the access to a tagger is also timed.
 """
 
 import sys

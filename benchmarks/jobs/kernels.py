@@ -1,8 +1,9 @@
 """The trellis alone, from arrays to arrays, in float64: Viterbi and marginals beside hmmlearn's
 `decode` and `predict_proba` (45 labels, its faster implementation, 100 sentences), and the loss
-and gradient of a CRF beside pytorch-crf (32 sentences of 50 tokens, 20 labels). This is small:
-2,000 tokens stay in the cache, and the fixed costs of a call count. `make bench-trellis` measures
-200,000 tokens, so that its figures differ; it has more sizes, and the share of the machine's peak.
+and gradient of a CRF beside pytorch-crf (32 sentences of 50 tokens, 20 labels). These batches are
+small: 2,000 tokens fit into the cache, and the fixed costs of a call matter. `make bench-trellis`
+measures 200,000 tokens, so its figures differ; it has more sizes, and the share of the machine's
+peak.
 """
 
 from typing import Any, NamedTuple
@@ -15,10 +16,10 @@ LEAST = 0.3
 
 
 class Scores(NamedTuple):
-    """The same in both environments: NumPy draws alike."""
+    """Random scores, the same in both environments."""
 
     emit: Any  # [T, Y]
-    trans: Any  # [Y, Y] logs of probabilities, because hmmlearn insists
+    trans: Any  # [Y, Y] log-probabilities, which hmmlearn requires
     start: Any  # [Y]
     offsets: Any  # [N + 1]
     gold: Any  # [T]

@@ -1,5 +1,5 @@
-"""Compute the probability of every UPOS label at every token of the test set; the first call is
-that of a new process.
+"""Compute the probability of every UPOS label at every token of the test set. "First call" is the
+first call of a new process.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""Sizes of model files, with the accuracy on the test set, UPOS: the CRFs that were trained with
-the l2 penalty, both with an l1 penalty (l1 = 1, l2 = 0.01, as many iterations), and ours made
-compact.
+"""Sizes of model files, with the accuracy on the test set, UPOS: the CRFs trained with the l2
+penalty, both with an l1 penalty (l1 = 1, l2 = 0.01, the same number of iterations), and ours after
+`compact`.
 """
 
 from pathlib import Path
@@ -68,7 +68,7 @@ def crfsuite_l1(bench: Bench) -> None:
 
 
 def lost(found: Found, ours: str, peer: str = PEER) -> float:
-    """Return by how many points our accuracy is below the peer's."""
+    """Return the peer's accuracy minus ours, in points."""
     return 100 * (found.value(peer, ACCURACY) - found.value(ours, ACCURACY))
 
 

@@ -1,5 +1,5 @@
-"""Tag one sentence per call with UPOS labels, as a service does: those of the test set that have 12
-tokens, one after the other. The first calls are those of a new process, with every sentence once.
+"""Tag one sentence per call with UPOS labels, as a service does: the sentences of the test set with
+12 tokens, one after the other. "First calls" are those of a new process, with every sentence once.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ CALLS = 2_000
 
 
 def time_calls(bench: Bench, tag: Callable[[list[str]], Any]) -> None:
-    """Time calls with sentences that are new to the tagger, then with the same again."""
-    found = [tokens for tokens in bench.test.tokens if len(tokens) == 12]
-    once = [list(tokens) for tokens in dict.fromkeys(map(tuple, found))]
+    """Time calls with sentences that are new to the tagger, then with the same sentences again."""
+    sentences = [tokens for tokens in bench.test.tokens if len(tokens) == 12]
+    once = [list(tokens) for tokens in dict.fromkeys(map(tuple, sentences))]
     again = [once[i % len(once)] for i in range(CALLS)]
 
     def call(given: Sequence[list[str]]) -> None:

@@ -1,7 +1,7 @@
-"""Train an averaged perceptron with UPOS labels for 10 epochs; the same features. CRFsuite's is
-called `ap`, and sklearn-crfsuite wraps it; all of them write a model file. Then the time until the
-accuracy that `ap` has on the development set is reached, by our perceptron and by our CRF, which
-learns by AdaGrad: either time includes scoring that set after each epoch, and writing the file.
+"""Train an averaged perceptron with UPOS labels for 10 epochs, with the same features. CRFsuite's
+is called `ap`, and sklearn-crfsuite wraps it; all of them write a model file. Then the time until
+our perceptron and our CRF, trained by AdaGrad, reach the accuracy of `ap` on the development set;
+it includes scoring that set after each epoch, and writing the file.
 """
 
 import time
@@ -26,7 +26,7 @@ def epochs(bench: Bench) -> int:
 def make_perceptron(n: int, **options: Any) -> Any:
     import tagloom as tl
 
-    # Weights for what was seen only, as CRFsuite has them.
+    # Weights for seen combinations only, as in CRFsuite.
     return tl.StructuredPerceptron(
         TEMPLATES, max_iterations=n, combinations="seen", constraints=None, n_threads=1, **options
     )
@@ -50,7 +50,7 @@ def tagloom(bench: Bench) -> None:
 
 
 def watched(bench: Bench, make: Callable[[int], Any]) -> None:
-    """Learn with an eye on the development set; note the time and accuracy after each epoch."""
+    """Train with development data; record the time and accuracy after each epoch."""
     train, dev, tagger = bench.train, bench.dev, make(epochs(bench))
     turns: list[tuple[float, float]] = []  # CPU clock and accuracy: before, and after each epoch
 
@@ -64,7 +64,7 @@ def watched(bench: Bench, make: Callable[[int], Any]) -> None:
         ).save(bench.folder / "watched.model")
 
     bench.time(EYED, fit)
-    end = time.process_time() - turns[-1][0]  # what is left after the last epoch: to write the file
+    end = time.process_time() - turns[-1][0]  # after the last epoch: writing the file
     (begun, _), *turns = turns
     bench.value(TURNS, [(cpu - begun + end, score) for cpu, score in turns])
     bench.value("accuracy on dev", max(score for _, score in turns))
@@ -94,7 +94,7 @@ def sklearn_crfsuite(bench: Bench) -> None:
 
 
 def until_accurate(found: Found, name: str) -> float:
-    """Return how many times as fast as the peer a learner is as accurate; 0 if it never is."""
+    """Return the peer's training time over ours to the same accuracy; 0 if it is not reached."""
     wanted = found.value(PEER, "accuracy on dev")
     for cpu, score in found.value(name, TURNS):
         if score >= wanted:

@@ -1,7 +1,7 @@
-"""Read the training part in CoNLL-U. pyconll makes objects of all ten columns; tagloom keeps the
-rows and splits the other columns when they are asked for, so that both are also timed until every
-column of every token was asked for. tagloom's are str; pyconll's `feats`, `deps` and `misc` are
-taken apart into dicts. Both have read the file once before the clock runs.
+"""Read the training part in CoNLL-U. pyconll creates objects for all ten columns; tagloom keeps the
+rows and splits the other columns on first access, so both are also timed with access to every
+column of every token. tagloom's columns are str; pyconll parses `feats`, `deps` and `misc` into
+dicts. Both have read the file once before the clock starts.
 """
 
 from operator import attrgetter
@@ -44,7 +44,7 @@ def pyconll(bench: Bench) -> None:
     def read_columns() -> int:
         return sum(len(columns(token)) for sentence in read() for token in sentence)
 
-    # A row such as 3-4 is a multiword token: its words follow. 5.1 is a word that was left out.
+    # A row such as 3-4 is a multiword token, whose words follow. 5.1 is an empty node.
     words = (token for sentence in read() for token in sentence if not token.is_multiword())
     n = sum(not token.is_empty_node() for token in words)
     bench.time(READ, read, n, "tokens", least=LEAST)

@@ -1,10 +1,9 @@
-"""Tag 2.5 million tokens from a file to a file with `tagloom tag` and UPOS labels, on one thread:
-the start of the process and loading the model count. The file has a token on each line; it is
-the corpus over and over, and another has it in CoNLL-U. Peak memory is that of the larger command.
-nltk's TnT has no command and is slow, so it tags some sentences of the test set only, from list to
-list; starting and training it do not count, and its time is not compared. Wapiti, whose command
-would be, is not measured: PyPI has no wheel of it for Python 3, only bindings (`libwapiti`) as a
-source archive and as an egg for 2.7.
+"""Tag 2.5 million tokens from file to file with `tagloom tag` and UPOS labels, on one thread,
+including the start of the process and loading the model. One file has a token on each line, the
+other is CoNLL-U; both repeat the corpus. Peak memory is that of the larger command. nltk's TnT has
+no command and is slow, so it tags only some sentences of the test set, from list to list, without
+starting and training; its time is not compared. Wapiti has a command, but is not measured: PyPI has
+no wheel of it for Python 3, only bindings (`libwapiti`) as a source archive and as an egg for 2.7.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Tag the test set with UPOS labels. Both CRFs have the same features and the same objective; the
-peer makes its features in Python, and is also timed with its features made beforehand. The first
-call is that of a new process, before the tagger has met any word.
+"""Tag the test set with UPOS labels. Both CRFs have the same features and the same objective. The
+peer's features are computed in Python; it is also timed with precomputed features. "First call" is
+the first call of a new process, when the tagger has not cached any word.
 """
 
 from harness import Goal, Job

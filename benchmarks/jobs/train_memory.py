@@ -1,8 +1,8 @@
-"""Peak memory of training a CRF with UPOS labels by 10 iterations of L-BFGS, whose history is full
-by then. `python-crfsuite` keeps the features of all sentences in a list, as its tutorial does;
-`python-crfsuite, streamed` hands them over one by one, and forgets them. `tagloom, AdaGrad` is what
-`CRF` does unless told otherwise: weights for all labels, and 5 epochs. The process, the
-interpreter and the corpus count.
+"""Peak memory of training a CRF with UPOS labels by 10 iterations of L-BFGS, after which its
+history is full. `python-crfsuite` keeps the features of all sentences in a list, as in its
+tutorial; `python-crfsuite, streamed` passes them one by one without keeping them. `tagloom,
+AdaGrad` is the default of `CRF`: weights for all labels, and 5 epochs. The memory of the
+interpreter and of the corpus is included.
 """
 
 from harness import Bench, Contestant, Goal, Job

@@ -1,6 +1,5 @@
-"""Train a CRF with UPOS labels by L-BFGS: the same features, the same penalty, the same number of
-iterations. The objective is the same, too; the paths to its minimum differ a little, so that
-the losses are close and not equal.
+"""Train a CRF with UPOS labels by L-BFGS, with the same features, penalty, objective and number of
+iterations. The paths to the minimum differ slightly, so the losses are close but not equal.
 """
 
 from harness import Found, Goal, Job
@@ -8,7 +7,7 @@ from harness.training import STEP, WHOLE, contestants
 
 
 def difference(found: Found) -> float:
-    """Return by how much our loss is above theirs, in percent."""
+    """Return our loss relative to theirs: the excess in percent."""
     ours, theirs = (found.value(name, "loss") for name in ("tagloom", "python-crfsuite"))
     return 100 * (ours / theirs - 1)
 

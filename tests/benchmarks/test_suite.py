@@ -283,7 +283,7 @@ def test_a_peak_of_commands_that_may_be_that_of_their_parent_is_refused(tmp_path
     monkeypatch.setattr(children, "peak_memory", lambda: 40_000_000)
     assert children.peak(bench) == 50_000_000
     monkeypatch.setattr(children, "peak_memory", lambda: 50_000_000)
-    with pytest.raises(RuntimeError, match="their own peak is not known"):
+    with pytest.raises(RuntimeError, match="their peak is unknown"):
         children.peak(bench)
 
 
@@ -395,7 +395,7 @@ def test_a_quick_run_has_a_quarter_of_the_sentences_and_of_the_file(tmp_path):
 
 
 def test_a_folder_without_the_corpus_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(SystemExit, match=r"there is no ud-english-ewt/train\.conllu"):
+    with pytest.raises(SystemExit, match=r"the folder has no ud-english-ewt/train\.conllu"):
         corpora.find(tmp_path)
     monkeypatch.setenv("TAGLOOM_DATA", str(tmp_path))
     (tmp_path / "ud-english-ewt").mkdir()
