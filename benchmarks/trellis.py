@@ -280,7 +280,7 @@ class TorchStruct:
         import torch_struct
 
         class LinearChain(torch_struct.LinearChainCRF):
-            arg_constraints: ClassVar = {}  # torch asks for it, torch-struct 0.5 lacks it
+            arg_constraints: ClassVar = {}  # required by torch, missing in torch-struct 0.5
 
         torch.set_num_threads(1)
         Y = scores.n_labels

@@ -23,6 +23,6 @@ myst_enable_extensions = ["colon_fence"]
 # `name` in a docstring is the object of that name, where there is one.
 default_role = "py:obj"
 autodoc_default_options = {"members": True, "member-order": "bysource"}
-autodoc_typehints = "none"  # the docstrings say types and shapes
+autodoc_typehints = "none"  # the docstrings have types and shapes
 numpydoc_show_class_members = False  # autodoc lists them
 numpydoc_class_members_toctree = False

@@ -6,7 +6,7 @@ are noisy. A classifier that reads each picture alone makes mistakes that the se
 a smudge between a 4 and a 6 is a 5.
 
 A token need not be a word: here a sequence is a float array of shape [T, 64], the raw pixels, and
-every pixel has a weight for every label. The tagger is not told that the digits count up; it learns
+every pixel has a weight for every label. The tagger has no rule that the digits count up; it learns
 from labelled sequences which digit follows which. Run it:
 
     python examples/digits.py

@@ -132,7 +132,13 @@ class TagloomError(Exception):
         return self.render()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that are set, and the class and text, as plain data."""
+        """Return the fields that are set, and the class and text, as plain data.
+
+        Examples
+        --------
+        >>> ParameterError(parameter="l2", expected="a number", found="'x'").to_dict()["message"]
+        "l2 must be a number; got 'x'."
+        """
         names = ("where", "parameter", "found", "expected", "hint")
         fields = {name: getattr(self, name) for name in names}
         if self.hint is not None and self.options:
@@ -161,6 +167,12 @@ def from_native(
 
     Native code reports ``place: expected this, found that.``, ``place: that; expected this.`` or
     ``place: a sentence.``
+
+    Examples
+    --------
+    >>> error = from_native(LabelError, ValueError("token 3: expected a label, found None."))
+    >>> error.where, error.expected, error.found
+    ('token 3', 'a label', 'None')
     """
     where, colon, rest = str(error).partition(": ")
     if not colon or " " not in where.strip() or not where[-1].isdigit():
@@ -215,6 +227,15 @@ class InfeasibleError(TagloomError, ValueError):
     position : int
         First position that no path reaches; the length of the sequence if
         every position is reachable but no path may stop.
+
+    Examples
+    --------
+    >>> import tagloom as tl
+    >>> try:
+    ...     tl.Trellis([[0.0], [float("-inf")]]).viterbi()
+    ... except InfeasibleError as error:
+    ...     error.position
+    1
     """
 
     def __init__(self, message: str, sequence: int, position: int, **fields: Any) -> None:
@@ -224,7 +245,7 @@ class InfeasibleError(TagloomError, ValueError):
 
 
 class FormatError(TagloomError, ValueError):
-    """A file does not fit its format.
+    r"""A file does not fit its format.
 
     Attributes
     ----------
@@ -232,6 +253,15 @@ class FormatError(TagloomError, ValueError):
         Name of the file, as the caller passed it.
     line : int or None
         The line, counted from 1.
+
+    Examples
+    --------
+    >>> import io, tagloom as tl
+    >>> try:
+    ...     tl.read(io.StringIO("a X\nb\n"), "conll")
+    ... except FormatError as error:
+    ...     error.line
+    2
     """
 
     def __init__(

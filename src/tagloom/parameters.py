@@ -216,6 +216,14 @@ def parameter(
     """Declare a parameter of any type; see `Parameter`.
 
     With ``is_option=False`` it does not become a command-line option of its name.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     callback: object = parameter(default=None, type="callable", help="Called at the end.")
+    >>> print(Model.parameters["callback"].document())
+    callback : callable, optional
+        Called at the end.
     """
     return Parameter("", default, help, details, type, check, not kw_only, is_option)
 
@@ -229,7 +237,15 @@ def count(
     check: Callable[[Any], Any] | None = MISSING,
     kw_only: bool = True,
 ) -> Any:
-    """Declare an integer of at least ``least``, 0 by default."""
+    """Declare an integer of at least ``least``, 0 by default.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     order: int = count(default=1, least=1, help="Label order.")
+    >>> Model(order=2)
+    Model(order=2)
+    """
     return Count("", default, help, details, check=check, is_positional=not kw_only, least=least)
 
 
@@ -242,7 +258,17 @@ def number(
     help: str = MISSING,
     details: str = MISSING,
 ) -> Any:
-    """Declare a finite number with bounds: value ≥ least, value > above, value ≤ most."""
+    """Declare a finite number with bounds: value ≥ least, value > above, value ≤ most.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     rate: float = number(default=0.1, above=0, most=1, help="Learning rate.")
+    >>> Model(rate=0).check_parameters()
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.ParameterError: rate must be a finite number above 0 and of at most 1; got 0.
+    """
     return Number("", default, help, details, least=least, above=above, most=most)
 
 
@@ -253,7 +279,15 @@ def flag(
     details: str = MISSING,
     is_option: bool = MISSING,
 ) -> Any:
-    """Declare a parameter that is True or False."""
+    """Declare a parameter that is True or False.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     averaged: bool = flag(default=True, help="Average the weights.")
+    >>> Model().averaged
+    True
+    """
     return Flag("", default, help, details, is_option=is_option)
 
 
@@ -270,6 +304,13 @@ def choice(
     """Declare one of several names, or an object of a type in ``also``.
 
     ``type`` names further accepted types in the documentation; ``check`` must accept them.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     states: str = choice(default="auto", choices=("auto", "all"), help="Histories.")
+    >>> Model.parameters["states"].type_text
+    '{"auto", "all"}, default "auto"'
     """
     if choices is not MISSING:
         choices = tuple(choices)
@@ -285,7 +326,15 @@ def names(
     details: str = MISSING,
     check: Callable[[Any], Any] | None = MISSING,
 ) -> Any:
-    """Declare a list of str; the command line takes them as one argument, with separators."""
+    """Declare a list of str; the command line takes them as one argument, with separators.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     labels: list[str] | None = names(default=None, help="The label set.")
+    >>> Model(labels=["A", "B"])
+    Model(labels=['A', 'B'])
+    """
     return Names("", default, help, details, type, check, separator=separator)
 
 
@@ -295,7 +344,16 @@ class _Attribute:
 
 
 def attribute(*, default: Any = MISSING, init: bool = False) -> Any:
-    """Declare an attribute that is not a parameter: pass ``init=False``, for type checkers."""
+    """Declare an attribute that is not a parameter; pass ``init=False`` for type checkers.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     l2: float = number(default=1.0, help="Penalty.")
+    ...     cache: object = attribute(default=None, init=False)
+    >>> list(Model.parameters), Model().cache
+    (['l2'], None)
+    """
     return _Attribute(default)
 
 

@@ -99,6 +99,11 @@ class Scheme:
 
         A bare letter, ``B``, has the empty type. In ``io`` a label without a letter, ``PER``, is
         read as ``I-PER``.
+
+        Examples
+        --------
+        >>> get_scheme("bio").parse("I-PER"), get_scheme("bio").parse("E-PER")
+        ((2, 'PER'), None)
         """
         split = parse_label(label)
         if split is not None and (split[0] == 0 or self._spells(label[0])):
@@ -111,7 +116,13 @@ class Scheme:
         return letter in self.letters and CODES[_CODE_OF[letter]] in self.rows
 
     def join(self, code: int, type: str) -> str:
-        """Write the label for a code and a type: the inverse of :meth:`parse`."""
+        """Return the label for a code and a type: the inverse of :meth:`parse`.
+
+        Examples
+        --------
+        >>> get_scheme("bilou").join(3, "PER")
+        'L-PER'
+        """
         if code == 0:
             return OUTSIDE
         return f"{self.letters[code]}-{type}" if type else self.letters[code]
@@ -260,6 +271,11 @@ class LegalTransitions(NamedTuple):
         Whether a label may follow another: ``[from, to]``.
     stop : ndarray of bool, shape (Y,)
         Whether a label may end a sentence.
+
+    Examples
+    --------
+    >>> legal_transitions(["O", "B-PER", "E-PER"], "bioes").stop.tolist()
+    [True, False, True]
     """
 
     start: NDArray[np.bool_]

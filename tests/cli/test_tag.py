@@ -61,8 +61,8 @@ def test_plain_text_becomes_word_slash_tag(run, model):
         assert done.stdout.startswith("They/PRON can/AUX fish/VERB ./PUNCT\n\nPlease/")
         words = [item.rpartition("/")[0] for item in done.stdout.split()]
         assert words == text.split()
-        told = "<stdin>: read as plain text (one sentence per line)\n"
-        assert done.stderr == ("" if options else told)
+        notice = "<stdin>: read as plain text (one sentence per line)\n"
+        assert done.stderr == ("" if options else notice)
 
 
 def test_one_token_a_row_needs_no_other_column(run, model):

@@ -190,9 +190,10 @@ def test_io_says_when_it_would_lose_a_border():
 
 
 def test_illegal_labels_are_converted_only_on_demand():
-    with raises(SchemeError, where="sentence 0, token 1", expected="'B-…'", found="'I-x'") as told:
+    place = "sentence 0, token 1"
+    with raises(SchemeError, where=place, expected="'B-…'", found="'I-x'") as caught:
         labels.convert([["O", "I-x"]], "bio", "bioes")
-    assert told.value.options == {"source": "iob1", "repair": True}
+    assert caught.value.options == {"source": "iob1", "repair": True}
     assert labels.convert([["O", "I-x"]], "bio", "bioes", repair=True) == [["O", "S-x"]]
     with raises(SchemeError, where="sentence 0, token 1", expected="of bio", found="'E-x'"):
         labels.convert([["O", "E-x"]], "bio", "bioes", repair=True)

@@ -96,9 +96,9 @@ def test_other_encodings_are_read_and_written(tmp_path, encoding):
 def test_encodings_that_do_not_fit_are_said(tmp_path):
     path = tmp_path / "a.conll"
     path.write_bytes(DATA.decode().encode("utf-16"))
-    with raises(FormatError, found="mark of UTF-16", options="encoding") as told:
+    with raises(FormatError, found="mark of UTF-16", options="encoding") as caught:
         tl.read(path)
-    assert told.value.options == {"encoding": "utf-16"}
+    assert caught.value.options == {"encoding": "utf-16"}
     path.write_bytes(DATA.decode().encode("utf-16-le"))
     with raises(FormatError, where="a.conll:1", found="byte 0x00 at offset 1", hint="utf-16"):
         tl.read(path)

@@ -58,9 +58,9 @@ def test_other_lists_are_columns():
 
 def test_two_keys_that_may_be_labels_need_a_choice():
     sentence = {"tokens": ["a"], "pos_tags": ["N"], "ner_tags": ["O"]}
-    with raises(FormatError, found="'ner_tags' and 'pos_tags'") as told:
+    with raises(FormatError, found="'ner_tags' and 'pos_tags'") as caught:
         read(sentence)
-    assert told.value.options == {"label": "ner_tags"}
+    assert caught.value.options == {"label": "ner_tags"}
     assert read(sentence, label="pos_tags").labels == [["N"]]
 
 

@@ -261,9 +261,9 @@ def test_sentences_before_a_fault_are_delivered():
     ]:
         stream = tl.stream(io.BytesIO(data), format)
         assert next(stream).tokens == ["a"]
-        with pytest.raises(FormatError) as told:
+        with pytest.raises(FormatError) as caught:
             next(stream)
-        assert told.value.line in (2, 3)
+        assert caught.value.line in (2, 3)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")

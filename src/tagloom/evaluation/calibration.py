@@ -90,7 +90,13 @@ class Reliability:
         return math.fsum(bin.n * value(bin) for bin in self.bins) / self.n if self.n else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+        """Return everything as plain values, ready for JSON.
+
+        Examples
+        --------
+        >>> reliability([1.0, 1.0], [True, False]).to_dict()["ece"]
+        0.5
+        """
         return {
             "n": self.n,
             "ece": self.ece,

@@ -99,7 +99,13 @@ class Comparison:
         return self.p_values["f1" if self.a.is_spans else "accuracy"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+        """Return everything as plain values, ready for JSON.
+
+        Examples
+        --------
+        >>> sorted(compare([["A"]], [["A"]], [["B"]]).to_dict())[:4]
+        ['a', 'b', 'disagreements', 'n_trials']
+        """
         return {
             "a": self.a.to_dict(),
             "b": self.b.to_dict(),

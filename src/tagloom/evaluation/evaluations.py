@@ -171,7 +171,13 @@ class Evaluation:
         return intervals(self.sentence_counts, self.n_bootstrap, self.random_state)
 
     def summary(self) -> dict[str, float]:
-        """Return the scores that have intervals, by name."""
+        """Return the scores that have intervals, by name.
+
+        Examples
+        --------
+        >>> evaluate([["A", "B"]], [["A", "A"]]).summary()
+        {'accuracy': 0.5, 'sentence_accuracy': 0.0}
+        """
         names = ["accuracy", "sentence_accuracy"]
         names += ["precision", "recall", "f1"] if self.is_spans else []
         return {name: getattr(self, name) for name in names}
@@ -200,7 +206,13 @@ class Evaluation:
         return [(self.labels[g], self.labels[p], int(wrong[g, p])) for g, p in pairs if wrong[g, p]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+        """Return everything as plain values, ready for JSON.
+
+        Examples
+        --------
+        >>> evaluate([["A", "B"]], [["A", "A"]]).to_dict()["confusion"]
+        [[1, 0], [1, 0]]
+        """
         return {
             "n_sentences": self.n_sentences,
             "n_tokens": self.n_tokens,

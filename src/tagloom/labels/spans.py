@@ -101,6 +101,11 @@ class SpanRules(NamedTuple):
         The types of the labels.
     rules : RunRules
         A span is a run whose kind is the index of its type.
+
+    Examples
+    --------
+    >>> span_rules(["O", "B-PER", "B-LOC"]).types
+    ['PER', 'LOC']
     """
 
     types: list[str]

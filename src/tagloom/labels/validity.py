@@ -120,7 +120,13 @@ class ValidityReport(Sequence[Problem]):
         return "\n".join([head, *map(str, self.problems)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the report as plain values, ready for JSON.
+
+        Examples
+        --------
+        >>> validate([["O", "I-PER"]], "bio").to_dict()["problems"][0]["expected"]
+        "'O', 'B-…'"
+        """
         return {
             "scheme": self.scheme,
             "sentences": self.sentences,

@@ -22,7 +22,7 @@ from tagloom.sequences.sentences import Label, Sentence
 if TYPE_CHECKING:
     from tagloom.sequences.columns import ColumnLayout
 
-#: The row before each document of a file of CoNLL-2003.
+#: The row that starts each document in CoNLL-2003.
 NEW_DOCUMENT = "-DOCSTART-"
 
 
@@ -188,7 +188,7 @@ def _lay_out(layout: ColumnLayout, sentence: Sentence, where: str) -> bytes:
     source = sentence._layout
     keep = layout.format == "conllu" or source is None or source.format == layout.format
     comments = [c for c in sentence.comments if keep and c.startswith(layout.comment_starts)]
-    if layout.format == "conllu":  # which marks a new document in its own way
+    if layout.format == "conllu":  # has a comment for new documents
         comments = ["# newdoc" if c.startswith(NEW_DOCUMENT) else c for c in comments]
     return "".join(f"{line}\n" for line in [*comments, *lines, ""]).encode("utf-8")
 

@@ -37,7 +37,7 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-#: Endings of formats that are not written; a file with one would not hold what its name promises.
+#: Suffixes of formats that are not written; the content of such a file would contradict its name.
 NOT_WRITTEN = (
     *(".csv", ".json", ".xml", ".html", ".xlsx", ".ann", ".spacy"),
     *(".parquet", ".arrow", ".feather", ".pkl", ".npy", ".tagloom"),
@@ -123,12 +123,12 @@ def _not_a_model(sample: _Sample) -> _Guess:
 
 
 def _not_brat(sample: _Sample) -> _Guess:
-    """The annotations of brat have tabs, and would pass for columns."""
+    """Raise for annotations of brat, whose tabs make them look like columns."""
     if _BRAT.match(sample.rows[0]):
         raise FormatError(
             path=sample.path,
             expected="a file of sentences",
-            found="annotations of brat, whose text is in a file of its own",
+            found="annotations of brat, whose text is in a separate file",
             hint="Convert them to jsonl-spans: one object per line with text and spans.",
         )
     return None
@@ -170,7 +170,7 @@ def _by_tabs(sample: _Sample) -> _Guess:
 
 def _by_blanks(sample: _Sample) -> _Guess:
     """Accept rows with equal numbers of columns, or items with a slash each, but not both."""
-    # Other blanks of Unicode, such as a no-break space, are part of a word, as in the readers.
+    # Other Unicode spaces, such as a no-break space, are part of a word, as in the readers.
     items = [_FIELD.findall(row) for row in sample.rows[:100]]
     is_slash = all("/" in item[1:-1] for row in items for item in row)
     widths = {len(row) for row in items}
