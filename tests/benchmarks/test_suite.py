@@ -161,7 +161,7 @@ def test_a_missing_peer_is_said_and_skipped(folder, tmp_path):
 def test_without_the_environment_of_the_peers_tagloom_still_runs(folder, tmp_path):
     done = run(folder, tmp_path, "--only", "add", peers=str(tmp_path / "no" / "python"))
     assert done.returncode == 0
-    assert "`make bench` makes it" in done.stdout
+    assert "`make bench` creates it" in done.stdout
     (job,) = read(tmp_path).values()
     assert "measures" in job["contestants"]["tagloom"]
 
