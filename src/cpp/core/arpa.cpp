@@ -21,8 +21,8 @@ std::string_view strip(std::string_view s) {
     return s;
 }
 
-// A decimal number; false if it is something else. No digit of those that ARPA files have is lost:
-// a whole number of up to 15 digits times a power of ten rounds once.
+// Parses a decimal number; false if it is not one. Exact for the digits of ARPA files: an integer
+// of up to 15 digits times a power of ten rounds once.
 bool parse_number(std::string_view s, double& value) {
     const bool is_negative = !s.empty() && s[0] == '-';
     if (!s.empty() && (s[0] == '-' || s[0] == '+')) s.remove_prefix(1);
@@ -66,7 +66,7 @@ bool parse_number(std::string_view s, double& value) {
     return true;
 }
 
-// Nine decimals, without zeros at the end: no locale, and ten times as fast as printf.
+// Nine decimals without trailing zeros; independent of the locale, and ten times as fast as printf.
 void append_number(double x, std::string& out) {
     if (x == kMinusInf) {
         out += "-99";
@@ -99,7 +99,7 @@ bool is_utf8(std::string_view s) {
         if (n == 0) return false;
         for (std::size_t k = 1; k < n; k++)
             if ((byte(k) & 0xc0) != 0x80) return false;
-        // Overlong forms, surrogates, and what lies beyond the last code point.
+        // Overlong forms, surrogates, and values beyond the last code point.
         if ((b == 0xe0 && byte(1) < 0xa0) || (b == 0xed && byte(1) > 0x9f) ||
             (b == 0xf0 && byte(1) < 0x90) || (b == 0xf4 && byte(1) > 0x8f))
             return false;
@@ -149,7 +149,7 @@ void ArpaReader::read_line(std::string_view line) {
     line_++;
     line = strip(line);
     if (line.empty() || part_ == Part::after) return;
-    if (part_ == Part::before) {  // anything may stand before the model
+    if (part_ == Part::before) {  // anything may precede the model
         if (line == "\\data\\") part_ = Part::header;
         return;
     }
@@ -278,7 +278,7 @@ std::string format_ngrams(const NGramTable& table, const Index& vocabulary, int6
     std::string out;
     if (begin >= end) return out;
     const int64_t n = table.length(static_cast<int32_t>(begin));
-    // node[k] is the prefix of length k; it moves on with the n-grams.
+    // node[k] is the prefix of length k of the current n-gram.
     int64_t node[kMaxOrder + 1];
     node[n] = begin;
     for (int64_t k = n - 1; k > 0; k--) {

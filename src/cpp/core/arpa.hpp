@@ -1,9 +1,9 @@
 // ARPA files: n-gram models as text, read line by line and written level by level.
 //
-//   \data\                     Numbers are log10. A back-off weight of 0 may be left out, and -99
-//   ngram 1=2165               stands for log 0. Fields are separated by tabs or spaces. n-grams
-//   ngram 2=5909               come in any order, and SRILM leaves out some that are suffixes of
-//                              others: these get the probability that back-off gives them.
+//   \data\                     Numbers are log10. A back-off weight of 0 may be omitted, and -99
+//   ngram 1=2165               means log 0. Fields are separated by tabs or spaces. n-grams come in
+//   ngram 2=5909               any order. SRILM omits some that are suffixes of others; these get
+//                              their back-off probability.
 //   \1-grams:
 //   -1.80278	in	-0.2127
 //   ...
@@ -20,7 +20,7 @@
 
 namespace tagloom {
 
-// What is wrong with a line.
+// A malformed line.
 struct ArpaFault {
     int64_t line;
     std::string expected, found, hint;
@@ -31,9 +31,9 @@ class ArpaReader {
     ArpaReader();
     // Reads more of the file; throws ArpaFault.
     void read(std::string_view chunk);
-    // After the end of the file: the model. Throws ArpaFault.
+    // Call at the end of the file; returns the model. Throws ArpaFault.
     NGramArrays finish(int64_t threads);
-    // <unk>, <s>, </s>, then the words as they come in the file.
+    // <unk>, <s>, </s>, then the words in the order of the file.
     Index take_vocabulary() { return std::move(vocabulary_); }
     bool has_unknown() const { return has_unknown_; }
 
@@ -51,9 +51,9 @@ class ArpaReader {
                            std::string hint = "") const;
 
     Part part_ = Part::before;
-    std::string rest_;  // of a line whose end is in the next chunk
+    std::string rest_;  // the incomplete line at the end of a chunk
     int64_t line_ = 0;
-    std::vector<int64_t> sizes_;  // [order] as the header gives them
+    std::vector<int64_t> sizes_;  // [order] from the header
     std::vector<NGramSet> sets_;  // [n - 1]
     std::vector<std::string_view> fields_;
     Index vocabulary_;

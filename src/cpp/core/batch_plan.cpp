@@ -6,13 +6,13 @@
 namespace tagloom {
 namespace {
 
-constexpr int64_t kWorthThreads = 1'000'000;  // moves below which one thread is as fast
+constexpr int64_t kWorthThreads = 1'000'000;  // transitions below which one thread is as fast
 constexpr int64_t kWindow = 512;              // sequences sorted by length together
 
-// The sequences of [begin, end) that go in lanes, the longest first; others are added to `singles`.
+// The sequences of [begin, end) that run in lanes, longest first; others are added to `singles`.
 std::vector<int64_t> sort_window(const RaggedBatch& batch, int64_t begin, int64_t end,
                                  int64_t longest, std::vector<int64_t>& singles) {
-    std::vector<int64_t> place;  // in the window, of the next sequence of each length
+    std::vector<int64_t> place;  // [length] where the next sequence of that length goes
     auto in_lanes = [&](int64_t i) { return batch.length(i) > 0 && batch.length(i) <= longest; };
     for (int64_t i = begin; i < end; ++i) {
         if (in_lanes(i)) {
@@ -32,7 +32,7 @@ std::vector<int64_t> sort_window(const RaggedBatch& batch, int64_t begin, int64_
 
 }  // namespace
 
-BatchPlan::BatchPlan(const RaggedBatch& batch, int64_t lanes, int64_t longest, int64_t moves,
+BatchPlan::BatchPlan(const RaggedBatch& batch, int64_t lanes, int64_t longest, int64_t transitions,
                      int64_t threads_) {
     order.reserve(batch.N);
     groups.reserve(batch.N + 1);
@@ -59,7 +59,7 @@ BatchPlan::BatchPlan(const RaggedBatch& batch, int64_t lanes, int64_t longest, i
         std::stable_sort(alone.begin(), alone.end(),
                          [&](int64_t a, int64_t b) { return batch.length(a) > batch.length(b); });
     for (auto at = alone.begin(); at != alone.end(); ++at) add_group(at, at + 1);
-    const bool is_small = batch.offsets[batch.N] * moves < kWorthThreads;
+    const bool is_small = batch.offsets[batch.N] * transitions < kWorthThreads;
     threads = is_small ? 1 : std::max<int64_t>(threads_, 1);
 }
 

@@ -1,6 +1,6 @@
-// How a ragged batch is cut into pieces of work for the kernels, the same for any number of
-// threads: groups of sequences that run in lanes, and single ones. And the scratch memory of a
-// piece.
+// Cuts a ragged batch into work items for the kernels: groups of sequences that run in lanes, and
+// single sequences. The cut is the same for any number of threads. Also the scratch memory of an
+// item.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,17 @@ struct RaggedBatch {
     int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
 };
 
-// Groups of lanes first, then single sequences by descending length. Sequences are sorted by length
-// within a window only, so that a group's are not far apart in memory.
+// Groups for lanes first, then single sequences by descending length. Sequences are sorted by
+// length within a window only, so that those of a group lie close together in memory.
 struct BatchPlan {
     std::vector<int64_t> order;   // sequences that are not empty
     std::vector<int64_t> groups;  // group i is order[groups[i]] .. order[groups[i + 1]]
     int64_t singles = 0;          // the first group that is a single sequence
     int64_t threads = 1;
 
-    // Sequences of up to `longest` positions go in lanes; a position costs `moves` operations.
-    BatchPlan(const RaggedBatch& batch, int64_t lanes, int64_t longest, int64_t moves,
+    // Sequences of up to `longest` positions run in lanes; a position costs `transitions`
+    // operations.
+    BatchPlan(const RaggedBatch& batch, int64_t lanes, int64_t longest, int64_t transitions,
               int64_t threads);
 
     int64_t items() const { return static_cast<int64_t>(groups.size()) - 1; }
@@ -39,16 +40,16 @@ struct BatchPlan {
     int64_t sequence(int64_t item) const { return order[groups[item]]; }  // the first of its group
 };
 
-// Lanes of a group: where each sequence starts, how long it is.
+// The lanes of a group: start and length of each sequence.
 struct Group {
     int64_t first[kMostLanes], length[kMostLanes];
-    const int64_t* sequence;  // their numbers
+    const int64_t* sequence;  // [n] numbers of the sequences
     int64_t n;
 
     Group(const RaggedBatch& batch, const BatchPlan& plan, int64_t item);
 };
 
-// Cuts memory of this thread into the arrays of one task.
+// Divides scratch memory of this thread into the arrays of one task.
 template <class R>
 class Pieces {
   public:

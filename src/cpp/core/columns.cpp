@@ -33,7 +33,7 @@ std::size_t utf8_length(std::string_view s) {
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// Splits one line. Calls use(column, range) for each field; returns how many there are.
+// Splits one line. Calls use(column, range) for each field; returns their number.
 template <class Use>
 int split(std::string_view text, Range line, char sep, Use use) {
     int n = 0;
@@ -92,7 +92,7 @@ std::string put_fields(std::string_view text, const std::vector<Row>& rows, char
         const auto [begin, end] = rows[r].label;
         out.append(text.substr(done, (append ? end : begin) - done));
         if (append) {
-            // Between blanks a row may use tabs; a new field follows its last one in the same way.
+            // With sep ' ' a row may also use tabs: repeat the separator before its last field.
             const bool is_tab =
                 sep == ' ' && begin > rows[r].bytes.begin && text[begin - 1] == '\t';
             out.push_back(is_tab ? '\t' : sep);
@@ -159,7 +159,7 @@ Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
             scan.where = {begin, end};
             scan.line = line;
             scan.detail = detail;
-            scan.rows.resize(block_first);  // the rows of a sentence that is not whole
+            scan.rows.resize(block_first);  // drop the rows of the incomplete sentence
         };
 
         const std::size_t bad = first_bad_byte(content);
@@ -170,7 +170,7 @@ Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
             continue;
         }
         if (!rules.comment.empty() && content.starts_with(rules.comment)) continue;
-        // CoNLL-2003 marks documents by a row that is no token.
+        // CoNLL-2003 marks documents by a row that is not a token.
         if (rules.id < 0 && content.starts_with("-DOCSTART-")) continue;
 
         const Range none{begin, begin};
@@ -188,7 +188,7 @@ Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
             if (like_comment) continue;
             return fail(Fault::columns, static_cast<std::size_t>(n)), scan;
         }
-        // Three columns kept apart by blanks, and "# sent_id 7": nobody can tell.
+        // "# sent_id 7" in a file of three columns separated by blanks is ambiguous.
         if (like_comment && rules.sep == ' ' && n > 1) return fail(Fault::comment), scan;
         if (rules.id >= 0) {
             const Id kind = kind_of_id(text.substr(id.begin, id.end - id.begin));

@@ -1,6 +1,6 @@
 // Finds sentences, tokens and labels in the bytes of a column file (CoNLL, CoNLL-U). It copies
-// nothing: a sentence is a range of bytes, a field is a range within it. What the columns mean, and
-// how a fault is told to the user, is left to Python.
+// nothing: a sentence is a range of bytes, a field is a range within it. Python interprets the
+// columns and reports faults to the user.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 namespace tagloom {
 
 struct ColumnRules {
-    char sep;             // what stands between columns; ' ' means any run of blanks and tabs
-    int n_columns;        // every row has exactly so many
+    char sep;             // separator of columns; ' ' means any run of blanks and tabs
+    int n_columns;        // of every row
     int token;            // column of the token
     int label;            // column of the label; -1 if there is none
     int label_tail;       // column joined to the label (UPOS+FEATS); -1 if there is none
     int id;               // column of a CoNLL-U ID; -1 if there is none
-    std::string comment;  // a line that starts so is a comment; empty: none is
+    std::string comment;  // prefix of comment lines; empty: there are none
     bool guess_comments;  // before the first row, "# ..." is a comment if it cannot be a row
 };
 
@@ -49,24 +49,24 @@ struct Scan {
     Fault fault = Fault::none;
     Range where{0, 0};       // the faulty line
     std::size_t line = 0;    // its number, counted from 0
-    std::size_t detail = 0;  // columns: how many it has; bytes: the offset of the bad byte
+    std::size_t detail = 0;  // columns: number of columns found; bytes: offset of the bad byte
 };
 
 // Scans complete sentences; with `final` the last one need not be followed by a blank line. Stops
-// at the first fault, after the sentences before it. `allow_empty_label` is for files where an
+// at the first fault and returns the sentences before it. `allow_empty_label` is for files where an
 // empty field means an unknown label.
 Scan scan_columns(std::string_view text, const ColumnRules& rules, bool final,
                   bool allow_empty_label);
 
-// The text with one value per row put in the place of the row's `label` field, or after it as a new
-// field. Everything else stays byte for byte.
+// The text with the `label` field of each row replaced by a value, or followed by it as a new
+// field. All other bytes stay the same.
 std::string put_fields(std::string_view text, const std::vector<Row>& rows, char sep, bool append,
                        std::span<const std::string_view> values);
 
-// Whether a value can stand in a column: it is not empty, and neither separator nor line end.
+// Whether a value is a valid field: not empty, without separator or line end.
 bool is_field(std::string_view value, char sep);
 
-// Splits one row into its fields, which replace those in `fields`.
+// Splits one row into its fields; overwrites `fields`.
 void split_row(std::string_view text, Range row, char sep, std::vector<Range>& fields);
 
 // The offset of the first byte that is NUL or not part of well-formed UTF-8; text.size() if none.

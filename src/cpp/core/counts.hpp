@@ -1,5 +1,5 @@
-// What taggers that learn by counting count: labels of words, and labels after labels. Sentence i
-// has tokens offsets[i] .. offsets[i + 1], and counts weight[i] times, or once without weights.
+// Counts for taggers that learn by counting: labels of words, and n-grams of labels. Sentence i has
+// tokens offsets[i] .. offsets[i + 1] and counts weight[i] times, or once without weights.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct LabelledTokens {
     const double* weight;    // [N] or null
 };
 
-// Adds to counts [V, Y] how often each word has each label; words [T].
+// counts[words[t], gold[t]] += weight of t's sentence; words [T], counts [V, Y].
 void count_words(const LabelledTokens& tokens, const int32_t* words, double* counts);
 
-// Adds to sums [n, Y] the rows of values [T, Y], each times its weight, to the row that ids [T]
-// names: expected counts of words, where values are probabilities of labels.
+// sums[ids[t], y] += weight[t] * values[t, y]; sums [n, Y]. If values are probabilities of labels,
+// these are expected counts of words.
 struct WeightedRows {
     int64_t T, Y;
     const int32_t* ids;    // [T]
@@ -26,9 +26,8 @@ struct WeightedRows {
 };
 void add_rows(const WeightedRows& rows, double* sums);
 
-// Adds to counts [Y + 1, ..., Y + 1], of k + 1 dimensions, how often a label follows each history
-// of k labels, from the oldest to what follows. In a history Y means that the sentence had not
-// begun; as what follows, that it ends.
+// counts[y_{t-k}, ..., y_{t-1}, y_t] += weight of the sentence; counts has k + 1 dimensions of size
+// Y + 1. In the history, Y stands for positions before the sentence; as y_t, for its end.
 void count_ngrams(const LabelledTokens& tokens, int64_t k, double* counts);
 
 }  // namespace tagloom

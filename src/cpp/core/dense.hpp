@@ -1,5 +1,5 @@
-// Every operation on a ragged batch over dense moves. The drivers, one dense_*.cpp file each, cut
-// the batch into groups of lanes and single sequences, run the kernels on all cores, and combine
+// Inference on a ragged batch with dense transitions. The drivers, one dense_*.cpp file each, cut
+// the batch into groups of lanes and single sequences, run the kernels on all threads, and combine
 // their results in an order that does not depend on the number of threads.
 #pragma once
 
@@ -22,12 +22,12 @@ struct DenseBatch {
     const int64_t* offsets;  // [N + 1]
     int64_t N;
     int64_t threads;
-    double largest_emit = 0;  // |emit| where it is finite; Viterbi only
+    double largest_emit = 0;  // largest finite |emit|; Viterbi only
 
     int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
     const In* emit_of(int64_t i) const { return emit + offsets[i] * Y; }
     const In* edge_of(int64_t i) const { return edge ? edge + offsets[i] * Y * Y : nullptr; }
-    // Cuts it up; sequences of up to `longest` positions go in lanes.
+    // Cuts the batch into items; sequences of up to `longest` positions run in lanes.
     BatchPlan plan(int64_t lanes, int64_t longest) const {
         return BatchPlan({offsets, N}, lanes, longest, G * Y * Y, threads);
     }
@@ -36,7 +36,7 @@ struct DenseBatch {
     }
 };
 
-// path [tokens], -1 throughout a sequence that has none; score [N], -inf there, or null.
+// path [tokens], -1 throughout a sequence without a path; score [N], -inf there, or null.
 template <class In>
 void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score);
 
@@ -64,9 +64,9 @@ template <class In>
 void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& expected,
          double* log_z, bool* ok);
 
-// `draws` exact draws of each sequence, as paths [draws, tokens] and log_z [N]. The draw with
-// number k decides position t by uniform[t, k] in [0, 1) alone, and draws of one sequence do not
-// depend on others. Paths of a sequence that is not ok are -1.
+// `draws` exact draws of each sequence, as paths [draws, tokens] and log_z [N]. Draw k uses
+// uniform[t, k] in [0, 1) at position t, and draws of one sequence do not depend on other
+// sequences. Paths of a sequence that is not ok are -1.
 template <class In>
 void sample(const DenseBatch<In>& batch, int64_t draws, const double* uniform, int32_t* paths,
             double* log_z, bool* ok);

@@ -12,18 +12,18 @@ constexpr bool emulate = false;
 #endif
 
 std::vector<const Kernels*> available() {
-    std::vector<const Kernels*> found = {&kernels_baseline()};
+    std::vector<const Kernels*> sets = {&kernels_baseline()};
 #if defined(TL_HAVE_AVX2)
     if (emulate || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
-        found.push_back(&kernels_avx2());
+        sets.push_back(&kernels_avx2());
 #endif
 #if defined(TL_HAVE_AVX512)
     if (emulate || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
                     __builtin_cpu_supports("fma")))
-        found.push_back(&kernels_avx512());
+        sets.push_back(&kernels_avx512());
 #endif
-    return found;
+    return sets;
 }
 
 std::atomic<const Kernels*> in_use{nullptr};

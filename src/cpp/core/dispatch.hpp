@@ -1,4 +1,5 @@
-// Which kernels run: the widest that this machine has, unless one is forced.
+// Chooses the kernels: those of the widest instruction set that this machine has, unless another is
+// selected.
 #pragma once
 
 #include <string>

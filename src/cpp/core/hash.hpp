@@ -1,10 +1,10 @@
-// Fingerprints: 64 bits that stand for the name of an attribute. A name is a list of parts (the
-// literals and values of a template), and its fingerprint folds the hashes of the parts that are
-// not empty, so a hash that was computed once per word serves every template. Two names share a
-// fingerprint by chance with probability 2^-64 each: about 3e-6 among ten million names. This is no
-// cryptographic hash; who wants two names to meet can make them meet, and loses only accuracy.
+// Fingerprints: 64-bit hashes of attribute names. A name is a list of parts (the literals and
+// values of a template). Its fingerprint folds the hashes of the non-empty parts, so a hash
+// computed once per word serves every template. Two names collide with probability 2^-64: among ten
+// million names, some pair does with probability 3e-6. The hash is not cryptographic; a deliberate
+// collision only costs accuracy.
 //
-// Model files hold fingerprints: changing anything here needs a new version of the file format.
+// Model files contain fingerprints: any change here needs a new version of the file format.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,8 @@
 
 namespace tagloom {
 
-static_assert(std::endian::native == std::endian::little, "model files hold little-endian hashes");
+static_assert(std::endian::native == std::endian::little,
+              "hashes in model files are little-endian");
 
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
 constexpr uint64_t kEuler = 0xadf85458a2bb4a9b;   // fraction of e, in bits
@@ -27,7 +28,7 @@ inline uint64_t scramble(uint64_t x) {
     return x ^ x >> 32;
 }
 
-// What a value can be besides a hash; hash64 gives neither.
+// Reserved values, which hash64 never returns.
 constexpr uint64_t kNone = 0;   // no value
 constexpr uint64_t kEmpty = 1;  // the empty string, such as a flag that is true
 
@@ -45,7 +46,7 @@ inline uint64_t hash64(std::string_view s) {
     for (; n > 8; n -= 8, p += 8) h = scramble(h ^ load8(p));
     uint64_t word = 0;
     if (n == 8 || s.size() >= 8) {
-        word = load8(p + n - 8);  // overlaps what went before, which does no harm
+        word = load8(p + n - 8);  // may overlap the eight bytes before
     } else if (n >= 4) {
         uint32_t low, high;
         std::memcpy(&low, p, 4);
@@ -59,8 +60,8 @@ inline uint64_t hash64(std::string_view s) {
     return h > kEmpty ? h : h + 2;
 }
 
-// Whether a text that is as long as another and has its hash is the other. Of at most eight bytes
-// hash64 is a bijection, but for the two values that it moves, so only longer ones must be read.
+// Whether two texts of the same length and hash are equal. Up to eight bytes hash64 is a bijection,
+// except for the two reserved values that it remaps, so only longer texts are compared.
 inline bool is_same(std::string_view one, std::string_view other, uint64_t hash) {
     return (one.size() <= 8 && hash > kEmpty + 2) || one == other;
 }
@@ -68,17 +69,17 @@ inline bool is_same(std::string_view one, std::string_view other, uint64_t hash)
 // Folds one more part, given by its hash, into a fingerprint. kEmpty leaves it as it is.
 constexpr uint64_t kSeed = kEuler;
 inline uint64_t mix(uint64_t h, uint64_t part) {
-    // Without a branch: whether a flag holds is what a processor cannot guess.
+    // Without a branch: whether a flag holds is unpredictable.
     const uint64_t mixed = scramble(h ^ part), empty = -uint64_t{part == kEmpty};
     return mixed ^ ((mixed ^ h) & empty);
 }
 
-// The hash of much data: four chains side by side read it as fast as memory gives it.
+// The hash of a large block of data: four independent lanes run at memory bandwidth.
 inline uint64_t hash_data(std::string_view s) {
-    uint64_t chains[4] = {1, 2, 3, 4}, h = s.size();
+    uint64_t lanes[4] = {1, 2, 3, 4}, h = s.size();
     for (; s.size() >= 32; s.remove_prefix(32))
-        for (int i = 0; i < 4; i++) chains[i] = scramble(chains[i] ^ load8(s.data() + 8 * i));
-    for (const uint64_t chain : chains) h = scramble(h ^ chain);
+        for (int i = 0; i < 4; i++) lanes[i] = scramble(lanes[i] ^ load8(s.data() + 8 * i));
+    for (const uint64_t lane : lanes) h = scramble(h ^ lane);
     return scramble(h ^ hash64(s));
 }
 

@@ -1,5 +1,5 @@
-// What L-BFGS does with its history, compiled once per instruction set (history_kernels.cpp). All
-// of them round alike: the same sums side by side, and no product joined with a sum.
+// Kernels over the history of L-BFGS, compiled once per instruction set (history_kernels.cpp). All
+// sets give the same bits: they use the same eight partial sums and no fused multiply-add.
 //
 // Everything here is plain data: this header is included by files built for different machines.
 #pragma once

@@ -1,5 +1,5 @@
 // The loops of history.hpp for one instruction set; see kernels.cpp for how that works. The build
-// forbids to join products with sums in this file.
+// disables fused multiply-add in this file.
 
 #include "core/history.hpp"
 #include "core/vectors.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using V = Vector<double>;
 constexpr int64_t W = TL_VECTOR_BYTES / sizeof(double);
-constexpr int kVectors = 8 / W;  // eight sums side by side, whatever the width
+constexpr int kVectors = 8 / W;  // eight partial sums, whatever the width
 
 inline V widen(const float* p) {
     float __attribute__((vector_size(W * sizeof(float)))) x;
@@ -38,7 +38,7 @@ void dots(const HistoryDots& task) {
             sums[3][v] += s * grad;
             sums[4][v] += y * grad;
         }
-    // What is left over follows in the first of the eight.
+    // The remainder goes to the first partial sum.
     for (; j < task.n; ++j) {
         const double s = task.s[j], y = task.y[j], new_s = task.new_s[j], new_y = task.new_y[j];
         sums[0][0][0] += s * new_y;

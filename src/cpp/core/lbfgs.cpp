@@ -13,13 +13,13 @@
 namespace tagloom {
 namespace {
 
-constexpr int64_t kPiece = 2048;     // the history's share of it stays in the cache
-constexpr double kDecrease = 1e-4;   // Wolfe: the loss falls by this part of the slope at least
-constexpr double kCurvature = 0.9;   // and the slope flattens to this part of itself
-constexpr int64_t kMostTrials = 20;  // of a line search
+constexpr int64_t kPiece = 2048;     // weights per piece; their history fits the cache
+constexpr double kDecrease = 1e-4;   // Wolfe: sufficient decrease, relative to the initial slope
+constexpr double kCurvature = 0.9;   // Wolfe: curvature, relative to the initial slope
+constexpr int64_t kMostTrials = 20;  // per line search
 constexpr int64_t kWorthThreads = 200'000;
 
-// Eight sums side by side, which compilers turn into vectors.
+// Eight partial sums, which compilers vectorise.
 template <class A, class B>
 double dot(const A* a, const B* b, int64_t n) {
     double sum[8] = {};
@@ -70,8 +70,8 @@ std::vector<double> Lbfgs::add_pieces(
     return total;
 }
 
-// The loss with penalties; grad becomes the gradient of its smooth part. What the search needs to
-// know of both is found on the same way through memory.
+// Returns the loss with penalties; grad becomes the gradient of its smooth part. Also computes
+// norms and slope for the line search, in the same pass over memory.
 double Lbfgs::add_penalties(double loss, const std::vector<double>& theta,
                             std::vector<double>& grad, int64_t threads) {
     const auto sums = add_pieces(4, threads, [&](int64_t lo, int64_t hi, double* sum) {
@@ -92,8 +92,8 @@ double Lbfgs::add_penalties(double loss, const std::vector<double>& theta,
     return loss + penalty.l2 * sums[0] + penalty.l1 * sums[3];
 }
 
-// The slope of F in one weight. At 0, where |theta| has none, it is that of the side on which F
-// falls, or 0 if it falls on neither.
+// The pseudo-gradient of F in one weight. At 0, where |theta| is not differentiable, it is the
+// one-sided derivative on the side where F decreases, or 0 if it decreases on neither.
 double Lbfgs::pseudo_gradient(double theta, double grad) const {
     if (penalty.l1 == 0) return grad;
     if (theta != 0) return grad + penalty.l1 * sign(theta);
@@ -109,7 +109,7 @@ void Lbfgs::pseudo_gradients(const std::vector<double>& theta, const std::vector
     }
 }
 
-void Lbfgs::forget() {
+void Lbfgs::clear_history() {
     state.s.clear();
     state.y.clear();
     state.sy.clear();
@@ -130,7 +130,7 @@ const double* Lbfgs::ask(int64_t threads) {
     if (!state.evaluated) {
         for (int64_t j = 0; j < static_cast<int64_t>(mask.size()); ++j)
             if (!mask[j]) state.theta[j] = 0;
-        forget();
+        clear_history();
         has_point = true;
         return state.theta.data();
     }
@@ -182,7 +182,7 @@ bool Lbfgs::tell(double loss, int64_t threads) {
 void Lbfgs::finish(bool moved, int64_t threads) {
     iteration.moved = moved;
     if (moved) {
-        iteration.norm = told_norm;  // of the last trial, where we are now
+        iteration.norm = told_norm;  // of the last trial, now theta
         iteration.grad_norm = told_grad_norm;
     } else {
         const auto square = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
@@ -209,8 +209,8 @@ void Lbfgs::restore(LbfgsState from) {
     is_complete = true;
 }
 
-// direction = -H * pseudo-gradient: the two loops of L-BFGS on coefficients alone, which say how
-// much of each s, y and of the gradient is in it; then the sum.
+// direction = -H * pseudo-gradient, as a linear combination of the gradient and all s_i and y_i.
+// The two-loop recursion runs on the coefficients only; the sum follows.
 void Lbfgs::find_direction(int64_t threads) {
     const int64_t k = state.pairs();
     std::vector<double> of_s(k, 0.0), of_y(k, 0.0), alpha(k, 0.0);
@@ -241,7 +241,7 @@ void Lbfgs::find_direction(int64_t threads) {
         for (int64_t i = 0; i < k; ++i)
             kernel.add({state.s[i].data() + lo, state.y[i].data() + lo, of_s[i], of_y[i], hi - lo,
                         d + lo});
-        if (penalty.l1 > 0)  // never against the pseudo-gradient
+        if (penalty.l1 > 0)  // only components that descend along the pseudo-gradient
             for (int64_t j = lo; j < hi; ++j) d[j] = d[j] * grad[j - lo] < 0 ? d[j] : 0;
         sum[0] = dot(d + lo, grad, hi - lo);
         sum[1] = dot(grad, grad, hi - lo);
@@ -250,9 +250,9 @@ void Lbfgs::find_direction(int64_t threads) {
     grad_norm = std::sqrt(sums[1]);
 }
 
-// Looks for a step that satisfies the Wolfe conditions (with l1: sufficient decrease inside the
-// orthant): the first trial; false if the direction does not lead down. The step that is found is
-// left in trial, trial_grad and iteration.loss.
+// Begins the search for a step that satisfies the Wolfe conditions (with l1: sufficient decrease
+// within the orthant); false if the direction does not descend. The accepted step ends up in trial,
+// trial_grad and iteration.loss.
 bool Lbfgs::begin_search(int64_t threads) {
     if (!(grad_norm > 0) || !(slope < 0)) return false;
     search = {};
@@ -264,15 +264,15 @@ bool Lbfgs::begin_search(int64_t threads) {
     return true;
 }
 
-// The history misleads: once more along the gradient. False if that was the direction.
+// Restarts along the gradient, without the history. False if that already was the direction.
 bool Lbfgs::begin_again(int64_t threads) {
     if (!(grad_norm > 0) || state.pairs() == 0) return false;
-    forget();
+    clear_history();
     find_direction(threads);
     return begin_search(threads);
 }
 
-// trial = theta + step * direction; with l1, weights that would change their sign become 0.
+// trial = theta + step * direction; with l1, weights that would leave the orthant become 0.
 void Lbfgs::try_step(double step, int64_t threads) {
     const auto moved = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
         for (int64_t j = lo; j < hi; ++j) trial[j] = state.theta[j] + step * direction[j];
@@ -288,7 +288,7 @@ void Lbfgs::try_step(double step, int64_t threads) {
     search.expected = moved[0];
 }
 
-// What the loss of the trial means: take it, give up, or try search.step next.
+// Judges the trial by its loss: accept it, fail, or try search.step next.
 Lbfgs::Verdict Lbfgs::judge(double loss) {
     if (search.settles) return Verdict::found;
     return penalty.l1 > 0 ? judge_orthant(loss) : judge_wolfe(loss);
@@ -320,7 +320,7 @@ Lbfgs::Verdict Lbfgs::judge_wolfe(double f) {
         return Verdict::again;
     }
     if (low == 0) return Verdict::failed;
-    a = low;  // no Wolfe step, but lower than where we were
+    a = low;  // violates the Wolfe conditions, but lowers the loss
     settles = true;
     return Verdict::again;
 }
@@ -358,13 +358,13 @@ void Lbfgs::remember(double loss, int64_t threads) {
         state.s_dot_grad[i] = of_pair[3];
         state.y_dot_grad[i] = of_pair[4];
     }
-    // Without curvature along s (OWL-QN does not see to it) the pair would spoil the direction.
+    // A pair without positive curvature (OWL-QN does not ensure it) would spoil the direction.
     if (!(state.sy[k * k - 1] > 1e-12 * state.yy[k * k - 1])) drop_newest();
 }
 
-// A place for one more pair at the end of the history.
+// Makes room for one more pair at the end of the history.
 void Lbfgs::make_room() {
-    if (state.pairs() == memory) {  // the oldest pair goes, its memory is used again
+    if (state.pairs() == memory) {  // drop the oldest pair, reuse its memory
         const int64_t k = memory;
         std::rotate(state.s.begin(), state.s.begin() + 1, state.s.end());
         std::rotate(state.y.begin(), state.y.begin() + 1, state.y.end());

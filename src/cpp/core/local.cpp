@@ -28,7 +28,7 @@ double log_sum_exp(double* x, int64_t n) {
 
 struct LocalNormaliser::Workspace {
     explicit Workspace(int64_t Y) : exps(Y), sums(Y), row(Y), log_z(Y) {}
-    std::vector<double> exps;   // [Y] exp(emit[t, y] - the largest)
+    std::vector<double> exps;   // [Y] exp(emit[t, y] - max)
     std::vector<double> sums;   // [Y]
     std::vector<double> row;    // [Y] scratch
     std::vector<double> log_z;  // [Y] of the next token
@@ -58,7 +58,8 @@ void LocalNormaliser::normaliser_of(const float* emit, const float* edge, Worksp
             log_z[y_prev] = log_sum_exp(row, Y_);
         }
     } else {
-        // A product of exponentials and a matrix, which is fast where nothing underflows.
+        // log sum_y exp(emit[y]) * exp(trans[y_prev, y]), a matrix-vector product; row by row in
+        // log space where it underflows.
         double top = *std::max_element(emit, emit + Y_);
         if (top == kMinusInf) top = 0;
         for (int64_t y = 0; y < Y_; y++) exps[y] = emit[y] - top;
@@ -80,7 +81,7 @@ void LocalNormaliser::normaliser_of(const float* emit, const float* edge, Worksp
         }
     }
     for (int64_t y = 0; y < Y_; y++) {
-        if (log_z[y] == kMinusInf) log_z[y] = 0;  // nothing may follow: no path goes there
+        if (log_z[y] == kMinusInf) log_z[y] = 0;  // no label may follow: no path goes there
     }
 }
 

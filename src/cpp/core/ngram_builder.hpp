@@ -1,4 +1,4 @@
-// Makes the trie of ngrams.hpp from n-grams that come in any order.
+// Builds the trie of ngrams.hpp from n-grams in any order.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ class NGramSet {
     int64_t n() const { return n_; }
     int64_t size() const { return static_cast<int64_t>(log_prob.size()); }
     const int32_t* words(int64_t i) const { return ids_.data() + i * n_; }
-    // False, and nothing is changed, if the n-gram is there already.
+    // False, without any change, if the n-gram is present already.
     bool add(const int32_t* words, double p, double bow);
 
     std::vector<double> log_prob, backoff;  // [size]
 
   private:
-    std::size_t slot_of(const int32_t* words) const;  // where it is or would be
+    std::size_t slot_of(const int32_t* words) const;  // where the n-gram is or belongs
 
     int64_t n_;
     std::vector<int32_t> ids_;    // [size, n]
     std::vector<int32_t> slots_;  // -1 where empty
 };
 
-// A probability that is not given: that of back-off.
+// In place of a missing probability: back-off determines it.
 extern const double kBackedOff;
 
-// sets[n - 1] has the n-grams of length n; the single words are all there, in order. Prefixes and
-// suffixes that are missing are added.
+// sets[n - 1] has the n-grams of length n; sets[0] has every word, in order. Missing prefixes and
+// suffixes are added.
 NGramArrays build_ngrams(std::vector<NGramSet> sets, int64_t threads);
 
 }  // namespace tagloom

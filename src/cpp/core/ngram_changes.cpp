@@ -22,7 +22,7 @@ void for_nodes(int64_t lo, int64_t hi, int64_t threads, const Work& work) {
     });
 }
 
-// The probability of the words that are not explicit after h: given h, and given its suffix.
+// The total probability of the words that are not explicit after h: given h, and given its suffix.
 struct Left {
     double here, below;
 };
@@ -35,8 +35,8 @@ Left left_of(const NGramTable& table, int64_t h) {
         left.below -= std::exp(table.log_prob[table.suffix[c]]);
     }
     if (left.below >= 1e-3) return left;
-    // The explicit words are nearly all that can come: the difference has lost its digits, so the
-    // others are added up instead.
+    // The explicit words have nearly all the mass, so the difference suffers from cancellation. Sum
+    // the other words instead.
     std::vector<double> log_p(table.n_words());
     score_words(table, table.suffix[h], log_p.data());
     for (int32_t c = lo; c < hi; c++) log_p[table.word[c]] = kMinusInf;
@@ -66,7 +66,7 @@ std::vector<double> history_probs(const NGramTable& table) {
     std::vector<double> log_p(table.histories(), 0.0);
     for (int64_t h = 0; h < table.level[table.order - 1]; h++)
         for (int32_t c = table.first[h]; c < table.first[h + 1]; c++)
-            // A sentence starts as often as one ends.
+            // Sentences start as often as they end.
             log_p[c] = log_p[h] + table.log_prob[c == 1 + kStart ? 1 + kEnd : c];
     return log_p;
 }
@@ -85,8 +85,8 @@ NGramArrays prune_ngrams(const NGramTable& table, double threshold, int64_t thre
             const double P = std::exp(log_history[h]);
             for (int32_t c = lo; c < hi; c++) {
                 if (is_needed[c]) continue;
-                // What the back-off weight would be without this n-gram, and by how much the
-                // distribution would then differ.
+                // The back-off weight without this n-gram, and the relative entropy between the
+                // distributions with and without it.
                 const double p = std::exp(table.log_prob[c]);
                 const double log_below = table.log_prob[table.suffix[c]];
                 const double log_bow =

@@ -1,6 +1,5 @@
-// Models made from models: smaller ones and mixtures. Both choose which n-grams are explicit and
-// what their probabilities are; back-off weights follow from these, so that the probabilities given
-// any history sum to 1.
+// Pruning and mixtures of models. Both determine the explicit n-grams and their probabilities;
+// back-off weights follow from these, so that the probabilities given any history sum to 1.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,9 @@
 
 namespace tagloom {
 
-// Drops n-grams without which the perplexity of the model's own distribution grows by a factor
-// below 1 + threshold each (Stolcke 1998), longest first; those that longer ones need stay.
+// Relative-entropy pruning (Stolcke 1998): drops each n-gram whose removal raises the perplexity of
+// the model's own distribution by a factor below 1 + threshold, longest first. Prefixes and
+// suffixes of longer n-grams that remain are kept.
 NGramArrays prune_ngrams(const NGramTable& table, double threshold, int64_t threads);
 
 // A model as part of a mixture.
@@ -21,8 +21,8 @@ struct MixturePart {
     double weight;
 };
 
-// The n-grams of all parts, each with the weighted mean of its probabilities; a word that a part
-// does not have has probability 0 there. The parts have the same order.
+// Linear interpolation: the n-grams of all parts, each with the weighted mean of its probabilities.
+// A word that a part lacks has probability 0 there. All parts have the same order.
 NGramArrays mix_ngrams(std::span<const MixturePart> parts, int64_t n_words, int64_t threads);
 
 }  // namespace tagloom

@@ -13,7 +13,7 @@ void check_size(int64_t nodes) {
         throw std::length_error("the text has more than 2^31 distinct n-grams. Lower the order.");
 }
 
-// One level of a trie while it is made.
+// One level of a trie under construction.
 struct Level {
     std::vector<int32_t> word, n_children;
     std::vector<int64_t> count;
@@ -25,13 +25,13 @@ struct Level {
     }
 };
 
-// Sorts the windows that begin with a range of words: which n-grams there are below those words.
+// Sorts the windows that begin with a range of words, and adds the n-grams below those words.
 class Windows {
   public:
     Windows(std::span<const int32_t> text, int64_t order, std::vector<Level>& levels)
         : text_(text), order_(order), levels_(levels) {}
 
-    // All windows at `at` begin with the same n words. Returns how many words follow them.
+    // All windows at `at` begin with the same n words. Returns the number of distinct next words.
     int32_t extend(int64_t n, std::span<uint32_t> at) {
         if (n == order_ || text_[at[0] + n - 1] == kEnd) return 0;
         Level& level = levels_[n + 1];
@@ -66,7 +66,7 @@ class Windows {
     std::vector<uint64_t> keys_;  // scratch: word and place of each window
 };
 
-// levels[n] in pieces, one after another, become a trie.
+// Concatenates the pieces of each level into a trie.
 NGramCounts join_levels(int64_t order, std::span<std::vector<Level>> pieces, int64_t threads) {
     NGramCounts all{order, {0}, {}, {}, {}};
     for (int64_t n = 0; n <= order; n++) {
@@ -135,8 +135,8 @@ NGramCounts count_ngrams_of(std::span<const int32_t> text, int64_t order, int64_
 
 NGramCounts merge_counts(std::span<const NGramCounts* const> counts, const int32_t* rename,
                          int64_t n_words) {
-    // A node of the result and the nodes that it stands for: one of each trie, or with `rename`
-    // any number of them.
+    // A node of an input trie. A node of the result merges at most one of each trie, or with
+    // `rename` any number.
     struct Source {
         int32_t word;
         int32_t trie;
@@ -180,7 +180,7 @@ NGramCounts merge_counts(std::span<const NGramCounts* const> counts, const int32
             if (rename || begin[node + 1] - begin[node] > 1)
                 std::stable_sort(children.begin(), children.end(),
                                  [](const Source& a, const Source& b) { return a.word < b.word; });
-            int32_t unused = 0;  // words of the vocabulary that nothing stands for yet
+            int32_t unused = 0;  // next word of the vocabulary without a node
             for (std::size_t lo = 0, hi; lo < children.size(); lo = hi) {
                 const int32_t w = children[lo].word;
                 for (hi = lo + 1; hi < children.size() && children[hi].word == w; hi++) {

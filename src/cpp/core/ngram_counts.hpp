@@ -1,6 +1,6 @@
-// Counts the n-grams of a text, in the trie of ngrams.hpp. A text is read in chunks: the windows of
-// a chunk are sorted, which gives a trie with counts, and tries are merged level by level. So a
-// text may be of any size; what must fit into memory is its distinct n-grams.
+// Counts the n-grams of a text, in the trie of ngrams.hpp. A text is read in chunks: sorting the
+// windows of a chunk yields a trie with counts, and tries are merged level by level. So the text
+// may have any size; only its distinct n-grams must fit into memory.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace tagloom {
 
-// As in ngrams.hpp; every word of the vocabulary has a node, also if its count is 0.
+// As in ngrams.hpp; every word of the vocabulary has a node, even if its count is 0.
 struct NGramCounts {
     int64_t order = 0;
     std::vector<int64_t> level;  // [order + 2]
     std::vector<int32_t> word;   // [M]
     std::vector<int32_t> first;  // [H + 1]
-    std::vector<int64_t> count;  // [M] occurrences; of the empty n-gram: tokens, starts and ends
+    std::vector<int64_t> count;  // [M] occurrences; of the empty n-gram: words, starts and ends
 
     int64_t nodes() const { return level.back(); }
     int64_t histories() const { return level[order]; }
     int64_t n_words() const { return level[2] - 1; }
 };
 
-// Sentences one after another, each kStart, its words, kEnd. The result is the same for any number
-// of threads.
+// Counts concatenated sentences, each kStart, its words, kEnd. The result is the same for any
+// number of threads.
 NGramCounts count_ngrams_of(std::span<const int32_t> text, int64_t order, int64_t n_words,
                             int64_t threads);
 
-// The sum of several counts. With `rename`, [words of the largest vocabulary], each word becomes
-// another one, such as kUnknown; n_words is the size of the new vocabulary.
+// The sum of several counts. `rename` [words of the largest vocabulary], or null, replaces each
+// word by another one, such as kUnknown; n_words is the size of the new vocabulary.
 NGramCounts merge_counts(std::span<const NGramCounts* const> counts, const int32_t* rename,
                          int64_t n_words);
 
@@ -38,7 +38,7 @@ NGramCounts merge_counts(std::span<const NGramCounts* const> counts, const int32
 std::vector<int32_t> link_suffixes(std::span<const int64_t> level, std::span<const int32_t> word,
                                    std::span<const int32_t> first, int64_t threads);
 
-// A text that grows sentence by sentence, with its counts so far.
+// Counts a text that grows sentence by sentence.
 class NGramCounter {
   public:
     // A chunk of this many words is counted at once: 12 bytes of scratch memory for each.
@@ -59,7 +59,7 @@ class NGramCounter {
         while (text_.back() != kStart) text_.pop_back();
         text_.pop_back();
     }
-    // All that was added; the counter is empty afterwards.
+    // Returns all counts; the counter is empty afterwards.
     NGramCounts take(int64_t n_words);
 
   private:

@@ -29,7 +29,7 @@ std::vector<std::pair<int64_t, int64_t>> sentence_starts(const NGramCounts& coun
     return ranges;
 }
 
-// How many words come before each n-gram, except where occurrences count.
+// Adjusted counts: the number of distinct words before each n-gram, except where occurrences count.
 std::vector<int64_t> adjust_counts(const NGramCounts& counts, std::span<const int32_t> suffix) {
     std::vector<int64_t> adjusted(counts.count);
     const auto starts = sentence_starts(counts);
@@ -50,8 +50,8 @@ NGramDiscounts estimate_discounts(const NGramCounts& counts, std::span<const int
     for (int64_t i = counts.level[n]; i < counts.level[n + 1]; i++)
         if (adjusted[i] < 5 && i != 1 + kStart) N[adjusted[i]]++;
     NGramDiscounts result;
-    // In float, rounded step by step as in lmplz: where a discount nearly eats a count, as 1.86
-    // does 2, its last digit is seen in the sixth digit of log p.
+    // In float, rounded step by step as in lmplz: where a discount is nearly the whole count, such
+    // as 1.86 of 2, its last digit shows in the sixth digit of log p.
     const auto f = [](double x) { return static_cast<float>(x); };
     const float Y = f(N[1]) / f(N[1] + 2 * N[2]);
     if (kind == Smoothing::modified_kneser_ney) {
@@ -130,18 +130,16 @@ class Smoother {
         }
         double norm = static_cast<double>(total), rest = static_cast<double>(dropped);
         const auto& D = discounts_[n - 1].amount;
-        bool is_uniform = false;  // whether counts have no say
+        bool is_uniform = false;  // whether to ignore counts
         switch (options_.kind) {
             case Smoothing::witten_bell:
-                // With no new word left to come, as at the single words of a closed vocabulary,
-                // nothing is kept for one.
+                // Reserve no mass for new words if there are none: unigrams of a closed vocabulary.
                 if (n == 1 && static_cast<double>(types) == vocabulary_) types = 0;
                 norm += static_cast<double>(types);
                 rest += static_cast<double>(types);
                 break;
             case Smoothing::add_k:
-                // Only whole histories count: as long as the order allows, or from the start of a
-                // sentence.
+                // Only full histories use counts: those of full length or from a sentence start.
                 is_uniform =
                     n < counts_.order && !(h >= starts_[n - 1].first && h < starts_[n - 1].second);
                 norm += options_.k * vocabulary_;
@@ -207,7 +205,7 @@ NGramArrays NGramArrays::keep(const std::vector<bool>& is_kept) const {
         result.log_prob.push_back(log_prob[i]);
         if (static_cast<int64_t>(i) >= H) continue;
         result.backoff.push_back(backoff[i]);
-        // Children before this one's own are those of nodes before it.
+        // The children of earlier nodes come first.
         int32_t before = first[i];
         while (before < level[order + 1] && before < first[i + 1] && !is_kept[before]) before++;
         result.first.push_back(before < first[i + 1] ? number[before] : -1);

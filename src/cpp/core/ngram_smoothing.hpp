@@ -1,5 +1,6 @@
-// From counts to probabilities. All smoothings have one form, which is also that of ARPA files:
-// with a(h w) an n-gram's count (or adjusted count) and h' the history without its first word,
+// From counts to probabilities. All smoothing methods share one form, which is also that of ARPA
+// files. With a(h w) an n-gram's count or adjusted count, and h' the history without its first
+// word,
 //
 //   p(w | h) = (a(h w) - D(a(h w))) / n(h) + gamma(h) p(w | h')   for n-grams in the model
 //            = gamma(h) p(w | h')                                 for all others
@@ -11,11 +12,11 @@
 //   Witten-Bell          occurrences      sum of a + N  N              (D = 0)
 //   add-k                occurrences      sum of a + kV kV             (D = 0, h' uniform)
 //
-// N is how many different words follow h. Counts of n-grams that are cut off go to gamma. Below the
-// single words lies the uniform distribution over the vocabulary, without <s>. Adjusted counts:
-// the longest n-grams and those that begin a sentence keep their occurrences, as in KenLM's lmplz,
-// whose probabilities the modified Kneser-Ney here gives (Heafield et al. 2013; Chen and Goodman
-// 1998, equations 26 and 27).
+// N is the number of distinct words after h. Counts of n-grams below min_counts go to gamma.
+// Unigrams back off to the uniform distribution over the vocabulary without <s>. The longest
+// n-grams and those that begin a sentence keep their occurrences as adjusted counts, as in KenLM's
+// lmplz. Modified Kneser-Ney gives the same probabilities as lmplz (Heafield et al. 2013; Chen and
+// Goodman 1998, equations 26 and 27).
 #pragma once
 
 #include <array>
@@ -33,13 +34,13 @@ struct SmoothingOptions {
     Smoothing kind = Smoothing::modified_kneser_ney;
     double k = 1;                     // of add-k
     bool is_closed = false;           // no probability for <unk>
-    std::vector<int64_t> min_counts;  // [order] occurrences that an n-gram needs; not decreasing
+    std::vector<int64_t> min_counts;  // [order] least occurrences of an n-gram; not decreasing
 };
 
-// What is taken off counts of 1, 2, and 3 or more; amount[0] is 0.
+// The discounts of counts of 1, 2, and 3 or more; amount[0] is 0.
 struct NGramDiscounts {
     std::array<double, 4> amount{};
-    bool is_fallback = false;  // too few counts to estimate them
+    bool is_fallback = false;  // defaults, because there were too few counts to estimate them
 };
 
 // A model that owns its arrays; their meaning is that of NGramTable.
@@ -50,7 +51,7 @@ struct NGramArrays {
     std::vector<double> log_prob, backoff;
 
     NGramTable table() const { return {order, level, word, first, suffix, log_prob, backoff}; }
-    // Only some n-grams; if one is kept, so are its prefixes and suffixes.
+    // The model with only some n-grams; with an n-gram, keep its prefixes and suffixes too.
     NGramArrays keep(const std::vector<bool>& is_kept) const;
 };
 

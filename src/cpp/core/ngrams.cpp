@@ -86,14 +86,15 @@ int32_t history_of(const NGramTable& table, std::span<const int32_t> words, bool
 }
 
 void score_words(const NGramTable& table, int32_t history, double* log_p) {
-    // From the shortest history to the longest: each back-off weight, then what overrides it.
-    int32_t chain[kMaxOrder + 1];
+    // From the shortest history to the longest: add its back-off weight to all words, then
+    // overwrite those that are explicit.
+    int32_t histories[kMaxOrder + 1];
     int64_t n = 0;
-    for (int32_t h = history; h != 0; h = table.suffix[h]) chain[n++] = h;
+    for (int32_t h = history; h != 0; h = table.suffix[h]) histories[n++] = h;
     const int64_t V = table.n_words();
     for (int64_t w = 0; w < V; w++) log_p[w] = table.log_prob[1 + w];
     while (n-- > 0) {
-        const int32_t h = chain[n];
+        const int32_t h = histories[n];
         if (const double bow = table.backoff[h]; bow != 0)
             for (int64_t w = 0; w < V; w++) log_p[w] += bow;
         for (int32_t c = table.first[h]; c < table.first[h + 1]; c++)

@@ -8,12 +8,11 @@
 //   then            all bigrams, all trigrams, ... ; level[n] is the first n-gram of length n
 //
 //   word   [M]      last word of the n-gram
-//   first  [H + 1]  children of node i, its extensions by one word, are first[i] .. first[i + 1] -
-//   1,
-//                   in the order of their words; H nodes are shorter than the order
-//   suffix [M]      the n-gram without its first word: where back-off leads
+//   first  [H + 1]  children of node i, its extensions by one word, are first[i] up to, without,
+//                   first[i + 1], in the order of their words; H nodes are shorter than the order
+//   suffix [M]      the n-gram without its first word, to which it backs off
 //
-// The trie is closed under suffixes: a word that may follow a history explicitly also follows the
+// The trie is closed under suffixes: a word that follows a history explicitly also follows the
 // shorter one. log_prob and backoff are natural logarithms:
 //
 //   log p(w | h) = log_prob[h w]                    if the trie has h w
@@ -46,7 +45,7 @@ inline int32_t find_child(const int32_t* word, const int32_t* first, int32_t nod
     return *at == w ? static_cast<int32_t>(at - word) : -1;
 }
 
-// A model for reading. The arrays belong to others, such as a mapped file.
+// A read-only view of a model. The arrays belong to others, such as a mapped file.
 struct NGramTable {
     int64_t order = 0;
     std::span<const int64_t> level;    // [order + 2]; level[0] = 0, the last is M
@@ -78,21 +77,21 @@ struct NGramTable {
         while (node >= level[n + 1]) n++;
         return n;
     }
-    // What is wrong with the arrays, as in a damaged file; empty if nothing is: then no function
-    // here reads out of bounds or runs forever.
+    // What is wrong with the arrays, as in a damaged file. If it is empty, no function here reads
+    // out of bounds or runs forever.
     std::string find_fault() const;
 };
 
 // Scores of the words of one sentence and, with `ends`, of its end.
 struct TokenScores {
     double* log_probs;  // [T + ends] or null
-    int8_t* lengths;    // [T + ends] length of the n-gram that was found; or null
+    int8_t* lengths;    // [T + ends] length of the n-gram used; or null
 };
-// Returns the sum; a word of -1, which the model does not know at all, has log-probability -inf.
+// Returns the sum; a word of -1, which the model does not contain, has log-probability -inf.
 double score_sentence(const NGramTable& table, std::span<const int32_t> words, bool starts,
                       bool ends, const TokenScores& out);
 
-// The history after some words, from the start of a sentence or from nowhere.
+// The history after some words, at the start of a sentence or without context.
 int32_t history_of(const NGramTable& table, std::span<const int32_t> words, bool starts);
 
 // log p(w | history) for every word [V].

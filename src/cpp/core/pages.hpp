@@ -1,6 +1,6 @@
-// Large arrays that are read at random, on large pages where the system offers them: with pages of
-// 4 KB, each probe of a table of some megabytes waits for a page-table walk as well. They begin as
-// zeros, which the system has at hand: an array that is made is not written before it is used.
+// Large arrays for random access, on huge pages where the system offers them: with 4 KB pages, each
+// probe of a table of several megabytes also waits for a page-table walk. Elements start as zeros.
+// calloc provides them, so memory is not touched before it is used.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class PagedArray {
         const auto at = reinterpret_cast<std::uintptr_t>(memory_.get());
         data_ = reinterpret_cast<T*>((at + align - 1) / align * align);
 #ifdef __linux__
-        // A hint: what it returns does not matter.
+        // Only a hint; failure does not matter.
         if (align == kPage) madvise(data_, bytes, MADV_HUGEPAGE);
 #endif
     }

@@ -1,8 +1,8 @@
-// What a linear model does at every token, compiled once per instruction set (row_kernels.cpp):
-// add up the weights of the token's attributes, and later add the token's residual to the gradient
-// of the same weights. Rows of weights are stored one after another in one array; an attribute with
-// a weight for every label is a *full* row that vectors run over; the weights of the others are
-// *single* ones, in a flat list that says for each weight which label it belongs to.
+// Kernels of a linear model at every token, compiled once per instruction set (row_kernels.cpp):
+// sum the weights of the token's attributes, and later add the token's residual to the gradient of
+// the same weights. Weight rows are stored one after another in one array. An attribute with a
+// weight for every label has a *full* row, which vectors run over; the weights of the other
+// attributes are *single*, in a flat list with the label of each weight.
 //
 // Everything here is plain data: this header is included by files built for different machines.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace tagloom {
 
-// Kernels read the lists this many entries ahead, and rows go on so far beyond the last one.
+// Padding after the last entry: kernels read lists and rows beyond their end by up to this much.
 constexpr int64_t kListSlack = 32, kRowSlack = 16;
 
 struct Lists {
@@ -43,26 +43,26 @@ struct RowAdd {
     double* scratch;  // [width + kRowSlack]
 };
 
-// Online learning: weights move against the residuals, one token after another. What a penalty asks
-// of a weight is done when an update next touches it, for all the steps since the last time.
+// Online learning: weights -= rate * residuals, token by token. The penalty on a weight is applied
+// lazily, when an update next touches it, for all steps since the last time.
 template <class R>
 struct RowUpdate {
     Lists lists;
     int64_t first, n, width;
     const R* rows;  // [n, width] residuals
     R* weights;
-    R* squares;    // AdaGrad: sum of squared gradients, infinite for a masked weight; SGD: 1, or 0
-    double* sums;  // of (steps averaged before) * change, or null
-    uint32_t* last;         // step of the last update; that of a full row at its first weight
-    const double* horizon;  // [steps + 1] what the penalty has added up to by each step
+    R* squares;      // AdaGrad: sum of squared gradients, infinite if masked; SGD: 1, 0 if masked
+    double* sums;    // of (steps averaged before) * change, or null
+    uint32_t* last;  // step of the last update; that of a full row at its first weight
+    const double* horizon;  // [steps + 1] accumulated penalty at each step
     uint32_t now;
     bool adagrad;
     R eta, lambda;    // rate; strength of the penalty
     double averaged;  // steps averaged before this one
 };
 
-// Tagging: out[t, c] = sum over g of rows[t * groups + g][c], groups > 0, in the order of g. A row
-// goes on to the next multiple of four, which is at most kMostSummed.
+// Tagging: out[t, c] = sum over g of rows[t * groups + g][c], groups > 0, in the order of g. Rows
+// are padded to a multiple of four; the width is at most kMostSummed.
 constexpr int64_t kMostSummed = 64;
 struct GroupSum {
     const float* const* rows;  // [n, groups]

@@ -1,5 +1,5 @@
-// Memory for one call that the next call of the same thread uses again: fresh pages from the system
-// cost more than what is computed in them. To be declared thread_local.
+// Scratch memory that calls of the same thread reuse: fresh pages from the system cost more than
+// the computation in them. Declare it thread_local.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace tagloom {
 template <class T>
 class Scratch {
   public:
-    // Valid until the next take(), or as long as this lives if it is too large to be kept.
+    // Valid until the next take(); beyond kMost elements, for the lifetime of `own`.
     struct Taken {
         T* data;
         std::unique_ptr<T[]> own;
     };
 
-    // Room for n elements, zeros or what they were before.
+    // Room for n elements, which are zero or left over from the last use.
     Taken take(std::size_t n) {
         constexpr std::size_t kMost = (std::size_t{16} << 20) / sizeof(T);
         if (n > kMost) {
@@ -26,7 +26,7 @@ class Scratch {
         }
         if (n > size_) {
             memory_ = nullptr;
-            size_ = 0;  // also if there is no memory
+            size_ = 0;  // stays so if the allocation throws
             memory_ = std::make_unique<T[]>(n);
             size_ = n;
         }

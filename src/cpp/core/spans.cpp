@@ -9,7 +9,7 @@ namespace tagloom {
 namespace {
 
 // SplitMix64 (Steele, Lea and Flood 2014): one add and one mix per draw, and any seed is a good
-// one. Each replicate has its own stream, so a replicate does not depend on how many there are.
+// one. Each replicate has its own stream, so replicates do not depend on their number.
 struct Random {
     uint64_t state;
     Random(uint64_t seed, uint64_t stream) : state(seed) { state = next() ^ mix(stream + 1); }
@@ -21,7 +21,7 @@ struct Random {
     }
 };
 
-// Rows of counts are padded to one vector: a row is then added in one or two instructions.
+// Rows of counts are padded to one vector, so that a row is added in one or two instructions.
 constexpr int64_t kWidth = 8;
 typedef int32_t Row __attribute__((vector_size(kWidth * sizeof(int32_t))));
 
@@ -100,14 +100,14 @@ void resample(const int32_t* rows, int64_t N, int64_t S, int64_t R, uint64_t see
             largest = std::max<int64_t>(largest, std::abs(int64_t{rows[n * S + s]}));
         }
     }
-    // So many rows, in pairs, fit an int32 sum for certain.
+    // The largest even number of rows whose sum certainly fits an int32.
     const int64_t block = std::max<int64_t>(2, std::numeric_limits<int32_t>::max() / largest & ~1);
     for (int64_t r = 0; r < R; r++) {
         Random random(seed, r);
         for (int64_t n = 0; n < N;) {
             Row sum{}, other{};
             // Multiply and shift maps 32 random bits to 0 .. N - 1 without a division; one draw of
-            // 64 bits gives two rows.
+            // 64 bits chooses two rows.
             const int64_t stop = std::min(N, n + block);
             for (; n < stop; n += 2) {
                 const uint64_t bits = random.next();

@@ -79,7 +79,7 @@ Value flag(bool holds) {
 
 bool is_continuation(char c) { return (c & 0xc0) == 0x80; }
 
-// Bytes of the first n code points, which the text has.
+// Bytes of the first n code points; the text must have as many.
 std::size_t bytes_of_prefix(std::string_view text, std::size_t n) {
     std::size_t i = 0;
     for (; n > 0; n--) {
@@ -89,7 +89,7 @@ std::size_t bytes_of_prefix(std::string_view text, std::size_t n) {
     return i;
 }
 
-// The first or last n of the code points that a text has, if it has so many.
+// The first or last n code points of a text with `points` of them; no value if it has fewer.
 template <bool kAtEnd>
 Value affix(std::string_view text, std::size_t points, std::size_t n) {
     if (points < n) return std::nullopt;
@@ -108,7 +108,7 @@ Value affix_of_word(const Atom& atom, const Word& word, std::string&) {
     return affix<kAtEnd>(word.text, word.points, atom.length);
 }
 
-// Lower-casing may change how many code points there are.
+// Lower-casing may change the number of code points.
 template <bool kAtEnd>
 Value affix_of_lower(const Atom& atom, const Word& word, std::string&) {
     if (!word.classes) return affix<kAtEnd>(word.lowered, word.points, atom.length);
@@ -117,7 +117,8 @@ Value affix_of_lower(const Atom& atom, const Word& word, std::string&) {
     return affix<kAtEnd>(word.lowered, static_cast<std::size_t>(points), atom.length);
 }
 
-// The longest listed affix. In UTF-8, an affix of bytes that is text is an affix of code points.
+// The longest listed affix. Matching bytes is enough: in UTF-8, valid text that is an affix in
+// bytes is one in code points.
 template <bool kAtEnd>
 Value listed(const Atom& atom, const Word& word, std::string&) {
     for (const std::size_t n : atom.lengths) {
@@ -128,8 +129,8 @@ Value listed(const Atom& atom, const Word& word, std::string&) {
     return std::nullopt;
 }
 
-// X for an upper-case or title-case character, x for any other letter, d for a digit, all else as
-// it is. kShort keeps one of each run of the same.
+// X for an upper-case or title-case character, x for any other letter, d for a digit; all else is
+// kept. kShort collapses runs of the same character.
 template <bool kShort>
 Value shape(const Atom&, const Word& word, std::string& scratch) {
     scratch.clear();
@@ -181,7 +182,7 @@ Value all_of(const Atom&, const Word& word, std::string&) {
     return flag(word.points > 0);
 }
 
-// str.isupper, str.islower: some cased code point, and none of another case.
+// str.isupper, str.islower: at least one cased code point, and none of another case.
 template <uint8_t kWanted, uint8_t kOthers>
 Value all_cased(const Atom&, const Word& word, std::string&) {
     uint8_t seen = 0;
@@ -189,7 +190,7 @@ Value all_cased(const Atom&, const Word& word, std::string&) {
     return flag((seen & kWanted) && !(seen & kOthers));
 }
 
-// str.istitle: capitals follow uncased characters only, small letters cased ones only.
+// str.istitle: capitals follow uncased characters only, lower-case letters cased ones only.
 Value title(const Atom&, const Word& word, std::string&) {
     bool cased = false, after_cased = false;
     for (std::size_t i = 0; i < word.points; i++) {
@@ -201,7 +202,7 @@ Value title(const Atom&, const Word& word, std::string&) {
     return flag(cased);
 }
 
-// Has -, or its twins U+2010 (hyphen) and U+2011 (non-breaking hyphen). Dashes do not count.
+// Contains -, U+2010 (hyphen) or U+2011 (non-breaking hyphen). Dashes do not count.
 Value hyphen(const Atom&, const Word& word, std::string&) {
     const auto has = [&](std::string_view s) { return word.text.find(s) != word.text.npos; };
     return flag(has("-") || (word.classes && (has("\u2010") || has("\u2011"))));
@@ -247,7 +248,7 @@ Value python(const Atom& atom, const Word& word, std::string&) {
 }
 
 using Takes = Atom::Argument;
-// The contract of each kind; the functions above say it in full.
+// All kinds of atoms, in brief; see the functions above for details.
 const Kind kinds[] = {
     {"value", Takes::nothing, text},                  // the word itself
     {"lower", Takes::nothing, lower, true},           // str.lower()

@@ -1,6 +1,6 @@
-// Words and what can be said of one word: its atoms. A word is UTF-8 text with a class byte for
-// each code point. ASCII is classified here; for anything else the caller brings the class bytes
-// and the lower-cased text, so that the one authority on Unicode is the Python that runs.
+// Words, and atoms, the functions of one word. A word is UTF-8 text with a class byte for each code
+// point. ASCII is classified here; for other text the caller supplies class bytes and lower case,
+// so that Unicode properties always come from the running Python.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace tagloom {
 
-// What Python's str methods say of one code point.
+// Classes of a code point, after Python's str methods.
 enum Class : uint8_t {
     kUpper = 1,         // isupper
     kLower = 2,         // islower
@@ -32,14 +32,14 @@ enum Class : uint8_t {
 extern const std::array<uint8_t, 128> kAsciiClasses;
 
 struct Word {
-    std::string_view text;             // UTF-8
-    uint64_t hash = 0;                 // hash_part(text)
-    uint32_t points = 0;               // code points
-    bool outside = false;              // stands for a position before or after the sentence
-    std::string_view lowered;          // str.lower(), where an atom of the column asks for it
-    const uint8_t* classes = nullptr;  // [points]; null in a word of ASCII
-    const std::string_view* answers = nullptr;  // [python atoms of the column]; data null: none
-    const uint64_t* block = nullptr;  // what a scorer knows of it already; then only text and hash
+    std::string_view text;                      // UTF-8
+    uint64_t hash = 0;                          // hash_part(text)
+    uint32_t points = 0;                        // code points
+    bool outside = false;                       // padding: a position before or after the sentence
+    std::string_view lowered;                   // str.lower(), if an atom of the column needs it
+    const uint8_t* classes = nullptr;           // [points]; null if the word is ASCII
+    const std::string_view* answers = nullptr;  // [python atoms of the column]; data null: no value
+    const uint64_t* block = nullptr;  // its block in a word cache; then only text and hash are set
 };
 
 // Memory that lives as long as the words that point into it.
@@ -70,16 +70,16 @@ class Arena {
     std::size_t left_ = 0;
 };
 
-// ASCII without capitals: the text itself if it has none.
+// Lower-cases ASCII; returns the text itself if it has no capitals.
 std::string_view ascii_lower(std::string_view text, Arena& arena);
 
-// The distinct words of one column of one call, numbered as they come.
+// The distinct words of one column of one call, numbered in order of occurrence.
 class Words {
   public:
-    // `expected` is how many words will be looked up; it only sets the size of the table.
+    // `expected`, the number of words to be looked up, only sets the size of the table.
     explicit Words(std::size_t expected);
 
-    // The number of a word, -1 if it is new. Give the hash of a text that is not empty.
+    // The number of a word, -1 if it is new. hash is hash_part(text).
     int32_t find(std::string_view text, uint64_t hash) const {
         for (std::size_t slot = hash & mask_;; slot = (slot + 1) & mask_) {
             const Slot& one = slots_[slot];
@@ -91,14 +91,14 @@ class Words {
         }
     }
     void prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash & mask_]); }
-    int32_t add(const Word& word);       // to be found from now on
-    int32_t add_apart(const Word& word)  // numbered, but never found
+    int32_t add(const Word& word);
+    int32_t add_apart(const Word& word)  // numbered, but find() does not return it
     {
         all.push_back(word);
         return static_cast<int32_t>(all.size()) - 1;
     }
 
-    // A copy that may grow on its own. The texts stay here, and must live as long.
+    // A copy that can grow separately. It shares the texts, which must outlive it.
     Words fork() const;
 
     std::vector<Word> all;  // by number
@@ -114,10 +114,9 @@ class Words {
     std::size_t mask_, used_ = 0;
 };
 
-// A function of one word that gives at most one string. The values of `kinds` in words.cpp say what
-// each kind means.
+// A function of one word that yields at most one string. `kinds` in words.cpp documents each kind.
 struct Atom {
-    // Fills `scratch` if the value is not part of the word; the view points into either.
+    // The value points into the word, or into `scratch` if it is not part of the word.
     using Function = std::optional<std::string_view> (*)(const Atom&, const Word&,
                                                          std::string& scratch);
     enum class Argument { nothing, length, list, function };
@@ -128,7 +127,7 @@ struct Atom {
     };
 
     int32_t column = 0;
-    bool yields_outside = false;  // outside the sentence the boundary string, else no value
+    bool yields_outside = false;  // in the padding: yields the boundary string, else no value
     Function function = nullptr;
     uint32_t length = 0;  // of a prefix or suffix; the number of a python atom in its column
     std::vector<std::size_t> lengths;  // of the listed affixes in bytes, longest first
@@ -148,14 +147,14 @@ struct Atom {
     }
 };
 
-// What a kind of atom needs to know of a word that is not ASCII.
+// A kind of atom; the flags are what it needs for words that are not ASCII.
 struct Kind {
     std::string_view name;
     Atom::Argument argument;
     Atom::Function function;
     bool needs_lowered = false, needs_punctuation = false;
 };
-const Kind* find_kind(std::string_view name);  // null: there is none
-std::string kind_names();                      // all, for a message
+const Kind* find_kind(std::string_view name);  // null if unknown
+std::string kind_names();                      // of all kinds, for a message
 
 }  // namespace tagloom
