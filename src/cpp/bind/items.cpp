@@ -1,10 +1,10 @@
-// Features that a user made: dicts and lists of features per token, in CRFsuite's forms, and arrays
-// of numbers. They are read where they are, under the GIL, and go straight into the index.
+// Features computed by the user: dicts and lists of features per token, in CRFsuite's forms, and
+// arrays of numbers. They are read in place, under the GIL, and go straight into the index.
 //
 //   ["a", "b"]             a, b           each with value 1
 //   {"a": "b"}             a:b            with value 1
 //   {"a": 0.5, "b": True}  a, b           with that value
-//   {"a": {...} or [...]}  a:...          and so on inwards
+//   {"a": {...} or [...]}  a:...          recursively
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -28,8 +28,8 @@ namespace {
 
 using Array = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// The rows that are being written, and which row that is.
-struct Rows {
+// The encoded tokens so far, in CSR form.
+struct Encoding {
     std::vector<int64_t> offsets{0}, indptr{0};
     std::vector<int32_t> ids;
     std::vector<float> values;
@@ -56,11 +56,11 @@ nb::object give(std::vector<T>&& from) {
     return nb::cast(nb::ndarray<nb::numpy, T>(held->data(), {held->size()}, owner));
 }
 
-nb::tuple give(Rows&& rows) {
+nb::tuple give(Encoding&& encoding) {
     nb::object values = nb::none();
-    if (!rows.all_one) values = give(std::move(rows.values));
-    return nb::make_tuple(give(std::move(rows.offsets)), give(std::move(rows.indptr)),
-                          give(std::move(rows.ids)), values);
+    if (!encoding.all_one) values = give(std::move(encoding.values));
+    return nb::make_tuple(give(std::move(encoding.offsets)), give(std::move(encoding.indptr)),
+                          give(std::move(encoding.ids)), values);
 }
 
 std::string shown(nb::handle object) {
@@ -73,7 +73,7 @@ std::string shown(nb::handle object) {
     return text + ", of type " + nb::type_name(object.type()).c_str();
 }
 
-// Turns a dict that contains itself into a RecursionError.
+// Raises RecursionError for a dict that contains itself.
 struct Deeper {
     Deeper() {
         if (Py_EnterRecursiveCall(" in the features of a token")) throw nb::python_error();
@@ -83,17 +83,17 @@ struct Deeper {
     Deeper& operator=(const Deeper&) = delete;
 };
 
-// Reads one item after another and hands each attribute, by name and value, to `take`.
+// Reads the features of one token after another; calls take(name, value) for each attribute.
 template <class Take>
 class Reader {
   public:
-    Reader(const Rows& rows, Take& take, bool keep_zeros)
-        : rows_(rows), take_(take), keep_zeros_(keep_zeros) {}
+    Reader(const Encoding& encoding, Take& take, bool keep_zeros)
+        : encoding_(encoding), take_(take), keep_zeros_(keep_zeros) {}
 
     void item(nb::handle item) {
         name_.clear();
         if (!nested(item)) {
-            throw nb::type_error((rows_.where() +
+            throw nb::type_error((encoding_.where() +
                                   ": expected a dict or a list of features, found " + shown(item) +
                                   ".")
                                      .c_str());
@@ -101,7 +101,7 @@ class Reader {
     }
 
   private:
-    // Adds what is in a container; false if it is none.
+    // Reads a dict, list, tuple or set; false if the item is something else.
     bool nested(nb::handle item) {
         if (PyDict_Check(item.ptr())) {
             PyObject *key, *value;
@@ -116,7 +116,7 @@ class Reader {
             }
             return true;
         }
-        if (PyAnySet_Check(item.ptr())) {  // sorted: its own order changes from run to run
+        if (PyAnySet_Check(item.ptr())) {  // sorted: the order of a set changes from run to run
             const nb::object sorted = nb::steal(PySequence_List(item.ptr()));
             if (!sorted.is_valid() || PyList_Sort(sorted.ptr()) < 0) throw nb::python_error();
             return nested(sorted);
@@ -146,7 +146,7 @@ class Reader {
             const double number = PyFloat_AsDouble(value);
             if (number == -1.0 && PyErr_Occurred()) {
                 PyErr_Clear();
-                throw nb::type_error((rows_.where() + ": feature " + shown_name(key) + " is " +
+                throw nb::type_error((encoding_.where() + ": feature " + shown_name(key) + " is " +
                                       shown(value) +
                                       "; expected a str, a number, a bool, a dict or a list.")
                                          .c_str());
@@ -156,11 +156,12 @@ class Reader {
         name_.resize(before);
     }
 
-    // The attribute named by what was gathered so far and this.
+    // The attribute whose name is the keys so far and `last`.
     void add_text(PyObject* last, double value) {
         if (!std::isfinite(value)) {
-            throw nb::value_error((rows_.where() + ": the value of feature " + shown_name(last) +
-                                   " is " + std::to_string(value) + "; expected a finite number.")
+            throw nb::value_error((encoding_.where() + ": the value of feature " +
+                                   shown_name(last) + " is " + std::to_string(value) +
+                                   "; expected a finite number.")
                                       .c_str());
         }
         if (value == 0.0 && !keep_zeros_) return;
@@ -177,17 +178,17 @@ class Reader {
 
     std::string_view text(PyObject* object) const {
         if (!PyUnicode_Check(object)) {
-            throw nb::type_error((rows_.where() + ": the name of a feature is " + shown(object) +
-                                  "; expected a str.")
+            throw nb::type_error((encoding_.where() + ": the name of a feature is " +
+                                  shown(object) + "; expected a str.")
                                      .c_str());
         }
         Py_ssize_t size;
         const char* data = PyUnicode_AsUTF8AndSize(object, &size);
         if (!data) {
             PyErr_Clear();
-            throw nb::value_error((rows_.where() + ": feature " +
+            throw nb::value_error((encoding_.where() + ": feature " +
                                    nb::repr(nb::handle(object)).c_str() +
-                                   " is not valid Unicode: it has half of a surrogate pair.")
+                                   " is not valid Unicode: it has a lone surrogate.")
                                       .c_str());
         }
         return {data, static_cast<std::size_t>(size)};
@@ -197,43 +198,43 @@ class Reader {
         return "'" + name_ + std::string(text(last)) + "'";
     }
 
-    const Rows& rows_;
+    const Encoding& encoding_;
     Take& take_;
     const bool keep_zeros_;
-    std::string name_;  // of the keys around what is being read
+    std::string name_;  // the enclosing keys, each followed by ':'
 };
 
-// Calls one(sentence, token) for each token and ends rows. A sentence is a list or tuple.
+// Calls one(item) for each token, and ends tokens and sentences. A sentence is a list or tuple.
 template <class One>
-void for_each_token(nb::handle sentences, Rows& rows, const One& one) {
+void for_each_token(nb::handle sentences, Encoding& encoding, const One& one) {
     for (const nb::handle sentence : nb::borrow<nb::sequence>(sentences)) {
         if (!PyList_Check(sentence.ptr()) && !PyTuple_Check(sentence.ptr())) {
-            throw nb::type_error(("sentence " + std::to_string(rows.offsets.size() - 1) + " is " +
-                                  shown(sentence) +
+            throw nb::type_error(("sentence " + std::to_string(encoding.offsets.size() - 1) +
+                                  " is " + shown(sentence) +
                                   "; expected a list with the features of each "
                                   "token.")
                                      .c_str());
         }
         for (Py_ssize_t t = 0; t < PySequence_Fast_GET_SIZE(sentence.ptr()); t++) {
             one(nb::handle(PySequence_Fast_GET_ITEM(sentence.ptr(), t)));
-            rows.end_token();
+            encoding.end_token();
         }
-        rows.end_sentence();
+        encoding.end_sentence();
     }
 }
 
 uint64_t fingerprint(std::string_view name) { return mix(kSeed, hash_part(name)); }
 
 nb::tuple encode_items(nb::list sentences, PyIndex& index, bool grow) {
-    Rows rows;
+    Encoding encoding;
     const auto read = [&](auto&& number_of) {
         const auto take = [&](std::string_view name, double value) {
-            rows.add(number_of(name), value);
+            encoding.add(number_of(name), value);
         };
-        // A value of 0 adds nothing to a score. But the attribute was seen with its label, and so
-        // has a weight for it, as in CRFsuite: it counts while learning.
-        Reader reader(rows, take, grow);
-        for_each_token(sentences, rows, [&](nb::handle item) { reader.item(item); });
+        // A value of 0 adds nothing to a score. In training it still counts as seen with its label
+        // and so gets a weight, as in CRFsuite.
+        Reader reader(encoding, take, grow);
+        for_each_token(sentences, encoding, [&](nb::handle item) { reader.item(item); });
     };
     if (grow) {
         const PyIndex::Growing growing(index);
@@ -245,17 +246,17 @@ nb::tuple encode_items(nb::list sentences, PyIndex& index, bool grow) {
         const Table table = index.index.table();
         read([&](std::string_view name) { return table.find(fingerprint(name)); });
     }
-    return give(std::move(rows));
+    return give(std::move(encoding));
 }
 
 nb::list item_names(nb::list sentences) {
-    Rows rows;
+    Encoding encoding;
     nb::list tokens, found;
     const auto take = [&](std::string_view name, double value) {
         found.append(nb::make_tuple(nb::str(name.data(), name.size()), value));
     };
-    Reader reader(rows, take, false);
-    for_each_token(sentences, rows, [&](nb::handle item) {
+    Reader reader(encoding, take, false);
+    for_each_token(sentences, encoding, [&](nb::handle item) {
         found = nb::list();
         reader.item(item);
         tokens.append(found);
@@ -265,7 +266,7 @@ nb::list item_names(nb::list sentences) {
 
 // Arrays [T, D], one per sentence: number d of a token is attribute x[d].
 nb::tuple encode_arrays(const std::vector<Array>& sentences, PyIndex& index, bool grow) {
-    Rows rows;
+    Encoding encoding;
     std::vector<std::string> names;
     std::vector<uint64_t> fingerprints;
     const auto read = [&](auto&& number_of) {
@@ -278,16 +279,16 @@ nb::tuple encode_arrays(const std::vector<Array>& sentences, PyIndex& index, boo
                 for (std::size_t d = 0; d < array.shape(1); d++) {
                     const double value = array(t, d);
                     if (!std::isfinite(value)) {
-                        throw nb::value_error((rows.where() + ": the value of feature '" +
+                        throw nb::value_error((encoding.where() + ": the value of feature '" +
                                                names[d] + "' is " + std::to_string(value) +
                                                "; expected a finite number.")
                                                   .c_str());
                     }
-                    if (value != 0.0) rows.add(number_of(d), value);
+                    if (value != 0.0) encoding.add(number_of(d), value);
                 }
-                rows.end_token();
+                encoding.end_token();
             }
-            rows.end_sentence();
+            encoding.end_sentence();
         }
     };
     if (grow) {
@@ -301,7 +302,7 @@ nb::tuple encode_arrays(const std::vector<Array>& sentences, PyIndex& index, boo
         const Table table = index.index.table();
         read([&](std::size_t d) { return table.find(fingerprints[d]); });
     }
-    return give(std::move(rows));
+    return give(std::move(encoding));
 }
 
 }  // namespace
@@ -313,7 +314,7 @@ void bind_items(nb::module_& m) {
         nb::sig("def encode_items(sentences: list[object], index: Index, grow: bool) -> "
                 "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
                 "NDArray[numpy.float32] | None]"),
-        "The attributes of every token, given as dicts and lists: (offsets, indptr, ids, values).");
+        "Encode tokens given as dicts and lists: (offsets [N + 1], indptr [T + 1], ids, values).");
     m.def("item_names", &item_names, "sentences"_a,
           nb::sig("def item_names(sentences: list[object]) -> list[list[tuple[str, float]]]"),
           "The names and values of the attributes of every token, flat.");
@@ -321,7 +322,7 @@ void bind_items(nb::module_& m) {
           nb::sig("def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, "
                   "grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], "
                   "NDArray[numpy.int32], NDArray[numpy.float32] | None]"),
-          "The same for arrays [T, D] of numbers: value d is attribute x[d], unless it is 0.");
+          "The same for arrays [T, D] of numbers: column d is attribute x[d]; zeros are left out.");
 }
 
 }  // namespace tagloom
