@@ -1,4 +1,4 @@
-"""Small encoded problems for the tests of learning, and their scores worked out in plain Python."""
+"""Small encoded corpora for the tests of training, and their scores in plain Python."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import oracles
-from tagloom._native import Attributes, Labels, Problem
+from tagloom._native import Attributes, Labels, LinearObjective
 from tagloom.trellis import StateSpace
 
 
 @dataclass
 class Encoding:
-    """What `Problem` takes, by name; `scores` and `nll` say what it should make of theta."""
+    """The arguments of a `LinearObjective`; `scores` and `nll` compute what it should return."""
 
     offsets: np.ndarray
     indptr: np.ndarray
@@ -33,28 +33,28 @@ class Encoding:
     sets: np.ndarray | None = None
     allowed: np.ndarray | None = None
     states: StateSpace | None = None
-    problem: Problem = field(init=False)
+    objective: LinearObjective = field(init=False)
 
     def __post_init__(self):
-        self.problem = self.make()
+        self.objective = self.make()
 
     def make(self, **changes):
         given = {
-            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "problem"
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "objective"
         }
         if self.states is not None:
             given["space"] = self.states.native
-        return make_problem(**given | changes)
+        return make_objective(**given | changes)
 
     def scores(self, theta):
         """emit [T, Y], edge [T, Y, Y], trans, start, stop from theta."""
         T, Y = len(self.gold), self.n_labels
-        at, (ptr, cols, _) = 0, self.problem.rows()
+        at, (ptr, cols, _) = 0, self.objective.rows()
         emit, edge = np.zeros((T, Y)), np.zeros((T, Y, Y))
         add_rows(emit, self.indptr, self.ids, self.values, ptr, cols, theta[: len(cols)])
         at += len(cols)
         if self.edge_ids is not None:
-            ptr, cols, _ = self.problem.edge_rows()
+            ptr, cols, _ = self.objective.edge_rows()
             weights = theta[at : at + len(cols)]
             flat = edge.reshape(T, Y * Y)
             add_rows(flat, self.edge_indptr, self.edge_ids, self.edge_values, ptr, cols, weights)
@@ -94,12 +94,12 @@ class Encoding:
         return total
 
     def evaluate(self, theta, threads=1):
-        grad = np.full(self.problem.n_weights, 77.0)  # nonsense that must be overwritten
-        loss = self.problem.evaluate(theta, grad, threads)
+        grad = np.full(self.objective.n_weights, 77.0)  # nonsense that must be overwritten
+        loss = self.objective.evaluate(theta, grad, threads)
         return loss, grad
 
 
-def make_problem(
+def make_objective(
     offsets,
     indptr,
     ids,
@@ -107,24 +107,24 @@ def make_problem(
     n_labels,
     n_attributes,
     values=None,
-    known=None,
+    extra=None,
     edge_indptr=None,
     edge_ids=None,
     edge_values=None,
-    known_edges=None,
+    extra_edges=None,
     n_edge_attributes=0,
     sets=None,
     allowed=None,
     states=None,
     **options,
 ):
-    """A problem from arrays by name."""
+    """A linear objective from arrays by name."""
     edges = None
     if edge_ids is not None:
-        edges = Attributes(edge_indptr, edge_ids, n_edge_attributes, edge_values, known_edges)
-    nodes = Attributes(indptr, ids, n_attributes, values, known)
+        edges = Attributes(edge_indptr, edge_ids, n_edge_attributes, edge_values, extra_edges)
+    nodes = Attributes(indptr, ids, n_attributes, values, extra)
     labels = Labels(gold, n_labels, sets, allowed)
-    return Problem(offsets, nodes, labels, edges=edges, **options)
+    return LinearObjective(offsets, nodes, labels, edges=edges, **options)
 
 
 def add_rows(out, indptr, ids, values, ptr, cols, weights):
@@ -165,5 +165,5 @@ def random_encoding(
 
 def random_theta(encoding, seed=0, scale=1.0):
     """Random free weights; the masked ones are zero."""
-    mask = encoding.problem.mask()
+    mask = encoding.objective.mask()
     return np.random.default_rng(seed).normal(size=len(mask)) * scale * mask

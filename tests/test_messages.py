@@ -286,7 +286,7 @@ MESSAGES = {
     "state of another learner": (
         lambda: tl.training.LBFGS(None, theta=np.zeros(2)).restore({}),
         TRAIN,
-        "the state lacks one of its arrays; it is of another optimiser.",
+        "the state is of another optimiser: an array is missing.",
     ),
     "not a model": (
         lambda: tl.load(b"They can fish"),

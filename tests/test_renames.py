@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from tagloom import training
 from tagloom.trellis import semirings
 
 TRELLIS = tl.Trellis([[0.0, 1.0], [2.0, 0.0]], labels=["N", "V"])
 SPACE = TRELLIS.states
 HMM = tl.HMM().fit([["a", "b"]], [["N", "V"]])
+ARRAYS = (
+    np.array([0, 2]),
+    training.Attributes(np.array([0, 1, 2]), np.array([0, 1], np.int32), 2),
+    training.Labels(np.array([0, 1], np.int32), 2),
+)
+OBJECTIVE = training.LinearObjective(*ARRAYS)
 BIO = tl.models.Constraints(("O", "B-x", "I-x"), "bio")
 
 
@@ -18,6 +25,7 @@ BIO = tl.models.Constraints(("O", "B-x", "I-x"), "bio")
         (lambda: TRELLIS.move_probs(), lambda: TRELLIS.transition_probs(), "transition_probs"),
         (lambda: TRELLIS.moves[0], lambda: TRELLIS.label_transitions[0], "label_transitions"),
         (lambda: SPACE.n_moves, lambda: SPACE.n_transitions, "n_transitions"),
+        (lambda: SPACE.move_table, lambda: SPACE.transition_table, "transition_table"),
         (lambda: SPACE.moves_allowed, lambda: SPACE.transitions_allowed, "transitions_allowed"),
         (lambda: HMM.log_moves_[0], lambda: HMM.log_transitions_[0], "log_transitions_"),
         (lambda: BIO.moves.src, lambda: BIO.transitions.src, "transitions"),
@@ -45,6 +53,16 @@ BIO = tl.models.Constraints(("O", "B-x", "I-x"), "bio")
             lambda: semirings.reduce_moves(semirings.LOG_PLUS, SPACE, *_scores()),
             lambda: semirings.reduce_transitions(semirings.LOG_PLUS, SPACE, *_scores()),
             "reduce_transitions",
+        ),
+        (
+            lambda: training.Problem(*ARRAYS).mask(),
+            lambda: training.LinearObjective(*ARRAYS).mask(),
+            "LinearObjective",
+        ),
+        (
+            lambda: training.SGD(problem=OBJECTIVE).theta(),
+            lambda: training.SGD(objective=OBJECTIVE).theta(),
+            "objective=",
         ),
     ],
 )

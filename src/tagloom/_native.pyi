@@ -13,27 +13,27 @@ class Batch:
     def __init__(self, emit: NDArray[numpy.float32] | NDArray[numpy.float64], edge: NDArray[numpy.float32] | NDArray[numpy.float64] | None, offsets: NDArray[numpy.int64], largest_emit: float) -> None: ...
 
 class Ties:
-    """Weights tied to each move, or to each start."""
+    """Weights tied to each transition, or to each start."""
 
     def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
 class Space:
-    """A state space: its moves and the weights tied to them."""
+    """A state space: its transitions and the weights tied to them."""
 
     def __init__(self, n_labels: int, state_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], initial: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], final: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], src: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], dst: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], ties: Ties, start_ties: Ties, n_weights: int, order: int = 0) -> None: ...
 
     @property
-    def move_table(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None), writable=False)]:
-        """[S, Y] the move that reads y in state s, or -1."""
+    def transition_table(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None), writable=False)]:
+        """[S, Y] the transition from state s on label y, or -1."""
 
     @property
     def first_state(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), writable=False)]:
-        """[Y] the state of a path that begins with y."""
+        """[Y] the state of a path that begins with label y, or -1."""
 
-class MoveCounts:
-    """Expected moves [M], starts [S] and stops [S]."""
+class TransitionCounts:
+    """Expected counts of transitions [M], starts [S] and stops [S]."""
 
-    def __init__(self, moves: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    def __init__(self, transitions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stop: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
 class Automaton:
     """A state space with scores."""
@@ -44,7 +44,7 @@ class Automaton:
 
     def log_partition(self, batch: Batch, threads: int, log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-    def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: MoveCounts | None = None) -> None: ...
+    def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: TransitionCounts | None = None) -> None: ...
 
     def distant_pairs(self, batch: Batch, threads: int, distance: int, pairs: NDArray[numpy.float32] | NDArray[numpy.float64]) -> None: ...
 
@@ -73,7 +73,7 @@ class Candidates:
 
     def viterbi(self, dense: Dense, threads: int, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-    def sum(self, dense: Dense, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, candidates: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: MoveCounts | None = None) -> int:
+    def sum(self, dense: Dense, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, candidates: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: TransitionCounts | None = None) -> int:
         """
         Fill log_z and results; return the number of sequences computed in log space.
         """
@@ -90,7 +90,7 @@ class Candidates:
 class Dense:
     """Scores of transitions [k, Y^(k-1), Y, Y], start, stop."""
 
-    def __init__(self, n_labels: int, order: int, moves: NDArray[numpy.float32] | NDArray[numpy.float64] | None, start: NDArray[numpy.float32] | NDArray[numpy.float64] | None, stop: NDArray[numpy.float32] | NDArray[numpy.float64] | None) -> None: ...
+    def __init__(self, n_labels: int, order: int, trans: NDArray[numpy.float32] | NDArray[numpy.float64] | None, start: NDArray[numpy.float32] | NDArray[numpy.float64] | None, stop: NDArray[numpy.float32] | NDArray[numpy.float64] | None) -> None: ...
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -98,7 +98,7 @@ class Dense:
 
     def viterbi(self, batch: Batch, threads: int, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-    def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], ok: NDArray[numpy.bool_], weight: NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: MoveCounts | None = None) -> None: ...
+    def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], ok: NDArray[numpy.bool_], weight: NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: TransitionCounts | None = None) -> None: ...
 
     def sample(self, batch: Batch, threads: int, uniform: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ok: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
@@ -106,19 +106,19 @@ class Dense:
 
     def nbest(self, batch: Batch, threads: int, n: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
         """
-        The number of paths of each sequence [N]; their labels, flat; their scores, flat.
+        (number of paths of each sequence [N], their labels, flat, their scores, flat).
         """
 
-def intern(rows: list[list[str]], table: dict[str, int]) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]] | None:
+def intern(sentences: list[list[str]], table: dict[str, int]) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64]] | None:
     """
     Number the strings of a list of lists: (ids [T], offsets [N + 1]), or None.
     """
 
-def are_rows(rows: object) -> bool:
+def is_nested_list(lists: object) -> bool:
     """Whether this is a list or tuple of lists or tuples."""
 
-def row_lengths(rows: object) -> NDArray[numpy.int64] | None:
-    """The length of each row [N]; None unless are_rows()."""
+def list_lengths(lists: object) -> NDArray[numpy.int64] | None:
+    """The length of each inner list [N]; None unless is_nested_list()."""
 
 def count_tokens(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], predicted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Y: int) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:
     """Count tokens: (confusion [Y, Y], correct [N])."""
@@ -132,13 +132,15 @@ def resample(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), orde
     """Sum rows drawn with replacement: [replicates, S]."""
 
 def toss(rows: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], copies: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], replicates: int, seed: int) -> NDArray[numpy.int64]:
-    """Sum rows times heads of as many coins as copies: [replicates, S]."""
+    """
+    Sum over rows of the row times the number of heads among its `copies` coins: [replicates, S].
+    """
 
 def fingerprint(parts: str | Sequence[str]) -> int:
-    """The fingerprint of a name, given by its parts."""
+    """The fingerprint of a name, or of the parts of one."""
 
 def hash_data(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
-    """64 bits that stand for many bytes."""
+    """A 64-bit hash of an array of bytes."""
 
 class Index:
     """Numbers attributes: fingerprint -> id in [0, size)."""
@@ -147,15 +149,17 @@ class Index:
 
     @staticmethod
     def from_keys(keys: NDArray[numpy.uint64], names: tuple[bytes, NDArray[numpy.int64]] | None = None) -> Index:
-        """Number keys() as they come; with the names() it can grow."""
+        """
+        Rebuild an index from its keys(), numbered in order; with its names() it can grow.
+        """
 
     @property
     def size(self) -> int:
-        """How many attributes there are."""
+        """The number of attributes."""
 
     def add(self, name: str | Sequence[str]) -> int:
         """
-        Give a name, or the parts of one, a number unless it has one; count it once more.
+        The number of a name, or of the parts of one, new if need be; counts it once more.
         """
 
     def find(self, name: str | Sequence[str]) -> int:
@@ -165,9 +169,7 @@ class Index:
         """How often each attribute was added: [size]."""
 
     def names(self) -> tuple[bytes, NDArray[numpy.int64]]:
-        """
-        All names in UTF-8, one after another, and where they begin: [size + 1].
-        """
+        """All names in UTF-8, one after another, and their offsets [size + 1]."""
 
     def keep(self, mask: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Index:
         """Only the attributes whose mask is true, renumbered in their old order."""
@@ -189,11 +191,11 @@ class Extractor:
         """The names and values of the attributes of every token, flat."""
 
     def vocabulary(self, sentences: Sequence[Sequence[str]]) -> Vocabulary:
-        """Read the words of sentences, for templates that are a chain."""
+        """Read the words of sentences, for templates from general to specific."""
 
 def encode_items(sentences: list[object], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
     """
-    The attributes of every token, given as dicts and lists: (offsets, indptr, ids, values).
+    Encode tokens given as dicts and lists: (offsets [N + 1], indptr [T + 1], ids, values).
     """
 
 def item_names(sentences: list[object]) -> list[list[tuple[str, float]]]:
@@ -201,7 +203,7 @@ def item_names(sentences: list[object]) -> list[list[tuple[str, float]]]:
 
 def encode_arrays(sentences: Sequence[NDArray[numpy.float64]], index: Index, grow: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None]:
     """
-    The same for arrays [T, D] of numbers: value d is attribute x[d], unless it is 0.
+    The same for arrays [T, D] of numbers: column d is attribute x[d]; zeros are left out.
     """
 
 class KalmanStart:
@@ -349,8 +351,8 @@ class BackoffBatch:
     def path_score(self, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """Scores [N] of paths [T]."""
 
-class Rows:
-    """Rows of weights by attribute, checked once: W weights, K outputs."""
+class WeightRows:
+    """The weights of each attribute, checked once: W weights, K outputs."""
 
     def __init__(self, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int) -> None: ...
 
@@ -359,7 +361,7 @@ class Rows:
 
 class Scorer:
     """
-    From sentences to scores: an extractor, and copies of an index and of rows of weights in another layout.
+    From sentences to scores: an extractor, and copies of an index and of weight rows, laid out for speed.
     """
 
     def __init__(self, extractor: Extractor, index: Index, row_ptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)] | Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], K: int, takes_last: bool = False) -> None: ...
@@ -368,17 +370,21 @@ class Scorer:
         """Score the outputs of every token: (offsets [N + 1], emit [T, K])."""
 
     def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> tuple[NDArray[numpy.int64], NDArray[numpy.float32]]:
-        """The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y])."""
+        """
+        The same for label pairs, K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).
+        """
 
 class LocalNormaliser:
     """
-    Turns the scores of a local model into log probabilities, step by step.
+    Turns the scores of a locally normalised model (MEMM) into log-probabilities.
     """
 
     def __init__(self, trans: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def normalise(self, emit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, threads: int = 1) -> NDArray[numpy.float32]:
-        """Emissions [T, Y] less what normalises the step after each token."""
+        """
+        Emissions [T, Y] minus the normaliser of the step that follows each token.
+        """
 
 class Decoder:
     """From sentences to their best labels: scorers, and transitions."""
@@ -392,11 +398,11 @@ class Decoder:
 
     def decode_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
         """
-        The same for a list of lists of tokens, at once; None if it is not, or too long.
+        The same for a short list of token lists; None for anything else, or if too long.
         """
 
 def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
-    """The labels of each sentence, from their numbers one after another."""
+    """The labels of each sentence, from a flat array of label numbers."""
 
 class ColumnScanner:
     """Finds sentences in the bytes of a column file."""
@@ -417,19 +423,21 @@ def first_bad_byte(data: bytes) -> int:
     """The offset of the first NUL or byte that is not UTF-8, or the length."""
 
 class Attributes:
-    """Attributes of tokens as sparse rows: ids[indptr[t]:indptr[t + 1]]."""
+    """
+    The attributes of each token, in CSR form: ids[indptr[t]:indptr[t + 1]].
+    """
 
-    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, known: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None) -> None:
+    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, extra: tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None = None) -> None:
         """
-        n: number of attributes. values: 1 by default. known: (attributes, columns) that get a weight, seen or not.
+        n: number of attributes. values: 1 by default. extra: (attributes, columns), pairs that get a weight even if they do not occur together.
         """
 
 class Labels:
-    """The gold labels of all tokens, and what paths may take."""
+    """The gold labels of all tokens, and those paths may take."""
 
     def __init__(self, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, sets: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, allowed: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """
-        gold [T]: a label, or -1 - k for any of sets[k] [n, n_labels]; allowed [T] likewise.
+        gold [T]: a label, or -1 - k for any label in sets[k]; sets [n, n_labels] of 0 and 1. allowed [T]: -1 - k, the labels that paths may take.
         """
 
 class Objective:
@@ -448,9 +456,9 @@ class Objective:
     def evaluate(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> float:
         """The loss; its gradient is written into grad_out."""
 
-class Problem(Objective):
+class LinearObjective(Objective):
     """
-    Encoded sentences and their gold labels, laid out for learning: the weighted negative log-likelihood as an objective.
+    The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
     def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, threads: int = 1) -> None: ...
@@ -471,10 +479,12 @@ class Problem(Objective):
         """(row_ptr [A + 1], cols [W], free [W]) of the node attributes."""
 
     def edge_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
-        """The same of the edge attributes; cols are y_prev * Y + y."""
+        """The same for the edge attributes; cols are y_prev * Y + y."""
 
     def set_mask(self, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """Say which weights are free, before an optimiser looks at them."""
+        """
+        Set which weights are free; call it before an optimiser reads the mask.
+        """
 
 class Lbfgs:
     """L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS."""
@@ -486,18 +496,18 @@ class Lbfgs:
 
     def ask(self, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))] | None:
         """
-        The point [size] where loss and gradient are needed next; None: no step helps.
+        The point [size] at which loss and gradient are needed next; None if no step along the gradient lowers the loss.
         """
 
     def tell(self, loss: float, grad: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> bool:
         """
-        Loss and gradient there, without penalties; whether the iteration is complete.
+        Pass loss and gradient at that point, without penalties; True if this completes the iteration.
         """
 
     @property
     def iteration(self) -> tuple[float, float, float, int, bool]:
         """
-        The last one: (loss, |gradient|, |theta|, evaluations, whether it moved).
+        The last iteration: (loss, |gradient|, |theta|, evaluations, whether theta changed).
         """
 
     @property
@@ -505,7 +515,7 @@ class Lbfgs:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a point waits for its loss."""
+        """Whether a point from ask() awaits tell()."""
 
     def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
@@ -518,11 +528,11 @@ class Lbfgs:
 class Online:
     """AdaGrad, SGD, the perceptron and the SVM; see tagloom.training."""
 
-    def __init__(self, problem: Problem, rule: str, *, l2: float = 0.0, eta: float = 0.0, decay: float = 0.0, average: bool = False, average_from: int = 0, first_square: float = 1.0, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, margin: float = 0.0) -> None: ...
+    def __init__(self, objective: LinearObjective, rule: str, *, l2: float = 0.0, eta: float = 0.0, decay: float = 0.0, average: bool = False, average_from: int = 0, first_square: float = 1.0, C: float = 1.0, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, margin: float = 0.0) -> None: ...
 
     def certify(self) -> tuple[float, float]:
         """
-        Of frank-wolfe: (sum of weighted losses, sum of weighted mean costs); see the core.
+        For frank-wolfe, whose duality gap is |theta|^2 + C (loss - cost): (loss, cost), sums of weighted losses and of weighted mean costs.
         """
 
     def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
@@ -537,38 +547,41 @@ class Online:
     def restore(self, state: dict[str, Any]) -> None: ...
 
 def instruction_sets() -> list[str]:
-    """Names of those this machine can run, narrowest first."""
+    """Instruction sets that this machine can run, narrowest first."""
 
 def instruction_set() -> str:
-    """The one in use."""
+    """The instruction set in use."""
 
 def use_instruction_set(name: str) -> bool:
-    """False if this machine cannot run it."""
+    """Choose an instruction set; False if this machine cannot run it."""
 
-def check_scores(array: NDArray[numpy.float32] | NDArray[numpy.float64], threads: int) -> tuple[int, float]: ...
+def check_scores(array: NDArray[numpy.float32] | NDArray[numpy.float64], threads: int) -> tuple[int, float]:
+    """
+    (index of the first invalid score or -1, largest absolute value before it).
+    """
 
 class Vocabulary:
-    """The V distinct words of a corpus, as they come."""
+    """The V distinct words of a corpus, in order of occurrence."""
 
     def read(self) -> tuple[NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.uint64]]:
         """
-        Once: (which word each token is [T], offsets [N + 1], hashes of words [V]).
+        (word number of each token [T], offsets [N + 1], hashes of words [V]); call it once.
         """
 
-    def make_chains(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_], folds: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]], tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]]:
+    def make_spelling_tree(self, counts: NDArray[numpy.float64], is_rare: NDArray[numpy.bool_], is_known: NDArray[numpy.bool_], folds: NDArray[numpy.bool_], lower: Callable[[str], str], capitalise: Callable[[str], str]) -> tuple[tuple[NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.int32]], tuple[Index, NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.float64], NDArray[numpy.int32], NDArray[numpy.int32]]]:
         """
-        Put words that fold together if they differ in capitals only, and add M variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]); then number the attributes of words: (index, parent [A], ends of the levels of spellings, their counts [S, Y], attributes that are words [V + M], the spelling of each word [V + M]).
+        Group words with `folds` that differ only in case, and add M case variants of them: (group of each word [V], counts [groups, Y], group of each variant [M]). Then number the attributes of words: (index, parent [A], where each level of spellings ends, counts of spellings [S, Y], attribute of each word [V + M], longest spelling of each word [V + M]).
         """
 
 def count_words(words: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, V: int, Y: int) -> NDArray[numpy.float64]:
-    """How often each word has each label [V, Y]; weight [N] is of sentences."""
+    """Count the labels of each word [V, Y]; weight [N] is of sentences."""
 
 def add_rows(ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n: int) -> NDArray[numpy.float64]:
     """
-    Sum the rows [T, Y] that have the same number, each times its weight [T]: [n, Y].
+    Sum the rows of values [T, Y] by their id, each times its weight [T]: [n, Y].
     """
 
 def count_ngrams(gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, Y: int, k: int) -> NDArray[numpy.float64]:
     """
-    How often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.
+    Count how often a label, or the end, follows k labels: [(Y + 1)^(k + 1)], flat.
     """

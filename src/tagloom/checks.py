@@ -300,7 +300,7 @@ def sentences(X: Any) -> Sequence[Any]:
             hint="Pass lists of tokens, or the result of tagloom.read(path).",
         )
     members = X if isinstance(X, list | tuple) else list(X)
-    if _native.are_rows(members):  # lists, the common case
+    if _native.is_nested_list(members):  # lists, the common case
         return members
     kinds = set(map(type, members))
     if len(kinds) == 1 and hasattr(next(iter(kinds)), "tokens"):  # each is a Sentence

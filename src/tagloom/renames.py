@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def warn_renamed(old: str, new: str, *, level: int = 2) -> None:
@@ -39,3 +43,19 @@ def renamed_function(old: str, new: Callable[..., Any]) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = old
     call.__doc__ = f"Old name of `{new.__name__}`."
     return call
+
+
+def renamed_parameter(owner: str, old: str, new: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator for a function of ``owner`` that still accepts ``new`` as ``old=``."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **options: P.kwargs) -> R:
+            if old in options:
+                warn_renamed(f"{owner}({old}=)", f"{new}=")
+                options[new] = options.pop(old)
+            return function(*args, **options)
+
+        return call
+
+    return decorate

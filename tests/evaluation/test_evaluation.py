@@ -327,19 +327,19 @@ def test_native_code_refuses_arrays_that_do_not_fit():
         (ids, ids, np.array([0, 3, 2]), 2),
         (ids, ids, np.array([1, 2]), 2),
     ):
-        with pytest.raises(ValueError, match="do not fit each other"):
+        with pytest.raises(ValueError, match="matching shapes"):
             _native.count_tokens(*wrong)
     letter, type = np.zeros(2, np.uint8), np.zeros(2, np.int32)
     tables = [np.zeros((2, 5, 5), np.uint8), np.zeros(5, np.uint8)] * 2
     _native.count_spans(ids, ids, offsets, letter, type, 1, *tables)
     for letters, types in ((letter + 5, type), (letter, type + 1), (letter, type[:1])):
-        with pytest.raises(ValueError, match="do not fit the label set"):
+        with pytest.raises(ValueError, match="letter and type"):
             _native.count_spans(ids, ids, offsets, letters, types, 1, *tables)
-    with pytest.raises(ValueError, match=r"a reading has actions \[2, 5, 5\]"):
+    with pytest.raises(ValueError, match=r"action must be \[2, 5, 5\]"):
         _native.count_spans(
             ids, ids, offsets, letter, type, 1, tables[0][:, :4].copy(), *tables[1:]
         )
     with pytest.raises(ValueError, match="at most 8 counts"):
         _native.resample(np.zeros((3, 9), np.int32), 1, 0)
-    with pytest.raises(ValueError, match="one number of copies per row"):
+    with pytest.raises(ValueError, match="copies must"):
         _native.toss(np.zeros((3, 2), np.int32), np.zeros(2, np.int64), 1, 0)

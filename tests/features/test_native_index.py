@@ -111,7 +111,7 @@ def test_keep():
     assert kept.add("a") == 2
     assert index.size == 4  # is as it was
     assert index.keep(np.zeros(4, bool)).size == 0
-    with pytest.raises(ValueError, match="a bool for each of 4 attributes; got 3"):
+    with pytest.raises(ValueError, match="4 attributes; got 3"):
         index.keep(np.zeros(3, bool))
 
 
@@ -146,9 +146,9 @@ def test_keys_and_back():
     assert view.size == 1000
     assert [view.find(str(i)) for i in range(1001)] == [*range(1000), -1]
     for refused in [view.counts, view.names]:
-        with pytest.raises(ValueError, match="made from keys without names"):
+        with pytest.raises(ValueError, match="no names"):
             refused()
-    with pytest.raises(ValueError, match="cannot grow: it was made from keys without names"):
+    with pytest.raises(ValueError, match="cannot grow"):
         view.add("new")
     again = _native.Index.from_keys(view.keys(), names=index.names())
     assert again.add("7") == 7
@@ -160,9 +160,9 @@ def test_keys_and_back():
 
 def test_keys_that_are_no_index():
     keys = grown("abc").keys()
-    with pytest.raises(ValueError, match="not keys of an index: a key comes twice"):
+    with pytest.raises(ValueError, match="duplicate key"):
         _native.Index.from_keys(keys[[0, 1, 0]])
-    with pytest.raises(ValueError, match="not keys of an index: a key is 0"):
+    with pytest.raises(ValueError, match="a key is 0"):
         _native.Index.from_keys(keys * np.uint64(0))
     assert _native.Index.from_keys(keys[:0]).size == 0
 
@@ -170,5 +170,5 @@ def test_keys_that_are_no_index():
 def test_names_that_do_not_fit():
     index = grown(["a", "bc"])
     for offsets in [[0, 1], [0, 1, 2], [1, 1, 3], [0, 4, 3], [0, -1, 3]]:
-        with pytest.raises(ValueError, match="do not cut 3 bytes into the names of 2 attributes"):
+        with pytest.raises(ValueError, match="3 numbers that rise from 0 to 3"):
             _native.Index.from_keys(index.keys(), names=(b"abc", np.array(offsets)))

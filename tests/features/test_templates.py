@@ -550,6 +550,6 @@ def test_invalid_sentences_for_templates_that_read_columns(X, template):
         Templates([template], lexicons={"l": ["They"]}).encode(X, Index(), grow=True)
 
 
-def test_half_a_surrogate_pair_is_an_error():
-    with raises(FeatureError, where="sentence 0, token 1", message="surrogate pair"):
+def test_a_lone_surrogate_is_an_error():
+    with raises(FeatureError, where="sentence 0, token 1", message="lone surrogate"):
         extract(["a", "\ud800"], ["word"])

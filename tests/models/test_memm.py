@@ -117,9 +117,9 @@ def test_the_loss_and_its_gradient(features, combinations):
     tagger = memm(features=features, combinations=combinations)
     weight = [1.0, 0.5, 2.0, 3.0]
     data = tagger._read(X, GOLD, weight, None)
-    problem, data.layout = tagger._make_objective(data)
+    objective, data.layout = tagger._make_objective(data)
     layout = data.layout
-    free = problem.mask()
+    free = objective.mask()
     assert layout.n_weights == len(free)
 
     def loss(theta):
@@ -128,7 +128,7 @@ def test_the_loss_and_its_gradient(features, combinations):
 
     theta = np.random.default_rng(0).normal(size=len(free)) * free
     grad = np.empty_like(theta)
-    assert problem.evaluate(theta, grad, 1) == pytest.approx(loss(theta), rel=1e-5)
+    assert objective.evaluate(theta, grad, 1) == pytest.approx(loss(theta), rel=1e-5)
     assert not grad[~free].any()
     for j in np.flatnonzero(free):
         step = np.zeros_like(theta)
@@ -248,12 +248,12 @@ def test_the_loss_under_constraints():
     options = {"constraints": legal_space(), "constrain_training": True}
     tagger = memm(**options)
     data = tagger._read(X, GOLD, None, None)
-    problem, data.layout = tagger._make_objective(data)
+    objective, data.layout = tagger._make_objective(data)
     layout = data.layout
-    theta = np.random.default_rng(1).normal(size=layout.n_weights) * problem.mask()
+    theta = np.random.default_rng(1).normal(size=layout.n_weights) * objective.mask()
     judge = Judge(cut(theta, data), FOLLOWS)
     expected = -sum(judge.log_prob(*pair) for pair in zip(X, GOLD, strict=True))
-    found = problem.evaluate(theta, np.empty_like(theta), 1)
+    found = objective.evaluate(theta, np.empty_like(theta), 1)
     assert found == pytest.approx(expected, rel=1e-5)
     tagger.fit(X, GOLD)
     with raises(LabelError, where="sentence 1", expected="that the constraints allow"):
@@ -331,7 +331,7 @@ def test_local_normalisers(Y, scale, has_edge):
     assert ours.dtype == np.float32
     np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6 * scale)
     np.testing.assert_array_equal(normaliser.normalise(emit, offsets, edge, 2), ours)
-    with pytest.raises(ValueError, match="do not cut 300 positions"):
+    with pytest.raises(ValueError, match="offsets must rise from 0 to 300"):
         normaliser.normalise(emit, offsets[:-1], edge)
     with pytest.raises(ValueError, match=f"must be for {Y} labels"):
         normaliser.normalise(np.zeros((300, Y + 1), np.float32), offsets, None)

@@ -189,9 +189,9 @@ GOLD, OFFSETS = np.array([0, 1, 2], np.int32), np.array([0, 1, 3])
     ],
 )
 def test_labels_that_fit_no_sentences_are_refused(gold, offsets, weight):
-    with pytest.raises(ValueError, match="do not fit each other"):
+    with pytest.raises(ValueError, match="matching shapes"):
         _native.count_ngrams(gold, offsets, weight, 3, 1)
-    with pytest.raises(ValueError, match="do not fit each other"):
+    with pytest.raises(ValueError, match="matching shapes"):
         _native.count_words(GOLD, gold, offsets, weight, 3, 3)
 
 
@@ -206,13 +206,13 @@ def test_labels_that_fit_no_sentences_are_refused(gold, offsets, weight):
     ],
 )
 def test_rows_that_do_not_fit_their_numbers(ids, values, weight):
-    with pytest.raises(ValueError, match="do not fit each other"):
+    with pytest.raises(ValueError, match="matching shapes"):
         _native.add_rows(ids, values, weight, 3)
 
 
 @pytest.mark.parametrize("words", [GOLD[:2], GOLD + 1, GOLD - 1])
 def test_words_that_fit_no_labels_are_refused(words):
-    with pytest.raises(ValueError, match="expected the number of a word for each label"):
+    with pytest.raises(ValueError, match="words must"):
         _native.count_words(words, GOLD, OFFSETS, None, 3, 3)
 
 
@@ -224,7 +224,7 @@ def test_a_token_that_is_not_a_str(token, found):
 
 
 def test_a_token_with_half_a_character():
-    with raises(FeatureError, where="sentence 1, token 1", message="surrogate pair"):
+    with raises(FeatureError, where="sentence 1, token 1", message="lone surrogate"):
         tl.HMM().fit([["they"], ["can", "\ud800"]], [["N"], ["V", "V"]])
 
 

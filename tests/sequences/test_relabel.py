@@ -377,5 +377,5 @@ def test_relabel_names_the_faulty_row_after_writing_what_stands_before():
 )
 def test_relabel_takes_one_label_per_token(labels):
     stream = tl.stream(io.BytesIO(b"They x\ncan y\n"), "conll", labelled=False)
-    with pytest.raises(ValueError, match="expected lists of str that can stand in a column"):
+    with pytest.raises(ValueError, match="one str per token"):
         relabel(stream, io.BytesIO(), lambda batch: labels, ["L"], append=True)

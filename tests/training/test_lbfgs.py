@@ -66,15 +66,15 @@ def crfsuite(encoding, path, **params):
     trainer.train(str(path))
     with pycrfsuite.Tagger().open(str(path)) as tagger:
         info = tagger.info()
-    theta = np.zeros(encoding.problem.n_weights)
-    ptr, cols, _ = encoding.problem.rows()
+    theta = np.zeros(encoding.objective.n_weights)
+    ptr, cols, _ = encoding.objective.rows()
     for (attribute, label), weight in info.state_features.items():
         a, y = int(attribute[1:]), int(label[1:])
         (at,) = np.flatnonzero(cols[ptr[a] : ptr[a + 1]] == y)
         theta[ptr[a] + at] = weight
     for (y_prev, y), weight in info.transitions.items():
         theta[len(cols) + int(y_prev[1:]) * encoding.n_labels + int(y[1:])] = weight
-    assert not theta[~encoding.problem.mask()].any()
+    assert not theta[~encoding.objective.mask()].any()
     return theta, trainer.logparser.iterations[-1]["loss"]
 
 
@@ -96,7 +96,7 @@ def test_optimum_equals_that_of_crfsuite(tmp_path, all_combinations, l1, l2):
     _, theirs = crfsuite(
         encoding, tmp_path / "m", c1=l1, c2=l2, max_iterations=3000, epsilon=1e-7, delta=1e-10
     )
-    optimiser = LBFGS(encoding.problem, l1=l1, l2=l2, epsilon=1e-7, delta=1e-10)
+    optimiser = LBFGS(encoding.objective, l1=l1, l2=l2, epsilon=1e-7, delta=1e-10)
     step, _ = run(optimiser)
     assert_allclose(step.loss, objective(encoding, optimiser.theta(), l1, l2), rtol=1e-12)
     assert_allclose(step.loss, theirs, rtol=1e-5)
@@ -114,12 +114,12 @@ def test_optimum_equals_that_of_scipy(options):
 
     judge = minimize(
         penalised,
-        np.zeros(encoding.problem.n_weights),
+        np.zeros(encoding.objective.n_weights),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9},
     )
-    optimiser = LBFGS(encoding.problem, l2=0.1, epsilon=1e-9, period=0)
+    optimiser = LBFGS(encoding.objective, l2=0.1, epsilon=1e-9, period=0)
     step, _ = run(optimiser)
     assert_allclose(step.loss, judge.fun, rtol=1e-10)
     assert_allclose(optimiser.theta(), judge.x, atol=1e-5)
@@ -129,7 +129,7 @@ def test_optimum_equals_that_of_scipy(options):
 def test_optimum_satisfies_its_conditions(l1, l2):
     """The gradient is 0 where a weight is not, and within ±l1 where it is (Karush–Kuhn–Tucker)."""
     encoding = corpus()
-    optimiser = LBFGS(encoding.problem, l1=l1, l2=l2, epsilon=1e-7, period=0)
+    optimiser = LBFGS(encoding.objective, l1=l1, l2=l2, epsilon=1e-7, period=0)
     step, _ = run(optimiser)
     theta = optimiser.theta()
     grad = encoding.evaluate(theta)[1] + 2 * l2 * theta
@@ -137,15 +137,15 @@ def test_optimum_satisfies_its_conditions(l1, l2):
     assert_allclose(grad[~zero] + l1 * np.sign(theta[~zero]), 0.0, atol=1e-4)
     assert (np.abs(grad[zero]) <= l1 + 1e-4).all()
     assert step.grad_norm <= 1e-7 * max(1, np.linalg.norm(theta))
-    assert not theta[~encoding.problem.mask()].any()
+    assert not theta[~encoding.objective.mask()].any()
     if l1:
-        assert zero[encoding.problem.mask()].mean() > 0.2  # that is what L1 is for
+        assert zero[encoding.objective.mask()].mean() > 0.2  # that is what L1 is for
 
 
 @pytest.mark.parametrize(("l1", "l2"), PENALTIES)
 def test_loss_falls_at_every_step(l1, l2):
     encoding = corpus()
-    optimiser = LBFGS(encoding.problem, l1=l1, l2=l2)
+    optimiser = LBFGS(encoding.objective, l1=l1, l2=l2)
     losses = [optimiser.step().loss for _ in range(40)]
     assert (np.diff(losses) <= 1e-9).all()
     assert losses[-1] < 0.95 * losses[0]
@@ -153,7 +153,7 @@ def test_loss_falls_at_every_step(l1, l2):
 
 def test_float32_reaches_the_same_optimum():
     wide, narrow = corpus(), corpus(float32=True)
-    found = [run(LBFGS(e.problem, l2=0.1, epsilon=1e-4))[0].loss for e in (wide, narrow)]
+    found = [run(LBFGS(e.objective, l2=0.1, epsilon=1e-4))[0].loss for e in (wide, narrow)]
     assert_allclose(found[1], found[0], rtol=1e-5)
 
 
@@ -161,7 +161,7 @@ def test_float32_reaches_the_same_optimum():
 @pytest.mark.parametrize("float32", [False, True])
 def test_resuming_gives_the_same_bits(l1, l2, float32):
     encoding = corpus(float32=float32)
-    whole = LBFGS(encoding.problem, l1=l1, l2=l2)
+    whole = LBFGS(encoding.objective, l1=l1, l2=l2)
     for _ in range(9):
         whole.step()
     state = {name: array.copy() for name, array in whole.state().items()}
@@ -178,7 +178,7 @@ def test_threads_do_not_change_a_bit():
     )
     found = []
     for n_threads in (1, 2, 5):
-        optimiser = LBFGS(encoding.problem, l1=0.1, l2=0.1, n_threads=n_threads)
+        optimiser = LBFGS(encoding.objective, l1=0.1, l2=0.1, n_threads=n_threads)
         found.append(([optimiser.step() for _ in range(8)], optimiser.theta()))
     for steps, theta in found[1:]:
         assert steps == found[0][0]
@@ -187,43 +187,45 @@ def test_threads_do_not_change_a_bit():
 
 def test_a_warm_start_begins_at_the_given_weights():
     encoding = corpus()
-    first = LBFGS(encoding.problem, l2=0.1, epsilon=1e-6, period=0)
+    first = LBFGS(encoding.objective, l2=0.1, epsilon=1e-6, period=0)
     best, taken = run(first)
-    second = LBFGS(encoding.problem, l2=0.1, epsilon=1e-6, period=0, theta=first.theta())
+    second = LBFGS(encoding.objective, l2=0.1, epsilon=1e-6, period=0, theta=first.theta())
     again, few = run(second)
     assert few < taken / 5
     assert_allclose(again.loss, best.loss, rtol=1e-9)
-    masked = LBFGS(encoding.problem, theta=np.ones(encoding.problem.n_weights))
+    masked = LBFGS(encoding.objective, theta=np.ones(encoding.objective.n_weights))
     masked.step()
-    assert not masked.theta()[~encoding.problem.mask()].any()
+    assert not masked.theta()[~encoding.objective.mask()].any()
 
 
 def test_a_start_far_away_comes_home():
     encoding = corpus()
     theta = np.round(random_theta(encoding, scale=300.0))
-    expected = run(LBFGS(encoding.problem, l2=0.1))[0].loss
-    assert_allclose(run(LBFGS(encoding.problem, l2=0.1, theta=theta))[0].loss, expected, rtol=1e-3)
+    expected = run(LBFGS(encoding.objective, l2=0.1))[0].loss
+    assert_allclose(
+        run(LBFGS(encoding.objective, l2=0.1, theta=theta))[0].loss, expected, rtol=1e-3
+    )
 
 
 def test_memory_speeds_up_and_none_is_steepest_descent():
     encoding = corpus()
     losses = []
     for memory in (0, 6):
-        optimiser = LBFGS(encoding.problem, l2=0.1, memory=memory)
+        optimiser = LBFGS(encoding.objective, l2=0.1, memory=memory)
         losses.append([optimiser.step().loss for _ in range(30)][-1])
     assert losses[1] < losses[0]
 
 
 def test_nothing_to_learn_converges_at_once():
     encoding = random_encoding(7, Y=1)
-    step = LBFGS(encoding.problem).step()
+    step = LBFGS(encoding.objective).step()
     assert step.converged
     assert_allclose(step.loss, 0.0, atol=1e-12)
 
 
 def test_period_and_delta_stop_a_run_that_crawls():
     encoding = corpus()
-    optimiser = LBFGS(encoding.problem, l2=0.1, epsilon=0.0, period=3, delta=0.05)
+    optimiser = LBFGS(encoding.objective, l2=0.1, epsilon=0.0, period=3, delta=0.05)
     losses = []
     while True:
         step = optimiser.step()
@@ -250,14 +252,14 @@ def test_period_and_delta_stop_a_run_that_crawls():
 )
 def test_arguments_out_of_range(name, value, found):
     with pytest.raises((ParameterError, ShapeError)) as caught:
-        LBFGS(corpus().problem, **{name: value})
+        LBFGS(corpus().objective, **{name: value})
     assert (caught.value.parameter, caught.value.found) == (name, found)
 
 
 def test_a_theta_that_is_not_finite_is_refused():
-    problem = corpus().problem
+    objective = corpus().objective
     with pytest.raises(ParameterError) as caught:
-        LBFGS(problem, theta=np.full(problem.n_weights, np.inf))
+        LBFGS(objective, theta=np.full(objective.n_weights, np.inf))
     assert (caught.value.parameter, caught.value.found) == ("theta", "inf at index 0")
 
 
@@ -273,8 +275,8 @@ def test_default_threads_are_those_of_the_affinity_mask():
     assert run.stdout.strip() == "1"
 
 
-def test_the_state_of_another_problem_is_refused():
-    one, other = LBFGS(corpus().problem), LBFGS(random_encoding(1).problem)
+def test_the_state_of_another_objective_is_refused():
+    one, other = LBFGS(corpus().objective), LBFGS(random_encoding(1).objective)
     one.step()
     with raises(ParameterError, parameter="state", found="another learner"):
         other.restore(one.state())
@@ -311,8 +313,8 @@ def assert_same_state(one, other):
 @pytest.mark.parametrize("float32", [False, True])
 def test_ask_and_tell_take_the_same_steps_to_the_bit(l1, l2, float32):
     encoding = corpus(float32=float32)
-    closed = LBFGS(encoding.problem, l1=l1, l2=l2)
-    driven = LBFGS(encoding.problem, l1=l1, l2=l2)
+    closed = LBFGS(encoding.objective, l1=l1, l2=l2)
+    driven = LBFGS(encoding.objective, l1=l1, l2=l2)
     for _ in range(40):
         assert told(driven, encoding)[0] == closed.step()
         assert_same_state(driven, closed)
@@ -322,8 +324,8 @@ def test_searches_that_fail_take_the_same_steps_to_the_bit():
     """Far from home, line searches need many trials and the history is dropped."""
     encoding = corpus()
     theta = np.round(random_theta(encoding, scale=300.0))
-    closed = LBFGS(encoding.problem, l2=0.0, theta=theta, epsilon=0.0, period=0)
-    driven = LBFGS(encoding.problem, l2=0.0, theta=theta, epsilon=0.0, period=0)
+    closed = LBFGS(encoding.objective, l2=0.0, theta=theta, epsilon=0.0, period=0)
+    driven = LBFGS(encoding.objective, l2=0.0, theta=theta, epsilon=0.0, period=0)
     trials = []
     for _ in range(60):
         step = closed.step()
@@ -341,8 +343,8 @@ def test_searches_that_fail_take_the_same_steps_to_the_bit():
 @pytest.mark.parametrize(("l1", "l2"), PENALTIES)
 def test_a_function_in_python_takes_the_same_steps_to_the_bit(l1, l2):
     encoding = corpus(all_combinations=True)
-    closed = LBFGS(encoding.problem, l1=l1, l2=l2)
-    zeros = np.zeros(encoding.problem.n_weights)
+    closed = LBFGS(encoding.objective, l1=l1, l2=l2)
+    zeros = np.zeros(encoding.objective.n_weights)
     called = LBFGS(encoding.evaluate, l1=l1, l2=l2, theta=zeros)
     for _ in range(20):
         assert called.step() == closed.step()
@@ -352,7 +354,7 @@ def test_a_function_in_python_takes_the_same_steps_to_the_bit(l1, l2):
 @pytest.mark.parametrize(("l1", "l2"), PENALTIES)
 def test_a_state_taken_during_a_line_search_gives_the_same_steps(l1, l2):
     encoding = corpus()
-    whole = LBFGS(encoding.problem, l1=l1, l2=l2)
+    whole = LBFGS(encoding.objective, l1=l1, l2=l2)
     for _ in range(5):
         whole.step()
     point = whole.ask()
@@ -371,7 +373,7 @@ def test_a_state_taken_during_a_line_search_gives_the_same_steps(l1, l2):
 
 def test_repeated_ask_returns_the_same_point():
     encoding = corpus()
-    optimiser = LBFGS(encoding.problem)
+    optimiser = LBFGS(encoding.objective)
     for _ in range(3):
         first, second = optimiser.ask(), optimiser.ask()
         assert_array_equal(first, second)
@@ -380,9 +382,9 @@ def test_repeated_ask_returns_the_same_point():
 
 def test_gradients_of_masked_weights_are_ignored():
     encoding = corpus()
-    masked = ~encoding.problem.mask()
+    masked = ~encoding.objective.mask()
     assert masked.any()
-    clean, noisy = LBFGS(encoding.problem, l1=0.1), LBFGS(encoding.problem, l1=0.1)
+    clean, noisy = LBFGS(encoding.objective, l1=0.1), LBFGS(encoding.objective, l1=0.1)
     for _ in range(20):
         loss, grad = encoding.evaluate(noisy.ask())
         clean.ask()

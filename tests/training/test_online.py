@@ -53,7 +53,7 @@ def test_they_can_fish_and_they_can_can_fish_are_not_separable(boundaries):
     """Exercise 2: the right paths together score what two wrong ones do, whatever the weights."""
     encoding = words(FISH_SENTENCE, CANS_SENTENCE, boundaries=boundaries)
     for seed in range(20):
-        theta = np.random.default_rng(seed).normal(size=encoding.problem.n_weights)
+        theta = np.random.default_rng(seed).normal(size=encoding.objective.n_weights)
         fish, cans = encoding.chains(theta)
         right = fish.path_score((N, V, V)) + cans.path_score((N, V, V, N))
         wrong = fish.path_score((N, V, N)) + cans.path_score((N, V, V, V))
@@ -66,13 +66,13 @@ def test_the_perceptron_cycles(boundaries):
     one = words(FISH_SENTENCE, boundaries=boundaries)
     other = words(CANS_SENTENCE, boundaries=boundaries)
     both = words(FISH_SENTENCE, CANS_SENTENCE, boundaries=boundaries)
-    together = AveragedPerceptron(both.problem, shuffle=False, average=False)
-    theta = np.zeros(one.problem.n_weights)
+    together = AveragedPerceptron(both.objective, shuffle=False, average=False)
+    theta = np.zeros(one.objective.n_weights)
     predicted = []
     for _ in range(8):
         for encoding in (one, other):
             predicted += best(encoding, theta)
-            single = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+            single = AveragedPerceptron(encoding.objective, average=False, theta=theta)
             assert not single.step().converged
             theta = single.theta()
         assert not together.step().converged
@@ -89,7 +89,7 @@ def test_the_update_of_the_textbook():
     theta[2 * CAN + V] = 5.0
     theta[2 * FISH + N] = theta[2 * THEY + N] = 1.0
     assert best(encoding, theta) == [[N, V, N]]
-    optimiser = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+    optimiser = AveragedPerceptron(encoding.objective, average=False, theta=theta)
     step = optimiser.step()
     change = optimiser.theta() - theta
     assert_array_equal(change[:6], [0, 0, 0, 0, -1, 1])  # (fish, N) -1, (fish, V) +1
@@ -103,10 +103,10 @@ def test_the_update_of_the_textbook():
 
 def features(encoding, i, path):
     """Φ of one sentence as a vector like theta, masked weights left out."""
-    phi = np.zeros(encoding.problem.n_weights)
+    phi = np.zeros(encoding.objective.n_weights)
     lo, Y = encoding.offsets[i], encoding.n_labels
-    ptr, cols, _ = encoding.problem.rows()
-    edge_ptr, edge_cols, _ = encoding.problem.edge_rows()
+    ptr, cols, _ = encoding.objective.rows()
+    edge_ptr, edge_cols, _ = encoding.objective.edge_rows()
 
     def add(base, ptr, cols, indptr, ids, values, t, column):
         for j in range(indptr[t], indptr[t + 1]):
@@ -127,7 +127,7 @@ def features(encoding, i, path):
     if len(path) and encoding.boundaries:
         phi[len(phi) - 2 * Y + path[0]] += 1
         phi[len(phi) - Y + path[-1]] += 1
-    return phi * encoding.problem.mask()
+    return phi * encoding.objective.mask()
 
 
 def updates(encoding, i):
@@ -154,9 +154,9 @@ def test_perceptron_equals_a_plain_one(edges, weight, float32, margin):
         encoding.edge_values = np.round(2 * encoding.edge_values)
     encoding.__post_init__()
     options = {"margin": margin, "shuffle": False}
-    optimiser = AveragedPerceptron(encoding.problem, **options)
-    last = AveragedPerceptron(encoding.problem, **options, average=False)
-    theta, total, n, n_mistakes = np.zeros(encoding.problem.n_weights), 0.0, 0, 0
+    optimiser = AveragedPerceptron(encoding.objective, **options)
+    last = AveragedPerceptron(encoding.objective, **options, average=False)
+    theta, total, n, n_mistakes = np.zeros(encoding.objective.n_weights), 0.0, 0, 0
     for _ in range(4):
         loss = 0.0
         for i in range(len(encoding.offsets) - 1):
@@ -189,7 +189,7 @@ def test_one_update_is_what_a_margin_is_measured_in(n):
     encoding = Encoding(
         np.array([0, 3]), np.arange(4) * n, ids, gold, 3, 3 * n, all_combinations=True
     )
-    theta = np.zeros(encoding.problem.n_weights)
+    theta = np.zeros(encoding.objective.n_weights)
     first, middle, last = 3 * n * np.arange(3)  # where the weights of each token's attributes are
     theta[[first + N, middle + N, last + D]] = 99.0, 0.5, 99.0
     assert best(encoding, theta) == [[N, N, D]]
@@ -199,13 +199,15 @@ def test_one_update_is_what_a_margin_is_measured_in(n):
         return chain.path_score((N, V, D)) - chain.path_score((N, N, D))
 
     unit = 2 * (n + 2)
-    once = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+    once = AveragedPerceptron(encoding.objective, average=False, theta=theta)
     once.step()
     assert ahead(once.theta()) == ahead(theta) + unit
     # Ahead by one update is enough for a margin of a little less, and not for a little more.
     theta[[middle + N, middle + D]] = -unit, -99.0
     for margin, n_updates in [(0.99, 0), (1.01, 1)]:
-        optimiser = AveragedPerceptron(encoding.problem, margin=margin, average=False, theta=theta)
+        optimiser = AveragedPerceptron(
+            encoding.objective, margin=margin, average=False, theta=theta
+        )
         assert optimiser.step().converged == (n_updates == 0)
         assert ahead(optimiser.theta()) == unit + n_updates * unit
 
@@ -213,7 +215,7 @@ def test_one_update_is_what_a_margin_is_measured_in(n):
 def test_a_margin_is_kept_in_the_end():
     sentences = [([THEY, CAN, FISH], [N, V, N]), ([FISH, CAN, THEY], [N, V, N])]
     encoding = words(*sentences, boundaries=True)
-    optimiser = AveragedPerceptron(encoding.problem, margin=1.5, average=False)
+    optimiser = AveragedPerceptron(encoding.objective, margin=1.5, average=False)
     while not optimiser.step().converged:
         pass
     for chain, (_, gold) in zip(encoding.chains(optimiser.theta()), sentences, strict=True):
@@ -221,7 +223,7 @@ def test_a_margin_is_kept_in_the_end():
             n_wrong = sum(a != b for a, b in zip(path, gold, strict=True))
             assert chain.path_score(gold) - score >= 1.5 * 2 * (1 + 2) * n_wrong
     with raises(ParameterError, parameter="margin", found="-1"):
-        AveragedPerceptron(encoding.problem, margin=-1)
+        AveragedPerceptron(encoding.objective, margin=-1)
 
 
 @pytest.mark.parametrize("edges", [False, True])
@@ -229,9 +231,9 @@ def test_a_margin_is_kept_in_the_end():
 def test_sgd_equals_a_plain_one(edges, weight):
     """Without a penalty an epoch is θ ← θ − eta·(expected − observed), sentence by sentence."""
     encoding = random_encoding(22, edges=edges, weight=weight)
-    optimiser = SGD(encoding.problem, eta0=0.3, decay=0.5, shuffle=False)
-    averaged = SGD(encoding.problem, eta0=0.3, decay=0.5, shuffle=False, average=True)
-    theta, total, n = np.zeros(encoding.problem.n_weights), 0.0, 0
+    optimiser = SGD(encoding.objective, eta0=0.3, decay=0.5, shuffle=False)
+    averaged = SGD(encoding.objective, eta0=0.3, decay=0.5, shuffle=False, average=True)
+    theta, total, n = np.zeros(encoding.objective.n_weights), 0.0, 0
     for epoch in range(3):
         loss = 0.0
         for i in range(5):
@@ -255,7 +257,7 @@ def test_adagrad_equals_a_plain_one():
     """One attribute per token, each word once a sentence: tokens are then independent."""
     sentences = [([0, 1, 2], [N, V, V]), ([2, 0, 1], [N, N, V])]
     encoding = words(*sentences)
-    optimiser = AdaGrad(encoding.problem, eta=0.5, shuffle=False)
+    optimiser = AdaGrad(encoding.objective, eta=0.5, shuffle=False)
     theta, squares = np.zeros(10), np.ones(10)
     for _ in range(4):
         for i, (_, gold) in enumerate(sentences):
@@ -292,15 +294,15 @@ def test_objective_comes_within_a_percent_of_the_optimum(
     def objective(theta):
         return encoding.evaluate(theta)[0] + l2 * theta @ theta
 
-    judge = LBFGS(encoding.problem, l2=l2, epsilon=1e-6)
+    judge = LBFGS(encoding.objective, l2=l2, epsilon=1e-6)
     while not (step := judge.step()).converged:
         pass
-    online = optimiser(encoding.problem, l2=l2, **parameters)
+    online = optimiser(encoding.objective, l2=l2, **parameters)
     for _ in range(epochs):
         online.step()
     theta = online.theta()
     assert step.loss * (1 - 1e-9) <= objective(theta) <= 1.01 * step.loss
-    assert not theta[~encoding.problem.mask()].any()
+    assert not theta[~encoding.objective.mask()].any()
 
 
 # One contract
@@ -315,7 +317,7 @@ def small(**options):
 @pytest.mark.parametrize("float32", [False, True])
 def test_resuming_gives_the_same_bits(optimiser, parameters, float32):
     encoding = small(float32=float32)
-    whole = optimiser(encoding.problem, random_state=7, **parameters)
+    whole = optimiser(encoding.objective, random_state=7, **parameters)
     for _ in range(3):
         whole.step()
     state = {name: array.copy() for name, array in whole.state().items()}
@@ -330,7 +332,7 @@ def test_resuming_gives_the_same_bits(optimiser, parameters, float32):
 def test_one_seed_gives_one_model_and_another_seed_another(optimiser, parameters):
     found = []
     for seed in (3, 3, 4):
-        online = optimiser(small().problem, random_state=seed, **parameters)
+        online = optimiser(small().objective, random_state=seed, **parameters)
         online.step()
         online.step()
         found.append(online.theta())
@@ -341,12 +343,12 @@ def test_one_seed_gives_one_model_and_another_seed_another(optimiser, parameters
 @pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)
 def test_losses_fall_and_masked_weights_stay_zero(optimiser, parameters):
     encoding = small()
-    online = optimiser(encoding.problem, **parameters)
+    online = optimiser(encoding.objective, **parameters)
     steps = [online.step() for _ in range(15)]
     assert steps[-1].loss < 0.8 * steps[0].loss
     assert steps[0].grad_norm is None
     theta = online.theta()
-    mask = encoding.problem.mask()
+    mask = encoding.objective.mask()
     assert not theta[~mask].any()
     assert theta[mask].any()
 
@@ -356,7 +358,7 @@ def test_losses_fall_and_masked_weights_stay_zero(optimiser, parameters):
 @pytest.mark.parametrize("Y", [1, 3])
 def test_odd_sizes(optimiser, parameters, lengths, Y):
     encoding = random_encoding(25, lengths, Y=Y, valued=False)
-    online = optimiser(encoding.problem, **parameters)
+    online = optimiser(encoding.objective, **parameters)
     for _ in range(3):
         assert np.isfinite(online.step().loss)
     assert np.isfinite(online.theta()).all()
@@ -366,8 +368,8 @@ def test_odd_sizes(optimiser, parameters, lengths, Y):
 def test_large_weights_to_start_from(optimiser, parameters):
     """Beyond what probabilities can hold, log space answers."""
     encoding = small()
-    theta = np.round(np.random.default_rng(2).normal(size=encoding.problem.n_weights) * 1e4)
-    online = optimiser(encoding.problem, theta=theta, **parameters)
+    theta = np.round(np.random.default_rng(2).normal(size=encoding.objective.n_weights) * 1e4)
+    online = optimiser(encoding.objective, theta=theta, **parameters)
     first = online.step().loss
     assert np.isfinite(first)
     assert online.step().loss < first
@@ -375,7 +377,7 @@ def test_large_weights_to_start_from(optimiser, parameters):
 
 def test_a_separable_corpus_converges():
     encoding = words(([0, 1], [N, V]), ([1, 2], [V, N]))
-    optimiser = AveragedPerceptron(encoding.problem)
+    optimiser = AveragedPerceptron(encoding.objective)
     for _ in range(20):
         if optimiser.step().converged:
             break
@@ -388,19 +390,19 @@ def test_ties_go_to_the_lowest_label_at_the_end_and_before_it():
     rng = np.random.default_rng(0)
     encoding = random_encoding(26, [4], Y=3, edges=False, valued=False, all_combinations=True)
     for _ in range(50):
-        theta = rng.integers(-1, 2, encoding.problem.n_weights).astype(float)
+        theta = rng.integers(-1, 2, encoding.objective.n_weights).astype(float)
         (chain,) = encoding.chains(theta)
         assert isinstance(chain, oracles.Chain)
         gold = encoding.gold.tolist()
         difference = features(encoding, 0, gold) - features(encoding, 0, chain.best()[0])
-        optimiser = AveragedPerceptron(encoding.problem, average=False, theta=theta)
+        optimiser = AveragedPerceptron(encoding.objective, average=False, theta=theta)
         optimiser.step()
         assert_array_equal(optimiser.theta() - theta, difference)
 
 
 def test_an_interrupt_acts_between_epochs():
     lengths = np.full(400, 20)
-    online = AdaGrad(random_encoding(27, lengths, Y=8, n_attributes=300, edges=False).problem)
+    online = AdaGrad(random_encoding(27, lengths, Y=8, n_attributes=300, edges=False).objective)
     losses = []
 
     def learn():
@@ -436,7 +438,7 @@ def test_an_interrupt_acts_between_epochs():
 )
 def test_arguments_out_of_range(optimiser, parameters):
     with pytest.raises(ParameterError) as caught:
-        optimiser(small().problem, **parameters)
+        optimiser(small().objective, **parameters)
     ((name, value),) = parameters.items()
     assert (caught.value.parameter, caught.value.found) == (name, repr(value).removeprefix("np."))
 
@@ -445,17 +447,17 @@ def test_arguments_out_of_range(optimiser, parameters):
 def test_overflow_of_the_scores_is_an_error(rule):
     encoding = small()
     huge = np.full(len(encoding.ids), 3e38, np.float32)
-    problem = encoding.make(values=huge, float32=True)
-    optimiser = rule(problem)
+    objective = encoding.make(values=huge, float32=True)
+    optimiser = rule(objective)
     with raises(ScoreError, expected="finite scores", hint="scale the values") as caught:
         [optimiser.step() for _ in range(5)]
     assert re.fullmatch(r"epoch [1-5]", caught.value.where)
 
 
 def test_the_state_of_another_optimiser_is_refused():
-    problem = small().problem
-    adagrad, perceptron = AdaGrad(problem), AveragedPerceptron(problem)
+    objective = small().objective
+    adagrad, perceptron = AdaGrad(objective), AveragedPerceptron(objective)
     with raises(ParameterError, parameter="state", found="another learner"):
         perceptron.restore(adagrad.state())
     with raises(ParameterError, parameter="state", found="another learner"):
-        LBFGS(problem).restore(adagrad.state())
+        LBFGS(objective).restore(adagrad.state())

@@ -20,7 +20,7 @@ BOTH = [(Subgradient, {}), (Subgradient, {"average": False}), (FrankWolfe, {})]
 
 def features(encoding, i, path):
     """Φ of one sentence, masked weights left out: the gradient of its path's score by θ."""
-    mask = encoding.problem.mask()
+    mask = encoding.objective.mask()
     lo, hi = encoding.offsets[i : i + 2]
     phi = np.zeros(len(mask))
     for j in np.flatnonzero(mask):
@@ -90,9 +90,9 @@ def test_subgradient_equals_a_plain_one(edges, weight, cost, float32):
     """θ ← (1 − 1/k)·θ + C·N/k·weight·(Φ(y) − Φ(ŷ)), ŷ by enumeration with the cost added."""
     encoding = random_encoding(31, edges=edges, weight=weight, float32=float32)
     plain = Enumerated(encoding, 0.7, HAMMING if cost is None else cost)
-    last = Subgradient(encoding.problem, C=0.7, cost=cost, shuffle=False, average=False)
-    mean = Subgradient(encoding.problem, C=0.7, cost=cost, shuffle=False)
-    theta, total, k = np.zeros(encoding.problem.n_weights), 0.0, 0
+    last = Subgradient(encoding.objective, C=0.7, cost=cost, shuffle=False, average=False)
+    mean = Subgradient(encoding.objective, C=0.7, cost=cost, shuffle=False)
+    theta, total, k = np.zeros(encoding.objective.n_weights), 0.0, 0
     tolerance = {"rtol": 2e-5, "atol": 2e-5} if float32 else {"rtol": 1e-9, "atol": 1e-9}
     for _ in range(4):
         losses = 0.0
@@ -117,7 +117,7 @@ def test_frank_wolfe_reaches_the_optimum_of_the_enumerated_program(edges, C, wei
     encoding = random_encoding(32, edges=edges, weight=weight)
     plain = Enumerated(encoding, C, HAMMING if cost is None else cost)
     optimum, theta = plain.optimum()
-    optimiser = FrankWolfe(encoding.problem, C=C, cost=cost, tolerance=1e-7)
+    optimiser = FrankWolfe(encoding.objective, C=C, cost=cost, tolerance=1e-7)
     duals = []
     for _ in range(3000):
         step = optimiser.step()
@@ -138,7 +138,7 @@ def test_subgradient_approaches_the_optimum(average, weight, cost):
     encoding = random_encoding(33, weight=weight)
     plain = Enumerated(encoding, 0.3, HAMMING if cost is None else cost)
     optimum, _ = plain.optimum()
-    optimiser = Subgradient(encoding.problem, C=0.3, cost=cost, average=average)
+    optimiser = Subgradient(encoding.objective, C=0.3, cost=cost, average=average)
     objectives = []
     for epochs in (1, 20, 2000):
         for _ in range(epochs):
@@ -151,10 +151,10 @@ def test_subgradient_approaches_the_optimum(average, weight, cost):
 def test_the_two_agree_on_a_problem_that_is_too_large_to_enumerate():
     lengths = np.random.default_rng(0).integers(0, 12, 80)
     encoding = random_encoding(34, lengths, Y=4, n_attributes=40, valued=False)
-    wolfe = FrankWolfe(encoding.problem, C=0.2, tolerance=1e-4)
+    wolfe = FrankWolfe(encoding.objective, C=0.2, tolerance=1e-4)
     while not (step := wolfe.step()).converged:
         pass
-    pegasos = Subgradient(encoding.problem, C=0.2)
+    pegasos = Subgradient(encoding.objective, C=0.2)
     for _ in range(500):
         pegasos.step()
     assert_allclose(pegasos.theta(), wolfe.theta(), atol=0.05)
@@ -166,7 +166,7 @@ def test_the_two_agree_on_a_problem_that_is_too_large_to_enumerate():
 def test_resuming_gives_the_same_bits(optimiser, parameters, float32):
     lengths = np.random.default_rng(1).integers(0, 10, 50)
     encoding = random_encoding(35, lengths, Y=4, n_attributes=60, float32=float32)
-    whole = optimiser(encoding.problem, random_state=7, **parameters)
+    whole = optimiser(encoding.objective, random_state=7, **parameters)
     for _ in range(3):
         whole.step()
     state = {name: array.copy() for name, array in whole.state().items()}
@@ -182,20 +182,20 @@ def test_one_seed_gives_one_model_and_another_seed_another(optimiser, parameters
     found = []
     for seed in (3, 3, 4):
         encoding = random_encoding(36, np.full(40, 5), valued=False)
-        online = optimiser(encoding.problem, random_state=seed, **parameters)
+        online = optimiser(encoding.objective, random_state=seed, **parameters)
         online.step()
         online.step()
         found.append(online.theta())
     assert_array_equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
-    assert not found[0][~encoding.problem.mask()].any()
+    assert not found[0][~encoding.objective.mask()].any()
 
 
 @pytest.mark.parametrize(("optimiser", "parameters"), BOTH)
 @pytest.mark.parametrize("lengths", [[], [0], [1], [3000, 1]])
 @pytest.mark.parametrize("Y", [1, 3])
 def test_odd_sizes(optimiser, parameters, lengths, Y):
-    online = optimiser(random_encoding(37, lengths, Y=Y, valued=False).problem, **parameters)
+    online = optimiser(random_encoding(37, lengths, Y=Y, valued=False).objective, **parameters)
     for _ in range(3):
         assert np.isfinite(online.step().loss)
     assert np.isfinite(online.theta()).all()
@@ -203,9 +203,11 @@ def test_odd_sizes(optimiser, parameters, lengths, Y):
 
 def test_weights_to_start_from_count_as_an_epoch():
     encoding = random_encoding(38, np.full(30, 4), valued=False)
-    first = Subgradient(encoding.problem, C=0.5, average=False, shuffle=False)
+    first = Subgradient(encoding.objective, C=0.5, average=False, shuffle=False)
     first.step()
-    second = Subgradient(encoding.problem, C=0.5, average=False, shuffle=False, theta=first.theta())
+    second = Subgradient(
+        encoding.objective, C=0.5, average=False, shuffle=False, theta=first.theta()
+    )
     assert_allclose(second.theta(), first.theta(), rtol=1e-12)
     first.step()
     second.step()
@@ -214,27 +216,27 @@ def test_weights_to_start_from_count_as_an_epoch():
 
 @pytest.mark.parametrize("optimiser", [Subgradient, FrankWolfe])
 def test_what_does_not_fit(optimiser):
-    problem = random_encoding(39).problem
+    objective = random_encoding(39).objective
     with pytest.raises(ParameterError) as caught:
-        optimiser(problem, C=0)
+        optimiser(objective, C=0)
     assert (caught.value.parameter, caught.value.found) == ("C", "0")
     with pytest.raises(ShapeError) as caught:
-        optimiser(problem, cost=np.zeros((2, 2)))
+        optimiser(objective, cost=np.zeros((2, 2)))
     assert (caught.value.parameter, caught.value.found) == ("cost", "(2, 2)")
     for wrong in (-COST, np.where(COST > 2, np.inf, COST), np.ones((3, 3))):
         with pytest.raises(ParameterError) as caught:
-            optimiser(problem, cost=wrong)
+            optimiser(objective, cost=wrong)
         assert caught.value.parameter == "cost"
 
 
 def test_states_that_do_not_fit_are_refused():
-    problem = random_encoding(40).problem
-    wolfe = FrankWolfe(problem, C=1.0)
+    objective = random_encoding(40).objective
+    wolfe = FrankWolfe(objective, C=1.0)
     wolfe.step()
     state = wolfe.state()
     assert len(state["paths"]) > 0
     with raises(ParameterError, parameter="state", found="another learner"):
-        Subgradient(problem, average=False).restore(state)
+        Subgradient(objective, average=False).restore(state)
     for wrong in (
         {"paths": state["paths"] + 3},
         {"paths": state["paths"][:-1]},
@@ -243,4 +245,4 @@ def test_states_that_do_not_fit_are_refused():
         {"shares": state["shares"][:-1]},
     ):
         with raises(ParameterError, parameter="state", found="another learner"):
-            FrankWolfe(problem, C=1.0).restore({**state, **wrong})
+            FrankWolfe(objective, C=1.0).restore({**state, **wrong})

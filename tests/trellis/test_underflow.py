@@ -30,7 +30,7 @@ def dense_sum(trellis, *, counts=False):
     dense = trellis.dense_transitions
     into = None
     if counts:
-        into = _native.MoveCounts(np.zeros(np.prod(dense.shape)), np.zeros(Y), np.zeros(Y))
+        into = _native.TransitionCounts(np.zeros(np.prod(dense.shape)), np.zeros(Y), np.zeros(Y))
     dense.sum(trellis._batch.native, 1, log_z, ok, marginals=marginals, counts=into)
     return log_z, ok, marginals
 

@@ -31,7 +31,7 @@ std::vector<uint8_t> flags_of(const Array<const bool, 1>& array) {
 // ---------------------------------------------------------------------------------------------
 // State spaces
 
-// The weights tied to each move, or to each start: ids[indptr[i]] .. ids[indptr[i + 1]].
+// Weights tied to each transition, or to each start: ids[indptr[i]] .. ids[indptr[i + 1]].
 struct TieArrays {
     Array<const int64_t, 1> indptr;
     Array<const int32_t, 1> ids;
@@ -41,7 +41,7 @@ void make_space(Space* self, int64_t n_labels, Array<const int32_t, 1> state_lab
                 Array<const bool, 1> initial, Array<const bool, 1> final_,
                 Array<const int32_t, 1> src, Array<const int32_t, 1> dst, const TieArrays& ties,
                 const TieArrays& start_ties, int64_t n_weights, int64_t order) {
-    require(order >= 0 && order < 64, "order must be 0, or that of the histories");
+    require(order >= 0 && order < 64, "order must be 0 to 63");
     Space space;
     space.Y = n_labels;
     space.K = n_weights;
@@ -59,13 +59,13 @@ void make_space(Space* self, int64_t n_labels, Array<const int32_t, 1> state_lab
     new (self) Space(std::move(space));
 }
 
-// A read-only view of one of the tables of a space, which keeps the space alive.
+// A read-only view of a table of a space; it keeps the space alive.
 template <int D>
 using Table = nb::ndarray<nb::numpy, const int32_t, nb::ndim<D>>;
 
-Table<2> move_table(nb::handle self) {
+Table<2> transition_table(nb::handle self) {
     const Space& space = nb::cast<const Space&>(self);
-    return Table<2>(space.move_of.data(), {size_t(space.states()), size_t(space.Y)}, self);
+    return Table<2>(space.transition_of.data(), {size_t(space.states()), size_t(space.Y)}, self);
 }
 
 Table<1> first_state(nb::handle self) {
@@ -104,7 +104,7 @@ struct Ragged {
           N(batch.N),
           T(batch.T),
           Y(batch.Y) {
-        require(Y == a.Y(), "the batch has another number of labels");
+        require(Y == a.Y(), "batch and automaton differ in their number of labels");
     }
     int64_t first(int64_t i) const { return offsets[i]; }
     Sequence<In> operator[](int64_t i) const {
@@ -114,7 +114,7 @@ struct Ragged {
     int64_t threads_for_work(int64_t threads) const {
         return T * a.moves() < 100'000 ? 1 : threads;  // too little work to share
     }
-    // work(i, sequence) for every sequence that is not empty.
+    // Calls work(i, sequence) for every sequence that is not empty.
     template <class Work>
     void each(int64_t threads, const Work& work) const {
         parallel_for(N, threads_for_work(threads), [&](int64_t i, int64_t) {
@@ -124,7 +124,7 @@ struct Ragged {
     }
 };
 
-// call(ragged) for a batch in its type of scores.
+// Calls call(ragged, zero) in the type of the batch's scores, float or double.
 template <class Call>
 void with_ragged(const Automaton& a, const BatchArrays& batch, const Call& call) {
     batch.dispatch([&](auto zero) { call(Ragged<decltype(zero)>(a, batch), zero); });
@@ -158,10 +158,11 @@ void automaton_log_partition(const Automaton& a, const BatchArrays& batch, int64
     });
 }
 
-// A fixed number of shards, each with its own sums, gives the same bits for any number of threads.
+// Sums per shard, then over shards. The number of shards is fixed, so every bit of the result is
+// the same for any number of threads.
 template <class In>
 void sum_shards(const Ragged<In>& sequences, int64_t threads, const double* weight, double* log_z,
-                In* marginals, In* pairs, const MoveCounts* counts) {
+                In* marginals, In* pairs, const TransitionCounts* counts) {
     const Automaton& a = sequences.a;
     const int64_t Y = a.Y(), M = a.moves(), S = a.states(), N = sequences.N;
     const int64_t shards = counts ? std::min<int64_t>(16, N) : N;
@@ -170,8 +171,8 @@ void sum_shards(const Ragged<In>& sequences, int64_t threads, const double* weig
         AutomatonExpected<In> expected;
         if (counts) {
             partial[shard].assign(M + 2 * S, 0.0);
-            expected.moves = partial[shard].data();
-            expected.start = expected.moves + M;
+            expected.transitions = partial[shard].data();
+            expected.start = expected.transitions + M;
             expected.stop = expected.start + S;
         }
         for (int64_t i = shard; i < N; i += shards) {
@@ -183,7 +184,7 @@ void sum_shards(const Ragged<In>& sequences, int64_t threads, const double* weig
         }
     });
     for (const auto& p : partial) {
-        for (int64_t m = 0; m < M; ++m) counts->moves.data()[m] += p[m];
+        for (int64_t m = 0; m < M; ++m) counts->transitions.data()[m] += p[m];
         for (int64_t s = 0; s < S; ++s) counts->start.data()[s] += p[M + s];
         for (int64_t s = 0; s < S; ++s) counts->stop.data()[s] += p[M + S + s];
     }
@@ -192,7 +193,7 @@ void sum_shards(const Ragged<In>& sequences, int64_t threads, const double* weig
 void automaton_sum(const Automaton& a, const BatchArrays& batch, int64_t threads,
                    Array<double, 1> log_z, Maybe<const double, 1> weight,
                    BatchArrays::Results<2> marginals, BatchArrays::Results<3> pairs,
-                   const MoveCounts* counts) {
+                   const TransitionCounts* counts) {
     require(int64_t(log_z.shape(0)) == batch.N, "log_z must be [N]");
     require(!weight || int64_t(weight->shape(0)) == batch.N, "weight must be [N]");
     if (counts) counts->check(a.moves(), a.states());
@@ -208,7 +209,7 @@ void automaton_sum(const Automaton& a, const BatchArrays& batch, int64_t threads
 
 void automaton_distant_pairs(const Automaton& a, const BatchArrays& batch, int64_t threads,
                              int64_t distance, BatchArrays::Results<3> pairs) {
-    require(distance > 0 && pairs, "distance must be above 0");
+    require(distance > 0 && pairs, "distance must be at least 1");
     with_ragged(a, batch, [&](const auto& sequences, auto zero) {
         using In = decltype(zero);
         In* to = batch.results<In, 3>(pairs, "pairs must be [T, Y, Y], of the type of emit");
@@ -282,7 +283,7 @@ void automaton_entropy(const Automaton& a, const BatchArrays& batch, int64_t thr
 }
 
 int64_t automaton_first_dead_position(const Automaton& a, const BatchArrays& batch, int64_t i) {
-    require(i >= 0 && i < batch.N, "i must be a sequence of the batch");
+    require(i >= 0 && i < batch.N, "i must be 0 to N - 1");
     int64_t t = -1;
     with_ragged(a, batch, [&](const auto& sequences, auto) {
         const WithoutGil unlocked;
@@ -303,15 +304,17 @@ void automaton_path_score(const Automaton& a, const BatchArrays& batch,
 }
 
 void bind_spaces(nb::module_& m) {
-    nb::class_<TieArrays>(m, "Ties", "Weights tied to each move, or to each start.")
+    nb::class_<TieArrays>(m, "Ties", "Weights tied to each transition, or to each start.")
         .def(nb::init<Array<const int64_t, 1>, Array<const int32_t, 1>>(), nb::arg("indptr"),
              nb::arg("ids"));
-    nb::class_<Space>(m, "Space", "A state space: its moves and the weights tied to them.")
+    nb::class_<Space>(m, "Space", "A state space: its transitions and the weights tied to them.")
         .def("__init__", make_space, nb::arg("n_labels"), nb::arg("state_labels"),
              nb::arg("initial"), nb::arg("final"), nb::arg("src"), nb::arg("dst"), nb::arg("ties"),
              nb::arg("start_ties"), nb::arg("n_weights"), nb::arg("order") = 0)
-        .def_prop_ro("move_table", move_table, "[S, Y] the move that reads y in state s, or -1.")
-        .def_prop_ro("first_state", first_state, "[Y] the state of a path that begins with y.");
+        .def_prop_ro("transition_table", transition_table,
+                     "[S, Y] the transition from state s on label y, or -1.")
+        .def_prop_ro("first_state", first_state,
+                     "[Y] the state of a path that begins with label y, or -1.");
 }
 
 }  // namespace
@@ -325,9 +328,10 @@ void bind_automata(nb::module_& m) {
              nb::sig("def __init__(self, emit: " SCORES ", edge: " SCORES
                      " | None, offsets: NDArray[numpy.int64], largest_emit: float) -> None"));
     bind_spaces(m);
-    nb::class_<MoveCounts>(m, "MoveCounts", "Expected moves [M], starts [S] and stops [S].")
+    nb::class_<TransitionCounts>(m, "TransitionCounts",
+                                 "Expected counts of transitions [M], starts [S] and stops [S].")
         .def(nb::init<Array<double, 1>, Array<double, 1>, Array<double, 1>>(),
-             nb::arg("moves").noconvert(), nb::arg("start").noconvert(),
+             nb::arg("transitions").noconvert(), nb::arg("start").noconvert(),
              nb::arg("stop").noconvert());
     nb::class_<Automaton>(m, "Automaton", "A state space with scores.")
         .def("__init__", make_automaton, nb::arg("space"), nb::arg("score"), nb::arg("start"),
@@ -343,7 +347,7 @@ void bind_automata(nb::module_& m) {
              nb::sig("def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], "
                      "weight: NDArray[numpy.float64] | None = None, marginals: " SCORES
                      " | None = None, pairs: " SCORES
-                     " | None = None, counts: MoveCounts | None = None) -> None"))
+                     " | None = None, counts: TransitionCounts | None = None) -> None"))
         .def("distant_pairs", automaton_distant_pairs, nb::arg("batch"), nb::arg("threads"),
              nb::arg("distance"), nb::arg("pairs").noconvert(),
              nb::sig("def distant_pairs(self, batch: Batch, threads: int, distance: int, "

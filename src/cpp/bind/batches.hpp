@@ -1,4 +1,4 @@
-// The scores of a ragged batch as Python passes them to the trellis, in float or double.
+// The scores of a ragged batch as Python passes them to the trellis, float32 or float64.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -8,7 +8,7 @@
 
 #include "bind/arrays.hpp"
 
-// Their type in signatures.
+// The type of scores in Python signatures.
 #define SCORES "NDArray[numpy.float32] | NDArray[numpy.float64]"
 
 namespace tagloom {
@@ -48,7 +48,7 @@ struct BatchArrays {
                 "edge must be [T, Y, Y]");
     }
 
-    // call(float{}) or call(double{}), whichever is the type of the scores.
+    // Calls call(float{}) or call(double{}), by the type of the scores.
     template <class Call>
     auto dispatch(const Call& call) const {
         return is_double ? call(double{}) : call(float{});
@@ -61,7 +61,7 @@ struct BatchArrays {
     const In* edge_data() const {
         return edge ? static_cast<const In*>(edge->data()) : nullptr;
     }
-    // The memory of marginals [T, Y] or pairs [T, Y, Y]; null if they are not wanted.
+    // The memory of marginals [T, Y] or pairs [T, Y, Y]; null if not requested.
     template <class In, int D>
     In* results(const Results<D>& array, const char* what) const {
         if (!array) return nullptr;
@@ -72,13 +72,13 @@ struct BatchArrays {
     }
 };
 
-// Buffers that sums add to: expected moves [M], starts [S] and stops [S]. In the dense layout the
-// moves are the flat [k, Y^(k-1), Y, Y] and S = Y.
-struct MoveCounts {
-    Array<double, 1> moves, start, stop;
+// Buffers that sums add to: expected counts of transitions [M], starts [S] and stops [S]. In the
+// dense layout, transitions are [k, Y^(k-1), Y, Y] flattened and S = Y.
+struct TransitionCounts {
+    Array<double, 1> transitions, start, stop;
 
     void check(int64_t M, int64_t S) const {
-        require(int64_t(moves.shape(0)) == M && int64_t(start.shape(0)) == S &&
+        require(int64_t(transitions.shape(0)) == M && int64_t(start.shape(0)) == S &&
                     int64_t(stop.shape(0)) == S,
                 "counts must be [M], [S] and [S]");
     }

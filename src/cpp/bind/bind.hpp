@@ -1,4 +1,4 @@
-// What module.cpp calls: one function per subject.
+// The functions that module.cpp calls, one per subject.
 #pragma once
 
 #include <nanobind/nanobind.h>

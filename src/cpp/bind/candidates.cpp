@@ -70,7 +70,7 @@ struct CandidateArrays {
         auto typed = [&](auto zero) {
             using In = decltype(zero);
             const CandidateBatch<In> batch{Y,
-                                           dense.moves.data(),
+                                           dense.trans.data(),
                                            dense.start.data(),
                                            dense.stop.data(),
                                            rows.data(),
@@ -110,7 +110,7 @@ void candidate_viterbi(const CandidateArrays& x, const DenseScores& dense, int64
 int64_t candidate_sum(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
                       Array<double, 1> log_z, Maybe<const double, 1> weight,
                       CandidateArrays::Results<1> candidates, CandidateArrays::Results<2> marginals,
-                      CandidateArrays::Results<3> pairs, const MoveCounts* counts) {
+                      CandidateArrays::Results<3> pairs, const TransitionCounts* counts) {
     require(int64_t(log_z.shape(0)) == x.N, "log_z must be [N]");
     require(!weight || int64_t(weight->shape(0)) == x.N, "weight must be [N]");
     if (counts) counts->check(x.Y * x.Y, x.Y);
@@ -123,7 +123,7 @@ int64_t candidate_sum(const CandidateArrays& x, const DenseScores& dense, int64_
                              "marginals must be [T, Y], of the type of scores"),
             x.results<In, 3>(pairs, {x.T, x.Y, x.Y},
                              "pairs must be [T, Y, Y], of the type of scores"),
-            counts ? counts->moves.data() : nullptr,
+            counts ? counts->transitions.data() : nullptr,
             counts ? counts->start.data() : nullptr,
             counts ? counts->stop.data() : nullptr};
         const double* weights = data_or_null(weight);
@@ -193,7 +193,7 @@ void bind_candidates(nb::module_& m) {
              nb::sig("def sum(self, dense: Dense, threads: int, log_z: NDArray[numpy.float64], "
                      "weight: NDArray[numpy.float64] | None = None, candidates: " SCORES
                      " | None = None, marginals: " SCORES " | None = None, pairs: " SCORES
-                     " | None = None, counts: MoveCounts | None = None) -> int"),
+                     " | None = None, counts: TransitionCounts | None = None) -> int"),
              "Fill log_z and results; return the number of sequences computed in log space.")
         .def("sample", candidate_sample, nb::arg("dense"), nb::arg("threads"), nb::arg("uniform"),
              nb::arg("paths").noconvert(), nb::arg("log_z").noconvert())

@@ -1,6 +1,5 @@
-// Python bindings of the dense layout: check shapes, release the GIL, call core. tagloom.trellis
-// has the words for users; the checks here are the last line that keeps every read inside its
-// array.
+// Python bindings of the dense layout: check shapes, release the GIL, call core. Messages for users
+// come from tagloom.trellis; the checks here only keep every read inside its array.
 
 #include "core/dense.hpp"
 
@@ -28,17 +27,17 @@ void dense_viterbi(const DenseScores& scores, const BatchArrays& x, int64_t thre
 void dense_sum(const DenseScores& scores, const BatchArrays& x, int64_t threads,
                Array<double, 1> log_z, Array<bool, 1> ok, Maybe<const double, 1> weight,
                BatchArrays::Results<2> marginals, BatchArrays::Results<3> pairs,
-               const MoveCounts* counts) {
+               const TransitionCounts* counts) {
     require(int64_t(log_z.shape(0)) == x.N && int64_t(ok.shape(0)) == x.N,
             "log_z and ok must be [N]");
     require(!weight || int64_t(weight->shape(0)) == x.N, "weight must be [N]");
-    if (counts) counts->check(scores.moves.size(), scores.Y);
+    if (counts) counts->check(scores.trans.size(), scores.Y);
     scores.with(x, threads, [&](const auto& batch, auto zero) {
         using In = decltype(zero);
         const Expected<In> expected{
             x.results<In, 2>(marginals, "marginals must be [T, Y], of the type of emit"),
             x.results<In, 3>(pairs, "pairs must be [T, Y, Y], of the type of emit"),
-            counts ? counts->moves.data() : nullptr, counts ? counts->start.data() : nullptr,
+            counts ? counts->transitions.data() : nullptr, counts ? counts->start.data() : nullptr,
             counts ? counts->stop.data() : nullptr};
         const double* weights = data_or_null(weight);
         const WithoutGil unlocked;
@@ -92,9 +91,9 @@ void bind_dense(nb::module_& m) {
     nb::class_<DenseScores>(m, "Dense", "Scores of transitions [k, Y^(k-1), Y, Y], start, stop.")
         .def(nb::init<int64_t, int64_t, const MaybeScores&, const MaybeScores&,
                       const MaybeScores&>(),
-             nb::arg("n_labels"), nb::arg("order"), nb::arg("moves").none(),
+             nb::arg("n_labels"), nb::arg("order"), nb::arg("trans").none(),
              nb::arg("start").none(), nb::arg("stop").none(),
-             nb::sig("def __init__(self, n_labels: int, order: int, moves: " SCORES
+             nb::sig("def __init__(self, n_labels: int, order: int, trans: " SCORES
                      " | None, start: " SCORES " | None, stop: " SCORES " | None) -> None"))
         .def_prop_ro(
             "shape", [](const DenseScores& s) { return std::make_tuple(s.levels, s.G, s.Y, s.Y); },
@@ -108,13 +107,13 @@ void bind_dense(nb::module_& m) {
              nb::sig("def sum(self, batch: Batch, threads: int, log_z: NDArray[numpy.float64], "
                      "ok: NDArray[numpy.bool_], weight: NDArray[numpy.float64] | None = None, "
                      "marginals: " SCORES " | None = None, pairs: " SCORES
-                     " | None = None, counts: MoveCounts | None = None) -> None"))
+                     " | None = None, counts: TransitionCounts | None = None) -> None"))
         .def("sample", dense_sample, nb::arg("batch"), nb::arg("threads"), nb::arg("uniform"),
              nb::arg("paths").noconvert(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert())
         .def("entropy", dense_entropy, nb::arg("batch"), nb::arg("threads"),
              nb::arg("out").noconvert(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert())
         .def("nbest", dense_nbest, nb::arg("batch"), nb::arg("threads"), nb::arg("n"),
-             "The number of paths of each sequence [N]; their labels, flat; their scores, flat.");
+             "(number of paths of each sequence [N], their labels, flat, their scores, flat).");
 }
 
 }  // namespace tagloom

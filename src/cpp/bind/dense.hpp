@@ -1,5 +1,4 @@
-// Scores of transitions in the dense layout, as an object of Python: what kernels and decoders
-// read.
+// Scores of transitions in the dense layout as a Python object; kernels and decoders read them.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -18,7 +17,7 @@ namespace tagloom {
 
 using MaybeScores = std::optional<nb::ndarray<nb::numpy, nb::ro, nb::c_contig, nb::device::cpu>>;
 
-// n scores in double, of float or double; zeros for None.
+// Converts n scores of float32 or float64 to double; None becomes zeros.
 inline std::vector<double> widened(const MaybeScores& scores, int64_t n, const char* what) {
     if (!scores) return std::vector<double>(n, 0.0);
     require(int64_t(scores->size()) == n, what);
@@ -32,30 +31,31 @@ inline std::vector<double> widened(const MaybeScores& scores, int64_t n, const c
 }
 
 struct DenseScores : DenseTransitions {
-    DenseScores(int64_t n_labels, int64_t order, const MaybeScores& moves_,
+    DenseScores(int64_t n_labels, int64_t order, const MaybeScores& trans_,
                 const MaybeScores& start_, const MaybeScores& stop_) {
         Y = n_labels;
         levels = order;
-        require(Y > 0 && Y <= 1 << 20 && levels > 0 && levels < 64, "no labels, or no order");
+        require(Y > 0 && Y <= 1 << 20 && levels > 0 && levels < 64,
+                "n_labels must be 1 to 2^20 and order 1 to 63");
         for (int64_t k = 1; k < levels; ++k) {
-            require(G <= (int64_t(1) << 40) / Y, "the order is too high");
+            require(G <= (int64_t(1) << 40) / Y, "Y^(order - 1) must be at most 2^40");
             G *= Y;
         }
-        moves = widened(moves_, levels * G * Y * Y, "moves must be [k, Y^(k-1), Y, Y]");
+        trans = widened(trans_, levels * G * Y * Y, "trans must be [k, Y^(k-1), Y, Y]");
         start = widened(start_, Y, "start must be [Y]");
         stop = widened(stop_, Y, "stop must be [Y]");
     }
 
-    // call(the batch with these scores) in the type of its scores.
+    // Calls call(batch with these scores, zero) in the type of the batch's scores.
     template <class Call>
     auto with(const BatchArrays& x, int64_t threads, const Call& call) const {
-        require(x.Y == Y, "the batch has another number of labels");
+        require(x.Y == Y, "batch and transitions differ in their number of labels");
         return x.dispatch([&](auto zero) {
             using In = decltype(zero);
             const DenseBatch<In> batch{Y,
                                        G,
                                        levels,
-                                       moves.data(),
+                                       trans.data(),
                                        start.data(),
                                        stop.data(),
                                        x.emit_data<In>(),

@@ -1,5 +1,5 @@
-// The Python face of core/spans: strings to integers, and counts as NumPy arrays. Callers are
-// tagloom/evaluation only; what they pass is checked here so that no array is read out of bounds.
+// Python bindings of core/spans: strings become integers, counts become NumPy arrays. Arguments are
+// checked here, so that no array is read out of bounds.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -37,9 +37,9 @@ Out<T> make_array(std::initializer_list<size_t> shape) {
     return Out<T>(data, shape, owner);
 }
 
-// Label strings repeat a lot. A string object seen before is known by its address (the caller's
-// lists keep every object alive); a new object is looked up by its text, by the first eight bytes
-// and the length where that says it all; a new text goes into the caller's dict.
+// Numbers label strings, which repeat a lot. Three caches, fastest first: by address (the caller's
+// lists keep every object alive); by bytes and length, for ASCII of at most eight bytes; the
+// caller's dict, which gets every new text.
 class Interner {
   public:
     explicit Interner(nb::dict table) : table_(table) {}
@@ -69,9 +69,9 @@ class Interner {
         const int64_t length = PyUnicode_GET_LENGTH(text);
         std::memcpy(&bytes, PyUnicode_DATA(text), length);
         const uint64_t hash = (bytes + length) * 0x9e3779b97f4a7c15u;
-        Short& known = by_bytes_[(hash >> 40) % by_bytes_.size()];
-        if (known.bytes != bytes || known.length != length) known = {bytes, length, by_dict(text)};
-        return known.id;
+        Short& seen = by_bytes_[(hash >> 40) % by_bytes_.size()];
+        if (seen.bytes != bytes || seen.length != length) seen = {bytes, length, by_dict(text)};
+        return seen.id;
     }
 
     int32_t by_dict(PyObject* text) {
@@ -89,45 +89,45 @@ class Interner {
     std::array<Short, 256> by_bytes_{};
 };
 
-// Whether this is a list or tuple of lists or tuples. Objects are only looked at: from Python,
-// counting references alone takes five times as long.
-bool are_rows(nb::handle rows) {
-    const auto is_row = [](PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); };
-    if (!is_row(rows.ptr())) return false;
-    PyObject** items = PySequence_Fast_ITEMS(rows.ptr());
-    return std::all_of(items, items + PySequence_Fast_GET_SIZE(rows.ptr()), is_row);
+// Whether this is a list or tuple of lists or tuples. Items are borrowed: in Python, reference
+// counting alone takes five times as long.
+bool is_nested_list(nb::handle lists) {
+    const auto is_list = [](PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); };
+    if (!is_list(lists.ptr())) return false;
+    PyObject** items = PySequence_Fast_ITEMS(lists.ptr());
+    return std::all_of(items, items + PySequence_Fast_GET_SIZE(lists.ptr()), is_list);
 }
 
-// The length of each row; None if these are no rows.
-nb::object row_lengths(nb::handle rows) {
-    if (!are_rows(rows)) return nb::none();
-    const auto N = static_cast<size_t>(PySequence_Fast_GET_SIZE(rows.ptr()));
+// The length of each inner list; None unless is_nested_list().
+nb::object list_lengths(nb::handle lists) {
+    if (!is_nested_list(lists)) return nb::none();
+    const auto N = static_cast<size_t>(PySequence_Fast_GET_SIZE(lists.ptr()));
     Out<int64_t> lengths = make_array<int64_t>({N});
-    PyObject** items = PySequence_Fast_ITEMS(rows.ptr());
+    PyObject** items = PySequence_Fast_ITEMS(lists.ptr());
     for (size_t n = 0; n < N; n++) lengths.data()[n] = PySequence_Fast_GET_SIZE(items[n]);
     return nb::cast(lengths);
 }
 
-// Ids of all strings of a list of lists, flat, and where each sentence begins; None if a row is not
-// a list or an element not a str, for the caller to say which.
-nb::object intern(nb::list rows, nb::dict table) {
-    const size_t N = rows.size();
+// Ids of all strings of a list of lists, flat, and where each sentence begins. None if a sentence
+// is not a list or an element not a str; the caller then raises a precise error.
+nb::object intern(nb::list sentences, nb::dict table) {
+    const size_t N = sentences.size();
     Out<int64_t> offsets = make_array<int64_t>({N + 1});
     size_t total = 0;
     for (size_t n = 0; n < N; n++) {
-        PyObject* row = PyList_GET_ITEM(rows.ptr(), n);
-        if (!PyList_CheckExact(row)) return nb::none();
-        total += PyList_GET_SIZE(row);
+        PyObject* sentence = PyList_GET_ITEM(sentences.ptr(), n);
+        if (!PyList_CheckExact(sentence)) return nb::none();
+        total += PyList_GET_SIZE(sentence);
         offsets.data()[n + 1] = static_cast<int64_t>(total);
     }
     Out<int32_t> ids = make_array<int32_t>({total});
     Interner interner(table);
     size_t t = 0;
     for (size_t n = 0; n < N; n++) {
-        PyObject* row = PyList_GET_ITEM(rows.ptr(), n);
+        PyObject* sentence = PyList_GET_ITEM(sentences.ptr(), n);
         const Py_ssize_t T = offsets.data()[n + 1] - offsets.data()[n];
         for (Py_ssize_t i = 0; i < T; i++) {
-            PyObject* text = PyList_GET_ITEM(row, i);
+            PyObject* text = PyList_GET_ITEM(sentence, i);
             if (!PyUnicode_CheckExact(text)) return nb::none();
             ids.data()[t++] = interner.id(text);
         }
@@ -145,7 +145,9 @@ int64_t check_labels(const In<int32_t, 1>& gold, const In<int32_t, 1>& predicted
     for (size_t t = 0; fits && t < T; t++) {
         fits = static_cast<uint32_t>(gold(t)) < Y && static_cast<uint32_t>(predicted(t)) < Y;
     }
-    if (!fits) throw std::invalid_argument("labels, offsets and label set do not fit each other");
+    if (!fits)
+        throw std::invalid_argument(
+            "labels and offsets must have matching shapes, and labels be 0 to Y - 1");
     return static_cast<int64_t>(offsets.shape(0)) - 1;
 }
 
@@ -166,7 +168,7 @@ Reading make_reading(const In<uint8_t, 3>& action, const In<uint8_t, 1>& closing
                      const In<uint8_t, 1>& letter, const In<int32_t, 1>& type) {
     if (action.size() != 2 * kLetters * kLetters || action.shape(0) != 2 ||
         closing.shape(0) != kLetters) {
-        throw std::invalid_argument("a reading has actions [2, 5, 5] and closing [5]");
+        throw std::invalid_argument("action must be [2, 5, 5] and closing [5]");
     }
     return {action.data(), closing.data(), letter.data(), type.data()};
 }
@@ -182,7 +184,7 @@ Pair<int64_t, int32_t> count_spans_py(In<int32_t, 1> gold, In<int32_t, 1> predic
     for (size_t y = 0; fits && y < Y; y++) {
         fits = letter(y) < kLetters && static_cast<uint32_t>(type(y)) < K;
     }
-    if (!fits) throw std::invalid_argument("letters and types do not fit the label set");
+    if (!fits) throw std::invalid_argument("letter and type must be [Y], of values below 5 and K");
     auto by_type = make_array<int64_t>({K, 3});
     auto by_sentence = make_array<int32_t>({static_cast<size_t>(N), 3});
     const Reading gold_reading = make_reading(gold_action, gold_closing, letter, type);
@@ -210,7 +212,8 @@ Out<int64_t> resample_py(In<int32_t, 2> rows, size_t replicates, uint64_t seed) 
 
 Out<int64_t> toss_py(In<int32_t, 2> rows, In<int64_t, 1> copies, size_t replicates, uint64_t seed) {
     const size_t N = rows.shape(0), S = rows.shape(1);
-    if (copies.shape(0) != N) throw std::invalid_argument("one number of copies per row");
+    if (copies.shape(0) != N)
+        throw std::invalid_argument("copies must be [N], as many as there are rows");
     auto sums = make_array<int64_t>({replicates, S});
     {
         const WithoutGil unlocked;
@@ -224,15 +227,16 @@ Out<int64_t> toss_py(In<int32_t, 2> rows, In<int64_t, 1> copies, size_t replicat
 
 void bind_evaluation(nb::module_& m) {
     using namespace nb::literals;
-    // The signatures are for the stub: what nanobind cannot see from C++ types.
-    m.def("intern", &intern, "rows"_a, "table"_a,
-          nb::sig("def intern(rows: list[list[str]], table: dict[str, int]) -> "
+    // Signatures for the stub where nanobind cannot derive them from C++ types.
+    m.def("intern", &intern, "sentences"_a, "table"_a,
+          nb::sig("def intern(sentences: list[list[str]], table: dict[str, int]) -> "
                   "tuple[NDArray[numpy.int32], NDArray[numpy.int64]] | None"),
           "Number the strings of a list of lists: (ids [T], offsets [N + 1]), or None.");
-    m.def("are_rows", &are_rows, "rows"_a, "Whether this is a list or tuple of lists or tuples.");
-    m.def("row_lengths", &row_lengths, "rows"_a,
-          nb::sig("def row_lengths(rows: object) -> NDArray[numpy.int64] | None"),
-          "The length of each row [N]; None unless are_rows().");
+    m.def("is_nested_list", &is_nested_list, "lists"_a,
+          "Whether this is a list or tuple of lists or tuples.");
+    m.def("list_lengths", &list_lengths, "lists"_a,
+          nb::sig("def list_lengths(lists: object) -> NDArray[numpy.int64] | None"),
+          "The length of each inner list [N]; None unless is_nested_list().");
     m.def("count_tokens", &count_tokens_py, "gold"_a, "predicted"_a, "offsets"_a, "Y"_a,
           "Count tokens: (confusion [Y, Y], correct [N]).");
     m.def("count_spans", &count_spans_py, "gold"_a, "predicted"_a, "offsets"_a, "letter"_a,
@@ -242,7 +246,8 @@ void bind_evaluation(nb::module_& m) {
     m.def("resample", &resample_py, "rows"_a, "replicates"_a, "seed"_a,
           "Sum rows drawn with replacement: [replicates, S].");
     m.def("toss", &toss_py, "rows"_a, "copies"_a, "replicates"_a, "seed"_a,
-          "Sum rows times heads of as many coins as copies: [replicates, S].");
+          "Sum over rows of the row times the number of heads among its `copies` coins: "
+          "[replicates, S].");
 }
 
 }  // namespace tagloom

@@ -1,4 +1,4 @@
-// A compiled list of templates, as Python holds it.
+// A compiled list of templates as a Python object.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -30,7 +30,7 @@ class Extractor {
 
     nanobind::tuple encode(nanobind::handle columns, nanobind::handle numeric, PyIndex& index,
                            bool grow, int64_t threads) const;
-    // For people to read: no index, no cache of word numbers.
+    // The names and values of attributes, for display; needs no index.
     nanobind::list names(nanobind::handle columns, nanobind::handle numeric) const;
 
   private:

@@ -1,5 +1,5 @@
-// The Python face of the index and of the extraction of features: programs, batches and arrays are
-// checked here, so that core may trust them.
+// Python bindings of the index and of feature extraction. Programs, batches and arrays are checked
+// here, so that core may trust them.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -40,7 +40,7 @@ using Out = nb::ndarray<nb::numpy, T>;
 
 [[noreturn]] void fail(const std::string& what) { throw nb::value_error(what.c_str()); }
 
-// An array that owns what it is given.
+// A NumPy array that takes over the memory.
 template <class T>
 Out<T> give(std::unique_ptr<T[]> data, std::initializer_list<std::size_t> shape) {
     T* p = data.release();
@@ -80,13 +80,13 @@ PyIndex index_from_keys(In<uint64_t, 1> keys, std::optional<Names> names) {
                     offsets(size) == static_cast<int64_t>(blob.size());
         for (std::size_t i = 0; fits && i < size; i++) fits = offsets(i) <= offsets(i + 1);
         if (!fits) {
-            fail("The offsets of the names do not cut " + std::to_string(blob.size()) +
-                 " bytes into the names of " + std::to_string(size) + " attributes.");
+            fail("The offsets of the names must be " + std::to_string(size + 1) +
+                 " numbers that rise from 0 to " + std::to_string(blob.size()) + ".");
         }
         return PyIndex(Index(own, std::string(blob.c_str(), blob.size()),
                              std::vector<int64_t>(offsets.data(), offsets.data() + size + 1)));
     } catch (const std::invalid_argument& error) {
-        fail("These are not keys of an index: " + std::string(error.what()) + ".");
+        fail("Not the keys of an index: " + std::string(error.what()) + ".");
     }
 }
 
@@ -103,7 +103,7 @@ int32_t index_add(PyIndex& self, const Parts& parts) {
 
 const Index& named(const PyIndex& self) {
     self.check_idle();
-    if (!self.index.can_grow()) fail("This Index was made from keys without names.");
+    if (!self.index.can_grow()) fail("This Index has no names: it was built from keys alone.");
     return self.index;
 }
 
@@ -116,7 +116,7 @@ nb::tuple index_names(const PyIndex& self) {
 PyIndex index_keep(const PyIndex& self, In<bool, 1> mask) {
     self.check_idle();
     if (mask.shape(0) != self.index.size()) {
-        fail("keep() needs a bool for each of " + std::to_string(self.index.size()) +
+        fail("mask must have one bool for each of " + std::to_string(self.index.size()) +
              " attributes; got " + std::to_string(mask.shape(0)) + ".");
     }
     return PyIndex(self.index.keep(mask.data()));
@@ -155,7 +155,7 @@ Extractor::Extractor(const std::vector<AtomSpec>& atoms, const std::vector<bool>
         const auto& [column, name, given] = atoms[a];
         const Kind* kind = find_kind(name);
         if (!kind) {
-            fail("atom " + std::to_string(a) + ": no kind '" + name + "'; there are " +
+            fail("atom " + std::to_string(a) + ": unknown kind '" + name + "'; the kinds are " +
                  kind_names() + ".");
         }
         kinds.push_back(kind);
@@ -271,26 +271,27 @@ nb::list Extractor::names(nb::handle columns, nb::handle numeric) const {
 
 void bind_features(nb::module_& m) {
     using namespace nb::literals;
-    m.def("fingerprint", &fold, "parts"_a, "The fingerprint of a name, given by its parts.");
+    m.def("fingerprint", &fold, "parts"_a, "The fingerprint of a name, or of the parts of one.");
     m.def(
         "hash_data",
         [](const In<uint8_t, 1>& data) {
             const WithoutGil unlocked;
             return hash_data({reinterpret_cast<const char*>(data.data()), data.shape(0)});
         },
-        "data"_a, "64 bits that stand for many bytes.");
+        "data"_a, "A 64-bit hash of an array of bytes.");
 
     nb::class_<PyIndex>(m, "Index", "Numbers attributes: fingerprint -> id in [0, size).")
         .def(nb::init<>())
         .def_static("from_keys", &index_from_keys, "keys"_a, "names"_a = nb::none(),
                     nb::sig("def from_keys(keys: NDArray[numpy.uint64], names: tuple[bytes, "
                             "NDArray[numpy.int64]] | None = None) -> Index"),
-                    "Number keys() as they come; with the names() it can grow.")
+                    "Rebuild an index from its keys(), numbered in order; with its names() it can "
+                    "grow.")
         .def_prop_ro(
             "size", [](const PyIndex& self) { return self.index.size(); },
-            "How many attributes there are.")
+            "The number of attributes.")
         .def("add", &index_add, "name"_a,
-             "Give a name, or the parts of one, a number unless it has one; count it once more.")
+             "The number of a name, or of the parts of one, new if need be; counts it once more.")
         .def(
             "find",
             [](const PyIndex& self, const Parts& parts) {
@@ -307,7 +308,7 @@ void bind_features(nb::module_& m) {
             "How often each attribute was added: [size].")
         .def("names", &index_names,
              nb::sig("def names(self) -> tuple[bytes, NDArray[numpy.int64]]"),
-             "All names in UTF-8, one after another, and where they begin: [size + 1].")
+             "All names in UTF-8, one after another, and their offsets [size + 1].")
         .def("keep", &index_keep, "mask"_a,
              "Only the attributes whose mask is true, renumbered in their old order.")
         .def("keys", &index_keys, nb::sig("def keys(self) -> NDArray[numpy.uint64]"),
@@ -341,7 +342,7 @@ void bind_features(nb::module_& m) {
             },
             "sentences"_a, nb::keep_alive<0, 1>(),
             nb::sig("def vocabulary(self, sentences: Sequence[Sequence[str]]) -> Vocabulary"),
-            "Read the words of sentences, for templates that are a chain.");
+            "Read the words of sentences, for templates from general to specific.");
 }
 
 }  // namespace tagloom

@@ -1,4 +1,4 @@
-// Work without Python's lock.
+// Releases the GIL for a block of native work.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,10 +8,9 @@
 
 namespace tagloom {
 
-// Gives up the GIL for as long as it lives. Before Python 3.14, a daemon thread that asks for the
-// GIL when the interpreter is ending is ended in the middle of it, by an exception that may go
-// through no destructor: the process would abort instead of ending. Such a thread waits here
-// instead, and goes with the process.
+// Releases the GIL for its lifetime. Before Python 3.14, a daemon thread that acquires the GIL
+// while the interpreter shuts down is terminated by a forced unwind. Unwinding must not leave a
+// destructor, so the process would abort. Such a thread waits here until the process exits.
 class WithoutGil {
   public:
     WithoutGil() : state_(PyEval_SaveThread()) {}

@@ -1,5 +1,5 @@
-// The Index as a Python object, shared by the files that fill one. Growing runs without the GIL, so
-// two threads could meet in one Index; the second is turned away instead.
+// The Index as a Python object, shared by the files that fill one. It grows without the GIL, so two
+// threads could add to one Index at once; the second gets a RuntimeError.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,7 +18,7 @@ struct PyIndex {
     Index index;
     bool is_growing = false;  // read and written with the GIL held
 
-    // Throws while another thread lets the index grow. Call it with the GIL held before reading the
+    // Throws while another thread adds to the index. Call it with the GIL held before reading the
     // index; to read without the GIL, copy index.table() first.
     void check_idle() const {
         if (is_growing) {
@@ -27,14 +27,14 @@ struct PyIndex {
         }
     }
 
-    // Make one, with the GIL held, around any use of index.add(); the GIL may be released inside.
+    // Guards index.add(). Create and destroy it with the GIL held; the GIL may be released between.
     class Growing {
       public:
         explicit Growing(PyIndex& one) : one_(one) {
             one.check_idle();
             if (!one.index.can_grow()) {
                 throw nanobind::value_error(
-                    "This Index cannot grow: it was made from keys without names.");
+                    "This Index cannot grow: it was built from keys without names.");
             }
             one.is_growing = true;
             one.index.begin_growing();

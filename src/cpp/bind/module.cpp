@@ -1,4 +1,4 @@
-// The Python face of the native core. Each bind_* function lives in the file of its subject.
+// The Python module of the native core. Each bind_* function is in the file of its subject.
 
 #include <nanobind/nanobind.h>
 
@@ -8,10 +8,10 @@
 
 NB_MODULE(_native, m) {
     m.doc() = "The native core of tagloom.";
-    // At exit nanobind reports every object that is still alive as a fault of the binding. Nothing
-    // of ours stays alive (tests/test_leaks.py), but a program that ends while a daemon thread uses
-    // a tagger, or after gc.freeze(), keeps objects that Python never frees, and its user would
-    // read of leaks that there are not. So the report is for tests only.
+    // At exit nanobind reports every object that is still alive as a leak. The bindings leak none
+    // (tests/test_leaks.py). But a program that exits while a daemon thread uses a tagger, or after
+    // gc.freeze(), keeps objects that Python never frees, and would print false reports. So reports
+    // are for tests only.
     nanobind::set_leak_warnings(std::getenv("TAGLOOM_LEAK_WARNINGS") != nullptr);
     tagloom::bind_automata(m);
     tagloom::bind_candidates(m);

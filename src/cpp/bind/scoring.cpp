@@ -1,5 +1,5 @@
-// The Python face of scoring and decoding: rows of weights, scorers of sentences, and the decoder,
-// which finds labels without arrays of scores in between. Arrays are checked here, so that core may
+// Python bindings of scoring and decoding: weight rows, scorers of sentences, and the decoder,
+// which finds labels without building arrays of scores. Arrays are checked here, so that core may
 // trust them.
 
 #include <nanobind/ndarray.h>
@@ -25,10 +25,10 @@
 #include "bind/words.hpp"
 #include "core/decode.hpp"
 #include "core/extract.hpp"
-#include "core/known.hpp"
 #include "core/local.hpp"
 #include "core/score.hpp"
 #include "core/threads.hpp"
+#include "core/word_cache.hpp"
 
 namespace nb = nanobind;
 
@@ -42,7 +42,7 @@ using Out = nb::ndarray<nb::numpy, T>;
 
 [[noreturn]] void fail(const std::string& what) { throw nb::value_error(what.c_str()); }
 
-// An array that owns what it is given.
+// A NumPy array that takes over the memory.
 template <class T>
 Out<T> give(std::unique_ptr<T[]> data, std::initializer_list<std::size_t> shape) {
     T* p = data.release();
@@ -52,7 +52,7 @@ Out<T> give(std::unique_ptr<T[]> data, std::initializer_list<std::size_t> shape)
 
 // ---- Labels ----
 
-// Lists of labels; every label of the path is one, and the offsets cut it.
+// The labels of each sentence. Path and offsets have been checked.
 nb::list lists_of(const int32_t* y, std::span<const int64_t> offsets, const nb::list& labels) {
     const auto N = static_cast<Py_ssize_t>(offsets.size()) - 1;
     nb::list sentences = nb::steal<nb::list>(PyList_New(N));
@@ -73,7 +73,7 @@ void check_offsets(const In<int64_t, 1>& offsets, std::size_t T) {
     bool fits = offsets.shape(0) > 0 && offsets(0) == 0 &&
                 offsets(offsets.shape(0) - 1) == static_cast<int64_t>(T);
     for (std::size_t n = 1; fits && n < offsets.shape(0); n++) fits = offsets(n - 1) <= offsets(n);
-    if (!fits) fail("The offsets do not cut " + std::to_string(T) + " positions into sentences.");
+    if (!fits) fail("offsets must rise from 0 to " + std::to_string(T) + ".");
 }
 
 nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list labels) {
@@ -81,8 +81,8 @@ nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list label
     check_offsets(offsets, T);
     for (std::size_t t = 0; t < T; t++) {
         if (static_cast<uint32_t>(path(t)) >= Y) {
-            fail("position " + std::to_string(t) + ": " + std::to_string(path(t)) +
-                 " is not one of " + std::to_string(Y) + " labels.");
+            fail("path[" + std::to_string(t) + "] is " + std::to_string(path(t)) + "; there are " +
+                 std::to_string(Y) + " labels.");
         }
     }
     return lists_of(path.data(), {offsets.data(), offsets.shape(0)}, labels);
@@ -121,17 +121,18 @@ WeightRows make_rows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<f
                 fault = arrays.fault();
                 if (fault.empty()) return WeightRows(arrays);
             }
-            fail("These arrays are not rows of weights: " + fault + ".");
+            fail("Invalid weight rows: " + fault + ".");
         },
         cols);
 }
 
-class PyRows {
+class PyWeightRows {
   public:
-    PyRows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights, int64_t K)
+    PyWeightRows(const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
+                 int64_t K)
         : rows_(make_rows(row_ptr, cols, weights, K)) {}
 
-    // Scores of attributes that come as CSR.
+    // Scores of encoded tokens, in CSR form.
     Out<float> score(In<int64_t, 1> indptr, In<int32_t, 1> ids, std::optional<In<float, 1>> values,
                      int64_t threads) const {
         check_threads(threads);
@@ -142,14 +143,15 @@ class PyRows {
         for (std::size_t t = 1; fits && t < indptr.shape(0); t++) {
             fits = indptr(t - 1) <= indptr(t);
         }
-        if (!fits) fail("indptr, ids and values do not fit each other.");
+        if (!fits) fail("indptr must rise from 0 to the number of ids; values must be one per id.");
         uint32_t largest = 0;  // a negative id counts as a large one
         for (std::size_t i = 0; i < nnz; i++) {
             largest = std::max(largest, static_cast<uint32_t>(ids(i)));
         }
         if (nnz > 0 && largest >= rows_.by_id.size()) {
-            fail("id " + std::to_string(static_cast<int32_t>(largest)) + " is not among " +
-                 std::to_string(rows_.by_id.size()) + " attributes.");
+            fail("id " + std::to_string(static_cast<int32_t>(largest)) +
+                 " is out of range; there are " + std::to_string(rows_.by_id.size()) +
+                 " attributes.");
         }
         const std::size_t T = indptr.shape(0) - 1, K = static_cast<std::size_t>(rows_.K);
         auto out = std::make_unique_for_overwrite<float[]>(T * K);
@@ -165,16 +167,16 @@ class PyRows {
     WeightRows rows_;
 };
 
-// Whether every template looks at the word of its token and at nothing else.
-bool sees_only_its_word(const Program& program) {
+// Whether every template reads the word of its own token and nothing else.
+bool reads_own_word(const Program& program) {
     return program.columns == 1 &&
            std::all_of(program.templates.begin(), program.templates.end(), [](const Template& one) {
                return one.local && one.offset == 0 && one.numeric < 0;
            });
 }
 
-// What it answers never changes: it holds the extractor, has its own copy of everything else, and
-// remembers of words only what their text decides.
+// Its scores never change: it keeps the extractor alive, copies everything else, and caches only
+// what follows from the text of a word.
 class Scorer {
   public:
     Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index,
@@ -191,18 +193,18 @@ class Scorer {
         index.check_idle();
         const Table table = index.index.table();
         if (rows_.by_id.size() != table.size) {
-            fail("There are rows of weights for " + std::to_string(rows_.by_id.size()) +
+            fail("The weight rows are for " + std::to_string(rows_.by_id.size()) +
                  " attributes, but the index has " + std::to_string(table.size) + ".");
         }
-        if (takes_last && !sees_only_its_word(compiled_.program)) {
-            fail("takes_last needs templates that see the word of their token and nothing else.");
+        if (takes_last && !reads_own_word(compiled_.program)) {
+            fail("takes_last needs templates that read only the word of their own token.");
         }
         const WithoutGil unlocked;
         table_ = RowTable(table, rows_.by_id);
-        rows_.by_id = {};  // from here on found by fingerprint
+        rows_.by_id = {};  // rows are found by fingerprint from here on
         for (std::size_t c = 0; c < compiled_.program.columns; c++) {
-            // Words whose features Python computed are not kept.
-            known_.push_back(make_memory(scoring(), c, compiled_.functions[c].empty()));
+            // Words with features computed in Python are not cached.
+            caches_.push_back(make_word_cache(scoring(), c, compiled_.functions[c].empty()));
         }
     }
 
@@ -225,10 +227,10 @@ class Scorer {
     int64_t K() const { return rows_.K; }
 
     PyBatch read(nb::handle columns, nb::handle numeric) const {
-        return PyBatch(compiled_, columns, numeric, known_);
+        return PyBatch(compiled_, columns, numeric, caches_);
     }
     ScoredWords score_words(Batch& batch, int64_t threads, ScoredWords::Role role) const {
-        return {scoring(), batch, known_, threads, role};
+        return {scoring(), batch, caches_, threads, role};
     }
 
   private:
@@ -240,20 +242,20 @@ class Scorer {
         check_threads(threads);
         PyBatch given = read(columns, numeric);
         const Batch& batch = given.batch;
-        // Made by numpy itself, an array costs 0.4 us instead of 1.
+        // numpy.empty takes 0.4 us, an array made by nanobind 1 us.
         const nb::object offsets = empty_(batch.offsets.size(), int64_);
         const nb::object scores = empty_(shape(batch.offsets.back()), float32_);
         const Memory to(offsets), out(scores);
         std::copy(batch.offsets.begin(), batch.offsets.end(), static_cast<int64_t*>(to.view.buf));
         {
             const WithoutGil unlocked;
-            tagloom::score(scoring(), given.batch, known_, threads,
+            tagloom::score(scoring(), given.batch, caches_, threads,
                            static_cast<float*>(out.view.buf));
         }
         return nb::make_tuple(offsets, scores);
     }
 
-    // The bytes of an array, to write.
+    // A writable view of the bytes of an array.
     struct Memory {
         explicit Memory(const nb::object& array) {
             if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) < 0) {
@@ -272,7 +274,7 @@ class Scorer {
     RowTable table_;
     Plan plan_;
     bool takes_last_;
-    std::vector<std::unique_ptr<KnownWords>> known_;  // [columns]
+    std::vector<std::unique_ptr<WordCache>> caches_;  // [columns]
     nb::object empty_, int64_, float32_;              // of numpy
 };
 
@@ -281,7 +283,7 @@ class Scorer {
 LocalNormaliser make_normaliser(const In<double, 2>& trans, const In<double, 1>& start) {
     const std::size_t Y = start.shape(0);
     if (Y == 0 || trans.shape(0) != Y || trans.shape(1) != Y) {
-        fail("trans and start must be for the same labels, at least one.");
+        fail("trans must be [Y, Y] and start [Y], for at least one label.");
     }
     return LocalNormaliser(static_cast<int64_t>(Y), trans.data(), start.data());
 }
@@ -314,8 +316,9 @@ Out<float> normalise(const LocalNormaliser& self, const In<float, 2>& emit,
     return give(std::move(out), {T, Y});
 }
 
-// From sentences to labels in one call: a scorer, and the transitions between its labels. None if
-// that needs a closer look: a sentence has no path, or a score is NaN or +inf.
+// From sentences to labels in one call: a scorer, and the transitions between its labels. Returns
+// None if a sentence has no path or a score is NaN or +inf; the caller then takes the slow path,
+// which raises a precise error.
 class Decoder {
   public:
     Decoder(nb::typed<nb::object, Scorer> scorer, const DenseScores& transitions, nb::list labels,
@@ -361,8 +364,8 @@ class Decoder {
         return sound ? nb::object(lists_of(path.get(), offsets, labels_)) : nb::none();
     }
 
-    // The same for a few lists of tokens, where templates read nothing else; None also for more
-    // tokens than fit the cache, and for anything that is not a list of lists.
+    // The same for a few lists of tokens, for templates that read tokens only. Also None for more
+    // than kMost tokens, and for anything but a list of lists or tuples.
     nb::object decode_few(nb::handle sentences, int64_t threads) const {
         constexpr Py_ssize_t kMost = 1024;  // tokens
         if (!PyList_CheckExact(sentences.ptr())) return nb::none();
@@ -390,17 +393,17 @@ class Decoder {
 
 void bind_scoring(nb::module_& m) {
     using namespace nb::literals;
-    nb::class_<PyRows>(m, "Rows",
-                       "Rows of weights by attribute, checked once: W weights, K outputs.")
+    nb::class_<PyWeightRows>(m, "WeightRows",
+                             "The weights of each attribute, checked once: W weights, K outputs.")
         .def(nb::init<const In<int64_t, 1>&, const Cols&, const In<float, 1>&, int64_t>(),
              "row_ptr"_a, "cols"_a, "weights"_a, "K"_a)
-        .def("score", &PyRows::score, "indptr"_a, "ids"_a, "values"_a.none(), "threads"_a = 1,
+        .def("score", &PyWeightRows::score, "indptr"_a, "ids"_a, "values"_a.none(), "threads"_a = 1,
              "Sum the weighted rows of the attributes of each token: [T, K].");
 
     nb::class_<Scorer>(
         m, "Scorer",
-        "From sentences to scores: an extractor, and copies of an index and of rows of "
-        "weights in another layout.")
+        "From sentences to scores: an extractor, and copies of an index and of weight rows, laid "
+        "out for speed.")
         .def(nb::init<nb::typed<nb::object, Extractor>, const PyIndex&, const In<int64_t, 1>&,
                       const Cols&, const In<float, 1>&, int64_t, bool>(),
              "extractor"_a, "index"_a, "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,
@@ -414,11 +417,11 @@ void bind_scoring(nb::module_& m) {
              nb::sig("def edge(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
                      "tuple[NDArray[numpy.int64], NDArray[numpy.float32]]"),
-             "The same as moves, for K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).");
+             "The same for label pairs, K = Y * Y: (offsets [N + 1], edge [T, Y, Y]).");
 
     nb::class_<LocalNormaliser>(
         m, "LocalNormaliser",
-        "Turns the scores of a local model into log probabilities, step by step.")
+        "Turns the scores of a locally normalised model (MEMM) into log-probabilities.")
         .def(
             "__init__",
             [](LocalNormaliser* self, const In<double, 2>& trans, const In<double, 1>& start) {
@@ -426,7 +429,7 @@ void bind_scoring(nb::module_& m) {
             },
             "trans"_a, "start"_a)
         .def("normalise", &normalise, "emit"_a, "offsets"_a, "edge"_a.none(), "threads"_a = 1,
-             "Emissions [T, Y] less what normalises the step after each token.");
+             "Emissions [T, Y] minus the normaliser of the step that follows each token.");
 
     nb::class_<Decoder>(m, "Decoder",
                         "From sentences to their best labels: scorers, and transitions.")
@@ -446,11 +449,11 @@ void bind_scoring(nb::module_& m) {
         .def("decode_few", &Decoder::decode_few, "sentences"_a, "threads"_a = 1,
              nb::sig("def decode_few(self, sentences: object, threads: int = 1) -> "
                      "list[list[str]] | None"),
-             "The same for a list of lists of tokens, at once; None if it is not, or too long.");
+             "The same for a short list of token lists; None for anything else, or if too long.");
     m.def("label_lists", &label_lists, "path"_a, "offsets"_a, "labels"_a,
           nb::sig("def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], "
                   "labels: list[str]) -> list[list[str]]"),
-          "The labels of each sentence, from their numbers one after another.");
+          "The labels of each sentence, from a flat array of label numbers.");
 }
 
 }  // namespace tagloom

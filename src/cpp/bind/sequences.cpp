@@ -1,4 +1,5 @@
-// The column scanner for Python: ranges of bytes become lists of str, equal strings one object.
+// Python bindings of the column scanner: byte ranges become lists of str; equal strings share one
+// object.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -22,8 +23,9 @@ namespace nb = nanobind;
 namespace tagloom {
 namespace {
 
-// Words and labels recur, so most lookups save making a str. Open addressing over the bytes that
-// CPython keeps with each str. Bounded, so that streaming a file of any size needs constant memory.
+// Words and labels recur, so most lookups save creating a str. Open addressing over the UTF-8 bytes
+// that CPython caches in each str. Bounded, so that streaming a file of any size needs constant
+// memory.
 class StringPool {
   public:
     nb::object get(std::string_view s) {
@@ -55,7 +57,7 @@ class StringPool {
     void grow() {
         std::vector<Entry> old(size_ > limit ? smallest : 2 * entries_.size());
         old.swap(entries_);
-        if (size_ > limit) {  // forget everything: what recurs comes back soon
+        if (size_ > limit) {  // clear the pool: frequent strings return soon
             size_ = 0;
             return;
         }
@@ -119,8 +121,8 @@ class ColumnScanner {
         return nb::make_tuple(sentences, scan.consumed, scan.lines, fault_of(scan));
     }
 
-    // The bytes of all whole sentences with new values in one column, as in put(): those that
-    // function(tokens of each sentence) gives. -> (bytes, consumed, lines, fault or None)
+    // The bytes of all complete sentences with new values in one column, as in put(). The values
+    // are function(tokens of each sentence). -> (bytes, consumed, lines, fault or None)
     nb::tuple relabel(const nb::bytes& data, bool final, const nb::callable& function, int column) {
         const std::string_view text = view(data);
         const Scan scan = run(text, final, column);
@@ -139,7 +141,8 @@ class ColumnScanner {
             fits = is_field(fields[r], rules_.sep);
         if (!fits)
             throw nb::value_error(
-                "relabel: expected lists of str that can stand in a column, one str per token");
+                "relabel: function must return one list per sentence, with one str per token that "
+                "is neither empty nor contains a separator or line break");
         const bool append = column >= rules_.n_columns;
         const std::string out =
             put_fields(text.substr(0, scan.consumed), scan.rows, rules_.sep, append, fields);
@@ -159,7 +162,7 @@ class ColumnScanner {
     // All fields of one sentence, column by column.
     nb::list columns(const nb::bytes& data) {
         const std::string_view text = view(data);
-        // One sentence is done sooner than the lock is given and taken again.
+        // Scanning one sentence takes less time than releasing the GIL.
         const Scan scan = scan_columns(text, rules_, true, unknown_ && unknown_->empty());
         const auto n_columns = static_cast<std::size_t>(rules_.n_columns);
         std::vector<Range> fields, row;  // [rows, n_columns], [n_columns]
@@ -176,15 +179,15 @@ class ColumnScanner {
         return result;
     }
 
-    // The bytes of one sentence with other values in one column, or in a new one after the last
-    // (`column` is then n_columns). None where Python has more to say: if the rows do not hold
-    // these tokens or columns, or a value cannot stand in a column.
+    // The bytes of one sentence with new values in one column, or in a new one after the last
+    // (`column` is then n_columns). None if the rows do not contain these tokens or columns, or if
+    // a value is not a valid field; Python then raises a precise error.
     nb::object put(const nb::bytes& data, nb::handle tokens, nb::handle columns, nb::handle values,
                    int column, const std::optional<std::string>& unknown) const {
         const std::string_view text = view(data);
         const ColumnRules rules = rules_for(column);
         const bool append = column >= rules.n_columns;
-        // One sentence is done sooner than the lock is given and taken again.
+        // Scanning one sentence takes less time than releasing the GIL.
         const Scan scan = scan_columns(text, rules, true, true);
         if (scan.fault != Fault::none || !holds(text, scan, tokens, columns)) return nb::none();
         if (values.is_none()) return data;
@@ -207,7 +210,7 @@ class ColumnScanner {
             PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), item(i).release().ptr());
         return made;
     }
-    // A list of what field(row) gives for the rows of a sentence.
+    // A list of field(row) for the rows of a sentence.
     template <class Field>
     static nb::object list_of(const Scan& scan, const Block& block, const Field& field) {
         return make_list(block.last - block.first,
@@ -224,7 +227,7 @@ class ColumnScanner {
                               scan.detail);
     }
 
-    // The strings of a list, None being `unknown`; false if something else is in it.
+    // Views of the strings of a list; None is read as `unknown`. False for any other item.
     static bool views(nb::handle list, const std::optional<std::string>& unknown,
                       std::vector<std::string_view>& out) {
         out.clear();
@@ -245,13 +248,13 @@ class ColumnScanner {
             if (!PyUnicode_Check(item)) return false;
             Py_ssize_t size = 0;
             const char* text = PyUnicode_AsUTF8AndSize(item, &size);
-            if (!text) return PyErr_Clear(), false;  // half of a surrogate pair
+            if (!text) return PyErr_Clear(), false;  // lone surrogate
             out.emplace_back(text, static_cast<std::size_t>(size));
         }
         return true;
     }
 
-    // Whether the rows have these tokens and, where they are given, these columns.
+    // Whether the rows contain these tokens and, if given, these columns.
     bool holds(std::string_view text, const Scan& scan, nb::handle tokens,
                nb::handle columns) const {
         std::vector<std::string_view> given;
@@ -291,9 +294,9 @@ class ColumnScanner {
         const WithoutGil unlocked;
         return scan_columns(text, rules_, final, unknown_ && unknown_->empty());
     }
-    // To put values into a column, or after the last one, whatever is in it now.
+    // The same for writing to a column, or after the last one; its present values may be empty.
     Scan run(std::string_view text, bool final, int column) const {
-        if (column < 0) throw nb::value_error("the column must not be negative");
+        if (column < 0) throw nb::value_error("relabel: column must not be negative");
         const ColumnRules rules = rules_for(column);
         const WithoutGil unlocked;
         return scan_columns(text, rules, final, true);

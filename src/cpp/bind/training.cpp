@@ -1,4 +1,4 @@
-// Python bindings of learning: check shapes, release the GIL, call core.
+// Python bindings of training: check shapes, release the GIL, call core.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -47,38 +47,37 @@ Fresh<T> copied(const From* values, size_t n) {
     return Fresh<T>(own, {n}, owner);
 }
 
-// What Python calls Attributes and Labels: arrays that belong together, held until a Problem has
-// copied them.
-using Known = std::optional<std::pair<Array<const int32_t>, Array<const uint16_t>>>;
+// The Attributes and Labels of Python: arrays that belong together, held until a LinearObjective
+// has copied them.
+using Extra = std::optional<std::pair<Array<const int32_t>, Array<const uint16_t>>>;
 
 struct AttributeArrays {
     Array<const int64_t> indptr;
     Array<const int32_t> ids;
     int64_t n;
     Maybe<const float> values;
-    Known known;
+    Extra extra;
 
     Attributes view(int64_t T, const char* what) const {
         require(int64_t(indptr.shape(0)) == T + 1, what);
         Attributes x{indptr.data(), ids.data(), values ? values->data() : nullptr,
                      int64_t(ids.shape(0)), n};
-        if (known) {
-            x.known = known->first.data();
-            x.known_cols = known->second.data();
-            x.n_known = known->first.shape(0);
+        if (extra) {
+            x.extra = extra->first.data();
+            x.extra_cols = extra->second.data();
+            x.n_extra = extra->first.shape(0);
         }
         return x;
     }
 };
 
 void make_attributes(AttributeArrays* self, Array<const int64_t> indptr, Array<const int32_t> ids,
-                     int64_t n, Maybe<const float> values, Known known) {
-    require(!values || values->shape(0) == ids.shape(0),
-            "values must have one entry for each of ids");
-    require(!known || known->first.shape(0) == known->second.shape(0),
-            "known must be attributes and as many columns");
+                     int64_t n, Maybe<const float> values, Extra extra) {
+    require(!values || values->shape(0) == ids.shape(0), "values must have one entry for each id");
+    require(!extra || extra->first.shape(0) == extra->second.shape(0),
+            "extra must be two arrays of the same length, attributes and columns");
     new (self)
-        AttributeArrays{std::move(indptr), std::move(ids), n, std::move(values), std::move(known)};
+        AttributeArrays{std::move(indptr), std::move(ids), n, std::move(values), std::move(extra)};
 }
 
 using Table = nb::ndarray<const uint8_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -95,24 +94,25 @@ void make_labels(LabelArrays* self, Array<const int32_t> gold, int64_t n_labels,
     if (sets) {
         require(int64_t(sets->shape(1)) == n_labels, "sets must be [n, n_labels]");
         for (size_t j = 0; j < sets->size(); ++j)
-            require(sets->data()[j] <= 1, "sets must be of 0 and 1");
+            require(sets->data()[j] <= 1, "sets must contain 0 and 1 only");
     }
     require(!allowed || allowed->shape(0) == gold.shape(0), "allowed must be [tokens]");
     new (self) LabelArrays{std::move(gold), n_labels, std::move(sets), std::move(allowed)};
 }
 
-void make_problem(Problem* self, Array<const int64_t> offsets, const AttributeArrays& nodes,
-                  const LabelArrays& labels, const AttributeArrays* edges,
-                  Maybe<const double> weight, bool all_combinations, bool boundaries, bool float32,
-                  const Space* space, int64_t threads) {
+void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
+                           const AttributeArrays& nodes, const LabelArrays& labels,
+                           const AttributeArrays* edges, Maybe<const double> weight,
+                           bool all_combinations, bool boundaries, bool float32, const Space* space,
+                           int64_t threads) {
     Examples x{};
     x.N = int64_t(offsets.shape(0)) - 1;
     x.T = labels.gold.shape(0);
     x.Y = labels.n_labels;
     require(x.N >= 0, "offsets must have at least one entry");
     x.offsets = offsets.data();
-    x.nodes = nodes.view(x.T, "indptr of nodes must have one entry more than gold");
-    if (edges) x.edges = edges->view(x.T, "indptr of edges must have one entry more than gold");
+    x.nodes = nodes.view(x.T, "indptr of nodes must have one more entry than gold");
+    if (edges) x.edges = edges->view(x.T, "indptr of edges must have one more entry than gold");
     x.gold = labels.gold.data();
     require(!weight || int64_t(weight->shape(0)) == x.N,
             "weight must have one entry for each sentence");
@@ -127,7 +127,7 @@ void make_problem(Problem* self, Array<const int64_t> offsets, const AttributeAr
     }
     x.allowed = labels.allowed ? labels.allowed->data() : nullptr;
     const WithoutGil unlocked;
-    new (self) Problem(x, threads);
+    new (self) LinearObjective(x, threads);
 }
 
 double evaluate(const Objective& objective, Array<const double> theta, Array<double> grad_out,
@@ -146,36 +146,37 @@ Fresh<bool> mask_of(const Objective& objective) {
 
 using RowArrays = nb::typed<nb::tuple, Fresh<int64_t>, Fresh<uint16_t>, Fresh<bool>>;
 
-RowArrays rows_of(const Rows& rows) {
+RowArrays rows_of(const WeightPattern& rows) {
     return RowArrays(nb::make_tuple(copied<int64_t>(rows.ptr.data(), rows.ptr.size()),
                                     copied<uint16_t>(rows.cols.data(), rows.cols.size()),
                                     copied<bool>(rows.is_free.data(), rows.is_free.size())));
 }
 
 // ---------------------------------------------------------------------------------------------
-// Optimisers. What a state holds is a dict of arrays by name.
+// Optimisers. A state is a dict of arrays.
 
 using State = nb::typed<nb::dict, nb::str, nb::any>;
 
 template <class T>
 std::vector<T> taken(const State& state, const char* name) {
-    require(state.contains(name), "the state lacks one of its arrays; it is of another optimiser");
+    require(state.contains(name), "the state is of another optimiser: an array is missing");
     const auto array = nb::cast<Array<const T>>(state[name]);
     return std::vector<T>(array.data(), array.data() + array.size());
 }
 
-// Vectors of one length one after another, and back.
+// Concatenates vectors of one length.
 template <class T>
-Fresh<T> joined(const std::vector<std::vector<T>>& rows, size_t width) {
+Fresh<T> joined(const std::vector<std::vector<T>>& rows, size_t width) {  // flat [rows, width]
     auto* own = new T[rows.size() * width];
     nb::capsule owner(own, [](void* p) noexcept { delete[] static_cast<T*>(p); });
     for (size_t i = 0; i < rows.size(); ++i) std::copy_n(rows[i].data(), width, own + i * width);
     return Fresh<T>(own, {rows.size() * width}, owner);
 }
 
+// The reverse of joined().
 template <class T>
-std::vector<std::vector<T>> parted(const std::vector<T>& all, size_t rows, size_t width) {
-    require(all.size() == rows * width, "the state is of another problem");
+std::vector<std::vector<T>> split(const std::vector<T>& all, size_t rows, size_t width) {
+    require(all.size() == rows * width, "the state is of another objective");
     std::vector<std::vector<T>> out;
     for (size_t i = 0; i < rows; ++i)
         out.emplace_back(all.begin() + i * width, all.begin() + (i + 1) * width);
@@ -213,13 +214,13 @@ void lbfgs_restore(Lbfgs& optimiser, const State& from) {
     state.s_dot_grad = taken<double>(from, "s_dot_grad");
     state.y_dot_grad = taken<double>(from, "y_dot_grad");
     const size_t n = optimiser.state.theta.size(), k = state.s_dot_grad.size();
-    state.s = parted(taken<float>(from, "s"), k, n);
-    state.y = parted(taken<float>(from, "y"), k, n);
+    state.s = split(taken<float>(from, "s"), k, n);
+    state.y = split(taken<float>(from, "y"), k, n);
     const auto loss = taken<double>(from, "loss");
     require(state.theta.size() == n && state.grad.size() == n && state.sy.size() == k * k &&
                 state.yy.size() == k * k && state.y_dot_grad.size() == k && loss.size() == 2 &&
                 int64_t(k) <= optimiser.memory,
-            "the state is of another problem, or of an optimiser with another memory");
+            "the state is of another objective, or of an optimiser with another memory");
     state.loss = loss[0];
     state.evaluated = loss[1] != 0;
     std::lock_guard lock(optimiser.mutex);
@@ -235,7 +236,7 @@ IterationValues values_of(const Iteration& i) {
 void make_lbfgs(Lbfgs* self, int64_t size, double l1, double l2, int64_t memory,
                 Maybe<const bool> free, double rounding) {
     require(size >= 0 && l1 >= 0 && l2 >= 0 && memory >= 0 && rounding >= 0,
-            "size, penalties, memory and rounding start at 0");
+            "size, l1, l2, memory and rounding must not be negative");
     require(!free || int64_t(free->shape(0)) == size, "free must be [size]");
     std::vector<uint8_t> mask;
     if (free) mask.assign(free->data(), free->data() + size);
@@ -244,7 +245,7 @@ void make_lbfgs(Lbfgs* self, int64_t size, double l1, double l2, int64_t memory,
 
 IterationValues lbfgs_step(Lbfgs& self, const Objective& objective, int64_t threads) {
     require(objective.size() == int64_t(self.state.theta.size()),
-            "the objective has another number of weights");
+            "objective and optimiser differ in their number of weights");
     const WithoutGil unlocked;
     std::lock_guard lock(self.mutex);
     return values_of(self.step(objective, threads));
@@ -276,18 +277,20 @@ void bind_lbfgs(nb::module_& m) {
         .def("step", lbfgs_step, nb::arg("objective"), nb::arg("threads"),
              "One iteration; see `iteration`.")
         .def("ask", lbfgs_ask, nb::arg("threads"),
-             "The point [size] where loss and gradient are needed next; None: no step helps.")
+             "The point [size] at which loss and gradient are needed next; None if no step along "
+             "the gradient lowers the loss.")
         .def("tell", lbfgs_tell, nb::arg("loss"), nb::arg("grad"), nb::arg("threads"),
-             "Loss and gradient there, without penalties; whether the iteration is complete.")
+             "Pass loss and gradient at that point, without penalties; True if this completes the "
+             "iteration.")
         .def_prop_ro(
             "iteration",
             [](Lbfgs& self) {
                 std::lock_guard lock(self.mutex);
                 return values_of(self.iteration);
             },
-            "The last one: (loss, |gradient|, |theta|, evaluations, whether it moved).")
+            "The last iteration: (loss, |gradient|, |theta|, evaluations, whether theta changed).")
         .def_prop_ro("size", [](const Lbfgs& self) { return self.state.theta.size(); })
-        .def_prop_ro("is_asked", &Lbfgs::is_asked, "Whether a point waits for its loss.")
+        .def_prop_ro("is_asked", &Lbfgs::is_asked, "Whether a point from ask() awaits tell().")
         .def("theta",
              [](Lbfgs& self) {
                  std::lock_guard lock(self.mutex);
@@ -306,9 +309,9 @@ void bind_lbfgs(nb::module_& m) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// One sentence at a time
+// Online learners
 
-struct OnlineOwner {  // Python holds it; the rule behind it is chosen at run time
+struct OnlineOwner {  // the Python object; its rule is chosen at run time
     std::unique_ptr<Online> online;
     int64_t sentences;
 };
@@ -324,11 +327,10 @@ Rule rule_of(const std::string& name) {
 }
 
 std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t> permutation) {
-    require(int64_t(permutation.size()) == self.sentences,
-            "permutation must have one entry for each sentence");
+    require(int64_t(permutation.size()) == self.sentences, "permutation must be [n_sentences]");
     for (size_t i = 0; i < permutation.size(); ++i)
         require(permutation(i) >= 0 && permutation(i) < self.sentences,
-                "permutation must name sentences");
+                "permutation must contain 0 to n_sentences - 1");
     const WithoutGil unlocked;
     std::lock_guard lock(self.online->mutex);
     const Epoch epoch = self.online->epoch(permutation.data());
@@ -356,7 +358,7 @@ void online_restore(OnlineOwner& self, const State& from) {
     state.squares = taken<double>(from, "squares");
     state.sums = taken<double>(from, "sums");
     const auto counters = taken<int64_t>(from, "counters");
-    require(counters.size() == 3, "the state is of another optimiser");
+    require(counters.size() == 3, "the state is of another optimiser: it must have 3 counters");
     state.epochs = counters[0];
     state.averaged = counters[1];
     state.steps = counters[2];
@@ -372,23 +374,25 @@ void bind_online(nb::module_& m) {
                             "AdaGrad, SGD, the perceptron and the SVM; see tagloom.training.")
         .def(
             "__init__",
-            [](OnlineOwner* self, const Problem& problem, const std::string& rule, double l2,
-               double eta, double decay, bool average, int64_t average_from, double first_square,
-               double C, Maybe<const double> cost, double margin) {
+            [](OnlineOwner* self, const LinearObjective& objective, const std::string& rule,
+               double l2, double eta, double decay, bool average, int64_t average_from,
+               double first_square, double C, Maybe<const double> cost, double margin) {
                 require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 &&
                             first_square > 0 && margin >= 0,
-                        "l2, eta, decay, average_from and margin start at 0, first_square above");
+                        "l2, eta, decay, average_from and margin must not be negative, and "
+                        "first_square must be positive");
                 OnlineOptions options{rule_of(rule), l2,           eta, decay, average,
                                       average_from,  first_square, C,   {},    margin};
                 if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe)
-                    require(C > 0 && cost, "the SVM needs C above 0 and cost [Y * Y]");
+                    require(C > 0 && cost, "the SVM needs C > 0 and cost [Y * Y]");
                 if (cost) {
-                    require(int64_t(cost->size()) == problem.Y * problem.Y, "cost must be [Y * Y]");
+                    require(int64_t(cost->size()) == objective.Y * objective.Y,
+                            "cost must be [Y * Y]");
                     options.cost.assign(cost->data(), cost->data() + cost->size());
                 }
-                new (self) OnlineOwner{Online::make(problem, options), problem.N};
+                new (self) OnlineOwner{Online::make(objective, options), objective.N};
             },
-            nb::arg("problem"), nb::arg("rule"), nb::kw_only(), nb::arg("l2") = 0.0,
+            nb::arg("objective"), nb::arg("rule"), nb::kw_only(), nb::arg("l2") = 0.0,
             nb::arg("eta") = 0.0, nb::arg("decay") = 0.0, nb::arg("average") = false,
             nb::arg("average_from") = 0, nb::arg("first_square") = 1.0, nb::arg("C") = 1.0,
             nb::arg("cost").none() = nb::none(), nb::arg("margin") = 0.0, nb::keep_alive<1, 2>())
@@ -400,7 +404,8 @@ void bind_online(nb::module_& m) {
                 const Certificate found = self.online->certify();
                 return std::make_tuple(found.loss, found.cost);
             },
-            "Of frank-wolfe: (sum of weighted losses, sum of weighted mean costs); see the core.")
+            "For frank-wolfe, whose duality gap is |theta|^2 + C (loss - cost): (loss, cost), sums "
+            "of weighted losses and of weighted mean costs.")
         .def("epoch", online_epoch, nb::arg("permutation"),
              "One pass over the sentences: (sum of losses, sentences with a mistake).")
         .def("theta",
@@ -416,16 +421,17 @@ void bind_online(nb::module_& m) {
 
 void bind_training(nb::module_& m) {
     nb::class_<AttributeArrays>(
-        m, "Attributes", "Attributes of tokens as sparse rows: ids[indptr[t]:indptr[t + 1]].")
+        m, "Attributes", "The attributes of each token, in CSR form: ids[indptr[t]:indptr[t + 1]].")
         .def("__init__", make_attributes, nb::arg("indptr"), nb::arg("ids"), nb::arg("n"),
-             nb::arg("values").none() = nb::none(), nb::arg("known").none() = nb::none(),
-             "n: number of attributes. values: 1 by default. known: (attributes, columns) that get "
-             "a weight, seen or not.");
-    nb::class_<LabelArrays>(m, "Labels", "The gold labels of all tokens, and what paths may take.")
+             nb::arg("values").none() = nb::none(), nb::arg("extra").none() = nb::none(),
+             "n: number of attributes. values: 1 by default. extra: (attributes, columns), pairs "
+             "that get a weight even if they do not occur together.");
+    nb::class_<LabelArrays>(m, "Labels", "The gold labels of all tokens, and those paths may take.")
         .def(
             "__init__", make_labels, nb::arg("gold"), nb::arg("n_labels"),
             nb::arg("sets").none() = nb::none(), nb::arg("allowed").none() = nb::none(),
-            "gold [T]: a label, or -1 - k for any of sets[k] [n, n_labels]; allowed [T] likewise.");
+            "gold [T]: a label, or -1 - k for any label in sets[k]; sets [n, n_labels] of 0 and 1. "
+            "allowed [T]: -1 - k, the labels that paths may take.");
     nb::class_<Objective>(m, "Objective", "A function of weights that an optimiser minimises.")
         .def_prop_ro("n_weights", &Objective::size)
         .def_prop_ro("rounding", &Objective::rounding,
@@ -433,32 +439,32 @@ void bind_training(nb::module_& m) {
         .def("mask", mask_of, "Which weights are free; the others stay zero.")
         .def("evaluate", evaluate, nb::arg("theta"), nb::arg("grad_out").noconvert(),
              nb::arg("threads"), "The loss; its gradient is written into grad_out.");
-    nb::class_<Problem, Objective>(
-        m, "Problem",
-        "Encoded sentences and their gold labels, laid out for learning: the weighted negative "
-        "log-likelihood as an objective.")
-        .def("__init__", make_problem, nb::arg("offsets"), nb::arg("nodes"), nb::arg("labels"),
-             nb::kw_only(), nb::arg("edges").none() = nb::none(),
+    nb::class_<LinearObjective, Objective>(
+        m, "LinearObjective",
+        "The weighted negative log-likelihood of encoded sentences under a linear-chain model.")
+        .def("__init__", make_linear_objective, nb::arg("offsets"), nb::arg("nodes"),
+             nb::arg("labels"), nb::kw_only(), nb::arg("edges").none() = nb::none(),
              nb::arg("weight").none() = nb::none(), nb::arg("all_combinations") = false,
              nb::arg("boundaries") = true, nb::arg("float32") = true,
              nb::arg("space").none() = nb::none(), nb::arg("threads") = 1)
-        .def_prop_ro("n_labels", [](const Problem& p) { return p.Y; })
-        .def_prop_ro("n_sentences", [](const Problem& p) { return p.N; })
-        .def_prop_ro("n_tokens", [](const Problem& p) { return p.T; })
-        .def_prop_ro("boundaries", [](const Problem& p) { return p.boundaries; })
+        .def_prop_ro("n_labels", [](const LinearObjective& p) { return p.Y; })
+        .def_prop_ro("n_sentences", [](const LinearObjective& p) { return p.N; })
+        .def_prop_ro("n_tokens", [](const LinearObjective& p) { return p.T; })
+        .def_prop_ro("boundaries", [](const LinearObjective& p) { return p.boundaries; })
         .def(
-            "rows", [](const Problem& p) { return rows_of(p.nodes); },
+            "rows", [](const LinearObjective& p) { return rows_of(p.nodes); },
             "(row_ptr [A + 1], cols [W], free [W]) of the node attributes.")
         .def(
-            "edge_rows", [](const Problem& p) { return rows_of(p.edges); },
-            "The same of the edge attributes; cols are y_prev * Y + y.")
+            "edge_rows", [](const LinearObjective& p) { return rows_of(p.edges); },
+            "The same for the edge attributes; cols are y_prev * Y + y.")
         .def(
             "set_mask",
-            [](Problem& p, Array<const bool> free) {
+            [](LinearObjective& p, Array<const bool> free) {
                 require(int64_t(free.shape(0)) == p.size(), "free must be [n_weights]");
                 std::copy_n(free.data(), p.is_free.size(), p.is_free.begin());
             },
-            nb::arg("free"), "Say which weights are free, before an optimiser looks at them.");
+            nb::arg("free"),
+            "Set which weights are free; call it before an optimiser reads the mask.");
     bind_lbfgs(m);
     bind_online(m);
 }

@@ -1,5 +1,5 @@
-// Python bindings of what all layouts share: checks of scores, and the instruction set in use.
-// The layouts are in dense.cpp and automata.cpp.
+// Python bindings that all layouts share: checks of scores, and the choice of instruction set. The
+// layouts are in dense.cpp and automata.cpp.
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -22,7 +22,7 @@ namespace nb = nanobind;
 namespace tagloom {
 namespace {
 
-// Scores up to 1e300 can be added up over millions of positions; beyond, sums overflow.
+// Scores up to 1e300 can be summed over millions of positions without overflow.
 template <class R>
 constexpr R kLargestScore = sizeof(R) == 4 ? R(std::numeric_limits<float>::max()) : R(1e300);
 
@@ -32,8 +32,8 @@ constexpr R kInfinity = std::numeric_limits<R>::infinity();
 float largest_of(const float* x, int64_t n) { return kernels().largest_f32(x, n); }
 double largest_of(const double* x, int64_t n) { return kernels().largest_f64(x, n); }
 
-// Index of the first score that is NaN or too large in absolute value, or -1 (-inf is allowed), and
-// the largest |x| of the finite ones before it.
+// Index of the first score that is NaN or too large in absolute value, -1 if there is none (-inf is
+// allowed); and the largest |x| of the finite scores before it.
 struct Measured {
     int64_t bad = -1;
     double largest = 0;
@@ -73,7 +73,7 @@ Measured measure_all(const R* x, int64_t n, int64_t threads) {
     return all;
 }
 
-// One function for both types: nanobind would try two overloads one after the other.
+// One function for both types: nanobind tries overloads one after the other, which is slower.
 std::pair<int64_t, double> check_scores(
     const nb::ndarray<nb::numpy, nb::ro, nb::c_contig, nb::device::cpu>& array, int64_t threads) {
     const int64_t n = array.size();
@@ -91,13 +91,14 @@ std::pair<int64_t, double> check_scores(
 
 void bind_trellis(nb::module_& m) {
     m.def("instruction_sets", instruction_sets,
-          "Names of those this machine can run, narrowest first.");
-    m.def("instruction_set", [] { return kernels().name; }, "The one in use.");
+          "Instruction sets that this machine can run, narrowest first.");
+    m.def("instruction_set", [] { return kernels().name; }, "The instruction set in use.");
     m.def("use_instruction_set", use_instruction_set, nb::arg("name"),
-          "False if this machine cannot run it.");
+          "Choose an instruction set; False if this machine cannot run it.");
     m.def("check_scores", check_scores, nb::arg("array").noconvert(), nb::arg("threads"),
           nb::sig("def check_scores(array: NDArray[numpy.float32] | NDArray[numpy.float64], "
-                  "threads: int) -> tuple[int, float]"));
+                  "threads: int) -> tuple[int, float]"),
+          "(index of the first invalid score or -1, largest absolute value before it).");
 }
 
 }  // namespace tagloom

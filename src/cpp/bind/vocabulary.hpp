@@ -5,7 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include "bind/words.hpp"
-#include "core/chains.hpp"
+#include "core/spelling_tree.hpp"
 
 namespace tagloom {
 
@@ -15,15 +15,16 @@ class Vocabulary {
     using In =
         nanobind::ndarray<const T, nanobind::ndim<N>, nanobind::c_contig, nanobind::device::cpu>;
 
-    // Reads a list of lists of str with templates that look at one token each.
+    // Reads a list of lists of str. The templates must read one token each.
     Vocabulary(const PyProgram& compiled, nanobind::handle sentences);
     Vocabulary(Vocabulary&&) = default;
 
     nanobind::tuple read();
-    // Changes nothing: may be called again, and by many.
-    nanobind::tuple make_chains(In<double, 2> counts, In<bool, 1> is_rare, In<bool, 1> is_known,
-                                In<bool, 1> folds, nanobind::callable lower,
-                                nanobind::callable capitalise) const;
+    // May be called repeatedly, and by several threads.
+    nanobind::tuple make_spelling_tree(In<double, 2> counts, In<bool, 1> is_rare,
+                                       In<bool, 1> is_known, In<bool, 1> folds,
+                                       nanobind::callable lower,
+                                       nanobind::callable capitalise) const;
 
   private:
     LabelCounts check(const In<double, 2>& counts, const In<bool, 1>& is_rare,

@@ -45,12 +45,12 @@ std::string place(std::size_t c, Py_ssize_t n, Py_ssize_t t = -1) {
     const nb::object shown = nb::steal(PyObject_ASCII(text));
     if (!shown.is_valid()) throw nb::python_error();
     throw nb::value_error((where + ": " + PyUnicode_AsUTF8(shown.ptr()) +
-                           " has half of a surrogate pair, which is not a character. Decode the "
-                           "text again, or drop it with errors=\"replace\".")
+                           " has a lone surrogate, which is not a character. Decode the text "
+                           "again, with errors=\"replace\" if need be.")
                               .c_str());
 }
 
-// What is wrong with the text at a padded position.
+// Throws for the invalid text at a padded position.
 [[noreturn]] void fail_text(const Program& program, const Batch& batch, std::size_t c,
                             std::size_t position, PyObject* text) {
     Py_ssize_t n = 0;
@@ -70,7 +70,7 @@ uint8_t classify(Py_UCS4 c) {
         (Py_UNICODE_ISNUMERIC(c) ? kNumeric : 0));
 }
 
-// Writes a code point as UTF-8 and returns what follows; null for a surrogate.
+// Writes a code point as UTF-8 and returns the end; null for a surrogate.
 char* write_utf8(Py_UCS4 c, char* to) {
     const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
     if (c < 0x80) {
@@ -92,7 +92,7 @@ char* write_utf8(Py_UCS4 c, char* to) {
     return to;
 }
 
-// UTF-8 of a str that is not ASCII in `out`; false if it has a lone surrogate.
+// Encodes a str that is not ASCII as UTF-8; false if it has a lone surrogate.
 bool encode_utf8(PyObject* text, std::string& out) {
     const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
     const int kind = PyUnicode_KIND(text);
@@ -122,30 +122,31 @@ const uint8_t* classify(PyObject* text, Arena& arena) {
     return classes;
 }
 
-// Numbers the strings of one column. Where each lies, and what is known of it, are places anywhere
-// in memory: they are asked for a block of strings at a time, before any of them is read.
+// Numbers the strings of one column. Each string, and its entry in the word cache, may lie anywhere
+// in memory, so both are prefetched for a block of strings before any is read.
 class Interner {
   public:
     Interner(Column& column, std::vector<nb::object>& held, bool needs_lowered,
-             const KnownWords* known)
+             const WordCache* cache)
         : column_(column),
           words_(column.words),
           held_(held),
           needs_lowered_(needs_lowered),
-          known_(known) {}
+          cache_(cache) {}
 
     static constexpr std::size_t kAtOnce = 32;
     static void prefetch(PyObject* const* texts, std::size_t n) {
         for (std::size_t i = 0; i < n; i++) {
             if (!texts[i]) continue;
             __builtin_prefetch(texts[i]);
-            // Where a short text ends.
+            // The next cache line, where a short text ends.
             __builtin_prefetch(reinterpret_cast<const char*>(texts[i]) + 56);
         }
     }
 
-    // The numbers of at most kAtOnce texts into `ids`, which has those of null already. Returns how
-    // many it could read: the next is no str, or has half of a surrogate pair.
+    // Writes the numbers of at most kAtOnce texts to `ids`, where those of null texts stand
+    // already. Returns the number of texts read; if below n, the next one is not a str or has a
+    // lone surrogate.
     std::size_t number(PyObject* const* texts, std::size_t n, int32_t* ids) {
         std::array<std::string_view, kAtOnce> views;
         std::array<uint64_t, kAtOnce> hashes;
@@ -161,16 +162,16 @@ class Interner {
             }
             hashes[i] = hash_part(views[i]);
             words_.prefetch(hashes[i]);
-            if (known_) known_->prefetch_slot(hashes[i]);
+            if (cache_) cache_->prefetch_slot(hashes[i]);
         }
         for (std::size_t i = 0; i < n; i++) {
             if (!texts[i]) continue;
             ids[i] = words_.find(views[i], hashes[i]);
-            if (ids[i] < 0 && known_) known_->prefetch_word(hashes[i]);
+            if (ids[i] < 0 && cache_) cache_->prefetch_word(hashes[i]);
         }
         for (std::size_t i = 0; i < n; i++) {
             if (ids[i] >= 0) continue;
-            ids[i] = words_.find(views[i], hashes[i]);  // another may have brought it
+            ids[i] = words_.find(views[i], hashes[i]);  // added earlier in this block
             if (ids[i] < 0) ids[i] = add(texts[i], views[i], hashes[i]);
         }
         return n;
@@ -180,13 +181,13 @@ class Interner {
     int32_t add(PyObject* object, std::string_view text, uint64_t hash) {
         Word word;
         word.hash = hash;
-        if (const KnownWord* known = known_ ? known_->find(text, hash) : nullptr) {
-            word.text = known->text();
-            word.block = known->block();
+        if (const CachedWord* cached = cache_ ? cache_->find(text, hash) : nullptr) {
+            word.text = cached->text();
+            word.block = cached->block();
             return words_.add(word);
         }
         word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(object));
-        word.text = words_.arena.copy(text);  // near those of other words
+        word.text = words_.arena.copy(text);  // close to the other words
         if (!PyUnicode_IS_ASCII(object)) {
             word.classes = classify(object, words_.arena);
         } else if (needs_lowered_) {
@@ -199,13 +200,13 @@ class Interner {
 
     Column& column_;
     Words& words_;
-    std::vector<nb::object>& held_;  // the str of every fresh word
+    std::vector<nb::object>& held_;  // the str of every new word
     const bool needs_lowered_;
-    const KnownWords* known_;           // or null
+    const WordCache* cache_;            // or null
     std::vector<std::string> buffers_;  // [kAtOnce] UTF-8 of texts that are not ASCII, if any are
 };
 
-// The text of a str that Python made, copied.
+// Copies the text of a str.
 std::string_view copy_text(PyObject* text, Arena& arena, const std::string& where) {
     if (PyUnicode_IS_ASCII(text)) return arena.copy(ascii_view(text));
     std::string buffer;
@@ -213,12 +214,13 @@ std::string_view copy_text(PyObject* text, Arena& arena, const std::string& wher
     return arena.copy(buffer);
 }
 
-// Asks Python what only Python knows of the fresh words of a column, whose strings are held.
-void ask_python(const PyProgram& program, std::size_t c, Column& column,
-                const std::vector<nb::object>& held) {
+// Computes what needs Python for the new words of a column, whose strings are held: lower case and
+// punctuation beyond ASCII, and the functions of the user.
+void call_python(const PyProgram& program, std::size_t c, Column& column,
+                 const std::vector<nb::object>& held) {
     const std::vector<nb::callable>& functions = program.functions[c];
     if (!program.needs_lowered[c] && !program.needs_punctuation[c] && functions.empty()) return;
-    // A subclass of str may have a method of its own; we want that of str.
+    // str.lower itself: a subclass may override it.
     const nb::object lower = nb::handle(&PyUnicode_Type).attr("lower");
     for (std::size_t i = 0; i < held.size(); i++) {
         const nb::object& text = held[i];
@@ -247,9 +249,9 @@ void ask_python(const PyProgram& program, std::size_t c, Column& column,
                 answers[f] = {};
                 if (answer.is_none()) continue;
                 if (!PyUnicode_Check(answer.ptr())) {
-                    fail_type("a function of a word", "a str or None", answer.ptr());
+                    fail_type("a feature function", "a str or None", answer.ptr());
                 }
-                answers[f] = copy_text(answer.ptr(), words.arena, "a function of a word");
+                answers[f] = copy_text(answer.ptr(), words.arena, "a feature function");
             }
             word.answers = answers;
         }
@@ -270,13 +272,13 @@ Word copy_word(nb::handle text, Arena& arena) {
 }
 
 PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numeric,
-                 std::span<const std::unique_ptr<KnownWords>> known) {
+                 std::span<const std::unique_ptr<WordCache>> caches) {
     const Program& program = compiled.program;
     const Items given(columns.ptr());
     if (given.size < 0) fail_type("columns", "a list", columns.ptr());
     if (given.size < static_cast<Py_ssize_t>(program.columns)) {
         throw nb::value_error(("The templates read " + std::to_string(program.columns) +
-                               " columns; got " + std::to_string(given.size) + ".")
+                               " columns; found " + std::to_string(given.size) + ".")
                                   .c_str());
     }
     std::vector<std::vector<nb::object>> strings(program.columns);
@@ -303,13 +305,13 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
         }
         Column& column = batch.columns.emplace_back(static_cast<std::size_t>(T));
         add_boundaries(program, column);
-        const KnownWords* mine = known.empty() ? nullptr : known[c].get();
-        for (std::size_t i = 0; mine && i < mine->outside.size(); i++) {
-            column.words.all[i].block = mine->outside[i];
+        const WordCache* cache = caches.empty() ? nullptr : caches[c].get();
+        for (std::size_t i = 0; cache && i < cache->outside.size(); i++) {
+            column.words.all[i].block = cache->outside[i];
         }
         const auto positions = static_cast<std::size_t>(T + 2 * program.pad * N);
         column.tokens.resize(positions);
-        // Borrowed: until they are read, nothing that we call gives up the GIL or drops a
+        // Borrowed references: until the texts are read, no call below releases the GIL or drops a
         // reference.
         thread_local Scratch<PyObject*> scratch;
         const auto taken = scratch.take(positions);
@@ -319,10 +321,11 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
             const Items tokens(sentences.items[n]);
             if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
             if (tokens.size != batch.offsets[n + 1] - batch.offsets[n]) {
-                throw nb::value_error(
-                    (place(c, n) + ": has " + std::to_string(tokens.size) + " values for " +
-                     std::to_string(batch.offsets[n + 1] - batch.offsets[n]) + " tokens.")
-                        .c_str());
+                throw nb::value_error((place(c, n) + ": expected " +
+                                       std::to_string(batch.offsets[n + 1] - batch.offsets[n]) +
+                                       " values, one per token, found " +
+                                       std::to_string(tokens.size) + ".")
+                                          .c_str());
             }
             for (int32_t d = program.pad; d-- > 0; p++) texts[p] = nullptr, ids[p] = d;
             p = std::copy_n(tokens.items, tokens.size, texts + p) - texts;
@@ -330,7 +333,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                 texts[p] = nullptr, ids[p] = program.pad + d;
             }
         }
-        Interner interner(column, strings[c], compiled.needs_lowered[c], mine);
+        Interner interner(column, strings[c], compiled.needs_lowered[c], cache);
         for (std::size_t p = 0; p < positions; p += Interner::kAtOnce) {
             const std::size_t n = std::min(positions - p, Interner::kAtOnce);
             Interner::prefetch(texts + p + n, std::min(positions - p - n, Interner::kAtOnce));
@@ -340,7 +343,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
     }
     // From here on Python code may run.
     for (std::size_t c = 0; c < program.columns; c++) {
-        ask_python(compiled, c, batch.columns[c], strings[c]);
+        call_python(compiled, c, batch.columns[c], strings[c]);
         held.insert(held.end(), std::make_move_iterator(strings[c].begin()),
                     std::make_move_iterator(strings[c].end()));
     }
@@ -349,7 +352,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
     if (values.size < 0) fail_type("numeric", "a list of float64 arrays", numeric.ptr());
     if (values.size < static_cast<Py_ssize_t>(program.numeric)) {
         throw nb::value_error(("The templates read " + std::to_string(program.numeric) +
-                               " numeric columns; got " + std::to_string(values.size) + ".")
+                               " numeric columns; found " + std::to_string(values.size) + ".")
                                   .c_str());
     }
     using Array = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -1,5 +1,5 @@
-// Python strings to numbered words. All of this holds the GIL; what it makes can be read without
-// it, because a batch keeps a reference to every string whose bytes it uses.
+// Turns Python strings into numbered words. This needs the GIL; the resulting batch can be read
+// without it, because it keeps a reference to every string whose bytes it uses.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/extract.hpp"
-#include "core/known.hpp"
+#include "core/word_cache.hpp"
 
 namespace tagloom {
 
@@ -23,7 +23,7 @@ struct PyProgram {
     nanobind::object category;                               // unicodedata.category, if needed
 };
 
-// A word that Python wrote, without what only some atoms ask for.
+// A word from a str, without the fields that only some atoms need.
 Word copy_word(nanobind::handle text, Arena& arena);
 
 // A batch and references to the strings that it points to. Destroy it with the GIL held.
@@ -32,10 +32,10 @@ struct PyBatch {
     std::vector<nanobind::object> held;
 
     // columns: list over columns of list over sentences of list of str; numeric: list of float64
-    // arrays [T]. Tuples will do for lists. TypeError or ValueError says which sentence and token.
-    // known: what a scorer remembers of words [columns], or nothing.
+    // arrays [T]. Tuples are accepted in place of lists. A TypeError or ValueError names sentence
+    // and token. caches: the word caches of a scorer [columns], or empty.
     PyBatch(const PyProgram& program, nanobind::handle columns, nanobind::handle numeric,
-            std::span<const std::unique_ptr<KnownWords>> known = {});
+            std::span<const std::unique_ptr<WordCache>> caches = {});
 };
 
 }  // namespace tagloom

@@ -1,4 +1,4 @@
-// Forward and backward scores, draws and scores of given paths, in log space.
+// Forward and backward scores, exact draws, and scores of given paths, in log space.
 #include "core/automaton.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ double path_score(const Automaton& a, const Sequence<In>& x, const int32_t* path
     int64_t state = space.first_state[path[0]];
     double sum = a.start[state] + emission(a, x, 0, state);
     for (int64_t t = 1; t < x.T; ++t) {
-        const int64_t m = is_label(path[t]) ? space.move_of[state * space.Y + path[t]] : -1;
+        const int64_t m = is_label(path[t]) ? space.transition_of[state * space.Y + path[t]] : -1;
         if (m < 0) return kMinusInf;
         state = space.dst[m];
         sum += move_score(a, x, t, m) + emission(a, x, t, state);
@@ -76,7 +76,7 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
     const double log_z = forward(a, x, Fold::log_sum, alpha.data());
     if (log_z == kMinusInf) return false;
     std::vector<double> weight;
-    // Index i with probability proportional to exp(weight[i]); never one whose weight is -inf.
+    // Draws index i with probability proportional to exp(weight[i]); never one with weight -inf.
     auto draw = [&](double u) {
         log_sum_exp(weight.data(), weight.size());
         double sum = 0;

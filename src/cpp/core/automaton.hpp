@@ -1,6 +1,6 @@
-// A state space with scores, in double: the layout for pruned and user-made state spaces, and for
-// sequences where the scaled probabilities of the dense kernels underflow. Sums over paths use
-// scaled probabilities where they lose no digits, otherwise log space.
+// A state space with scores, in double: the layout for pruned and user-defined state spaces, and
+// for sequences where the scaled probabilities of the dense kernels underflow. Sums over paths use
+// scaled probabilities where these lose no precision, and log space elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tagloom {
 
-// A state space with scores. The space is not copied: it must outlive the automaton.
+// The space is not copied: it must outlive the automaton.
 struct Automaton {
     explicit Automaton(const Space& s)
         : space(&s), score(s.moves(), 0.0), start(s.states(), 0.0), stop(s.states(), 0.0) {}
@@ -38,7 +38,10 @@ struct Sequence {
 
 enum class Fold { max, log_sum };
 
-// alpha [T, S] and beta [T, S]; return the total over all paths. T > 0.
+// alpha [T, S] and beta [T, S]; both return the total over all paths. T > 0. With ⊕ the fold,
+//
+//   alpha[t, s]   = emit[t, y(s)] + ⊕_{m into s} (alpha[t-1, src(m)] + score_t(m))
+//   beta[t-1, p]  = ⊕_{m out of p} (score_t(m) + emit[t, y(dst(m))] + beta[t, dst(m)])
 template <class In>
 double forward(const Automaton& a, const Sequence<In>& x, Fold fold, double* alpha);
 template <class In>
@@ -48,14 +51,14 @@ double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* be
 template <class In>
 double log_partition(const Automaton& a, const Sequence<In>& x);
 
-// Expectations of one sequence, times `weight`; null for results that are not needed.
+// Expected counts of one sequence, times `weight`; null for results that are not needed.
 template <class In>
 struct AutomatonExpected {
-    In* marginals = nullptr;  // [T, Y] this sequence
-    In* pairs = nullptr;      // [T, Y, Y] this sequence, row 0 zero
-    double* moves = nullptr;  // [M] +=
-    double* start = nullptr;  // [S] +=
-    double* stop = nullptr;   // [S] +=
+    In* marginals = nullptr;        // [T, Y] this sequence
+    In* pairs = nullptr;            // [T, Y, Y] this sequence, row 0 zero
+    double* transitions = nullptr;  // [M] +=
+    double* start = nullptr;        // [S] +=
+    double* stop = nullptr;         // [S] +=
 };
 template <class In>
 double expectations(const Automaton& a, const Sequence<In>& x, double weight,
@@ -73,7 +76,7 @@ bool viterbi(const Automaton& a, const Sequence<In>& x, int32_t* path);
 template <class In>
 int64_t nbest(const Automaton& a, const Sequence<In>& x, int64_t n, std::vector<int32_t>& paths);
 
-// n exact draws [n, T] (rows `row_stride` apart), steered by uniform numbers [n, T] in [0, 1).
+// n exact draws [n, T] (rows `row_stride` apart) from uniform numbers [n, T] in [0, 1).
 template <class In>
 bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* uniform,
             int64_t row_stride, int32_t* paths);
@@ -82,8 +85,7 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
 template <class In>
 double entropy(const Automaton& a, const Sequence<In>& x);
 
-// The first position that no path reaches; T if only the stop is out of reach; -1 if there is a
-// path.
+// The first position that no path reaches; T if only the stop is unreachable; -1 if a path exists.
 template <class In>
 int64_t first_dead_position(const Automaton& a, const Sequence<In>& x);
 

@@ -26,8 +26,8 @@ inline double log_sum_exp(double* x, int64_t n) {
     return m + std::log(sum);
 }
 
-// Scores become probabilities that sum to one. At every position the scores of all states, and of
-// all moves, sum to log_z; their own sum is used instead, because it cannot be off by rounding of
+// Turns scores into probabilities that sum to one. At every position the scores of all states, and
+// of all transitions, log-sum to log_z; dividing by their actual sum avoids the rounding error of
 // log_z.
 inline void normalise(std::vector<double>& scores) {
     log_sum_exp(scores.data(), scores.size());
@@ -50,7 +50,7 @@ double fold_terms(Fold fold, int64_t n, const Term& term) {
     return log_sum_exp(terms.data(), n);
 }
 
-// Score of move m into position t, without the emission there.
+// Score of transition m into position t, without the emission there.
 template <class In>
 double move_score(const Automaton& a, const Sequence<In>& x, int64_t t, int64_t m) {
     if (!x.edge) return a.score[m];
@@ -62,7 +62,7 @@ double emission(const Automaton& a, const Sequence<In>& x, int64_t t, int64_t s)
     return x.emit[t * a.Y() + a.label(s)];
 }
 
-// alpha[t] from alpha[t - 1].
+// alpha[t, s] = emit[t, y(s)] + fold over m into s of (alpha[t-1, src(m)] + score_t(m)).
 template <class In>
 void forward_step(const Automaton& a, const Sequence<In>& x, Fold fold, int64_t t,
                   const double* before, double* alpha) {

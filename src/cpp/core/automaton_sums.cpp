@@ -1,4 +1,5 @@
-// Sums over the paths of an automaton: scaled probabilities first, log space where they fail.
+// Sums over the paths of an automaton: in scaled probabilities, or in log space where those could
+// underflow.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,12 +14,13 @@ using namespace steps;
 
 namespace {
 
-// Sums over paths on probabilities instead of logarithms, many times as fast. At every position the
-// largest is 1, and a step multiplies by at least exp(-kWidest): as long as nothing falls below
-// kLeast, no number has lost a digit to underflow. Otherwise the sums are repeated in log space.
+// Sums over paths on probabilities instead of logarithms, many times as fast. Each position is
+// scaled so that its largest value is 1, and a step multiplies by at least exp(-kWidest). As long
+// as no value falls below kLeast, none has lost precision to underflow. Otherwise the sums are
+// repeated in log space.
 //
-//   alpha[t, s] = emit[t, y] * sum over m into s of alpha[t-1, src] * prob[m], then scaled
-//   beta[t-1, p] = sum over m out of p of prob[m] * emit[t, y] * beta[t, dst], then scaled
+//   alpha[t, s]  = emit[t, y(s)] * sum_{m into s} alpha[t-1, src(m)] * prob[m],         then scaled
+//   beta[t-1, p] = sum_{m out of p} prob[m] * emit[t, y(dst(m))] * beta[t, dst(m)],     then scaled
 constexpr double kLeast = 1e-130, kWidest = 390;  // kLeast * exp(-390) = 1e-299
 
 template <class In>
@@ -28,8 +30,8 @@ class Scaled {
         is_ok_ = prepare();
     }
 
-    // False if precision could be lost. log_z is -inf if there is no path. `keep` keeps the values
-    // of every position, for backward().
+    // False if precision could be lost. log_z is -inf if there is no path. `keep` stores the values
+    // of every position, which backward() needs.
     bool forward(bool keep, double& log_z) {
         if (!is_ok_) return false;
         alpha_.resize((keep ? x_.T : 2) * S_);
@@ -46,10 +48,9 @@ class Scaled {
                 std::copy_n(x_.emit + t * Y_, Y_, emit);
                 const double emits = exponentials(emit, Y_, emit_top);
                 const double* prob = step(t);
-                if (!(emits + moves_ <= kWidest)) return is_ok_ = false;
+                if (!(emits + range_ <= kWidest)) return is_ok_ = false;
                 for (int64_t s = 0; s < S_; ++s) {
-                    double sums[4] =
-                        {};  // four chains of additions, which do not wait for each other
+                    double sums[4] = {};  // independent sums hide the latency of additions
                     int64_t m = a_.into(s);
                     for (; m + 4 <= a_.into(s + 1); m += 4)
                         for (int64_t j = 0; j < 4; ++j)
@@ -71,18 +72,18 @@ class Scaled {
         const double* last = &alpha_[(keep ? x_.T - 1 : (x_.T - 1) % 2) * S_];
         double total = 0;
         for (int64_t s = 0; s < S_; ++s) total += last[s] * stop_[s];
-        // Paths may start and stop, but nowhere both.
+        // alpha is large only where stop is tiny: the sum may have lost precision.
         if (total > 0 && total < kLeast) return false;
         log_z = total > 0 ? log_scale + std::log(total) : kMinusInf;
         return true;
     }
 
-    // To be called after forward(true, ...) with a finite log_z. If it returns false, nothing was
-    // added to moves, start and stop of `expected`.
+    // Call after forward(true, ...) with a finite log_z. If it returns false, nothing has been
+    // added to the counts of `expected`.
     bool backward(double weight, const AutomatonExpected<In>& expected) {
         std::vector<double> beta(stop_), before(S_), ahead(S_), gamma(Y_);
         std::vector<double> xi(expected.pairs ? Y_ * Y_ : 0);
-        counts_.assign(expected.moves ? a_.moves() : 0, 0.0);
+        counts_.assign(expected.transitions ? a_.moves() : 0, 0.0);
         starts_.assign(S_, 0.0);
         stops_.assign(S_, 0.0);
         for (int64_t t = x_.T - 1; t >= 0; --t) {
@@ -101,7 +102,7 @@ class Scaled {
                 for (int64_t y = 0; y < Y_; ++y)
                     expected.marginals[t * Y_ + y] = static_cast<In>(gamma[y]);
             if (t == 0) break;
-            // All moves into t together weigh total * scale[t].
+            // The transitions into t sum to total * scale[t].
             const double *prob = step(t), *emit = &emit_[t * Y_], *earlier = alpha - S_;
             const double share = 1 / (total * scale_[t]);
             for (int64_t s = 0; s < S_; ++s) ahead[s] = beta[s] * emit[a_.label(s)];
@@ -113,7 +114,7 @@ class Scaled {
                     const double onward = prob[m] * ahead[s];
                     before[a_.src(m)] += onward;
                     const double p = earlier[a_.src(m)] * onward * share;
-                    if (expected.moves) counts_[m] += weight * p;
+                    if (expected.transitions) counts_[m] += weight * p;
                     if (expected.pairs) xi[a_.label(a_.src(m)) * Y_ + a_.label(s)] += p;
                 }
             }
@@ -124,7 +125,7 @@ class Scaled {
             rescale(beta.data());
             if (!is_ok_) return false;
         }
-        for (size_t m = 0; m < counts_.size(); ++m) expected.moves[m] += counts_[m];
+        for (size_t m = 0; m < counts_.size(); ++m) expected.transitions[m] += counts_[m];
         for (int64_t s = 0; s < S_; ++s) {
             if (expected.start) expected.start[s] += starts_[s];
             if (expected.stop) expected.stop[s] += stops_[s];
@@ -133,7 +134,7 @@ class Scaled {
     }
 
   private:
-    // exp(x - its largest) in place; returns the range of the finite ones.
+    // x becomes exp(x - top), top being its maximum; returns the range of the finite values.
     static double exponentials(double* x, int64_t n, double& top) {
         double low = std::numeric_limits<double>::infinity(), high = kMinusInf;
         for (int64_t i = 0; i < n; ++i) {
@@ -155,20 +156,20 @@ class Scaled {
             !(exponentials(stop_.data(), S_, stop_top_) <= widest))
             return false;
         prob_ = a_.score;
-        moves_ = exponentials(prob_.data(), a_.moves(), step_top_);
+        range_ = exponentials(prob_.data(), a_.moves(), step_top_);
         return true;
     }
 
-    // The probabilities of the moves into t, divided by exp(step_top_); sets moves_, the range of
-    // their scores.
+    // exp(score - step_top_) of the transitions into t; sets range_, the range of their scores.
     const double* step(int64_t t) {
         if (!x_.edge) return prob_.data();
         for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);
-        moves_ = exponentials(prob_.data(), a_.moves(), step_top_);
+        range_ = exponentials(prob_.data(), a_.moves(), step_top_);
         return prob_.data();
     }
 
-    // Divides by the largest and returns it. Not ok if another value came near underflow.
+    // Divides by the largest value and returns it. Clears is_ok_ if another value is near
+    // underflow.
     double rescale(double* x) {
         double top = 0;
         for (int64_t s = 0; s < S_; ++s) top = std::max(top, x[s]);
@@ -188,7 +189,7 @@ class Scaled {
     const int64_t S_, Y_;
     std::vector<double> prob_, emit_, start_, stop_, alpha_, scale_;
     std::vector<double> counts_, starts_, stops_;
-    double step_top_ = 0, start_top_ = 0, stop_top_ = 0, moves_ = 0;
+    double step_top_ = 0, start_top_ = 0, stop_top_ = 0, range_ = 0;
     bool is_ok_ = true;
 };
 
@@ -235,7 +236,7 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
         if (expected.marginals)
             for (int64_t y = 0; y < Y; ++y)
                 expected.marginals[t * Y + y] = static_cast<In>(gamma[y]);
-        if (t == 0 || !(expected.pairs || expected.moves)) continue;
+        if (t == 0 || !(expected.pairs || expected.transitions)) continue;
         std::fill(xi.begin(), xi.end(), 0.0);
         probs.resize(a.moves());
         for (int64_t m = 0; m < a.moves(); ++m) {
@@ -245,7 +246,7 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
         }
         normalise(probs);
         for (int64_t m = 0; m < a.moves(); ++m) {
-            if (expected.moves) expected.moves[m] += weight * probs[m];
+            if (expected.transitions) expected.transitions[m] += weight * probs[m];
             if (expected.pairs) xi[a.label(a.src(m)) * Y + a.label(a.dst(m))] += probs[m];
         }
         if (expected.pairs)
@@ -264,8 +265,8 @@ void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, 
     const double log_z = forward(a, x, Fold::log_sum, alpha.data());
     if (log_z == kMinusInf) return;
     backward(a, x, Fold::log_sum, beta.data());
-    // K[t][m] = Pr(move m into t | its source at t - 1): a chain of true probabilities, so products
-    // of any number of them are stable. The last `distance` of them are kept.
+    // K[t][m] = Pr(transition m into t | its source at t - 1). These are conditional probabilities,
+    // so products of any number of them are stable. The last `distance` of them are kept.
     std::vector<double> ring(distance * M), joint(Y * S), next(Y * S), gamma(S);
     for (int64_t t = 1; t < T; ++t) {
         double* K = &ring[t % distance * M];
@@ -302,13 +303,14 @@ void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, 
 
 template <class In>
 double entropy(const Automaton& a, const Sequence<In>& x) {
-    // h[s] = entropy of the path so far, given that it is in s now:
-    // h[t, s] = sum over moves m into s of q (h[t-1, src] - log q), q = Pr(m | s at t): a sum of
-    // terms that are not negative, so nothing cancels.
+    // h[t, s], the entropy of the path up to t given that it is in s at t:
+    //
+    //   h[t, s] = sum_{m into s} q(m) * (h[t-1, src(m)] - log q(m)),   q(m) = Pr(m | s at t)
+    //
+    // No term is negative, so nothing cancels.
     const int64_t S = a.states(), T = x.T;
     std::vector<double> alpha(2 * S), h(2 * S, 0.0), log_q, q;
-    // sum_i q_i (before_i - log q_i) for q_i proportional to exp(term_i); those of weight 0 add
-    // nothing.
+    // sum_i q_i (before_i - log q_i) with q_i proportional to exp(term_i); q_i = 0 adds nothing.
     auto mix = [&](int64_t n, const auto& term, const auto& before) {
         log_q.resize(n);
         for (int64_t i = 0; i < n; ++i) log_q[i] = term(i);

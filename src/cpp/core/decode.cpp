@@ -25,11 +25,10 @@ void LocalScores::score(const SentenceRange& sentences, float* emit, float* edge
 
 namespace {
 
-constexpr int64_t kPieceScores = 1 << 16;  // 256 KB: they stay in a core's cache until used
-constexpr int64_t kFewTokens =
-    1024;  // enough sentences to fill the lanes; with edges there are none
+constexpr int64_t kPieceScores = 1 << 16;  // 256 KB, which stay in a core's cache until used
+constexpr int64_t kFewTokens = 1024;       // enough to fill the lanes; edge scores use no lanes
 
-// Where to cut sentences into pieces that are small enough, and enough of them for all threads.
+// Cuts sentences into pieces: small enough for the cache, and enough of them for all threads.
 std::vector<int64_t> cut(std::span<const int64_t> offsets, int64_t Y, bool has_edges,
                          int64_t threads) {
     int64_t most = kPieceScores / (has_edges ? Y * Y : Y);  // tokens
@@ -61,7 +60,7 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     const float largest = largest_of(emit, T * Y);
     if (!(largest <= kMost) || !(largest_of(edge, edges) <= kMost)) return false;
 
-    std::vector<int64_t> from_zero;  // the offsets of the piece
+    std::vector<int64_t> from_zero;  // offsets of the piece, from 0
     const int64_t* offsets = sentences.offsets.data() + sentences.first;
     if (begin > 0) {
         from_zero.assign(offsets, offsets + (sentences.last - sentences.first) + 1);
@@ -72,7 +71,7 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     batch.Y = Y;
     batch.G = transitions.G;
     batch.levels = transitions.levels;
-    batch.moves = transitions.moves.data();
+    batch.moves = transitions.trans.data();
     batch.start = transitions.start.data();
     batch.stop = transitions.stop.data();
     batch.emit = emit;

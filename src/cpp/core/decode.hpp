@@ -1,8 +1,8 @@
 // From scores to labels: the best path of every sentence of a batch, found piece by piece, so that
-// scores are used while they are in the cache of the core that computed them.
+// scores are used while they are still in the cache of the core that computed them.
 //
 //   for each piece (whole sentences, some thousand scores), on all threads:
-//     emit [T, Y] (and edge [T, Y, Y])  =  from a source of scores
+//     emit [T, Y] (and edge [T, Y, Y])  =  scores from a ScoreSource
 //     path [T]                          =  Viterbi over these and the transitions
 #pragma once
 
@@ -34,8 +34,7 @@ class ScoreSource {
     virtual void score(const SentenceRange& sentences, float* emit, float* edge) const = 0;
 };
 
-// Scores by the words of sentences: rows of weights or of a table, and of edges where there are
-// any.
+// Scores from the words of sentences: nodes, and edges if there are any.
 class WordScores final : public ScoreSource {
   public:
     explicit WordScores(const ScoredWords& nodes, const ScoredWords* edges = nullptr)
@@ -47,7 +46,7 @@ class WordScores final : public ScoreSource {
     const ScoredWords* edges_;
 };
 
-// The scores of a local model, which become log probabilities; see local.hpp.
+// The log-probabilities of a locally normalised model, from its raw scores; see local.hpp.
 class LocalScores final : public ScoreSource {
   public:
     LocalScores(const ScoreSource& raw, const LocalNormaliser& normaliser)
@@ -59,16 +58,16 @@ class LocalScores final : public ScoreSource {
     const LocalNormaliser& normaliser_;
 };
 
-// Scores of transitions in the dense layout, see kernels.hpp; -inf for what is forbidden.
+// Scores of transitions in the dense layout, see kernels.hpp; -inf where forbidden.
 struct DenseTransitions {
     int64_t Y = 0, G = 1, levels = 1;
-    std::vector<double> moves;        // [levels, G, Y, Y]
+    std::vector<double> trans;        // [levels, G, Y, Y]
     std::vector<double> start, stop;  // [Y]
-    bool has_edges = false;           // whether the source gives edge scores too
+    bool has_edges = false;           // whether the source has edge scores too
 };
 
-// The best label of every token: path [T]. False if that needs a closer look: a sentence has no
-// path, or a score is NaN or +inf; then the path is undefined.
+// The best label of every token: path [T]. False, with an undefined path, if a sentence has no path
+// or a score is NaN or +inf; the caller then takes the slow path, which raises a precise error.
 bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
             std::span<const int64_t> offsets, int64_t threads, int32_t* path);
 

@@ -42,7 +42,7 @@ void Program::prepare() {
         for (std::size_t i = 0; i < one.factors.size(); i++) {
             Factor& factor = one.factors[i];
             if (factor.atom >= atoms.size()) {
-                fail(where + "atom " + std::to_string(factor.atom) + " of " +
+                fail(where + "atom " + std::to_string(factor.atom) + " does not exist; there are " +
                      std::to_string(atoms.size()));
             }
             if (factor.offset < -kFarthest || factor.offset > kFarthest) {
@@ -84,7 +84,7 @@ void add_boundaries(const Program& program, Column& column) {
 
 void featurise(const Program& program, std::size_t c, const Word* const* words, std::size_t n,
                uint64_t* hashes) {
-    constexpr std::size_t kSome = 64;  // words whose text stays in the nearest cache
+    constexpr std::size_t kSome = 64;  // words whose text stays in the L1 cache
     std::string scratch;
     for (std::size_t first = 0; first < n; first += kSome) {
         const std::size_t end = std::min(first + kSome, n);
@@ -123,20 +123,21 @@ void append_name(const Program& program, const Batch& batch, const Template& one
 
 namespace {
 
-constexpr int32_t kAbsent = -1, kNothing = -2, kUnknown = -3;  // instead of an id
-constexpr int64_t kBlock = 32;            // tokens whose probes of the table are in flight together
+// In place of an id: attribute not in the index; template yields none; not looked up yet.
+constexpr int32_t kAbsent = -1, kNothing = -2, kUnknown = -3;
+constexpr int64_t kBlock = 32;            // tokens whose table probes are prefetched together
 constexpr int64_t kWorthThread = 10'000;  // tokens
 constexpr int64_t kMostParts = 4;         // beyond, joining them takes as long
 constexpr int64_t kPiece = 1 << 16;       // ids per piece of work
 
-// Sentences that are encoded on their own. Their ids have a place of their own in Encoded, with
-// room for what every template gives at every token.
+// Sentences that one thread encodes. Their ids have a separate range in Encoded, with room for
+// every template at every token.
 struct Part {
     int64_t first, last;  // sentences
     int64_t begin, end;   // ids
 };
 
-// Cuts a batch into parts of about as many tokens.
+// Cuts a batch into parts with about the same number of tokens.
 std::vector<Part> cut(const Program& program, const Batch& batch, int64_t threads) {
     const int64_t T = batch.offsets.back();
     const int64_t n = std::clamp<int64_t>(std::min(threads, T / kWorthThread), 1, kMostParts);
@@ -152,44 +153,44 @@ std::vector<Part> cut(const Program& program, const Batch& batch, int64_t thread
     return parts;
 }
 
-// What a local template gives at a word, and at how many tokens it has given that: counting here,
-// next to the id, spares a visit to the counts of the index for each.
-struct Known {
+// The attribute of a local template at a word, and its number of occurrences. Counting here, next
+// to the id, avoids a cache miss in the counts of the index for each occurrence.
+struct CachedId {
     int32_t id = kUnknown;
     int32_t uses = 0;
 };
 
-// Encodes a part in two passes over a block: the first finds out what to look up and asks memory
-// for it, the second looks it up, in the order of tokens and templates.
+// Encodes a part in two passes over each block: the first computes fingerprints and prefetches
+// their slots, the second looks them up, in the order of tokens and templates.
 //   prefetch(fingerprint), resolve(fingerprint, template, position) -> id, count(id, uses)
 template <class Prefetch, class Resolve, class Count>
 void encode_part(const Program& program, const Batch& batch, Part& part, Encoded& out,
                  const Prefetch& prefetch, const Resolve& resolve, const Count& count) {
     const std::size_t n_templates = program.templates.size();
 
-    // Where the known of a local template begin: word w has known[w * stride].
+    // The cached ids of a local template: that of word w is cached[w * stride].
     struct Local {
         const int32_t* tokens;
         int32_t offset;
-        Known* known;
+        CachedId* cached;
         std::size_t stride;
     };
-    std::vector<std::vector<Known>> known(program.columns);  // [words, local templates]
+    std::vector<std::vector<CachedId>> cached(program.columns);  // [words, local templates]
     std::vector<Local> locals(n_templates);
     for (std::size_t c = 0; c < program.columns; c++) {
         const std::size_t stride = program.local[c].size();
-        known[c].resize(batch.columns[c].words.all.size() * stride);
+        cached[c].resize(batch.columns[c].words.all.size() * stride);
         for (std::size_t slot = 0; slot < stride; slot++) {
             const uint32_t k = program.local[c][slot];
             locals[k] = {batch.columns[c].tokens.data(), program.templates[k].offset,
-                         known[c].data() + slot, stride};
+                         cached[c].data() + slot, stride};
         }
     }
     struct Pending {
         uint64_t fingerprint;
         int64_t at;  // in ids
         int64_t position;
-        Known* known;  // where to keep the answer, or null
+        CachedId* cached;  // where to store the id, or null
         const Template* one;
     };
     std::vector<Pending> pending(kBlock * n_templates);
@@ -206,7 +207,7 @@ void encode_part(const Program& program, const Batch& batch, Part& part, Encoded
             const int32_t id = resolve(one.fingerprint, *one.one, one.position);
             out.ids[one.at] = id;
             all_found &= id != kAbsent;
-            if (one.known) one.known->id = id;
+            if (one.cached) one.cached->id = id;
         }
         n_pending = 0;
         int64_t to = begin, from = begin;
@@ -236,12 +237,12 @@ void encode_part(const Program& program, const Batch& batch, Part& part, Encoded
             for (std::size_t k = 0; k < n_templates; k++) {
                 const Template& one = program.templates[k];
                 int32_t id = kUnknown;
-                Known* keep = nullptr;
+                CachedId* keep = nullptr;
                 if (one.local) {
                     const Local& local = locals[k];
                     const auto word =
                         static_cast<std::size_t>(local.tokens[position + local.offset]);
-                    keep = local.known + word * local.stride;
+                    keep = local.cached + word * local.stride;
                     id = keep->id;
                     if (id == kNothing || id == kAbsent) continue;
                     keep->uses++;
@@ -270,8 +271,8 @@ void encode_part(const Program& program, const Batch& batch, Part& part, Encoded
     }
     finish_block();
     part.end = end;
-    for (const std::vector<Known>& column : known) {
-        for (const Known& one : column) {
+    for (const std::vector<CachedId>& column : cached) {
+        for (const CachedId& one : column) {
             if (one.uses > 0 && one.id >= 0) count(one.id, one.uses);
         }
     }
@@ -280,14 +281,14 @@ void encode_part(const Program& program, const Batch& batch, Part& part, Encoded
 Encoded make_room(const Program& program, const Batch& batch) {
     const auto T = static_cast<std::size_t>(batch.offsets.back());
     const std::size_t most = T * program.templates.size();
-    Encoded out;  // memory that is never touched is never used, so `most` costs little
+    Encoded out;  // untouched pages are never allocated, so reserving `most` costs little
     out.indptr = std::make_unique_for_overwrite<int64_t[]>(T + 1);
     out.ids = std::make_unique_for_overwrite<int32_t[]>(most);
     if (program.numeric > 0) out.values = std::make_unique_for_overwrite<float[]>(most);
     return out;
 }
 
-// Moves the ids of a part to where those before it end.
+// Moves the ids of a part to `to`, the end of the part before it.
 void join(const Batch& batch, const Part& part, int64_t to, Encoded& out) {
     const int64_t by = part.begin - to;
     if (by == 0) return;
@@ -320,11 +321,11 @@ Encoded encode(const Program& program, const Batch& batch, const Table& table, i
 
 namespace {
 
-// The first part goes to the index itself, and each other one to an index of its own. These are
-// then joined in their order, so that an attribute has the number that it gets from one thread.
-// Attributes get their names at the end: those that two parts have in common need only one.
+// The first part grows the index itself, every other part a separate index. These are then joined
+// in order, so that attributes get the same numbers as with one thread. Names are added last, so
+// that an attribute of several parts is named once.
 Encoded encode_growing(const Program& program, const Batch& batch, Index& index, int64_t threads) {
-    struct First {  // where an attribute was seen first
+    struct First {  // the first occurrence of an attribute
         const Template* one;
         int64_t position;
     };
@@ -332,7 +333,7 @@ Encoded encode_growing(const Program& program, const Batch& batch, Index& index,
     std::vector<Part> parts = cut(program, batch, threads);
     std::vector<Index> others(parts.size() - 1);
     std::vector<std::vector<First>> firsts(parts.size());  // [part][attributes that are new there]
-    const auto n_known = static_cast<int64_t>(index.size());
+    const auto n_old = static_cast<int64_t>(index.size());
     parallel_for(std::ssize(parts), threads, [&](int64_t p, int64_t) {
         Index& own = p == 0 ? index : others[p - 1];
         encode_part(
@@ -349,7 +350,7 @@ Encoded encode_growing(const Program& program, const Batch& batch, Index& index,
     for (std::size_t p = 1; p < parts.size(); p++) {
         const std::vector<int32_t> numbers = index.join(others[p - 1]);
         for (std::size_t id = 0; id < numbers.size(); id++) {
-            if (numbers[id] == n_known + std::ssize(firsts[0])) firsts[0].push_back(firsts[p][id]);
+            if (numbers[id] == n_old + std::ssize(firsts[0])) firsts[0].push_back(firsts[p][id]);
         }
         const int64_t n = parts[p].end - parts[p].begin;
         int32_t* ids = out.ids.get() + parts[p].begin;
@@ -362,7 +363,7 @@ Encoded encode_growing(const Program& program, const Batch& batch, Index& index,
     }
     out.indptr[batch.offsets.back()] = end;
     index.add_names(parts.size() > 1 ? threads : 1, [&](int64_t id, std::string& name) {
-        const First& first = firsts[0][id - n_known];
+        const First& first = firsts[0][id - n_old];
         append_name(program, batch, *first.one, first.position, name);
     });
     return out;
@@ -371,11 +372,11 @@ Encoded encode_growing(const Program& program, const Batch& batch, Index& index,
 }  // namespace
 
 Encoded encode(const Program& program, const Batch& batch, Index& index, int64_t threads) {
-    const std::size_t n_known = index.size();
+    const std::size_t n_old = index.size();
     try {
         return encode_growing(program, batch, index, threads);
     } catch (...) {
-        index.forget_from(n_known);
+        index.truncate(n_old);
         throw;
     }
 }

@@ -1,15 +1,15 @@
-// Templates turn the words of sentences into attributes.
+// Feature extraction: templates turn the words of sentences into attributes.
 //
-//   a program    atoms and templates, as the template language compiled them
-//   a batch      the sentences of one call: words numbered per column, so that each distinct word
-//   is
-//                looked at once, however often it occurs
-//   encode       batch + index -> the ids of the attributes of every token (CSR)
+//   Program   atoms and templates, compiled from the template language
+//   Batch     the sentences of one call; words are numbered per column, so that each distinct word
+//             is read once, however often it occurs
+//   encode    batch + index -> the attribute ids of every token (CSR)
 //
-// A template is lit_0 v_1 lit_1 ... v_n lit_n around the values v_i of its factors, an atom at an
-// offset each. At a token where some factor has no value it gives nothing; else it gives the
-// attribute whose name is the concatenation, with value 1, or with the value of its numeric column.
-// Most templates look at one word only (they are *local*): what they give is kept by word.
+// A template is a concatenation lit_0 v_1 lit_1 ... v_n lit_n of literals and the values v_i of its
+// factors; a factor is an atom at an offset. The concatenation is the name of the attribute, whose
+// value is 1 or that of the template's numeric column. Where a factor has no value, the template
+// yields no attribute. Most templates are *local*: they read one word only, so their result is
+// cached by word.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@
 
 namespace tagloom {
 
-constexpr int32_t kFarthest = 1000;  // offset or column; sentences are padded by the largest offset
+constexpr int32_t kFarthest = 1000;  // largest offset or column; offsets determine the padding
 
 struct Factor {
     uint32_t atom;
     int32_t offset;
 
     // Derived by Program.
-    uint32_t column = 0, place = 0;  // of the atom, and which it is of that column
+    uint32_t column = 0, place = 0;  // column of the atom, and its place among that column's atoms
     uint64_t then = kEmpty;          // hash_part of the literal that follows
 };
 
@@ -42,7 +42,7 @@ struct Template {
     uint64_t start = 0;  // the fingerprint of lit_0
     bool local = true;
     int32_t column = 0, offset = 0;  // of a local template
-    uint32_t slot = 0;               // which of the local templates of its column
+    uint32_t slot = 0;               // its place among the local templates of its column
 };
 
 struct Program {
@@ -51,12 +51,12 @@ struct Program {
     std::vector<std::string> before, after;  // [distance - 1] boundary strings; the last repeats
 
     // Derived.
-    std::size_t columns = 1, numeric = 0;      // how many a batch must have
-    int32_t pad = 0;                           // the largest distance of an offset
+    std::size_t columns = 1, numeric = 0;      // columns that a batch must have
+    int32_t pad = 0;                           // the largest absolute offset
     std::vector<std::vector<uint32_t>> of;     // [columns] atoms of each column
     std::vector<std::vector<uint32_t>> local;  // [columns] local templates of each column, by slot
 
-    // Derives what is to derive. Throws std::invalid_argument for parts that do not fit.
+    // Computes all derived fields. Throws std::invalid_argument for inconsistent parts.
     void prepare();
 };
 
@@ -65,8 +65,8 @@ struct Column {
     explicit Column(std::size_t tokens) : words(tokens) {}
 
     Words words;
-    std::vector<int32_t> fresh;    // words of the sentences that have no block
-    std::vector<int32_t> tokens;   // word numbers, each sentence with `pad` more on both sides
+    std::vector<int32_t> fresh;    // words of the sentences without a cached block
+    std::vector<int32_t> tokens;   // word numbers, each sentence padded by `pad` on both sides
     std::vector<uint64_t> hashes;  // [atoms of the column, words] filled by featurise()
 };
 
@@ -76,11 +76,11 @@ struct Batch {
     std::vector<const double*> numeric;  // [T] each
 };
 
-// Gives the column words for the positions outside: numbers 0 .. pad-1 lie before the sentence,
-// nearest first, pad .. 2*pad-1 after it.
+// Adds the words of the padding: numbers 0 .. pad-1 lie before the sentence, nearest first, pad ..
+// 2*pad-1 after it.
 void add_boundaries(const Program& program, Column& column);
 
-// Hashes what the atoms of column c say of n words: hashes [atoms of the column, n].
+// Hashes the values of column c's atoms at n words: hashes [atoms of the column, n].
 void featurise(const Program& program, std::size_t c, const Word* const* words, std::size_t n,
                uint64_t* hashes);
 void featurise(const Program& program, Batch& batch);  // all words of all columns
@@ -102,7 +102,7 @@ uint64_t fingerprint(const Template& one, const HashOf& hash_of) {
     }
     return Table::key(h) & some;
 }
-// ... at a padded position.
+// The same at a padded position.
 inline uint64_t fingerprint_at(const Batch& batch, const Template& one, int64_t position) {
     return fingerprint(one, [&](const Factor& factor) {
         const Column& column = batch.columns[factor.column];
@@ -111,12 +111,12 @@ inline uint64_t fingerprint_at(const Batch& batch, const Template& one, int64_t 
     });
 }
 
-// Where token 0 of sentence n lies in the padded `tokens` of a column.
+// The position of sentence n's first token in the padded `tokens` of a column.
 inline int64_t padded(const Program& program, const Batch& batch, int64_t n) {
     return batch.offsets[n] + program.pad * (2 * n + 1);
 }
 
-// Appends the name that a template makes at a padded position.
+// Appends the name of a template's attribute at a padded position.
 void append_name(const Program& program, const Batch& batch, const Template& one, int64_t position,
                  std::string& out);
 
@@ -125,8 +125,8 @@ struct Encoded {
     std::unique_ptr<int32_t[]> ids;     // [indptr[T]]
     std::unique_ptr<float[]> values;    // [indptr[T]]; null if no template is numeric
 };
-// With `grow`, new attributes are added to the index, in the order of tokens and templates; else
-// they are left out. Needs featurise().
+// With `grow`, new attributes are added to the index, in the order of tokens and templates; without
+// it, they are dropped. Needs featurise().
 Encoded encode(const Program& program, const Batch& batch, const Table& table, int64_t threads);
 Encoded encode(const Program& program, const Batch& batch, Index& grow, int64_t threads);
 

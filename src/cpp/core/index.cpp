@@ -8,9 +8,9 @@ namespace tagloom {
 namespace {
 
 constexpr std::size_t kSmallest = 64;
-constexpr std::size_t kAhead = 16;  // keys whose slots are asked for before they are needed
+constexpr std::size_t kAhead = 16;  // keys prefetched ahead
 
-// At two thirds, an absent key costs five slots on average, most often in one cache line.
+// At a load of two thirds, an absent key costs five probes on average, mostly in one cache line.
 constexpr std::size_t limit_of(std::size_t capacity) { return capacity / 3 * 2; }
 
 std::size_t capacity_for(std::size_t size) {
@@ -24,7 +24,7 @@ std::size_t capacity_for(std::size_t size) {
 Index::Index() : offsets_{0} { rebuild(kSmallest); }
 
 Index::Index(std::span<const uint64_t> keys) {
-    if (keys.size() > max_size) throw std::invalid_argument("there are too many keys");
+    if (keys.size() > max_size) throw std::invalid_argument("too many keys");
     rebuild(capacity_for(keys.size()));
     for (std::size_t i = 0; i < keys.size(); i++) {
         if (i + kAhead < keys.size()) table_.prefetch(keys[i + kAhead]);
@@ -32,7 +32,7 @@ Index::Index(std::span<const uint64_t> keys) {
         if (key == 0) throw std::invalid_argument("a key is 0");
         uint64_t slot = key & table_.mask;
         for (; slots_->keys[slot] != 0; slot = (slot + 1) & table_.mask) {
-            if (slots_->keys[slot] == key) throw std::invalid_argument("a key comes twice");
+            if (slots_->keys[slot] == key) throw std::invalid_argument("a duplicate key");
         }
         slots_->keys[slot] = key;
         slots_->ids[slot] = static_cast<uint32_t>(table_.size++);
@@ -86,15 +86,15 @@ uint64_t Index::make_room(uint64_t wanted) {
     return slot;
 }
 
-void Index::forget_from(std::size_t n) noexcept {
-    if (size() > n) {  // then slots_ are our own
+void Index::truncate(std::size_t n) noexcept {
+    if (size() > n) {  // implies that slots_ are not shared
         auto& [keys, ids] = *slots_;
         const uint64_t mask = table_.mask;
         uint64_t empty = 0;
         while (keys[empty] != 0) empty++;
         for (uint64_t slot = 0; slot <= mask; slot++)
             if (ids[slot] >= n) keys[slot] = 0;
-        for (uint64_t i = 1; i <= mask; i++) {  // the others move up to where they are looked for
+        for (uint64_t i = 1; i <= mask; i++) {  // reinsert the others, closing the gaps
             const uint64_t slot = (empty + i) & mask, key = std::exchange(keys[slot], 0);
             if (key == 0) continue;
             uint64_t to = key & mask;

@@ -3,9 +3,9 @@
 //   keys [capacity]  fingerprints, 0 where a slot is empty      capacity is a power of two
 //   ids  [capacity]  the number of the attribute in that slot
 //
-// A Table is those two arrays and is only read; an Index owns one and lets it grow, remembering
-// each attribute's name and how often it was added. Tables are shared: whoever holds a copy keeps
-// what it saw, because a growing Index first makes its own copy of a table that others hold.
+// A Table is a read-only view of the two arrays; an Index owns a table and grows it, together with
+// the name and count of each attribute. Tables are shared, copy-on-write: an Index that grows first
+// copies a table that others hold.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Table {
     // The fingerprint 0 would look like an empty slot.
     static uint64_t key(uint64_t fingerprint) { return fingerprint ? fingerprint : 1; }
 
-    // Where an attribute is, -1 if it is not here.
+    // The slot of an attribute, -1 if it is not in the table.
     int64_t slot(uint64_t fingerprint) const {
         const uint64_t wanted = key(fingerprint);
         for (uint64_t slot = wanted & mask;; slot = (slot + 1) & mask) {
@@ -44,13 +44,13 @@ struct Table {
             if (keys[slot] == 0) return -1;
         }
     }
-    // The number of an attribute, -1 if it has none.
+    // The id of an attribute, -1 if it is not in the table.
     int32_t find(uint64_t fingerprint) const {
         const int64_t found = slot(fingerprint);
         return found < 0 ? -1 : static_cast<int32_t>(ids[found]);
     }
 
-    // Asks memory for the slot that slot() will read, some 50 ns ahead of it.
+    // Prefetches the slot that slot() will read; a cache miss takes some 50 ns.
     void prefetch(uint64_t fingerprint) const { __builtin_prefetch(keys + (fingerprint & mask)); }
 };
 
@@ -59,8 +59,8 @@ class Index {
     static constexpr std::size_t max_size = 0x7fffffff;  // ids are also held as int32
 
     Index();
-    // The attributes with these fingerprints, numbered as they come; it cannot grow, for it knows
-    // no names. std::invalid_argument for a key that is 0 or comes twice, as in a damaged file.
+    // The attributes with these fingerprints, numbered in order. Without names it cannot grow.
+    // std::invalid_argument for a key that is 0 or a duplicate, as in a damaged file.
     explicit Index(std::span<const uint64_t> keys);
     // The same with names, so that it can grow: blob[offsets[i], offsets[i + 1]) is that of id i.
     Index(std::span<const uint64_t> keys, std::string blob, std::vector<int64_t> offsets);
@@ -76,10 +76,10 @@ class Index {
         return std::string_view(names_).substr(offsets_[id], offsets_[id + 1] - offsets_[id]);
     }
 
-    // The number of an attribute, a new one if it has none yet; counts one more occurrence of it.
+    // The id of an attribute, added if it is new; counts one more occurrence.
     // `make_name(std::string& out)` appends the readable name to `out`; it is called for new
-    // attributes only. For several parts, fingerprint = fold of mix() over their hash_part() from
-    // kSeed on (hash.hpp). Not for use by two threads at once; needs can_grow().
+    // attributes only. The fingerprint of several parts is the fold of mix() over their
+    // hash_part(), starting at kSeed (hash.hpp). Not thread-safe; needs can_grow().
     template <class MakeName>
     int32_t add(uint64_t fingerprint, const MakeName& make_name) {
         const std::size_t before = size();
@@ -90,7 +90,7 @@ class Index {
         }
         return id;
     }
-    // The same for whoever calls add_names() before anything else is done with the index.
+    // The same without a name: add_names() must follow before any other use of the index.
     int32_t add_nameless(uint64_t fingerprint) {
         const uint64_t wanted = Table::key(fingerprint);
         uint64_t slot = wanted & table_.mask;
@@ -107,7 +107,7 @@ class Index {
         counts_.push_back(1);
         return static_cast<int32_t>(id);
     }
-    // Names all attributes that have none, on many threads: make_name(id, std::string& out).
+    // Names all attributes without a name, on many threads: make_name(id, std::string& out).
     template <class MakeName>
     void add_names(int64_t threads, const MakeName& make_name) {
         constexpr int64_t kPiece = 1 << 12;
@@ -118,7 +118,7 @@ class Index {
             const int64_t lo = first + p * kPiece;
             for (int64_t id = lo; id < std::min(lo + kPiece, end); id++) {
                 make_name(id, texts[p]);
-                offsets_[id + 1] = std::ssize(texts[p]);  // for now, in its piece
+                offsets_[id + 1] = std::ssize(texts[p]);  // relative to its piece, for now
             }
         });
         int64_t at = offsets_[first];
@@ -130,17 +130,16 @@ class Index {
         names_.reserve(at);
         for (const std::string& text : texts) names_ += text;
     }
-    // Takes the attributes from id n on out again, as if they had never been added.
-    void forget_from(std::size_t n) noexcept;
+    // Removes the attributes from id n on, as if they had never been added.
+    void truncate(std::size_t n) noexcept;
     // Counts more occurrences of an id that add() returned.
     void count(int32_t id, int64_t more) { counts_[static_cast<std::size_t>(id)] += more; }
 
-    // Adds the attributes of another index in their order, with their counts but not their names;
-    // their numbers here. add_names() must follow.
+    // Adds the attributes of another index in order, with their counts but without their names;
+    // returns their ids here. add_names() must follow.
     std::vector<int32_t> join(const Index& other);
 
-    // Call before the first add() and after handing out table(): finds out whether the arrays are
-    // held by others too.
+    // Call before add() once table() has been copied: checks whether the arrays are shared.
     void begin_growing();
 
     // Only the attributes with mask[id], renumbered in their old order. mask is [size].
@@ -156,8 +155,8 @@ class Index {
 
     Table table_;
     std::shared_ptr<Slots> slots_;  // what table_ points to, where it can grow
-    bool own_ = true;               // nobody else holds slots_
-    std::size_t limit_ = 0;         // the table grows beyond this many attributes
+    bool own_ = true;               // slots_ are not shared
+    std::size_t limit_ = 0;         // most attributes before the table grows
     std::string names_;
     std::vector<int64_t> offsets_, counts_;
 };

@@ -1,18 +1,18 @@
-// The loss of a linear chain model over a corpus, and its gradient:
+// The loss of a linear-chain model over a corpus, and its gradient:
 //
 //   loss = sum_i weight_i * (log_z_i - log_z_i(gold))
 //
-// where log_z sums over all paths and log_z(gold) over those that the gold labels leave open; if
-// they leave one, that is its score. With the expected features of either set of paths,
+// where log_z sums over all paths and log_z(gold) over the paths that the gold labels permit: the
+// score of the gold path, unless labels are open. With the features phi expected over either set,
 //
 //   d loss / d theta_j = sum_i weight_i * (E_i[phi_j] - E_i[phi_j | gold]).
 //
-// A block of sentences goes through four stages, each a method of Problem::Block:
+// A block of sentences goes through four stages, each a method of LinearObjective::Block:
 //
-//   score            emit[t, y] = sum of the weights of t's attributes with y; edge likewise
+//   score            emit[t, y] = sum over t's attributes a of value * theta[a, y]; edge likewise
 //   sum_paths        alpha, beta → log_z, gamma [T, Y], xi [T, Y, Y] and counts of the tail
 //   subtract_gold    gamma, xi −= the same over the paths of the gold labels: the residuals
-//   add_gradient     grad[weight of attribute and y] += value * weight_i * gamma[t, y]
+//   add_gradient     grad[a, y] += value * weight_i * gamma[t, y]; edges likewise with xi
 //
 // The recursions are in core/*_kernels.cpp (dense) and core/automaton.cpp; see also chain.hpp.
 
@@ -47,45 +47,45 @@ void in_pieces(int64_t n, int64_t threads, const Work& work) {
 
 }  // namespace
 
-// What evaluations need again and again. Gradients and counts are zero between calls.
+// Memory kept between evaluations. Gradients and counts are zero between calls.
 template <class In>
-struct Problem::Workspace {
-    std::vector<In> weights;                        // theta of the rows, in the kernels' arithmetic
-    std::vector<std::vector<double>> gradients;     // [window][rows + slack] of shards at work
+struct LinearObjective::Workspace {
+    std::vector<In> weights;                        // theta of the rows, in the kernels' type
+    std::vector<std::vector<double>> gradients;     // [window][rows + slack] of shards in progress
     std::vector<std::vector<double>> counts;        // [K][tail]
     std::vector<std::vector<double>> dense_counts;  // [K][levels, G, Y, Y]; not first order
-    std::vector<double> moves;                      // [levels, G, Y, Y] where the space is dense
+    std::vector<double> trans;                      // [levels, G, Y, Y] if the space is dense
     std::vector<double> start, stop;                // [Y]
 };
 
 // Scratch of one thread.
 template <class In>
-struct Problem::Worker {
+struct LinearObjective::Worker {
     std::vector<In> emit, edge, marginals, pairs;
-    std::vector<In> closed, observed, observed_pairs;  // of sentences whose labels are left open
+    std::vector<In> closed, observed, observed_pairs;  // of sentences with open labels
     std::vector<double> wide_row, log_z, weight, starts, stops;
     std::vector<int64_t> offsets;
     std::unique_ptr<bool[]> ok;
-    std::unique_ptr<Chain<In>> chain;  // of this theta, made where it is needed
+    std::unique_ptr<Chain<In>> chain;  // for this theta, created when first needed
 };
 
-// One block at work: n sentences from `lo` on in the order of work, whose tokens begin at `first`.
+// One block in progress: n sentences from `lo` on in work order, whose tokens begin at `first`.
 template <class In>
-class Problem::Block {
+class LinearObjective::Block {
   public:
-    Block(const Problem& problem_, Workspace<In>& work_, Worker<In>& worker_, const double* theta_,
-          int64_t shard_, int64_t block)
-        : problem(problem_),
+    Block(const LinearObjective& objective_, Workspace<In>& work_, Worker<In>& worker_,
+          const double* theta_, int64_t shard_, int64_t block)
+        : objective(objective_),
           work(work_),
           worker(worker_),
           theta(theta_),
           shard(shard_),
-          lo(problem.blocks[block]),
-          n(problem.blocks[block + 1] - lo),
-          first(problem.starts[lo]),
-          tokens(problem.starts[lo + n] - first),
-          Y(problem.Y),
-          YY(problem.has_edges() ? Y * Y : 0) {}
+          lo(objective.blocks[block]),
+          n(objective.blocks[block + 1] - lo),
+          first(objective.starts[lo]),
+          tokens(objective.starts[lo + n] - first),
+          Y(objective.Y),
+          YY(objective.has_edges() ? Y * Y : 0) {}
 
     // Returns the loss of the block, and adds its gradient to that of the rows unless it is null.
     double run(double* gradient) {
@@ -93,7 +93,7 @@ class Problem::Block {
         make_room();
         score();
         with_counts = gradient;
-        sum_paths(worker.emit.data(), problem.weight.data() + lo, gamma(), xi());
+        sum_paths(worker.emit.data(), objective.weight.data() + lo, gamma(), xi());
         double loss = 0;
         subtract_gold(loss);
         subtract_open(loss);
@@ -116,14 +116,14 @@ class Problem::Block {
     bool with_edges() const { return YY > 0; }
     int64_t begin(int64_t i) const { return worker.offsets[i]; }  // of sentence lo + i
     int64_t length(int64_t i) const { return worker.offsets[i + 1] - worker.offsets[i]; }
-    double weight(int64_t i) const { return problem.weight[lo + i]; }
-    bool is_open(int64_t i) const { return problem.is_open[lo + i]; }
+    double weight(int64_t i) const { return objective.weight[lo + i]; }
+    bool is_open(int64_t i) const { return objective.is_open[lo + i]; }
     const In* edge() const { return with_edges() ? worker.edge.data() : nullptr; }
     In* gamma() { return worker.marginals.data(); }
     In* xi() { return with_edges() ? worker.pairs.data() : nullptr; }
     double* counts() { return work.counts[shard].data(); }
 
-    const Problem& problem;
+    const LinearObjective& objective;
     Workspace<In>& work;
     Worker<In>& worker;
     const double* theta;
@@ -132,7 +132,7 @@ class Problem::Block {
 };
 
 template <class In>
-void Problem::Block<In>::make_room() {
+void LinearObjective::Block<In>::make_room() {
     grow(worker.wide_row, std::max(Y, YY) + kRowSlack);
     grow(worker.emit, tokens * Y + kRowSlack);
     grow(worker.marginals, tokens * Y);
@@ -143,20 +143,20 @@ void Problem::Block<In>::make_room() {
         worker.ok = std::make_unique<bool[]>(n);
     }
     worker.offsets.resize(n + 1);
-    for (int64_t i = 0; i <= n; ++i) worker.offsets[i] = problem.starts[lo + i] - first;
+    for (int64_t i = 0; i <= n; ++i) worker.offsets[i] = objective.starts[lo + i] - first;
 }
 
 // emit[t, y] = sum over the attributes a of t of value * theta[a, y]; −inf where y is not allowed.
 // edge[t, y_prev, y] likewise.
 template <class In>
-void Problem::Block<In>::score() {
-    add_up(problem.node_lists, Y, worker.emit.data());
-    problem.forbid(first, tokens, worker.emit.data());
-    if (with_edges()) add_up(problem.edge_lists, YY, worker.edge.data());
+void LinearObjective::Block<In>::score() {
+    add_up(objective.node_lists, Y, worker.emit.data());
+    objective.forbid(first, tokens, worker.emit.data());
+    if (with_edges()) add_up(objective.edge_lists, YY, worker.edge.data());
 }
 
 template <class In>
-void Problem::Block<In>::add_up(const OwnedLists& lists, int64_t width, In* out) {
+void LinearObjective::Block<In>::add_up(const OwnedLists& lists, int64_t width, In* out) {
     const RowSum<In> task{lists.view(), first, tokens, width, work.weights.data(), out};
     if constexpr (sizeof(In) == 4)
         kernels().rows().sum_f32(task);
@@ -164,7 +164,7 @@ void Problem::Block<In>::add_up(const OwnedLists& lists, int64_t width, In* out)
         kernels().rows().sum_f64(task);
 }
 
-// Of all sentences, under the scores `emit` [tokens, Y] of this block:
+// For all sentences of the block, with scores `emit` [tokens, Y]:
 //
 //   alpha[t, y] = emit[t, y] + log sum_{y_prev} exp(alpha[t-1, y_prev] + s_t(y_prev, y))
 //   beta[t, y]  = log sum_{y_next} exp(s_{t+1}(y, y_next) + emit[t+1, y_next] + beta[t+1, y_next])
@@ -174,22 +174,22 @@ void Problem::Block<In>::add_up(const OwnedLists& lists, int64_t width, In* out)
 //   counts[y_prev, y] += weights[i] * sum_t xi[t, y_prev, y]; starts, stops and ties likewise
 //
 // with s_t(y_prev, y) = trans[y_prev, y] + edge[t, y_prev, y] + ties, alpha[0] = start + emit[0]
-// and beta[T-1] = stop. First all sentences together in lanes of scaled probabilities; then, one
-// by one, those whose numbers do not allow that and those of other state spaces.
+// and beta[T-1] = stop. First all sentences together, in lanes of scaled probabilities; then, one
+// by one, those that could underflow there and those of other state spaces.
 template <class In>
-void Problem::Block<In>::sum_paths(const In* emit, const double* weights, In* marginals,
-                                   In* pairs) {
+void LinearObjective::Block<In>::sum_paths(const In* emit, const double* weights, In* marginals,
+                                           In* pairs) {
     std::fill_n(worker.ok.get(), n, false);
-    const int64_t levels = problem.space.levels;
+    const int64_t levels = objective.space.levels;
     if (levels == 1 || (levels > 1 && !with_edges())) sum_dense(emit, weights, marginals, pairs);
     for (int64_t i = 0; i < n; ++i)
         if (!worker.ok[i] && length(i) > 0) sum_one(i, emit, weights, marginals, pairs);
 }
 
 template <class In>
-void Problem::Block<In>::sum_dense(const In* emit, const double* weights, In* marginals,
-                                   In* pairs) {
-    const Space& space = problem.space;
+void LinearObjective::Block<In>::sum_dense(const In* emit, const double* weights, In* marginals,
+                                           In* pairs) {
+    const Space& space = objective.space;
     worker.starts.assign(Y, 0.0);
     worker.stops.assign(Y, 0.0);
     Expected<In> expected{};
@@ -200,7 +200,7 @@ void Problem::Block<In>::sum_dense(const In* emit, const double* weights, In* ma
     const DenseBatch<In> batch{Y,
                                space.G,
                                space.levels,
-                               work.moves.data(),
+                               work.trans.data(),
                                work.start.data(),
                                work.stop.data(),
                                emit,
@@ -209,18 +209,19 @@ void Problem::Block<In>::sum_dense(const In* emit, const double* weights, In* ma
                                n,
                                1};
     sum(batch, weights, expected, worker.log_z.data(), worker.ok.get());
-    for (int64_t y = 0; problem.boundaries && y < Y; ++y) {
+    for (int64_t y = 0; objective.boundaries && y < Y; ++y) {
         counts()[Y * Y + y] += worker.starts[y];
         counts()[Y * Y + Y + y] += worker.stops[y];
     }
 }
 
 template <class In>
-void Problem::Block<In>::sum_one(int64_t i, const In* emit, const double* weights, In* marginals,
-                                 In* pairs) {
+void LinearObjective::Block<In>::sum_one(int64_t i, const In* emit, const double* weights,
+                                         In* marginals, In* pairs) {
     if (!worker.chain) {
-        worker.chain = std::make_unique<Chain<In>>(problem.space, problem.boundaries, with_edges());
-        worker.chain->set(theta + problem.trans_at);
+        worker.chain =
+            std::make_unique<Chain<In>>(objective.space, objective.boundaries, with_edges());
+        worker.chain->set(theta + objective.trans_at);
     }
     const int64_t at = begin(i);
     worker.log_z[i] = worker.chain->sum(emit + at * Y, with_edges() ? edge() + at * YY : nullptr,
@@ -229,18 +230,18 @@ void Problem::Block<In>::sum_one(int64_t i, const In* emit, const double* weight
 }
 
 // loss += weight_i * (log_z_i − score(gold_i)), and gamma[t, gold_t] −= 1, xi[t, gold_{t-1},
-// gold_t] −= 1, for sentences with one gold path. Those whose labels are open follow.
+// gold_t] −= 1, for sentences without open labels. The others follow in subtract_open().
 template <class In>
-void Problem::Block<In>::subtract_gold(double& loss) {
+void LinearObjective::Block<In>::subtract_gold(double& loss) {
     for (int64_t i = 0; i < n; ++i) {
         const int64_t at = begin(i), T = length(i);
         if (T == 0) continue;
         loss += weight(i) * worker.log_z[i];
         if (is_open(i)) continue;
-        const int32_t* path = problem.gold.data() + first + at;
+        const int32_t* path = objective.gold.data() + first + at;
         double score = 0;
-        problem.space.each_of_path(path, T, problem.boundaries,
-                                   [&](int64_t j) { score += theta[problem.trans_at + j]; });
+        objective.space.each_of_path(path, T, objective.boundaries,
+                                     [&](int64_t j) { score += theta[objective.trans_at + j]; });
         for (int64_t t = 0; t < T; ++t) {
             score += worker.emit[(at + t) * Y + path[t]];
             gamma()[(at + t) * Y + path[t]] -= In(1);
@@ -253,12 +254,12 @@ void Problem::Block<In>::subtract_gold(double& loss) {
 }
 
 // loss −= weight_i * log_z_i(gold), gamma −= gamma(gold) and xi −= xi(gold), for sentences whose
-// labels are open: the same sums with emit = −inf for what the labels do not leave.
+// labels are open: the same sums with emit = −inf where the labels do not permit y.
 template <class In>
-void Problem::Block<In>::subtract_open(double& loss) {
-    const auto* open = problem.is_open.data() + lo;
+void LinearObjective::Block<In>::subtract_open(double& loss) {
+    const auto* open = objective.is_open.data() + lo;
     if (std::none_of(open, open + n, [](uint8_t is_open) { return is_open; })) return;
-    problem.close(first, tokens, worker.emit.data(), worker.closed);
+    objective.close(first, tokens, worker.emit.data(), worker.closed);
     grow(worker.observed, tokens * Y);
     grow(worker.observed_pairs, tokens * YY);
     worker.weight.resize(n);
@@ -276,9 +277,9 @@ void Problem::Block<In>::subtract_open(double& loss) {
 }
 
 // grad[a, y] += value * weight_i * gamma[t, y] for the attributes a of token t; edges likewise with
-// xi[t, y_prev, y], which a first token does not have.
+// xi[t, y_prev, y], which is zero at a first token.
 template <class In>
-void Problem::Block<In>::add_gradient(double* gradient) {
+void LinearObjective::Block<In>::add_gradient(double* gradient) {
     for (int64_t i = 0; i < n; ++i) {
         const int64_t at = begin(i), end = begin(i + 1);
         if (at == end) continue;
@@ -288,13 +289,13 @@ void Problem::Block<In>::add_gradient(double* gradient) {
         for (int64_t j = at * Y; j < end * Y; ++j) gamma()[j] *= factor;
         for (int64_t j = at * YY; j < end * YY; ++j) xi()[j] *= factor;
     }
-    spread(problem.node_lists, Y, gamma(), gradient);
-    if (with_edges()) spread(problem.edge_lists, YY, xi(), gradient);
+    spread(objective.node_lists, Y, gamma(), gradient);
+    if (with_edges()) spread(objective.edge_lists, YY, xi(), gradient);
 }
 
 template <class In>
-void Problem::Block<In>::spread(const OwnedLists& lists, int64_t width, const In* rows,
-                                double* gradient) {
+void LinearObjective::Block<In>::spread(const OwnedLists& lists, int64_t width, const In* rows,
+                                        double* gradient) {
     const RowAdd<In> task{lists.view(),          first, tokens, width, rows, gradient,
                           worker.wide_row.data()};
     if constexpr (sizeof(In) == 4)
@@ -303,19 +304,19 @@ void Problem::Block<In>::spread(const OwnedLists& lists, int64_t width, const In
         kernels().rows().add_f64(task);
 }
 
-double Problem::evaluate(const double* theta, double* grad, int64_t threads) const {
+double LinearObjective::evaluate(const double* theta, double* grad, int64_t threads) const {
     std::lock_guard lock(mutex);
     return float32 ? run(space32, theta, grad, threads) : run(space64, theta, grad, threads);
 }
 
-// Shards on many threads. Their losses and gradients are added in the order of the shards.
+// Runs the shards on many threads; losses and gradients are added in the order of the shards.
 template <class In>
-double Problem::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, double* grad,
-                    int64_t threads) const {
+double LinearObjective::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, double* grad,
+                            int64_t threads) const {
     const int64_t K = static_cast<int64_t>(shards.size()) - 1;
     const int64_t additions = static_cast<int64_t>(node_lists.full.size()) * Y + T * Y * Y;
     threads = additions < kWorthThreads ? 1 : std::max<int64_t>(threads, 1);
-    // Moved out while in use: after an exception it is gone and will be made anew.
+    // Moved out while in use: after an exception a new one is created.
     std::shared_ptr<Workspace<In>> work = std::move(kept);
     if (!work) work = make_workspace<In>();
     load(*work, theta, grad, threads);
@@ -323,7 +324,7 @@ double Problem::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, d
     const int64_t at_once = std::min(threads, K);
     std::vector<Worker<In>> workers(at_once);
     std::vector<double> loss(K, 0.0);
-    // A thread that is ahead has a gradient to go on with.
+    // One spare gradient, so that a thread that is ahead can continue.
     const int64_t window = at_once > 1 ? at_once + 1 : 1;
     while (grad && static_cast<int64_t>(work->gradients.size()) < window)
         work->gradients.emplace_back(trans_at + kRowSlack, 0.0);
@@ -336,7 +337,7 @@ double Problem::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, d
             loss[k] += Block<In>(*this, *work, workers[w], theta, k, b).run(of_shard);
         if (grad && !work->dense_counts.empty())
             space.spread_dense(work->dense_counts[k].data(), boundaries, work->counts[k].data());
-        item.leave([&](int64_t next) {
+        item.finish([&](int64_t next) {
             if (!grad) return;
             double* from = work->gradients[next % window].data();
             for (int64_t j = 0; j < reach[next]; ++j) grad[j] += std::exchange(from[j], 0.0);
@@ -348,36 +349,37 @@ double Problem::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, d
 }
 
 template <class In>
-std::shared_ptr<Problem::Workspace<In>> Problem::make_workspace() const {
+std::shared_ptr<LinearObjective::Workspace<In>> LinearObjective::make_workspace() const {
     const int64_t K = static_cast<int64_t>(shards.size()) - 1, n_dense = space.dense.size();
     auto work = std::make_shared<Workspace<In>>();
     work->weights.assign(trans_at + kRowSlack, In(0));
     work->counts.assign(K, std::vector<double>(space.tail_size(boundaries), 0.0));
     if (!space.is_first_order()) work->dense_counts.assign(K, std::vector<double>(n_dense, 0.0));
-    work->moves.assign(n_dense, 0.0);
+    work->trans.assign(n_dense, 0.0);
     work->start.assign(Y, 0.0);
     work->stop.assign(Y, 0.0);
     return work;
 }
 
-// theta into the arithmetic of the kernels; the gradient of the rows becomes 0.
+// Converts theta to the kernels' type; clears the gradient of the rows.
 template <class In>
-void Problem::load(Workspace<In>& work, const double* theta, double* grad, int64_t threads) const {
+void LinearObjective::load(Workspace<In>& work, const double* theta, double* grad,
+                           int64_t threads) const {
     in_pieces(trans_at, threads, [&](int64_t lo, int64_t hi) {
         for (int64_t j = lo; j < hi; ++j) work.weights[j] = static_cast<In>(theta[j]);
         if (grad) std::fill(grad + lo, grad + hi, 0.0);
     });
     const double *tail = theta + trans_at, *tied = tail + space.ties_at(boundaries);
     for (size_t j = 0; j < space.dense.size(); ++j)
-        work.moves[j] = space.move_score(tail, tied, space.dense[j]);
+        work.trans[j] = space.move_score(tail, tied, space.dense[j]);
     if (!boundaries) return;
     std::copy_n(tail + Y * Y, Y, work.start.begin());
     std::copy_n(tail + Y * Y + Y, Y, work.stop.begin());
 }
 
-// The mask, and the gradient of the tail: expected minus observed counts.
+// Applies the mask, and writes the gradient of the tail: expected minus observed counts.
 template <class In>
-void Problem::finish(Workspace<In>& work, double* grad, int64_t threads) const {
+void LinearObjective::finish(Workspace<In>& work, double* grad, int64_t threads) const {
     if (grad) {
         in_pieces(trans_at, threads, [&](int64_t lo, int64_t hi) {
             for (int64_t j = lo; j < hi; ++j) grad[j] = is_free[j] ? grad[j] : 0.0;
@@ -388,7 +390,7 @@ void Problem::finish(Workspace<In>& work, double* grad, int64_t threads) const {
             grad[trans_at + j] = is_free[trans_at + j] ? sum : 0.0;
         }
     }
-    // Without a gradient the counts of sentences that took the long way are there all the same.
+    // Also without a gradient: sum_one() adds to the counts in any case.
     for (auto& counts : work.counts) std::fill(counts.begin(), counts.end(), 0.0);
 }
 

@@ -17,17 +17,17 @@ namespace {
 template <class In>
 constexpr In kInfinity = std::numeric_limits<In>::infinity();
 
-constexpr int64_t kFull = 4;                // a full row for 1/4 of the labels
-constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each has a gradient to add
+constexpr int64_t kFull = 4;                // full row if an attribute has 1/4 of the labels
+constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each adds a whole gradient
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
 constexpr int64_t kLanes = 32;              // sentences in a block come in multiples of this
 constexpr int64_t kWindow = 2048;           // sentences sorted by length together
 constexpr int64_t kMostParts = 4;           // of the tokens, when rows are laid out
-constexpr int64_t kBitsBytes = 64 << 20;    // of what attributes were seen with, at a time
+constexpr int64_t kBitsBytes = 64 << 20;    // of the bit table of attributes and labels
 constexpr int64_t kWorthThreads = 200'000;  // additions below which one thread is as fast
 
-// Where the shards end, in 32nds of the tokens. The last are short ones, so that threads that take
-// one after another end at about the same time, be they two, three or four.
+// Where the shards end, in 32nds of the tokens. The last shards are short, so that two, three or
+// four threads, each taking the next shard when free, finish at about the same time.
 constexpr int64_t kShardEnds[] = {5, 10, 15, 20, 23, 26, 29, 31, 32};
 constexpr int64_t kFewShardEnds[] = {8, 16, 24, 29, 32};
 
@@ -48,9 +48,9 @@ void check_attributes(const Attributes& x, int64_t T, int64_t width, const std::
         if (x.values && !std::isfinite(x.values[j]))
             fail(prefix + "values[" + std::to_string(j) + "] is not a finite number.");
     }
-    for (int64_t k = 0; k < x.n_known; ++k)
-        if (x.known[k] < 0 || x.known[k] >= x.n || x.known_cols[k] >= width)
-            fail(prefix + "known[" + std::to_string(k) + "] is not a weight of an attribute.");
+    for (int64_t k = 0; k < x.n_extra; ++k)
+        if (x.extra[k] < 0 || x.extra[k] >= x.n || x.extra_cols[k] >= width)
+            fail(prefix + "extra[" + std::to_string(k) + "] is out of range.");
 }
 
 void check(const Examples& x) {
@@ -75,13 +75,14 @@ void check(const Examples& x) {
     for (int64_t t = 0; x.allowed && t < x.T; ++t)
         if (x.allowed[t] < -x.n_sets || x.allowed[t] >= 0)
             fail("allowed[" + std::to_string(t) + "] is not a set of labels.");
-    if (x.space && x.space->Y != x.Y) fail("the state space has another number of labels.");
+    if (x.space && x.space->Y != x.Y)
+        fail("the state space must have the same number of labels, " + std::to_string(x.Y) + ".");
     check_attributes(x.nodes, x.T, x.Y, "nodes.");
     if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edges.");
 }
 
-// Appends the row of an attribute that was seen with the columns whose bits are set.
-void add_row(const uint64_t* bits, Rows& rows) {
+// Appends the row of an attribute that occurs with the columns whose bits are set.
+void add_row(const uint64_t* bits, WeightPattern& rows) {
     const int64_t words = (rows.width + 63) / 64, first = rows.size();
     for (int64_t i = 0; i < words; ++i)
         for (uint64_t rest = bits[i]; rest != 0; rest &= rest - 1)
@@ -96,11 +97,11 @@ void add_row(const uint64_t* bits, Rows& rows) {
     rows.ptr.push_back(rows.size());
 }
 
-// columns(t, see) calls see(column) for what an attribute of token t is seen with.
+// columns(t, see) calls see(column) for each column that the attributes of token t occur with.
 template <class Columns>
-Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, int64_t threads,
-               const Columns& columns) {
-    Rows rows;
+WeightPattern make_pattern(const Attributes& x, int64_t T, int64_t width, bool all, int64_t threads,
+                           const Columns& columns) {
+    WeightPattern rows;
     rows.width = width;
     rows.ptr.reserve(x.n + 1);
     if (all) {
@@ -110,8 +111,9 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, int64_t 
         rows.is_free.assign(rows.size(), 1);
         return rows;
     }
-    // A bit for each column, of so many attributes at a time that their bits take little room. Each
-    // thread sets bits of its own, of some of the tokens; to join them must not take longer.
+    // One bit per attribute and column, for as many attributes at a time as fit kBitsBytes. Each
+    // part of the tokens sets its own bits; the number of parts is limited so that joining them
+    // does not dominate.
     const int64_t words = (width + 63) / 64, bits_to_join = std::max<int64_t>(x.n * words, 1);
     const int64_t parts =
         std::clamp<int64_t>(std::min(threads, x.indptr[T] / bits_to_join), 1, kMostParts);
@@ -130,7 +132,7 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, int64_t 
                     for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) set(p, x.ids[j], c);
                 });
         });
-        for (int64_t k = 0; k < x.n_known; ++k) set(0, x.known[k], x.known_cols[k]);
+        for (int64_t k = 0; k < x.n_extra; ++k) set(0, x.extra[k], x.extra_cols[k]);
         for (int64_t a = 0; a < n; ++a) {
             uint64_t* own = bits[0].data() + a * words;
             for (int64_t p = 1; p < parts; ++p)
@@ -141,10 +143,10 @@ Rows make_rows(const Attributes& x, int64_t T, int64_t width, bool all, int64_t 
     return rows;
 }
 
-// The lists of all tokens; tokens(work) calls work(place, t) for each that has attributes, at its
-// place in the order of work, on many threads.
+// The lists of all tokens. tokens(work) calls work(place, t) for each token with attributes, on
+// many threads; place is its position in work order.
 template <class Tokens>
-OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64_t T,
+OwnedLists make_lists(const Attributes& x, const WeightPattern& rows, int64_t base, int64_t T,
                       const Tokens& tokens) {
     OwnedLists lists;
     lists.valued = x.values;
@@ -195,7 +197,7 @@ OwnedLists make_lists(const Attributes& x, const Rows& rows, int64_t base, int64
 
 }  // namespace
 
-Problem::Problem(const Examples& x, int64_t threads)
+LinearObjective::LinearObjective(const Examples& x, int64_t threads)
     : N(x.N), T(x.T), Y(x.Y), boundaries(x.boundaries), float32(x.float32) {
     check(x);
     if (x.nodes.nnz + x.edges.nnz < kWorthThreads) threads = 1;
@@ -210,7 +212,7 @@ Problem::Problem(const Examples& x, int64_t threads)
 }
 
 template <class See>
-void Problem::each_seen(int32_t label, const See& see) const {
+void LinearObjective::each_seen(int32_t label, const See& see) const {
     if (label >= 0) return see(label);
     const uint8_t* set = sets.data() + (-1 - label) * Y;
     if (std::count(set, set + Y, 1) == Y) return;
@@ -218,21 +220,21 @@ void Problem::each_seen(int32_t label, const See& see) const {
         if (set[y]) see(y);
 }
 
-// Which weights there are, and where they stand in theta.
-void Problem::lay_out_rows(const Examples& x, int64_t threads) {
-    nodes = make_rows(x.nodes, T, Y, x.all_combinations, threads,
-                      [&](int64_t t, const auto& see) { each_seen(x.gold[t], see); });
+// Determines the weights and their places in theta.
+void LinearObjective::lay_out_rows(const Examples& x, int64_t threads) {
+    nodes = make_pattern(x.nodes, T, Y, x.all_combinations, threads,
+                         [&](int64_t t, const auto& see) { each_seen(x.gold[t], see); });
     edges_at = nodes.size();
     if (x.edges.indptr) {
         std::vector<uint8_t> is_first(T + 1, 0);
         for (int64_t i = 0; i < N; ++i) is_first[x.offsets[i]] = 1;
-        edges = make_rows(x.edges, T, Y * Y, x.all_combinations, threads,
-                          [&](int64_t t, const auto& see) {
-                              if (is_first[t]) return;
-                              each_seen(x.gold[t - 1], [&](int64_t y_prev) {
-                                  each_seen(x.gold[t], [&](int64_t y) { see(y_prev * Y + y); });
-                              });
-                          });
+        edges = make_pattern(x.edges, T, Y * Y, x.all_combinations, threads,
+                             [&](int64_t t, const auto& see) {
+                                 if (is_first[t]) return;
+                                 each_seen(x.gold[t - 1], [&](int64_t y_prev) {
+                                     each_seen(x.gold[t], [&](int64_t y) { see(y_prev * Y + y); });
+                                 });
+                             });
     }
     trans_at = edges_at + edges.size();
     if (size() > int64_t(std::numeric_limits<uint32_t>::max()))
@@ -240,8 +242,8 @@ void Problem::lay_out_rows(const Examples& x, int64_t threads) {
              " weights; at most 4294967295 are possible. Drop rare attributes.");
 }
 
-// Shards in the order given, sorted by length a window at a time, and cut into blocks.
-void Problem::order_sentences(const Examples& x) {
+// Cuts the sentences into shards, sorts them by length within windows, and cuts them into blocks.
+void LinearObjective::order_sentences(const Examples& x) {
     const std::span<const int64_t> ends =
         trans_at > kManyWeights ? std::span<const int64_t>(kFewShardEnds) : kShardEnds;
     const int64_t K = std::ssize(ends);
@@ -250,7 +252,7 @@ void Problem::order_sentences(const Examples& x) {
     auto length = [&](int64_t i) { return x.offsets[i + 1] - x.offsets[i]; };
     const int64_t scores = Y + (x.edges.indptr ? Y * Y : 0), bytes = float32 ? 4 : 8;
     const int64_t room = std::max<int64_t>(kBlockBytes / (scores * bytes), 1);
-    const int64_t together = x.edges.indptr ? 1 : kLanes;  // with edge scores there are no lanes
+    const int64_t together = x.edges.indptr ? 1 : kLanes;  // edge scores use no lanes
     blocks.push_back(0);
     shards.push_back(0);
     starts.push_back(0);
@@ -274,13 +276,13 @@ void Problem::order_sentences(const Examples& x) {
     }
 }
 
-// Labels and weights in the order of work; the counts of gold paths; which weights are free.
-void Problem::copy_labels(const Examples& x) {
+// Labels and weights in work order; the counts of gold paths; which weights are free.
+void LinearObjective::copy_labels(const Examples& x) {
     observed.assign(space.tail_size(boundaries), 0.0);
     is_free.assign(size(), x.all_combinations);
     std::copy(nodes.is_free.begin(), nodes.is_free.end(), is_free.begin());
     std::copy(edges.is_free.begin(), edges.is_free.end(), is_free.begin() + edges_at);
-    // Weights that the state space ties to its moves are there because it wants them.
+    // Tied weights are always free: the state space defines them.
     std::fill(is_free.begin() + trans_at + space.ties_at(boundaries), is_free.end(), 1);
     gold.reserve(T);
     weight.reserve(N);
@@ -294,13 +296,13 @@ void Problem::copy_labels(const Examples& x) {
         if (!is_open.back() &&
             !space.each_of_path(x.gold + lo, hi - lo, boundaries,
                                 [&](int64_t j) { observed[j] += weight.back(); }))
-            fail("sentence " + std::to_string(i) + ": the state space refuses its labels.");
+            fail("sentence " + std::to_string(i) + ": the state space does not accept its labels.");
         mark_seen(x.gold + lo, hi - lo);
     }
 }
 
 // Frees the transitions, start and stop of one sentence.
-void Problem::mark_seen(const int32_t* labels, int64_t n) {
+void LinearObjective::mark_seen(const int32_t* labels, int64_t n) {
     uint8_t* tail = is_free.data() + trans_at;
     for (int64_t t = 1; t < n; ++t)
         each_seen(labels[t - 1], [&](int64_t y_prev) {
@@ -311,8 +313,8 @@ void Problem::mark_seen(const int32_t* labels, int64_t n) {
     each_seen(labels[n - 1], [&](int64_t y) { tail[Y * Y + Y + y] = 1; });
 }
 
-// The weights of each token's attributes, in the order of work.
-void Problem::lay_out_lists(const Examples& x, int64_t threads) {
+// The weights of each token's attributes, in work order.
+void LinearObjective::lay_out_lists(const Examples& x, int64_t threads) {
     const auto tokens_from = [&](int64_t first, const auto& work) {  // of each sentence
         parallel_for(blocks.size() - 1, threads, [&](int64_t b, int64_t) {
             for (int64_t s = blocks[b]; s < blocks[b + 1]; ++s)
@@ -321,12 +323,12 @@ void Problem::lay_out_lists(const Examples& x, int64_t threads) {
         });
     };
     node_lists = make_lists(x.nodes, nodes, 0, T, [&](const auto& work) { tokens_from(0, work); });
-    if (x.edges.indptr)  // an edge needs a label before it
+    if (x.edges.indptr)  // a first token has no edge
         edge_lists = make_lists(x.edges, edges, edges_at, T,
                                 [&](const auto& work) { tokens_from(1, work); });
 }
 
-void Problem::find_reach(int64_t threads) {
+void LinearObjective::find_reach(int64_t threads) {
     const int64_t K = static_cast<int64_t>(shards.size()) - 1;
     reach.resize(K);
     parallel_for(K, threads, [&](int64_t k, int64_t) {
@@ -346,7 +348,7 @@ void Problem::find_reach(int64_t threads) {
 }
 
 template <class In>
-void Problem::forbid(int64_t first, int64_t n, In* emit) const {
+void LinearObjective::forbid(int64_t first, int64_t n, In* emit) const {
     if (allowed.empty()) return;
     for (int64_t t = 0; t < n; ++t)
         for (int64_t y = 0; y < Y; ++y)
@@ -354,16 +356,17 @@ void Problem::forbid(int64_t first, int64_t n, In* emit) const {
 }
 
 template <class In>
-void Problem::close(int64_t first, int64_t n, const In* emit, std::vector<In>& closed) const {
+void LinearObjective::close(int64_t first, int64_t n, const In* emit,
+                            std::vector<In>& closed) const {
     closed.assign(emit, emit + n * Y);
     for (int64_t t = 0; t < n; ++t)
         for (int64_t y = 0; y < Y; ++y)
             if (!permits(gold[first + t], y)) closed[t * Y + y] = -kInfinity<In>;
 }
 
-template void Problem::forbid(int64_t, int64_t, float*) const;
-template void Problem::forbid(int64_t, int64_t, double*) const;
-template void Problem::close(int64_t, int64_t, const float*, std::vector<float>&) const;
-template void Problem::close(int64_t, int64_t, const double*, std::vector<double>&) const;
+template void LinearObjective::forbid(int64_t, int64_t, float*) const;
+template void LinearObjective::forbid(int64_t, int64_t, double*) const;
+template void LinearObjective::close(int64_t, int64_t, const float*, std::vector<float>&) const;
+template void LinearObjective::close(int64_t, int64_t, const double*, std::vector<double>&) const;
 
 }  // namespace tagloom

@@ -13,16 +13,16 @@ namespace tagloom {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNoShare = 1e-12;  // a share of a mixture that is zero but for rounding
+constexpr double kNoShare = 1e-12;  // shares of a mixture below this are rounding errors
 
-// Weights, their averages and the pass over the sentences, which all rules share. A rule learns
-// from one sentence.
+// What all rules share: weights, averages, the pass over the sentences. A rule implements learn(),
+// the update from one sentence.
 template <class In>
 class OnlineOf : public Online {
   public:
-    OnlineOf(const Problem& problem, OnlineOptions options_)
+    OnlineOf(const LinearObjective& objective, OnlineOptions options_)
         : options(std::move(options_)),
-          sentences(problem),
+          sentences(objective),
           N(sentences.size()),
           W(sentences.n_rows()),
           tail_size(sentences.n_tail()) {
@@ -57,7 +57,7 @@ class OnlineOf : public Online {
     }
 
     Certificate certify() override {
-        throw std::invalid_argument("only frank-wolfe knows its duality gap");
+        throw std::invalid_argument("only frank-wolfe has a duality gap");
     }
 
     OnlineState state() const override {
@@ -74,7 +74,7 @@ class OnlineOf : public Online {
     void restore(const OnlineState& from) override {
         if (!fits(from))
             throw std::invalid_argument(
-                "the state is of another problem, or of an optimiser with other options");
+                "the state is of another objective, or of an optimiser with other options");
         for (int64_t j = 0; j < W; ++j)
             weights[j] = sentences.is_free(j) ? static_cast<In>(from.theta[j]) : In(0);
         for (int64_t j = 0; j < tail_size; ++j)
@@ -87,7 +87,7 @@ class OnlineOf : public Online {
 
   protected:
     virtual void begin_epoch() {}
-    virtual void learn(int64_t place, Epoch& result) = 0;  // from the sentence that is chosen
+    virtual void learn(int64_t place, Epoch& result) = 0;  // from the chosen sentence
     virtual void end_epoch() {}
 
     virtual bool fits(const OnlineState& from) const {
@@ -116,7 +116,8 @@ class OnlineOf : public Online {
         if (averaging) sums[weight] += double(averaged) * delta;
     }
 
-    // The best path under the present scores, into `path`; how far it is above the right one.
+    // Writes the best path under the present scores to `path`; returns its score minus that of the
+    // right path.
     double worst(const int32_t* right) {
         sentences.viterbi(path);
         if (is_best(right)) return 0;
@@ -126,7 +127,7 @@ class OnlineOf : public Online {
         return std::equal(other, other + sentences.length(), path.begin());
     }
 
-    // What makes decoding look for labels that are wrong at a high cost.
+    // Cost-augmented scores: adds the cost of each wrong label.
     void add_costs(const int32_t* right, double factor) {
         const int64_t Y = sentences.n_labels();
         sentences.add_to_wrong(
@@ -135,7 +136,7 @@ class OnlineOf : public Online {
 
     const OnlineOptions options;
     Sentences<In> sentences;
-    const int64_t N, W, tail_size;  // sentences; weights of the rows, and of the tail
+    const int64_t N, W, tail_size;  // sentences, weights of the rows, weights of the tail
     std::vector<In> weights;        // [W + slack]
     std::vector<double> tail;       // [tail_size + slack]
     std::vector<double> sums;       // [n_weights + slack] with averaging
@@ -145,7 +146,8 @@ class OnlineOf : public Online {
 };
 
 // ---------------------------------------------------------------------------------------------
-// AdaGrad and SGD on the CRF's loss: theta -= rate * residuals, token by token.
+// AdaGrad and SGD on the CRF's loss: theta -= rate * residuals, token by token. The penalty is
+// lazy; horizon[i] is its accumulated strength after i sentences.
 
 template <class In>
 class Gradient final : public OnlineOf<In> {
@@ -154,7 +156,8 @@ class Gradient final : public OnlineOf<In> {
     using Base::sentences, Base::sums, Base::tail, Base::tail_size, Base::W, Base::weights;
 
   public:
-    Gradient(const Problem& problem, OnlineOptions options_) : Base(problem, std::move(options_)) {
+    Gradient(const LinearObjective& objective, OnlineOptions options_)
+        : Base(objective, std::move(options_)) {
         squares.resize(W + kRowSlack);
         tail_squares.resize(tail_size + kRowSlack);
         last.resize(W + kRowSlack);
@@ -187,8 +190,7 @@ class Gradient final : public OnlineOf<In> {
     void begin_epoch() override {
         std::fill(last.begin(), last.end(), 0);
         tail_last = 0;
-        // AdaGrad's penalty is counted in steps, each weight having a rate of its own; that of SGD
-        // in steps times their rates.
+        // AdaGrad accumulates steps, as each weight has its own rate; SGD accumulates rates.
         if (is_adagrad())
             for (int64_t i = 0; i <= N; ++i) horizon[i] = double(i);
         else
@@ -206,7 +208,7 @@ class Gradient final : public OnlineOf<In> {
         update_tail();
     }
 
-    // What the penalty still asks for at the end of an epoch.
+    // Applies the outstanding penalties.
     void end_epoch() override {
         if (options.l2 == 0) return;
         sentences.each_row_weight([&](int64_t w, int64_t noted_at) {
@@ -234,7 +236,7 @@ class Gradient final : public OnlineOf<In> {
         return task;
     }
 
-    // Transitions, starts and stops are one full row of one token.
+    // The tail is treated as one full row of one token.
     void update_tail() {
         static constexpr int64_t full_ptr[2] = {0, 1}, single_ptr[2] = {0, 0};
         static constexpr uint32_t list[1 + kListSlack] = {};
@@ -269,14 +271,15 @@ class Gradient final : public OnlineOf<In> {
 };
 
 // ---------------------------------------------------------------------------------------------
-// The perceptron, and the SVM by its subgradient: towards the right path and away from the best
-// one, where they differ.
+// The perceptron, and the SVM by subgradient: theta += weight * (features(right) - features(best)).
 //
 // The SVM's k-th step has the rate C N / k (Pegasos: 1 / (lambda k), lambda = 1 / (C N)):
+//
 //   theta_k = (1 - 1 / k) theta_{k-1} + C N / k * d_k, hence
 //   theta_k = C N / k * (d_1 + ... + d_k).
-// The weights here are the sum in brackets, so that a step is that of the perceptron and nothing
-// ever shrinks; it is the costs that grow.
+//
+// The weights stored here are the sum in parentheses. So a step is that of the perceptron and no
+// weight shrinks; instead the costs are scaled by k / (C N).
 
 template <class In>
 class Mistakes final : public OnlineOf<In> {
@@ -289,7 +292,7 @@ class Mistakes final : public OnlineOf<In> {
     std::vector<double> theta() const override {
         std::vector<double> theta = Base::theta();
         if (!is_svm() || steps == 0) return theta;
-        // With averaging, the k-th weights count k times: sum_k k * theta_k / sum_k k.
+        // The average is weighted by k: sum_k k * theta_k / sum_k k.
         const double k = averaged > 0 ? double(2 * steps - averaged + 1) / 2 : double(steps);
         for (double& weight : theta) weight *= options.C * double(N) / k;
         return theta;
@@ -316,8 +319,8 @@ class Mistakes final : public OnlineOf<In> {
   private:
     bool is_svm() const { return options.rule == Rule::subgradient; }
 
-    // The perceptron's margin, for each wrong label. It is measured in updates, so that it means
-    // the same with few attributes and with many.
+    // Adds the perceptron's margin to each wrong label. Its unit is one update, so that it has the
+    // same effect with few attributes and with many.
     void add_margin() {
         margins.resize(sentences.length());
         for (int64_t t = 0; t < sentences.length(); ++t)
@@ -329,8 +332,8 @@ class Mistakes final : public OnlineOf<In> {
 };
 
 // ---------------------------------------------------------------------------------------------
-// Block-coordinate Frank-Wolfe on the dual of the SVM (Lacoste-Julien et al. 2013). Each sentence
-// is a block, which stands on a mixture of paths.
+// Block-coordinate Frank-Wolfe on the dual of the SVM (Lacoste-Julien et al. 2013). The dual
+// variables of a sentence, one block, are a mixture of paths.
 
 template <class In>
 class FrankWolfe final : public OnlineOf<In> {
@@ -338,9 +341,10 @@ class FrankWolfe final : public OnlineOf<In> {
     using Base::N, Base::options, Base::path, Base::sentences, Base::tail, Base::weights;
 
   public:
-    FrankWolfe(const Problem& problem, OnlineOptions options_)
-        : Base(problem, std::move(options_)) {
-        if (sentences.has_open()) throw std::invalid_argument("frank-wolfe needs every label");
+    FrankWolfe(const LinearObjective& objective, OnlineOptions options_)
+        : Base(objective, std::move(options_)) {
+        if (sentences.has_open())
+            throw std::invalid_argument("frank-wolfe does not support open labels");
         mixtures.resize(N);
         difference.resize(this->n_weights());
         stamp.resize(this->n_weights());
@@ -407,13 +411,16 @@ class FrankWolfe final : public OnlineOf<In> {
                            [&](int32_t y) { return y >= 0 && y < sentences.n_labels(); });
     }
 
-    // One pairwise step in the block of one sentence (Osokin et al. 2016). Of the mixture of paths
-    // that the block stands on, the least deserving one, y', gives some of its share to the path
-    // that has the loss, y*:
-    //   theta -= step * C * weight * d, d = features(y*) - features(y'),
-    // as much as lets the dual rise most: step = gap / (C * weight * |d|^2), where gap is how far
-    // y* is above y' in score and cost. Plain steps, which take from all paths alike, are slower:
-    // with C = 0.03, 20 epochs on EWT left a gap of 2.2 %, pairwise ones of 1.5 %.
+    // One pairwise step in the block of one sentence (Osokin et al. 2016). Let y* be the path with
+    // the largest score + cost, and y' the one in the mixture with the smallest. A part `step` of
+    // the share of y' moves to y*:
+    //
+    //   theta -= step * C * weight * d,   d = features(y*) - features(y')
+    //   step   = gap / (C * weight * |d|^2), at most the share of y'
+    //
+    // where gap is the difference in score + cost; this step maximises the dual. Plain steps, which
+    // shrink all shares alike, converge more slowly: with C = 0.03, after 20 epochs on EWT the
+    // duality gap was 2.2 %, with pairwise steps 1.5 %.
     void learn(int64_t place, Epoch& result) override {
         const double weight = sentences.weight();
         const int32_t* gold = sentences.gold();
@@ -437,18 +444,19 @@ class FrankWolfe final : public OnlineOf<In> {
     }
 
   private:
-    // The wrong paths that a block of the dual puts weight on; see OnlineState.
+    // The wrong paths with a positive dual variable; see OnlineState.
     struct Mixture {
         std::vector<int32_t> paths;  // [n, T]
         std::vector<double> shares;  // [n], above 0; they sum to at most 1
         size_t size() const { return shares.size(); }
     };
 
-    // Paths of a mixture that exchange a share; n, its size, is the gold path or a new one.
+    // The paths y' (giver) and y* (taker) of a step, as places in the mixture. The size of the
+    // mixture stands for the gold path as giver, and for a new path as taker.
     struct Pair {
         size_t giver, taker;
-        double above;  // how far the giver is above the gold path
-        double share;  // what it has to give
+        double above;  // score + cost of the giver minus that of the gold path
+        double share;  // of the giver
     };
 
     Pair choose(const Mixture& mixture, const int32_t* gold) const {
@@ -469,7 +477,7 @@ class FrankWolfe final : public OnlineOf<In> {
         return pair;
     }
 
-    // d = features of the best path - features of another one; returns |d|^2.
+    // d = features(best path) - features(other); returns |d|^2.
     double collect(const int32_t* other) {
         touched.clear();
         ++touches;
@@ -505,31 +513,33 @@ class FrankWolfe final : public OnlineOf<In> {
         mixture.paths.erase(first, first + T);
     }
 
-    std::vector<Mixture> mixtures;   // [N] in the order of work
+    std::vector<Mixture> mixtures;   // [N] in work order
     std::vector<double> difference;  // [n_weights] d of one step, where stamp == touches
     std::vector<int64_t> stamp;      // [n_weights]
-    std::vector<int64_t> touched;    // weights that d has
+    std::vector<int64_t> touched;    // weights at which d is set
     int64_t touches = 0;
 };
 
 template <class In>
-std::unique_ptr<Online> make_online(const Problem& problem, const OnlineOptions& options) {
+std::unique_ptr<Online> make_online(const LinearObjective& objective,
+                                    const OnlineOptions& options) {
     switch (options.rule) {
         case Rule::adagrad:
         case Rule::sgd:
-            return std::make_unique<Gradient<In>>(problem, options);
+            return std::make_unique<Gradient<In>>(objective, options);
         case Rule::frank_wolfe:
-            return std::make_unique<FrankWolfe<In>>(problem, options);
+            return std::make_unique<FrankWolfe<In>>(objective, options);
         default:
-            return std::make_unique<Mistakes<In>>(problem, options);
+            return std::make_unique<Mistakes<In>>(objective, options);
     }
 }
 
 }  // namespace
 
-std::unique_ptr<Online> Online::make(const Problem& problem, const OnlineOptions& options) {
-    return problem.float32 ? make_online<float>(problem, options)
-                           : make_online<double>(problem, options);
+std::unique_ptr<Online> Online::make(const LinearObjective& objective,
+                                     const OnlineOptions& options) {
+    return objective.float32 ? make_online<float>(objective, options)
+                             : make_online<double>(objective, options);
 }
 
 }  // namespace tagloom

@@ -14,19 +14,19 @@ namespace tagloom {
 template <class Col>
 std::string RowArrays<Col>::fault() const {
     if (row_ptr[0] != 0 || row_ptr[A] != W) {
-        return "row_ptr goes from " + std::to_string(row_ptr[0]) + " to " +
-               std::to_string(row_ptr[A]) + ", not from 0 to the number of weights, " +
-               std::to_string(W);
+        return "row_ptr must rise from 0 to the number of weights, " + std::to_string(W) +
+               "; it goes from " + std::to_string(row_ptr[0]) + " to " + std::to_string(row_ptr[A]);
     }
     for (int64_t a = 0; a < A; a++) {
         if (row_ptr[a] > row_ptr[a + 1] || row_ptr[a + 1] > W) {
-            return "row_ptr falls after attribute " + std::to_string(a);
+            return "row_ptr decreases after attribute " + std::to_string(a);
         }
     }
     Col largest = 0;
     for (int64_t w = 0; w < W; w++) largest = std::max(largest, cols[w]);
     if (W > 0 && static_cast<int64_t>(largest) >= K) {
-        return "a weight is for output " + std::to_string(largest) + " of " + std::to_string(K);
+        return "cols must be below K = " + std::to_string(K) + "; one is " +
+               std::to_string(largest);
     }
     for (int64_t a = 0; a < A; a++) {
         if (row_ptr[a + 1] - row_ptr[a] < K) continue;
@@ -37,7 +37,7 @@ std::string RowArrays<Col>::fault() const {
         if (!dense) {
             return "attribute " + std::to_string(a) + " has " +
                    std::to_string(row_ptr[a + 1] - row_ptr[a]) +
-                   " weights that are not one for each output in order";
+                   " weights, but not one per output in order";
         }
     }
     return "";
@@ -45,7 +45,7 @@ std::string RowArrays<Col>::fault() const {
 
 namespace {
 
-// Most rows have one or two weights: one by one they are copied sooner than by memcpy.
+// Most rows have one or two weights, for which a loop is faster than memcpy.
 template <class To, class From>
 void copy(const From* from, std::size_t n, std::byte* to) {
     auto* out = reinterpret_cast<To*>(to);
@@ -84,7 +84,7 @@ template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 
 RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
     : buckets_(std::bit_ceil(table.size * 2 / kSlots + 1)), mask_(buckets_.size() - 1) {
-    constexpr std::size_t kAhead = 64;  // slots whose rows are asked for before they are needed
+    constexpr std::size_t kAhead = 64;  // slots whose rows are prefetched
     for (std::size_t i = 0; i <= table.mask; i++) {
         if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
         const uint64_t key = table.keys[i];
@@ -100,8 +100,8 @@ RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
 
 namespace {
 
-constexpr int64_t kWordsAtOnce = 32, kTokensAtOnce = 32;       // probes in flight together
-constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // a thread's share at a time
+constexpr int64_t kWordsAtOnce = 32, kTokensAtOnce = 32;       // prefetched together
+constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // work items of threads
 
 struct Hit {
     float* out;  // [K]
@@ -126,11 +126,10 @@ void add_rows(const WeightRows& rows, const Hit* hits, std::size_t n_hits) {
     }
 }
 
-// The rows that are to be added, in the order of addition. Each thread has one, whose memory serves
-// all calls.
+// The rows to be added, in the order of addition. One per thread, reused by all calls.
 class Hits {
   public:
-    // Not inlined, or else its address would be asked for again and again.
+    // Not inlined, so that the thread-local address is computed once.
     [[gnu::noinline]] static Hits& of_this_thread(const WeightRows& rows) {
         thread_local Hits hits;
         hits.rows_ = &rows;
@@ -142,11 +141,11 @@ class Hits {
         if (fingerprints.size() < n) fingerprints.resize(n);
         if (hits_.size() < n) hits_.resize(n);
     }
-    // An empty row is no hit, and costs no branch: whether a row is empty cannot be guessed.
+    // Drops empty rows without a branch: whether a row is empty is unpredictable.
     void push(float* out, WeightRow row, float value) {
         const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
-        __builtin_prefetch(data + row.n * 4);  // the cols of a row that goes on in the next line
+        __builtin_prefetch(data + row.n * 4);  // the cols, which may be in the next cache line
         hits_[n_] = {out, row, value};
         n_ += row.n > 0;
     }
@@ -170,7 +169,7 @@ float* sum_in(uint64_t* block, const Plan::Local& local) {
     return reinterpret_cast<float*>(block + local.unit);
 }
 
-// Of each of n words, drops all fingerprints [locals, n] but the last that has a row.
+// Keeps, for each of n words, only the last of its fingerprints [locals, n] with a row.
 void keep_last(const Scoring& scoring, std::size_t n, std::size_t locals, uint64_t* fingerprints) {
     for (std::size_t i = 0; i < n; i++) {
         bool is_found = false;
@@ -203,7 +202,7 @@ void score_words(const Scoring& scoring, std::size_t c, const Word* const* words
         }
     }
     for (std::size_t i = 0; i < n; i++) {
-        std::memset(blocks[i], 0, plan.units * 8);  // floats among them
+        std::memset(blocks[i], 0, plan.units * 8);  // zero bits are also 0.0f
         uint64_t* to = blocks[i];
         for (const Plan::Head& head : plan.heads) {
             const uint64_t value = hashes[head.place * n + i];
@@ -231,7 +230,7 @@ void score_words(const Scoring& scoring, std::size_t c, const Word* const* words
 }  // namespace
 
 Plan::Plan(const Program& program, int64_t K) : blocks(program.columns) {
-    // Heads and values come first in a block, then rows, then sums: three rounds.
+    // A block holds heads, then values, then rows, then sums, so these are laid out in turn.
     for (const Template& one : program.templates) {
         if (one.local) continue;
         const Factor& first = one.factors[0];
@@ -289,26 +288,26 @@ Plan::Plan(const Program& program, int64_t K) : blocks(program.columns) {
     }
 }
 
-std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps) {
+std::unique_ptr<WordCache> make_word_cache(const Scoring& scoring, std::size_t c, bool keeps) {
     constexpr std::size_t kBytes = std::size_t{16} << 20, kMost = (1 << 15) - 1;  // of a column
     const std::size_t units = scoring.plan.blocks[c].units;
-    const std::size_t each = (units + 8) * 8;  // with the word itself and its slots
-    auto known = std::make_unique<KnownWords>(keeps ? std::min(kBytes / each, kMost) : 0);
+    const std::size_t each = (units + 8) * 8;  // with header, text and slots
+    auto cache = std::make_unique<WordCache>(keeps ? std::min(kBytes / each, kMost) : 0);
     Column column(0);
     add_boundaries(scoring.program, column);
     const std::size_t n = column.words.all.size();
-    known->outside_blocks = std::make_unique<uint64_t[]>(n * units);
+    cache->outside_blocks = std::make_unique<uint64_t[]>(n * units);
     Hits& hits = Hits::of_this_thread(scoring.rows);
     for (std::size_t i = 0; i < n; i++) {
         const Word* word = &column.words.all[i];
-        uint64_t* block = known->outside_blocks.get() + i * units;
+        uint64_t* block = cache->outside_blocks.get() + i * units;
         score_words(scoring, c, &word, &block, 1, hits);
-        known->outside.push_back(block);
+        cache->outside.push_back(block);
     }
-    return known;
+    return cache;
 }
 
-void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<WordCache>> caches,
                               int64_t threads, Role role) {
     struct Item {
         std::size_t column, first, last;
@@ -316,8 +315,8 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Know
     const Scoring& scoring = scoring_;
     const std::size_t columns = scoring.program.columns;
     std::vector<Item> items;
-    std::vector<std::unique_ptr<uint64_t[]>> memory(columns);  // of words to be remembered
-    std::vector<std::vector<const KnownWord*>> remembered(columns);
+    std::vector<std::unique_ptr<uint64_t[]>> memory(columns);  // of words to be cached
+    std::vector<std::vector<const CachedWord*>> cached(columns);
     std::size_t rest = 0;  // units for the other words
     for (std::size_t c = 0; c < columns; c++) {
         const Column& column = batch.columns[c];
@@ -333,21 +332,21 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Know
     for (std::size_t c = 0; c < columns; c++) {
         const std::size_t units = scoring.plan.blocks[c].units;
         Column& column = batch.columns[c];
-        const std::size_t n = known[c]->claim(column.fresh.size());
+        const std::size_t n = caches[c]->claim(column.fresh.size());
         std::size_t size = 0;
         for (std::size_t i = 0; i < n; i++) {
             const Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
-            if (word.text.size() <= KnownWords::kLongest) {
-                size += KnownWord::units_of(word.text) + units;
+            if (word.text.size() <= WordCache::kLongest) {
+                size += CachedWord::units_of(word.text) + units;
             }
         }
         if (size > 0) memory[c] = std::make_unique_for_overwrite<uint64_t[]>(size);
         uint64_t* kept = memory[c].get();
         for (std::size_t i = 0; i < column.fresh.size(); i++) {
             Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
-            if (i < n && word.text.size() <= KnownWords::kLongest) {
-                remembered[c].push_back(reinterpret_cast<const KnownWord*>(kept));
-                kept = KnownWord::write(word.text, word.hash, kept);
+            if (i < n && word.text.size() <= WordCache::kLongest) {
+                cached[c].push_back(reinterpret_cast<const CachedWord*>(kept));
+                kept = CachedWord::write(word.text, word.hash, kept);
                 word.block = kept;
                 kept += units;
             } else {
@@ -373,17 +372,17 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Know
         }
     });
     for (std::size_t c = 0; c < columns; c++) {
-        if (memory[c]) known[c]->add(remembered[c], std::move(memory[c]));
+        if (memory[c]) caches[c]->add(cached[c], std::move(memory[c]));
     }
 }
 
 ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
-                         std::span<const std::unique_ptr<KnownWords>> known, int64_t threads,
+                         std::span<const std::unique_ptr<WordCache>> caches, int64_t threads,
                          Role role)
     : scoring_(scoring), batch_(batch) {
     const auto has_fresh = [](const Column& column) { return !column.fresh.empty(); };
     if (std::any_of(batch.columns.begin(), batch.columns.end(), has_fresh)) {
-        score_fresh(batch, known, threads, role);
+        score_fresh(batch, caches, threads, role);
     }
     std::size_t positions = 0;
     for (const Column& column : batch.columns) positions += column.tokens.size() + kTokensAtOnce;
@@ -395,7 +394,7 @@ ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
         for (const int32_t word : column.tokens) {
             *at++ = column.words.all[static_cast<std::size_t>(word)].block;
         }
-        // What is asked for ahead.
+        // Padding for the prefetch ahead.
         if (!column.tokens.empty()) at = std::fill_n(at, kTokensAtOnce, at[-1]);
     }
 }
@@ -473,9 +472,9 @@ void ScoredWords::score(int64_t first, int64_t last, float* out) const {
     }
 }
 
-void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<WordCache>> caches,
            int64_t threads, float* out) {
-    const ScoredWords words(scoring, batch, known, threads);
+    const ScoredWords words(scoring, batch, caches, threads);
     const int64_t T = batch.offsets.back(), items = (T + kTokensPerItem - 1) / kTokensPerItem;
     parallel_for(items, threads, [&](int64_t i, int64_t) {
         const int64_t first = i * kTokensPerItem;
@@ -487,7 +486,7 @@ void score_encoded(const int64_t* indptr, const int32_t* ids, const float* value
                    const WeightRows& rows, int64_t threads, float* out) {
     const int64_t items = (T + kTokensPerItem - 1) / kTokensPerItem;
     threads = std::min(threads, std::max<int64_t>(items, 1));
-    constexpr int64_t kAhead = 32;  // ids whose rows are asked for before they are needed
+    constexpr int64_t kAhead = 32;  // ids whose rows are prefetched
     parallel_for(items, threads, [&](int64_t item, int64_t) {
         const int64_t last = std::min(T, (item + 1) * kTokensPerItem);
         Hits& mine = Hits::of_this_thread(rows);

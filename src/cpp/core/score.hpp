@@ -1,16 +1,18 @@
-// From sentences to scores: out[t, k] = sum over the attributes a of token t of value * weight(a,
-// k). The rows of weights come as arrays in one layout, sparse or dense:
+// From sentences to scores:
+//
+//   out[t, k] = sum over the attributes a of token t of value(t, a) * weight(a, k)
+//
+// Weight rows, sparse or dense, are passed as arrays:
 //
 //   row_ptr [A + 1]   the weights of attribute a are row_ptr[a] : row_ptr[a + 1]
-//   cols    [W]       which output each weight is for, below K; 16 or 32 bits
+//   cols    [W]       the output k of each weight, below K; 16 or 32 bits
 //   weights [W]       a row of K weights is dense: its cols are 0 .. K-1 in order
 //
-// K is Y for scores of labels (emit), Y * Y for scores of moves (edge, y_prev * Y + y).
+// K is Y for scores of labels (emit), Y * Y for label pairs (edge, y_prev * Y + y).
 //
-// Scoring waits for memory more than it computes. Read as they come, the arrays of an index and of
-// its rows cost five cache lines for each attribute (key, id, row_ptr, cols, weights), so both are
-// copied into a layout that costs two: the slot of a fingerprint tells where its row is, and a row
-// lies in one piece.
+// Scoring is bound by memory latency. In their original layout, index and rows cost five cache
+// lines per attribute (key, id, row_ptr, cols, weights). So both are copied into a layout that
+// costs two: the slot of a fingerprint points to its row, and a row is contiguous.
 #pragma once
 
 #include <bit>
@@ -23,13 +25,13 @@
 
 #include "core/extract.hpp"
 #include "core/index.hpp"
-#include "core/known.hpp"
 #include "core/pages.hpp"
 #include "core/scratch.hpp"
+#include "core/word_cache.hpp"
 
 namespace tagloom {
 
-// Rows of weights as they come.
+// Weight rows as the caller passes them.
 template <class Col>
 struct RowArrays {
     const int64_t* row_ptr = nullptr;
@@ -37,7 +39,7 @@ struct RowArrays {
     const float* weights = nullptr;
     int64_t A = 0, W = 0, K = 0;
 
-    // Why these arrays cannot be rows, empty if they can.
+    // What is wrong with the arrays; empty if they are valid.
     std::string fault() const;
 };
 
@@ -54,13 +56,13 @@ struct WeightRows {
 
     WeightRows() = default;
     template <class Col>
-    explicit WeightRows(const RowArrays<Col>& arrays);  // which have no fault()
+    explicit WeightRows(const RowArrays<Col>& arrays);  // fault() must be empty
 
     bool is_wide() const { return K > 65536; }  // cols of 32 bits
 };
 
-// Fingerprint -> row. A bucket is a cache line, and few of them are full: whether an attribute is
-// here, which no processor can guess, is told by one line and nearly always without a jump.
+// Fingerprint -> row. A bucket is a cache line, and few are full, so one line nearly always decides
+// whether an attribute is present, without an unpredictable branch.
 class RowTable {
   public:
     RowTable() = default;
@@ -69,7 +71,7 @@ class RowTable {
     void prefetch(uint64_t fingerprint) const {
         __builtin_prefetch(buckets_.data() + (fingerprint & mask_));
     }
-    // The row of an attribute; an empty one if it is not here.
+    // The row of an attribute; empty if it is not in the table.
     WeightRow find(uint64_t fingerprint) const {
         const uint64_t wanted = Table::key(fingerprint);
         for (uint64_t b = wanted & mask_;; b = (b + 1) & mask_) {
@@ -85,32 +87,32 @@ class RowTable {
   private:
     static constexpr int kSlots = 4;
     struct alignas(64) Bucket {
-        uint64_t keys[kSlots];  // 0 in those that are empty, which come last
+        uint64_t keys[kSlots];  // 0 in empty slots, which come last
         uint64_t rows[kSlots];  // the bits of a WeightRow
     };
     PagedArray<Bucket> buckets_;
     uint64_t mask_ = 0;
 };
 
-// What of a program can be summed by word, and what must be looked up at each token. The order in
-// which a token's weights are added follows from this alone, so neither threads nor the rest of a
-// batch change any bit of its scores.
+// Splits a program into sums that can be computed once per word and lookups at each token. The plan
+// alone determines the order in which the weights of a token are added, so every bit of a score is
+// the same for any number of threads and any batch.
 //
-// What only depends on a word is kept in its block, in units of 8 bytes:
+// The part that depends on one word only is its block, in units of 8 bytes:
 //
-//   heads   of templates whose first factor sees this word: the fingerprint so far, 0 if that
+//   heads   of templates whose first factor reads this word: the fingerprint so far, 0 if that
 //           factor has no value
-//   values  of atoms, for templates in which a later factor sees this word
+//   values  of atoms, for templates in which a later factor reads this word
 //   rows    of local templates that are added at each token
-//   sums    [groups, K rounded up to fours] floats, the rows of all other local templates, added up
-//           for each offset at which templates see the word
+//   sums    [groups, K rounded up to a multiple of 4] floats: for each offset at which templates
+//           read the word, the sum of the rows of all other local templates
 struct Plan {
     struct Head {
         uint32_t place;  // of the atom in its column
         uint64_t start, then;
     };
     struct Local {
-        uint32_t k;     // which template
+        uint32_t k;     // number of the template
         uint32_t unit;  // of its row, or of the sum that its row is added to
         bool is_summed;
     };
@@ -120,12 +122,12 @@ struct Plan {
         std::vector<Local> locals;
         std::size_t units = 0;
     };
-    // Where to look, seen from a token.
+    // A unit of the block of the word at `offset` from the token.
     struct Part {
         std::size_t column;
         int32_t offset;
         uint32_t unit;
-        uint64_t then = kEmpty;  // what follows a value
+        uint64_t then = kEmpty;  // literal after the value
     };
     struct Step {
         Part first;  // a row, or a head
@@ -134,56 +136,57 @@ struct Plan {
         int32_t numeric;
     };
     std::vector<Block> blocks;  // [columns]
-    std::vector<Part> sums;     // each token begins as the sum of these
-    std::vector<Step> steps;    // and these are added, in the order of templates
+    std::vector<Part> sums;     // the score of a token starts as the sum of these
+    std::vector<Step> steps;    // then these are added, in the order of templates
 
     Plan(const Program& program, int64_t K);
 };
 
-// The programme, the plan and the weights: all that scoring reads and never writes.
+// Program, plan and weights: all read-only inputs of scoring.
 struct Scoring {
     const Program& program;
     const Plan& plan;
     const RowTable& table;
     const WeightRows& rows;
-    // Of the templates that see one word, only the last that has a row counts: a table with
-    // back-off, whose templates go from the general to the special. Otherwise their rows add up.
+    // Of the templates that read one word, only the last with a row counts: a table with back-off,
+    // whose templates go from general to specific. Otherwise their rows are summed.
     bool takes_last = false;
 };
 
-// An empty memory of the words of column c; without `keeps` it stays empty.
-std::unique_ptr<KnownWords> make_memory(const Scoring& scoring, std::size_t c, bool keeps);
+// An empty cache for the words of column c; without `keeps` it stays empty.
+std::unique_ptr<WordCache> make_word_cache(const Scoring& scoring, std::size_t c, bool keeps);
 
-// A batch whose words have been scored; its tokens can then be, in pieces and by many threads. One
-// for nodes and one for edges at a time live in a thread, and not longer than what they are made
-// from.
+// A batch whose words have been scored. Its tokens can then be scored in pieces, by many threads. A
+// thread may have one for nodes and one for edges at a time; both use scratch memory of the thread.
+// Scoring and batch must outlive it.
 class ScoredWords {
   public:
     enum Role { kNodes, kEdges };
     ScoredWords(const Scoring& scoring, Batch& batch,
-                std::span<const std::unique_ptr<KnownWords>> known, int64_t threads,
+                std::span<const std::unique_ptr<WordCache>> caches, int64_t threads,
                 Role role = kNodes);
     // Scores of the tokens first .. last - 1: out is [last - first, K].
     void score(int64_t first, int64_t last, float* out) const;
 
   private:
-    // Makes the blocks of the words that have none.
-    void score_fresh(Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+    // Computes the blocks of the words without one.
+    void score_fresh(Batch& batch, std::span<const std::unique_ptr<WordCache>> caches,
                      int64_t threads, Role role);
 
     const Scoring scoring_;
     const Batch& batch_;
-    Scratch<uint64_t>::Taken rest_{};  // blocks of the words that are not remembered
+    Scratch<uint64_t>::Taken rest_{};  // blocks of the words that are not cached
     Scratch<const uint64_t*>::Taken pointed_{};
-    // What the words know, by padded position: blocks_[column][position].
+    // The block of the word at each padded position: blocks_[column][position].
     std::vector<const uint64_t* const*> blocks_;
 };
 
-// out is [T, K]. Any number of threads gives the same result, and so does any memory [columns].
-void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<KnownWords>> known,
+// out is [T, K]. The result is the same for any number of threads and any content of the caches
+// [columns].
+void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr<WordCache>> caches,
            int64_t threads, float* out);
 
-// The same for attributes that come as ids, CSR with T rows; values is null if all are 1.
+// The same for encoded tokens, CSR with T rows; values is null if all are 1.
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,
                    const WeightRows& rows, int64_t threads, float* out);
 

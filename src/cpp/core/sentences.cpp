@@ -17,35 +17,35 @@ void grow(std::vector<T>& vector, int64_t size) {
 }  // namespace
 
 template <class In>
-Sentences<In>::Sentences(const Problem& problem_)
-    : problem(problem_),
-      Y(problem.Y),
-      YY(problem.has_edges() ? Y * Y : 0),
-      W(problem.trans_at),
-      places(problem.N),
-      chain(problem.space, problem.boundaries, problem.has_edges()) {
-    for (int64_t i = 0; i < problem.N; ++i) places[problem.order[i]] = i;
+Sentences<In>::Sentences(const LinearObjective& objective_)
+    : objective(objective_),
+      Y(objective.Y),
+      YY(objective.has_edges() ? Y * Y : 0),
+      W(objective.trans_at),
+      places(objective.N),
+      chain(objective.space, objective.boundaries, objective.has_edges()) {
+    for (int64_t i = 0; i < objective.N; ++i) places[objective.order[i]] = i;
 }
 
 template <class In>
 bool Sentences<In>::has_open() const {
-    return std::any_of(problem.is_open.begin(), problem.is_open.end(),
+    return std::any_of(objective.is_open.begin(), objective.is_open.end(),
                        [](uint8_t is_open) { return is_open; });
 }
 
 template <class In>
 void Sentences<In>::choose(int64_t place, const In* rows_, const double* tail) {
     at = place;
-    first = problem.starts[place];
+    first = objective.starts[place];
     T = length(place);
     rows = rows_;
     grow(emit, T * Y + kRowSlack);
-    add_up(problem.node_lists, Y, emit.data());
+    add_up(objective.node_lists, Y, emit.data());
     if (YY > 0) {
         grow(edge, T * YY + kRowSlack);
-        add_up(problem.edge_lists, YY, edge.data());
+        add_up(objective.edge_lists, YY, edge.data());
     }
-    problem.forbid(first, T, emit.data());
+    objective.forbid(first, T, emit.data());
     chain.set(tail);
 }
 
@@ -63,12 +63,12 @@ double Sentences<In>::path_score(const int32_t* path) const {
     return chain.path_score(emit.data(), edges(), T, path);
 }
 
-// The squared values of the attributes of t, those of the edge attributes of t and t + 1, and 2 for
-// the moves to and from it.
+// The squared values of t's attributes and of the edge attributes of t and t + 1, plus 2 for the
+// transitions to and from t.
 template <class In>
 double Sentences<In>::update_size(int64_t t) const {
-    const auto& nodes = problem.node_lists.square;
-    const auto& edges = problem.edge_lists.square;
+    const auto& nodes = objective.node_lists.square;
+    const auto& edges = objective.edge_lists.square;
     const int64_t token = first + t;
     double square = nodes[token] + 2;
     if (!edges.empty()) square += edges[token] + (t + 1 < T ? edges[token + 1] : 0);
@@ -83,9 +83,9 @@ void Sentences<In>::viterbi(std::vector<int32_t>& path) {
 
 template <class In>
 const int32_t* Sentences<In>::right_path() {
-    if (!problem.is_open[at]) return gold();
+    if (!objective.is_open[at]) return gold();
     grow(completed, T);
-    problem.close(first, T, emit.data(), closed);
+    objective.close(first, T, emit.data(), closed);
     decode(closed.data(), completed.data());
     return completed.data();
 }
@@ -96,8 +96,8 @@ void Sentences<In>::decode(const In* scores, int32_t* path) {
     if (path[0] < 0) throw std::overflow_error("the scores are no longer finite");
 }
 
-// gamma[t, y] = weight * (Pr(y_t = y) - [y = gold_t]); xi and counts likewise. Where labels are
-// left open, what is expected among the paths that they leave takes the place of the gold path.
+// gamma[t, y] = weight * (Pr(y_t = y) - [y = gold_t]); xi and counts likewise. With open labels,
+// the marginals over the paths that they permit replace the gold path.
 template <class In>
 double Sentences<In>::residuals() {
     grow(gamma, T * Y);
@@ -105,7 +105,7 @@ double Sentences<In>::residuals() {
     counts.assign(n_tail() + kRowSlack, 0.0);
     double loss = chain.sum(emit.data(), edges(), T, weight(), gamma.data(), pairs_or_null(xi),
                             counts.data());
-    if (problem.is_open[at]) {
+    if (objective.is_open[at]) {
         loss -= subtract_open();
     } else {
         loss -= path_score(gold());
@@ -124,15 +124,15 @@ double Sentences<In>::residuals() {
 template <class In>
 void Sentences<In>::subtract_gold() {
     const int32_t* path = gold();
-    problem.space.each_of_path(path, T, problem.boundaries,
-                               [&](int64_t j) { counts[j] -= weight(); });
+    objective.space.each_of_path(path, T, objective.boundaries,
+                                 [&](int64_t j) { counts[j] -= weight(); });
     for (int64_t t = 0; t < T; ++t) gamma[t * Y + path[t]] -= In(1);
     for (int64_t t = 1; YY > 0 && t < T; ++t) xi[t * YY + path[t - 1] * Y + path[t]] -= In(1);
 }
 
 template <class In>
 double Sentences<In>::subtract_open() {
-    problem.close(first, T, emit.data(), closed);
+    objective.close(first, T, emit.data(), closed);
     grow(observed, T * Y);
     grow(observed_pairs, T * YY);
     const double log_z = chain.sum(closed.data(), edges(), T, -weight(), observed.data(),
@@ -155,8 +155,8 @@ void Sentences<In>::update(RowUpdate<In> task) const {
         else
             kernels().rows().update_f64(task);
     };
-    apply(problem.node_lists, Y, gamma.data());
-    if (YY > 0) apply(problem.edge_lists, YY, xi.data());
+    apply(objective.node_lists, Y, gamma.data());
+    if (YY > 0) apply(objective.edge_lists, YY, xi.data());
 }
 
 template class Sentences<float>;

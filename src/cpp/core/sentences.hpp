@@ -1,16 +1,16 @@
-// The sentences of a problem one at a time, under weights that change after each: all that learners
-// which go sentence by sentence see of a model. Its calls are grouped by cost, as in CRFsuite's
-// tag_encoder; with T tokens, A attributes of a token and Y labels,
+// The sentences of a linear objective one at a time, under weights that change after each: the
+// interface between models and online learners. Calls are grouped by cost, as in CRFsuite's
+// tag_encoder; with T tokens, A attributes per token and Y labels,
 //
 //   choose                                O(T A Y)  emit and edge of a sentence, its scores
 //   path_score, each_feature, each_difference, add_to_wrong
 //                                         O(T A), O(T Y) of one or two paths
 //   viterbi, right_path                   O(T Y^2)  the best path
 //   residuals                             O(T Y^2)  forward-backward: expected minus observed
-//   update                                O(T A Y)  weights move against the residuals
+//   update                                O(T A Y)  weights -= rate * residuals
 //
-// Weights are rows [n_rows] of attributes in the arithmetic of the kernels, and a tail [n_tail] of
-// transitions, starts, stops and ties in double; see linear.hpp and space.hpp.
+// Weights are the rows [n_rows] of attributes, in the kernels' type, and the tail [n_tail] of
+// transitions, starts, stops and ties, in double; see linear.hpp and space.hpp.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ namespace tagloom {
 template <class In>
 class Sentences {
   public:
-    explicit Sentences(const Problem& problem);
+    explicit Sentences(const LinearObjective& objective);
 
     // ---- of the corpus ---------------------------------------------------------------------
 
-    int64_t size() const { return problem.N; }
+    int64_t size() const { return objective.N; }
     int64_t n_labels() const { return Y; }
     int64_t n_rows() const { return W; }
-    int64_t n_tail() const { return problem.size() - W; }
-    bool is_free(int64_t weight) const { return problem.is_free[weight]; }
-    bool has_open() const;  // whether labels of any sentence are left open
-    // Sentences are numbered in the order of work, which keeps them near each other in memory.
+    int64_t n_tail() const { return objective.size() - W; }
+    bool is_free(int64_t weight) const { return objective.is_free[weight]; }
+    bool has_open() const;  // whether any sentence has open labels
+    // The place of a sentence in work order, by which the calls below number sentences.
     int64_t place(int64_t sentence) const { return places[sentence]; }
     int64_t length(int64_t place) const {
-        return problem.starts[place + 1] - problem.starts[place];
+        return objective.starts[place + 1] - objective.starts[place];
     }
-    // Calls use(weight, first): updates of a full row are noted at its first weight.
+    // Calls use(weight, first): the last update of a full row is stored at its first weight.
     template <class Use>
     void each_row_weight(const Use& use) const;
 
@@ -48,31 +48,31 @@ class Sentences {
     void choose(int64_t place, const In* rows, const double* tail);  // both must outlive it
 
     int64_t length() const { return T; }
-    double weight() const { return problem.weight[at]; }
-    const int32_t* gold() const { return problem.gold.data() + first; }  // see Examples
+    double weight() const { return objective.weight[at]; }
+    const int32_t* gold() const { return objective.gold.data() + first; }  // see Examples
     double path_score(const int32_t* path) const;
-    // emit[t, y] += amount(t, y) for every label that is wrong.
+    // emit[t, y] += amount(t, y) for every wrong label y.
     template <class Amount>
     void add_to_wrong(const Amount& amount);
-    // Half of what an update that finds token t alone wrong puts its right label ahead by.
+    // Half of the margin that one update adds if token t alone is wrong.
     double update_size(int64_t t) const;
-    // Calls use(weight, value) for the features of a path, those of masked weights left out.
+    // Calls use(weight, value) for the features of a path, except those of masked weights.
     template <class Use>
     void each_feature(const int32_t* path, const Use& use) const;
-    // The same for where two paths differ: features of the right one, and minus those of the wrong.
+    // The same for features(right) - features(wrong), where the two paths differ.
     template <class Use>
     void each_difference(const int32_t* right, const int32_t* wrong, const Use& use) const;
 
     // std::overflow_error if no path has a finite score.
     void viterbi(std::vector<int32_t>& path);
-    // The labels; where they are left open, the best that they leave under the present weights.
+    // The gold labels; if they are open, the best path that they permit under the present weights.
     const int32_t* right_path();
 
-    // The loss -log Pr(gold) and, kept for update(), its gradient times the sentence's weight.
+    // The loss -log Pr(gold); its gradient times the sentence's weight is kept for update().
     // std::overflow_error if the loss is not finite.
     double residuals();
     const double* tail_residuals() const { return counts.data(); }  // [n_tail + slack]
-    // The residuals of nodes and edges; of the task, everything but lists and residuals is given.
+    // Applies the residuals of nodes and edges. The caller sets all of the task but lists and rows.
     void update(RowUpdate<In> task) const;
 
   private:
@@ -86,20 +86,20 @@ class Sentences {
     void each_of_token(const OwnedLists& lists, int64_t t, int64_t right, int64_t wrong,
                        const Use& use) const;
     template <class Use>
-    void each_of_moves(const int32_t* right, const int32_t* wrong, const Use& use) const;
+    void each_of_transitions(const int32_t* right, const int32_t* wrong, const Use& use) const;
 
     const In* edges() const { return YY > 0 ? edge.data() : nullptr; }
     In* pairs_or_null(std::vector<In>& of) const { return YY > 0 ? of.data() : nullptr; }
 
-    const Problem& problem;
+    const LinearObjective& objective;
     const int64_t Y, YY, W;       // YY: Y * Y, or 0 without edges
-    std::vector<int64_t> places;  // [N] of each sentence in the order of work
+    std::vector<int64_t> places;  // [N] place of each sentence in work order
     Chain<In> chain;
-    int64_t at = 0, first = 0, T = 0;  // of the sentence: its place, first token and length
+    int64_t at = 0, first = 0, T = 0;  // the chosen sentence: place, first token, length
     const In* rows = nullptr;
     std::vector<In> emit, edge;                        // [T, Y], [T, Y, Y]
     std::vector<In> gamma, xi;                         // residuals like emit and edge
-    std::vector<In> closed, observed, observed_pairs;  // of one whose labels are left open
+    std::vector<In> closed, observed, observed_pairs;  // of a sentence with open labels
     std::vector<double> counts;                        // [n_tail + slack]
     std::vector<int32_t> completed;                    // [T]
 };
@@ -109,13 +109,13 @@ class Sentences {
 template <class In>
 template <class Use>
 void Sentences<In>::each_row_weight(const Use& use) const {
-    auto each = [&](const Rows& of, int64_t base) {
+    auto each = [&](const WeightPattern& of, int64_t base) {
         for (size_t a = 0; a + 1 < of.ptr.size(); ++a)
             for (int64_t j = of.ptr[a]; j < of.ptr[a + 1]; ++j)
                 use(base + j, base + (of.is_full(a) ? of.ptr[a] : j));
     };
-    each(problem.nodes, 0);
-    each(problem.edges, problem.edges_at);
+    each(objective.nodes, 0);
+    each(objective.edges, objective.edges_at);
 }
 
 template <class In>
@@ -123,17 +123,17 @@ template <class Amount>
 void Sentences<In>::add_to_wrong(const Amount& amount) {
     for (int64_t t = 0; t < T; ++t)
         for (int64_t y = 0; y < Y; ++y)
-            if (!problem.permits(gold()[t], y)) emit[t * Y + y] += static_cast<In>(amount(t, y));
+            if (!objective.permits(gold()[t], y)) emit[t * Y + y] += static_cast<In>(amount(t, y));
 }
 
 template <class In>
 template <class Use>
 void Sentences<In>::each_feature(const int32_t* path, const Use& use) const {
     for (int64_t t = 0; t < T; ++t) {
-        each_of_token(problem.node_lists, t, path[t], use);
-        if (YY > 0 && t > 0) each_of_token(problem.edge_lists, t, path[t - 1] * Y + path[t], use);
+        each_of_token(objective.node_lists, t, path[t], use);
+        if (YY > 0 && t > 0) each_of_token(objective.edge_lists, t, path[t - 1] * Y + path[t], use);
     }
-    problem.space.each_of_path(path, T, problem.boundaries, [&](int64_t j) {
+    objective.space.each_of_path(path, T, objective.boundaries, [&](int64_t j) {
         if (is_free(W + j)) use(W + j, 1.0);
     });
 }
@@ -142,16 +142,16 @@ template <class In>
 template <class Use>
 void Sentences<In>::each_difference(const int32_t* right, const int32_t* wrong,
                                     const Use& use) const {
-    bool was_same = true;  // of the label before
+    bool was_same = true;  // of the previous label
     for (int64_t t = 0; t < T; ++t) {
         const bool is_same = right[t] == wrong[t];
-        if (!is_same) each_of_token(problem.node_lists, t, right[t], wrong[t], use);
+        if (!is_same) each_of_token(objective.node_lists, t, right[t], wrong[t], use);
         if (YY > 0 && t > 0 && !(is_same && was_same))
-            each_of_token(problem.edge_lists, t, right[t - 1] * Y + right[t],
+            each_of_token(objective.edge_lists, t, right[t - 1] * Y + right[t],
                           wrong[t - 1] * Y + wrong[t], use);
         was_same = is_same;
     }
-    each_of_moves(right, wrong, use);
+    each_of_transitions(right, wrong, use);
 }
 
 template <class In>
@@ -190,13 +190,13 @@ void Sentences<In>::each_of_token(const OwnedLists& lists, int64_t t, int64_t ri
     }
 }
 
-// The weights of transitions, start and stop, where the two paths differ in states.
+// The weights of transitions, start and stop where the two state paths differ.
 template <class In>
 template <class Use>
-void Sentences<In>::each_of_moves(const int32_t* right, const int32_t* wrong,
-                                  const Use& use) const {
-    const Space& space = problem.space;
-    const bool bounds = problem.boundaries;
+void Sentences<In>::each_of_transitions(const int32_t* right, const int32_t* wrong,
+                                        const Use& use) const {
+    const Space& space = objective.space;
+    const bool bounds = objective.boundaries;
     auto give = [&](double value) {
         return [&, value](int64_t j) {
             if (is_free(W + j)) use(W + j, value);
@@ -209,13 +209,13 @@ void Sentences<In>::each_of_moves(const int32_t* right, const int32_t* wrong,
         space.each_of_start(w, bounds, less);
     }
     for (int64_t t = 1; t < T; ++t) {
-        const int64_t to_right = space.move_of[r * Y + right[t]],
-                      to_wrong = space.move_of[w * Y + wrong[t]];
+        const int64_t to_right = space.transition_of[r * Y + right[t]],
+                      to_wrong = space.transition_of[w * Y + wrong[t]];
         r = space.dst[to_right];
         w = space.dst[to_wrong];
         if (to_right == to_wrong) continue;
-        space.each_of_move(to_right, bounds, more);
-        space.each_of_move(to_wrong, bounds, less);
+        space.each_of_transition(to_right, bounds, more);
+        space.each_of_transition(to_wrong, bounds, less);
     }
     if (r == w) return;
     space.each_of_stop(r, bounds, more);

@@ -24,7 +24,7 @@ bool is_rising(const std::vector<int64_t>& ptr, size_t rows, size_t total) {
            std::is_sorted(ptr.begin(), ptr.end());
 }
 
-// How many keys are below each of 0 .. n: where the rows of a CSR index begin.
+// The number of keys below each of 0 .. n: the row pointers of a CSR index.
 std::vector<int64_t> row_starts(const std::vector<int32_t>& keys, int64_t n) {
     std::vector<int64_t> starts(n + 1, 0);
     for (int32_t key : keys) ++starts[key + 1];
@@ -55,12 +55,13 @@ Space Space::first_order(int64_t Y) {
 
 void Space::index() {
     const int64_t S = states(), M = moves();
-    require(Y >= 1 && S >= 1 && M <= std::numeric_limits<int32_t>::max(), "no labels or no states");
+    require(Y >= 1 && S >= 1 && M <= std::numeric_limits<int32_t>::max(),
+            "there must be at least one label and one state");
     require(below(label, Y) && below(src, S) && below(dst, S) && dst.size() == src.size(),
             "a state or label is out of range");
-    require(std::is_sorted(dst.begin(), dst.end()), "moves must be sorted by dst");
+    require(std::is_sorted(dst.begin(), dst.end()), "transitions must be sorted by dst");
     require(int64_t(is_initial.size()) == S && int64_t(is_final.size()) == S,
-            "initial and final must be one per state");
+            "initial and final must have one flag per state");
     require(is_rising(tie_ptr, M, ties.size()) && below(ties, K) &&
                 is_rising(start_tie_ptr, S, start_ties.size()) && below(start_ties, K),
             "a tied weight is out of range");
@@ -70,13 +71,13 @@ void Space::index() {
     std::vector<int64_t> next(out_of.begin(), out_of.end() - 1);
     for (int64_t m = 0; m < M; ++m) by_src[next[src[m]]++] = m;
     pair.resize(M);
-    move_of.assign(S * Y, -1);
+    transition_of.assign(S * Y, -1);
     first_state.assign(Y, -1);
     for (int64_t m = 0; m < M; ++m) {
         pair[m] = static_cast<int32_t>(label[src[m]] * Y + label[dst[m]]);
-        int32_t& move = move_of[src[m] * Y + label[dst[m]]];
-        require(move < 0, "two moves read one label in one state");
-        move = static_cast<int32_t>(m);
+        int32_t& transition = transition_of[src[m] * Y + label[dst[m]]];
+        require(transition < 0, "a state must have at most one transition per label");
+        transition = static_cast<int32_t>(m);
     }
     for (int64_t s = 0; s < S; ++s)
         if (is_initial[s]) first_state[label[s]] = static_cast<int32_t>(s);
@@ -88,23 +89,24 @@ void Space::index_dense() {
     G = 1;
     for (int64_t k = 1; k < levels; ++k) {
         G *= Y;
-        require(G <= moves(), "the space has too few moves for its order");
+        require(G <= moves(), "the space has too few transitions for its order");
     }
     dense.reserve(levels * G * Y * Y);
-    std::vector<int32_t> history(levels);              // h_1 .. h_k, the newest last
-    for (int64_t known = 1; known <= levels; ++known)  // length of the history at this level
-        for (int64_t j = 0; j < G * Y; ++j) {          // entry [h_2 .. h_k, h_1]
+    std::vector<int32_t> history(levels);                 // h_1 .. h_k, the newest last
+    for (int64_t length = 1; length <= levels; ++length)  // of the history at this level
+        for (int64_t j = 0; j < G * Y; ++j) {             // entry [h_2 .. h_k, h_1]
             history[0] = static_cast<int32_t>(j % Y);
             for (int64_t h = levels - 1, rest = j / Y; h > 0; --h, rest /= Y)
                 history[h] = static_cast<int32_t>(rest % Y);
-            int64_t s = first_state[history[levels - known]];
-            for (int64_t h = levels - known + 1; h < levels && s >= 0; ++h) {
-                const int64_t m = move_of[s * Y + history[h]];
+            int64_t s = first_state[history[levels - length]];
+            for (int64_t h = levels - length + 1; h < levels && s >= 0; ++h) {
+                const int64_t m = transition_of[s * Y + history[h]];
                 s = m < 0 ? -1 : dst[m];
             }
             for (int64_t y = 0; y < Y; ++y) {
-                require(s >= 0 && move_of[s * Y + y] >= 0, "a history of the space has no state");
-                dense.push_back(move_of[s * Y + y]);
+                require(s >= 0 && transition_of[s * Y + y] >= 0,
+                        "a space with an order must have a state for every history");
+                dense.push_back(transition_of[s * Y + y]);
             }
         }
 }
@@ -121,21 +123,21 @@ void Space::score(const double* tail, bool boundaries, Automaton& scored) const 
     }
 }
 
-void Space::spread(const double* moves_, const double* start, const double* stop, bool boundaries,
-                   double* counts) const {
+void Space::spread(const double* transitions, const double* start, const double* stop,
+                   bool boundaries, double* counts) const {
     for (int64_t m = 0; m < moves(); ++m)
-        each_of_move(m, boundaries, [&](int64_t j) { counts[j] += moves_[m]; });
+        each_of_transition(m, boundaries, [&](int64_t j) { counts[j] += transitions[m]; });
     for (int64_t s = 0; s < states(); ++s) {
         each_of_start(s, boundaries, [&](int64_t j) { counts[j] += start[s]; });
         each_of_stop(s, boundaries, [&](int64_t j) { counts[j] += stop[s]; });
     }
 }
 
-void Space::spread_dense(double* moves, bool boundaries, double* counts) const {
+void Space::spread_dense(double* transitions, bool boundaries, double* counts) const {
     for (size_t j = 0; j < dense.size(); ++j) {
-        if (moves[j] == 0) continue;
-        each_of_move(dense[j], boundaries, [&](int64_t w) { counts[w] += moves[j]; });
-        moves[j] = 0;
+        if (transitions[j] == 0) continue;
+        each_of_transition(dense[j], boundaries, [&](int64_t w) { counts[w] += transitions[j]; });
+        transitions[j] = 0;
     }
 }
 

@@ -1,13 +1,13 @@
-// A state space: a deterministic automaton over labels, with weights tied to its moves.
+// A state space: a deterministic automaton over labels, with weights tied to its transitions.
 //
-// From a state there is at most one move per label, and at most one initial state per label, so
-// label paths and state paths are one to one. A Space has no scores; an Automaton (automaton.hpp)
-// adds them. In a linear model all weights but those of features form the *tail* of theta:
+// A state has at most one transition per label, and each label at most one initial state, so label
+// paths and state paths correspond one to one. A Space has no scores; an Automaton (automaton.hpp)
+// adds them. In a linear model all weights other than those of attributes form the *tail* of theta:
 //
 //   tail = [trans Y*Y, from -> to][start Y][stop Y][tied K]
 //
-// start and stop only with boundaries. The score of a move is that of its label pair in trans plus
-// its tied weights: n-grams of labels, runs, counts. First order has no tied weights.
+// start and stop exist only with boundaries. The score of a transition is that of its label pair in
+// trans plus its tied weights: n-grams of labels, runs, counts. First order has no tied weights.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ struct Space {
     std::vector<int32_t> label;          // [S] the label that each state emits
     std::vector<uint8_t> is_initial;     // [S]
     std::vector<uint8_t> is_final;       // [S]
-    std::vector<int32_t> src, dst;       // [M] moves, sorted by dst
-    std::vector<int64_t> tie_ptr;        // [M + 1] weights tied to move m are
+    std::vector<int32_t> src, dst;       // [M] transitions, sorted by dst
+    std::vector<int64_t> tie_ptr;        // [M + 1] weights tied to transition m are
     std::vector<int32_t> ties;           //   ties[tie_ptr[m]] .. ties[tie_ptr[m + 1]]
     std::vector<int64_t> start_tie_ptr;  // [S + 1] the same for starting in a state
     std::vector<int32_t> start_ties;
     int64_t levels = 0;  // k if the states are all histories of 1 to k labels, otherwise 0
 
     // Filled by index():
-    std::vector<int64_t> into;         // [S + 1] moves into s are into[s] .. into[s + 1]
-    std::vector<int64_t> out_of;       // [S + 1] moves out of s are by_src[out_of[s]] ...
-    std::vector<int64_t> by_src;       // [M]
-    std::vector<int32_t> pair;         // [M] label of src * Y + label of dst
-    std::vector<int32_t> move_of;      // [S, Y] the move that reads a label in a state, or -1
-    std::vector<int32_t> first_state;  // [Y] or -1
+    std::vector<int64_t> into;           // [S + 1] transitions into s are into[s] .. into[s + 1]
+    std::vector<int64_t> out_of;         // [S + 1] transitions out of s are by_src[out_of[s]] ...
+    std::vector<int64_t> by_src;         // [M]
+    std::vector<int32_t> pair;           // [M] label of src * Y + label of dst
+    std::vector<int32_t> transition_of;  // [S, Y] the transition from state s on label y, or -1
+    std::vector<int32_t> first_state;    // [Y] the initial state with label y, or -1
 
-    // Filled by index_dense(), where levels > 0: the move of each entry of the matrices of
+    // Filled by index_dense() if levels > 0: the transition of each entry of the matrices of
     // kernels.hpp [levels, G, Y, Y], with G = Y^(levels - 1).
     int64_t G = 1;
     std::vector<int32_t> dense;
@@ -58,12 +58,12 @@ struct Space {
         for (int64_t j = tie_ptr[m]; j < tie_ptr[m + 1]; ++j) score += tied[ties[j]];
         return score;
     }
-    // Writes the scores of moves, starts and stops into an automaton of this space.
+    // Writes the scores of transitions, starts and stops into an automaton of this space.
     void score(const double* tail, bool boundaries, Automaton& scored) const;
 
-    // Calls use(place in the tail) for every weight that a move, a start or a stop is tied to.
+    // Calls use(place in the tail) for every weight in the score of a transition, start or stop.
     template <class Use>
-    void each_of_move(int64_t m, bool boundaries, const Use& use) const {
+    void each_of_transition(int64_t m, bool boundaries, const Use& use) const {
         use(pair[m]);
         const int64_t at = ties_at(boundaries);
         for (int64_t j = tie_ptr[m]; j < tie_ptr[m + 1]; ++j) use(at + ties[j]);
@@ -78,28 +78,29 @@ struct Space {
     void each_of_stop(int64_t s, bool boundaries, const Use& use) const {
         if (boundaries) use(Y * Y + Y + label[s]);
     }
-    // The same for all of a label path, T > 0; false if the space does not accept it, perhaps after
-    // some calls of use.
+    // The same for a whole label path, T > 0. False if the space does not accept it; use may have
+    // been called by then.
     template <class Use>
     bool each_of_path(const int32_t* path, int64_t T, bool boundaries, const Use& use) const {
         int64_t s = first_state[path[0]];
         if (s < 0) return false;
         each_of_start(s, boundaries, use);
         for (int64_t t = 1; t < T; ++t) {
-            const int64_t m = move_of[s * Y + path[t]];
+            const int64_t m = transition_of[s * Y + path[t]];
             if (m < 0) return false;
-            each_of_move(m, boundaries, use);
+            each_of_transition(m, boundaries, use);
             s = dst[m];
         }
         each_of_stop(s, boundaries, use);
         return is_final[s];
     }
 
-    // Adds expected moves [M], starts [S] and stops [S] to counts of the tail.
-    void spread(const double* moves, const double* start, const double* stop, bool boundaries,
+    // Adds expected transitions [M], starts [S] and stops [S] to the counts of the tail.
+    void spread(const double* transitions, const double* start, const double* stop, bool boundaries,
                 double* counts) const;
-    // Adds expected moves of the dense matrices to counts of the tail, and sets them to 0.
-    void spread_dense(double* moves, bool boundaries, double* counts) const;
+    // Adds the expected transitions of the dense matrices to the counts of the tail, and sets them
+    // to 0.
+    void spread_dense(double* transitions, bool boundaries, double* counts) const;
 };
 
 }  // namespace tagloom

@@ -17,7 +17,7 @@ namespace tagloom {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kAwake = std::chrono::microseconds(40);  // that a thread waits before it sleeps
+constexpr auto kAwake = std::chrono::microseconds(40);  // a thread spins this long before it sleeps
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -27,20 +27,20 @@ inline void pause() {
 #endif
 }
 
-// A thread that does one job after another. It never ends, unless it is told to: what waits for
-// work at the end of the process goes with it.
+// A thread that runs one job after another. It ends only on end(); threads that wait for work when
+// the process exits end with it.
 class Helper {
   public:
     struct Job {
         void (*run)(void* context, int64_t worker);
         void* context;
         int64_t worker;
-        std::fenv_t rounding;  // of the caller, or else bits would depend on who takes which item
+        std::fenv_t rounding;  // of the caller, so that results do not depend on the thread
     };
 
     Helper() { std::thread(&Helper::work, this).detach(); }
 
-    // Whoever starts a job waits for its end before anything else.
+    // After start(), call wait() before anything else.
     void start(const Job& job) {
         job_ = job;
         set(State::busy);
@@ -55,7 +55,7 @@ class Helper {
 
     void work() {
 #ifndef _WIN32
-        sigset_t others;  // signals are for the threads of the user, but for one's own faults
+        sigset_t others;  // all signals except faults of this thread go to the user's threads
         sigfillset(&others);
         for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&others, own);
         pthread_sigmask(SIG_BLOCK, &others, nullptr);
@@ -69,7 +69,7 @@ class Helper {
     }
 
     void set(State state) {
-        std::lock_guard lock(mutex_);  // held while telling: then this may be gone
+        std::lock_guard lock(mutex_);  // held while notifying: afterwards `this` may be deleted
         state_.store(state, std::memory_order_release);
         changed_.notify_one();
     }
@@ -92,12 +92,12 @@ class Helper {
     Job job_{};
 };
 
-// The helpers that have nothing to do.
+// The idle helpers.
 class Pool {
   public:
     Pool() { idle_.reserve(most_); }
 
-    // Up to n helpers: fewer if the system gives no more threads.
+    // Up to n helpers; fewer if the system cannot create more threads.
     std::vector<Helper*> take(int64_t n) {
         std::vector<Helper*> taken;
         taken.reserve(n);
@@ -131,20 +131,20 @@ class Pool {
     const std::size_t most_ = std::max(std::thread::hardware_concurrency(), 2u);
 };
 
-// There is one for each process. That of a child is a new one: threads are not forked, and what
-// they had locked stays locked.
+// One pool per process. A forked child creates a new one: threads are not forked, and their locks
+// stay locked.
 constinit std::atomic<Pool*> current = nullptr;
 
 #ifndef _WIN32
-// While the module is loaded: before there can be a pool, and anyone who could fork.
-[[maybe_unused]] const int kForgets = pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
+// Registered when the module is loaded, before a pool exists.
+[[maybe_unused]] const int kAtFork = pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
 #endif
 
 Pool& pool_of_this_process() {
     Pool* pool = current.load();
     if (pool) return *pool;
-    auto made = std::make_unique<Pool>();
-    return current.compare_exchange_strong(pool, made.get()) ? *made.release() : *pool;
+    auto fresh = std::make_unique<Pool>();
+    return current.compare_exchange_strong(pool, fresh.get()) ? *fresh.release() : *pool;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Runs independent pieces of work on a few threads, which wait for the next ones afterwards: to
-// wake one takes a tenth of what it takes to make one, and it has its scratch memory already.
+// Runs independent work items on a pool of threads. Waking a waiting thread takes a tenth of the
+// time of creating one, and it keeps its scratch memory.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace tagloom {
 
-// Calls run(context, worker) at most once for each worker in [0, threads), on a thread of its own;
-// worker 0 is the caller. Returns when all have ended. It must not throw.
+// Calls run(context, worker) at most once for each worker in [0, threads), each on its own thread;
+// worker 0 is the caller. Returns when all have ended. run must not throw.
 void run_on_threads(int64_t threads, void (*run)(void* context, int64_t worker), void* context);
 
-// Calls work(item, worker) for every item in [0, items), in any order; worker < threads tells which
-// scratch memory to use. The first exception is thrown again in the caller.
+// Calls work(item, worker) for every item in [0, items), in any order; worker < threads selects the
+// scratch memory. The first exception is rethrown in the caller.
 template <class Work>
 void parallel_for(int64_t items, int64_t threads, const Work& work) {
     if (threads > items) threads = items;
@@ -44,46 +44,50 @@ void parallel_for(int64_t items, int64_t threads, const Work& work) {
     if (error) std::rethrow_exception(error);
 }
 
-// What the items of one parallel_for leave behind is taken in their order, by whoever has just left
-// the next of it. No item waits for those before it to end; but one that is `window` items ahead
-// waits until it may begin, so that no more than that many are under way or not yet taken.
+// Collects the results of the items of one parallel_for in order. The thread that finishes the next
+// item in order collects it and those after it that are finished; no item waits for earlier ones to
+// end. An item waits before it begins while it is `window` or more ahead of the last one collected,
+// so at most `window` items are in progress or uncollected.
 class InOrder {
   public:
-    InOrder(int64_t items, int64_t window) : is_left_(items), window_(window) {}
+    InOrder(int64_t items, int64_t window) : is_finished_(items), window_(window) {}
 
     class Item {
       public:
         Item(InOrder& all, int64_t number) : all_(all), number_(number) {}
-        // Waits until it may; false if it never will, because another one failed.
+        // Waits until the item may begin; false if another item failed.
         bool begin() {
             std::unique_lock lock(all_.mutex_);
-            all_.changed_.wait(
-                lock, [&] { return all_.is_broken_ || number_ < all_.n_taken_ + all_.window_; });
+            all_.changed_.wait(lock, [&] {
+                return all_.is_broken_ || number_ < all_.n_collected_ + all_.window_;
+            });
             return !all_.is_broken_;
         }
-        // take(item) is called for each that was left, one at a time; it must not throw.
-        template <class Take>
-        void leave(const Take& take) {
+        // Ends the item. Calls collect(i) for each item i that is next in order, one at a time;
+        // collect must not throw.
+        template <class Collect>
+        void finish(const Collect& collect) {
             is_done_ = true;
             std::unique_lock lock(all_.mutex_);
-            all_.is_left_[number_] = true;
-            if (all_.is_taking_) return;
-            all_.is_taking_ = true;
-            while (all_.n_taken_ < int64_t(all_.is_left_.size()) && all_.is_left_[all_.n_taken_]) {
-                const int64_t next = all_.n_taken_;
+            all_.is_finished_[number_] = true;
+            if (all_.is_collecting_) return;
+            all_.is_collecting_ = true;
+            while (all_.n_collected_ < int64_t(all_.is_finished_.size()) &&
+                   all_.is_finished_[all_.n_collected_]) {
+                const int64_t next = all_.n_collected_;
                 lock.unlock();
-                take(next);
+                collect(next);
                 lock.lock();
-                all_.n_taken_++;
+                all_.n_collected_++;
                 all_.changed_.notify_all();
             }
-            all_.is_taking_ = false;
+            all_.is_collecting_ = false;
         }
         ~Item() {
             if (is_done_) return;
             {
                 std::lock_guard lock(all_.mutex_);
-                all_.is_broken_ = true;  // an exception went through
+                all_.is_broken_ = true;  // an exception was thrown
             }
             all_.changed_.notify_all();
         }
@@ -99,10 +103,10 @@ class InOrder {
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<bool> is_left_;  // [items]
+    std::vector<bool> is_finished_;  // [items]
     const int64_t window_;
-    int64_t n_taken_ = 0;
-    bool is_taking_ = false, is_broken_ = false;
+    int64_t n_collected_ = 0;
+    bool is_collecting_ = false, is_broken_ = false;
 };
 
 }  // namespace tagloom

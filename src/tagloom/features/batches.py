@@ -46,7 +46,7 @@ def read_tokens(X: Any) -> list[Sequence[str]]:
     """Return the tokens of every sentence; the native reader checks that they are str."""
     if isinstance(X, Corpus):
         return list(X.tokens)
-    if isinstance(X, list) and _native.are_rows(X):
+    if isinstance(X, list) and _native.is_nested_list(X):
         return X  # lists only, the common case
     return [_tokens(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
 

@@ -295,7 +295,7 @@ class Templates:
         )
 
     def vocabulary(self, tokens: Sequence[Sequence[str]]) -> Vocabulary:
-        """Read the words of sentences for a spelling chain; see `scores.tables`.
+        """Read the words of sentences for back-off attributes; see `scores.tables`.
 
         Raises
         ------
@@ -588,6 +588,6 @@ def call_native(call: Any, *arguments: Any) -> Any:
         hint = "A sentence is a list of str; if tokens are dicts or numbers, use features=None."
         raise from_native(SentenceError, error, hint) from None
     except ValueError as error:
-        if "surrogate pair" not in str(error):
+        if "lone surrogate" not in str(error):
             raise
         raise from_native(FeatureError, error) from None

@@ -130,7 +130,7 @@ def batches(X: Any, unit: str) -> Iterator[list[Sequence[Any]]]:
     split, n = UNITS[unit].split, 0
     rows = iter(X)
     while batch := list(islice(rows, BATCH)):
-        if unit != "words" or not _native.are_rows(batch):
+        if unit != "words" or not _native.is_nested_list(batch):
             batch = [split(sentence, n + i) for i, sentence in enumerate(batch)]
         yield batch
         n += len(batch)

@@ -133,7 +133,7 @@ class CRF(BatchParameters, LinearTagger):
         return {"lbfgs": (100, 10), "adagrad": (5, 3), "sgd": (10, 3)}[self.algorithm]
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
     ) -> training.Optimiser:
         seed = self.random_state
         if self.algorithm == "adagrad":

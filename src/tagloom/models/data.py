@@ -334,7 +334,7 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
 
 def _lengths(sentences: Sequence[Any]) -> npt.NDArray[np.int64]:
     """Count the tokens of each sentence [N]."""
-    lengths = _native.row_lengths(sentences)
+    lengths = _native.list_lengths(sentences)
     if lengths is None:
         lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
     return lengths

@@ -48,7 +48,10 @@ class Layout:
 
     @classmethod
     def of_objective(
-        cls, labels: tuple[str, ...], objective: _native.Problem, states: StateSpace | None = None
+        cls,
+        labels: tuple[str, ...],
+        objective: _native.LinearObjective,
+        states: StateSpace | None = None,
     ) -> Layout:
         """Return the layout of an objective."""
         rows, edges = objective.rows()[:2], objective.edge_rows()[:2]

@@ -202,7 +202,7 @@ class LinearTagger(
 
     @abstractmethod
     def _optimiser(
-        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
     ) -> Optimiser:
         """Make the learner; weights start from ``theta``, or from 0 if it is None."""
 
@@ -287,7 +287,7 @@ class LinearTagger(
         """Make the objective and its learner."""
         return self._optimiser(data, *self._lay_out(data))
 
-    def _lay_out(self, data: TrainingData) -> tuple[_native.Problem, Float64 | None]:
+    def _lay_out(self, data: TrainingData) -> tuple[_native.LinearObjective, Float64 | None]:
         """Make the objective; return it with the initial weights, None for zero.
 
         Only the objective keeps the attributes of tokens, so training frees their memory.
@@ -307,14 +307,14 @@ class LinearTagger(
                 hint="To combine them: StateSpace.order(labels, k) & space.",
             )
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
         """Make the native objective and the layout of its weights."""
         from tagloom.models.layouts import Layout
 
         encoded, start = data.encoded, data.start
-        known_nodes, known_edges = (None, None) if start is None else start.layout.pairs(data.names)
+        extra_nodes, extra_edges = (None, None) if start is None else start.layout.pairs(data.names)
         nodes = _native.Attributes(
-            encoded.indptr, encoded.ids, data.index.size, encoded.values, known_nodes
+            encoded.indptr, encoded.ids, data.index.size, encoded.values, extra_nodes
         )
         edges = None
         if encoded.edge_indptr is not None and encoded.edge_ids is not None:
@@ -323,10 +323,10 @@ class LinearTagger(
                 encoded.edge_ids,
                 data.edge_index.size,
                 encoded.edge_values,
-                known_edges,
+                extra_edges,
             )
         sets = data.sets.view(np.uint8)
-        objective = _native.Problem(
+        objective = _native.LinearObjective(
             encoded.offsets,
             nodes,
             _native.Labels(data.gold.numbers, len(data.names), sets, data.allowed),

@@ -152,11 +152,11 @@ class LocalTagger(BatchParameters, LinearTagger):
         }[self._algorithm]
 
     @abstractmethod
-    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective of the tokens as separate sentences."""
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
     ) -> training.Optimiser:
         seed = self.random_state
         if self._algorithm == "lbfgs":

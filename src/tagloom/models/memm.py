@@ -118,7 +118,7 @@ class MEMM(LocalTagger):
             )
         return data
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective of tokens as separate sentences, with the previous label an attribute.
 
         Attributes are numbered so that the weights are in the order of `Layout`: node attributes;
@@ -138,7 +138,7 @@ class MEMM(LocalTagger):
             sets = np.vstack([may_follow, may_begin]).view(np.uint8)  # [Y + 1, Y] after y_prev
             allowed = -1 - before  # set k is −1 − k
         takes_all = self._takes_all(transitions_at * Y)
-        objective = _native.Problem(
+        objective = _native.LinearObjective(
             np.arange(len(gold) + 1),
             _native.Attributes(
                 indptr, ids, transitions_at + Y + 2, values, _required_pairs(data, transitions_at)
@@ -189,7 +189,7 @@ class _LocalLayout(Layout):
     """The layout of a linear model, followed by Y·Y transitions that single tokens never use."""
 
     @classmethod
-    def of_tokens(cls, data: TrainingData, objective: _native.Problem) -> _LocalLayout:
+    def of_tokens(cls, data: TrainingData, objective: _native.LinearObjective) -> _LocalLayout:
         """Return the layout of an objective of tokens; see `MEMM._make_objective`."""
         Y, A = len(data.names), data.index.size
         ptr, cols, _ = objective.rows()

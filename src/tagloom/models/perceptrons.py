@@ -79,7 +79,7 @@ class StructuredPerceptron(LinearTagger):
         return 20, 5
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
     ) -> training.Optimiser:
         return training.AveragedPerceptron(
             objective,

@@ -167,7 +167,7 @@ class StructuredSVM(LinearTagger):
         return data
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.Problem, theta: Float64 | None
+        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
     ) -> training.Optimiser:
         if self.algorithm == "frank-wolfe":
             return training.FrankWolfe(

@@ -51,7 +51,7 @@ class TokenClassifier(LocalTagger):
 
     boundaries = False
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.Problem, Layout]:
+    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
         encoded = data.encoded
         if encoded.edge_indptr is not None:
             raise ParameterError(

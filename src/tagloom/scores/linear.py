@@ -265,13 +265,13 @@ class LinearScores:
         return Scored(encoded.offsets, emit, edge)
 
     @cached_property
-    def _native_rows(self) -> tuple[_native.Rows, _native.Rows | None]:
+    def _native_rows(self) -> tuple[_native.WeightRows, _native.WeightRows | None]:
         """The weights as native objects, which check them once."""
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
-        node = _native.Rows(rows.ptr, rows.cols, rows.weights, Y)
+        node = _native.WeightRows(rows.ptr, rows.cols, rows.weights, Y)
         if edges is None:
             return node, None
-        return node, _native.Rows(edges.ptr, edges.cols, edges.weights, Y * Y)
+        return node, _native.WeightRows(edges.ptr, edges.cols, edges.weights, Y * Y)
 
     @cached_property
     def _scorers(self) -> _Scorers | None:

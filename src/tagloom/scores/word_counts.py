@@ -304,11 +304,11 @@ def count_words(
         is_rare = totals > 0
 
     # Groups of words that differ in capitals only; then back-off attributes, also of the variants.
-    alike, chains = vocabulary.make_chains(
+    case_groups, tree = vocabulary.make_spelling_tree(
         counts, is_rare, is_known, is_known & fold_case, str.lower, _capitalise
     )
-    group_of, group_counts, variant_of = alike
-    index, parent, ends, spelling_counts, attribute, spelling = chains
+    group_of, group_counts, variant_of = case_groups
+    index, parent, ends, spelling_counts, attribute, spelling = tree
     is_known &= attribute[:W] >= 0  # false if two names share a fingerprint: p ≈ 1e-10
     is_variant = attribute[W:] >= 0
     kept = slice(None) if is_known.all() else is_known  # a slice avoids copies

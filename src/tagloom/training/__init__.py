@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
-    from tagloom._native import Attributes, Labels, Problem
+    from tagloom._native import Attributes, Labels, LinearObjective
     from tagloom.training.checkpoints import Checkpoint
     from tagloom.training.fitting import Fitting, Outcome, fit_iteratively, run
     from tagloom.training.lbfgs import LBFGS, minimise
     from tagloom.training.learners import Learner, Optimiser, State, Step
+    from tagloom.training.objectives import Problem  # noqa: F401  # an old name
     from tagloom.training.online import SGD, AdaGrad, AveragedPerceptron, FrankWolfe, Subgradient
     from tagloom.training.records import Listener, Record
 else:
@@ -20,8 +21,8 @@ else:
             "fitting": ["Fitting", "Outcome", "fit_iteratively", "run"],
             "lbfgs": ["LBFGS", "minimise"],
             "learners": ["Learner", "Optimiser", "State", "Step"],
+            "objectives": ["Attributes", "Labels", "LinearObjective", "Problem"],
             "online": ["AdaGrad", "AveragedPerceptron", "FrankWolfe", "SGD", "Subgradient"],
-            "problems": ["Attributes", "Labels", "Problem"],
             "records": ["Listener", "Record"],
         },
     )
@@ -37,10 +38,10 @@ __all__ = [
     "FrankWolfe",
     "Labels",
     "Learner",
+    "LinearObjective",
     "Listener",
     "Optimiser",
     "Outcome",
-    "Problem",
     "Record",
     "State",
     "Step",

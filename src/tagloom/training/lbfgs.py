@@ -1,8 +1,8 @@
 """L-BFGS and OWL-QN: minimise the loss of a corpus, or any function of an array.
 
 The arithmetic is native. This file checks arguments, decides when a run has converged, and accepts
-the loss in three forms: a native `Problem`, a Python function, or ask and tell, where the caller
-evaluates the points, for instance on a cluster. All three take the same steps, to the bit.
+the loss in three forms: a native `LinearObjective`, a Python function, or ask and tell, where the
+caller evaluates the points, for instance on a cluster. All three take the same steps, to the bit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Objective: TypeAlias = Callable[[Float64], tuple[float, npt.ArrayLike]]
 class LBFGS:
     r"""L-BFGS, or OWL-QN where ``l1`` > 0.
 
-    Minimises loss(θ) + l1·‖θ‖₁ + l2·‖θ‖². The loss of a `Problem` is Σ_i weight_i·nll_i; its
-    masked weights stay 0.
+    Minimises loss(θ) + l1·‖θ‖₁ + l2·‖θ‖². The loss of a `LinearObjective` is Σ_i weight_i·nll_i;
+    its masked weights stay 0.
 
     Parameters
     ----------
-    objective : Problem, callable or None
+    objective : LinearObjective, callable or None
         The loss: that of a corpus, or a function from θ to the loss and its gradient, an array
         like θ. A loss of infinity or NaN makes the line search take a shorter step. None: the
         caller evaluates the loss, see `ask` and `tell`.
@@ -48,19 +48,19 @@ class LBFGS:
         Converged when the loss fell by less than the fraction ``delta`` over ``period`` steps.
         ``period=0`` switches this test off.
     theta : ndarray, shape (n,), optional
-        Weights to start from; for a `Problem` 0 by default.
+        Weights to start from; for a `LinearObjective` 0 by default.
 
     Examples
     --------
     Two tokens with one attribute each, and two labels:
 
     >>> import numpy as np
-    >>> from tagloom.training import Attributes, Labels, LBFGS, Problem
+    >>> from tagloom.training import Attributes, Labels, LBFGS, LinearObjective
     >>> numbers = np.array([0, 1], np.int32)
     >>> nodes, labels = Attributes(np.array([0, 1, 2]), numbers, 2), Labels(numbers, 2)
-    >>> problem = Problem(np.array([0, 2]), nodes, labels,
+    >>> objective = LinearObjective(np.array([0, 2]), nodes, labels,
     ...     all_combinations=True, boundaries=False, float32=False)
-    >>> optimiser = LBFGS(problem, l2=0.1)
+    >>> optimiser = LBFGS(objective, l2=0.1)
     >>> while not optimiser.step().converged:
     ...     pass
     >>> optimiser.theta().round(2)
@@ -68,10 +68,10 @@ class LBFGS:
 
     The same minimum with the loss evaluated by the caller:
 
-    >>> optimiser = LBFGS(None, l2=0.1, theta=np.zeros(problem.n_weights))
-    >>> grad, step = np.empty(problem.n_weights), None
+    >>> optimiser = LBFGS(None, l2=0.1, theta=np.zeros(objective.n_weights))
+    >>> grad, step = np.empty(objective.n_weights), None
     >>> while step is None or not step.converged:
-    ...     loss = problem.evaluate(optimiser.ask(), grad, 1)
+    ...     loss = objective.evaluate(optimiser.ask(), grad, 1)
     ...     step = optimiser.tell(loss, grad)
     >>> optimiser.theta().round(2)
     array([ 0.54, -0.54, -0.54,  0.54, -0.38,  0.92, -0.16, -0.38])
@@ -101,7 +101,7 @@ class LBFGS:
         elif theta is None:
             raise ParameterError(
                 parameter="theta",
-                expected="an array to start from, unless the objective is a Problem",
+                expected="an array to start from, unless the objective is a LinearObjective",
                 found="None",
             )
         start = None if theta is None else as_weights(theta, size)

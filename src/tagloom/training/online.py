@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from tagloom import _native, checks
 from tagloom.errors import ParameterError, ScoreError, ShapeError
+from tagloom.renames import renamed_parameter
 from tagloom.training.lbfgs import as_weights, restore_native
 from tagloom.training.learners import State, Step
 
-Problem = _native.Problem
+LinearObjective = _native.LinearObjective
 Float64 = npt.NDArray[np.float64]
 
 # Initial value of AdaGrad's sums of squared gradients. It makes the first steps of a rare weight
@@ -36,7 +37,7 @@ class _Online:
 
     def __init__(
         self,
-        problem: Problem,
+        objective: LinearObjective,
         rule: str,
         *,
         random_state: int,
@@ -46,11 +47,11 @@ class _Online:
     ) -> None:
         self.random_state = checks.count(random_state, "random_state")
         self.shuffle = bool(shuffle)
-        self._n_sentences = problem.n_sentences
-        self._native = _native.Online(problem, rule, first_square=_FIRST_SQUARE, **options)
+        self._n_sentences = objective.n_sentences
+        self._native = _native.Online(objective, rule, first_square=_FIRST_SQUARE, **options)
         self._epochs = 0
         if theta is not None:
-            self._restart(theta=as_weights(theta, problem.n_weights))
+            self._restart(theta=as_weights(theta, objective.n_weights))
 
     def _restart(self, **arrays: npt.NDArray[Any]) -> None:
         self._native.restore({**self._native.state(), **arrays})
@@ -96,7 +97,7 @@ class _Online:
         return dict(self._native.state())
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Continue from a `state` of a learner with the same problem and parameters."""
+        """Continue from a `state` of a learner with the same objective and parameters."""
         restore_native(self._native, state)
         self._epochs = int(state["counters"][0])
 
@@ -110,7 +111,7 @@ class AdaGrad(_Online):
 
     Parameters
     ----------
-    problem : Problem
+    objective : LinearObjective
     l2 : float
         Penalty; the objective is that of `LBFGS`.
     eta : float
@@ -130,17 +131,18 @@ class AdaGrad(_Online):
     >>> from tagloom.training import Attributes, Labels
     >>> numbers = np.array([0, 1], np.int32)
     >>> nodes, labels = Attributes(np.array([0, 1, 2]), numbers, 2), Labels(numbers, 2)
-    >>> problem = Problem(np.array([0, 2]), nodes, labels,
+    >>> objective = LinearObjective(np.array([0, 2]), nodes, labels,
     ...     all_combinations=True, boundaries=False, float32=False)
-    >>> optimiser = AdaGrad(problem, l2=0.1)
+    >>> optimiser = AdaGrad(objective, l2=0.1)
     >>> losses = [optimiser.step().loss for _ in range(20)]
     >>> losses[-1] < 0.5 * losses[0]
     True
     """
 
+    @renamed_parameter("AdaGrad", "problem", "objective")
     def __init__(
         self,
-        problem: Problem,
+        objective: LinearObjective,
         *,
         l2: float = 0.0,
         eta: float = 0.4,
@@ -150,7 +152,7 @@ class AdaGrad(_Online):
         theta: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            problem,
+            objective,
             "adagrad",
             l2=checks.number(l2, "l2", least=0),
             eta=checks.number(eta, "eta", least=0),
@@ -170,7 +172,7 @@ class SGD(_Online):
 
     Parameters
     ----------
-    problem : Problem
+    objective : LinearObjective
     l2 : float
         Penalty; the objective is that of `LBFGS`.
     eta0 : float
@@ -192,17 +194,18 @@ class SGD(_Online):
     >>> from tagloom.training import Attributes, Labels
     >>> numbers = np.array([0, 1], np.int32)
     >>> nodes, labels = Attributes(np.array([0, 1, 2]), numbers, 2), Labels(numbers, 2)
-    >>> problem = Problem(np.array([0, 2]), nodes, labels,
+    >>> objective = LinearObjective(np.array([0, 2]), nodes, labels,
     ...     all_combinations=True, boundaries=False, float32=False)
-    >>> optimiser = SGD(problem, l2=0.1)
+    >>> optimiser = SGD(objective, l2=0.1)
     >>> losses = [optimiser.step().loss for _ in range(20)]
     >>> losses[-1] < 0.7 * losses[0]
     True
     """
 
+    @renamed_parameter("SGD", "problem", "objective")
     def __init__(
         self,
-        problem: Problem,
+        objective: LinearObjective,
         *,
         l2: float = 0.0,
         eta0: float = 0.1,
@@ -213,7 +216,7 @@ class SGD(_Online):
         theta: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            problem,
+            objective,
             "sgd",
             l2=checks.number(l2, "l2", least=0),
             eta=checks.number(eta0, "eta0", least=0),
@@ -245,7 +248,7 @@ class AveragedPerceptron(_Online):
 
     Parameters
     ----------
-    problem : Problem
+    objective : LinearObjective
     margin : float
         0 gives the textbook perceptron.
     average : bool
@@ -264,18 +267,19 @@ class AveragedPerceptron(_Online):
     >>> from tagloom.training import Attributes, Labels
     >>> numbers = np.array([0, 1], np.int32)
     >>> nodes, labels = Attributes(np.array([0, 1, 2]), numbers, 2), Labels(numbers, 2)
-    >>> problem = Problem(np.array([0, 2]), nodes, labels,
+    >>> objective = LinearObjective(np.array([0, 2]), nodes, labels,
     ...     all_combinations=True, boundaries=False, float32=False)
-    >>> optimiser = AveragedPerceptron(problem, average=False)
+    >>> optimiser = AveragedPerceptron(objective, average=False)
     >>> while not optimiser.step().converged:
     ...     pass
     >>> optimiser.theta()  # of 0 and 1 with each attribute, then of 00, 01, 10, 11
     array([ 0.,  0., -1.,  1., -1.,  1.,  0.,  0.])
     """
 
+    @renamed_parameter("AveragedPerceptron", "problem", "objective")
     def __init__(
         self,
-        problem: Problem,
+        objective: LinearObjective,
         *,
         margin: float = 0.0,
         average: bool = True,
@@ -285,7 +289,7 @@ class AveragedPerceptron(_Online):
     ) -> None:
         self.margin = checks.number(margin, "margin", least=0)
         super().__init__(
-            problem,
+            objective,
             "perceptron",
             average=bool(average),
             random_state=random_state,
@@ -313,7 +317,7 @@ class Subgradient(_Online):
 
     Parameters
     ----------
-    problem : Problem
+    objective : LinearObjective
     C : float
         Weight of the losses relative to ½‖θ‖²; above 0.
     cost : ndarray, shape (Y, Y), optional
@@ -334,17 +338,18 @@ class Subgradient(_Online):
     >>> from tagloom.training import Attributes, Labels
     >>> numbers = np.array([0, 1], np.int32)
     >>> nodes, labels = Attributes(np.array([0, 1, 2]), numbers, 2), Labels(numbers, 2)
-    >>> problem = Problem(np.array([0, 2]), nodes, labels,
+    >>> objective = LinearObjective(np.array([0, 2]), nodes, labels,
     ...     all_combinations=True, boundaries=False, float32=False)
-    >>> optimiser = Subgradient(problem, C=10.0)
+    >>> optimiser = Subgradient(objective, C=10.0)
     >>> losses = [optimiser.step().loss for _ in range(500)]
     >>> max(losses[-100:]) < 0.1 * losses[0]
     True
     """
 
+    @renamed_parameter("Subgradient", "problem", "objective")
     def __init__(
         self,
-        problem: Problem,
+        objective: LinearObjective,
         *,
         C: float = 1.0,
         cost: npt.ArrayLike | None = None,
@@ -354,17 +359,17 @@ class Subgradient(_Online):
         theta: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            problem,
+            objective,
             "subgradient",
             average=bool(average),
             random_state=random_state,
             shuffle=shuffle,
             C=checks.number(C, "C", above=0),
-            cost=_costs(cost, problem),
+            cost=_costs(cost, objective),
         )
         if theta is not None:  # θ_k = C·N/k·(sum of the steps), and the sum is stored
-            steps = max(problem.n_sentences, 1)
-            start = as_weights(theta, problem.n_weights)
+            steps = max(objective.n_sentences, 1)
+            start = as_weights(theta, objective.n_weights)
             self._restart(theta=start / C, counters=np.array([0, 0, steps]))
 
 
@@ -380,7 +385,7 @@ class FrankWolfe(_Online):
 
     Parameters
     ----------
-    problem : Problem
+    objective : LinearObjective
     C : float
         Weight of the losses relative to ½‖θ‖²; above 0.
     cost : ndarray, shape (Y, Y), optional
@@ -398,9 +403,9 @@ class FrankWolfe(_Online):
     >>> from tagloom.training import Attributes, Labels
     >>> numbers = np.array([0, 1], np.int32)
     >>> nodes, labels = Attributes(np.array([0, 1, 2]), numbers, 2), Labels(numbers, 2)
-    >>> problem = Problem(np.array([0, 2]), nodes, labels,
+    >>> objective = LinearObjective(np.array([0, 2]), nodes, labels,
     ...     all_combinations=True, boundaries=False, float32=False)
-    >>> optimiser = FrankWolfe(problem, C=10.0)
+    >>> optimiser = FrankWolfe(objective, C=10.0)
     >>> while not (step := optimiser.step()).converged:
     ...     pass
     >>> optimiser.theta().round(2)
@@ -409,9 +414,10 @@ class FrankWolfe(_Online):
     (0.33, True)
     """
 
+    @renamed_parameter("FrankWolfe", "problem", "objective")
     def __init__(
         self,
-        problem: Problem,
+        objective: LinearObjective,
         *,
         C: float = 1.0,
         cost: npt.ArrayLike | None = None,
@@ -422,12 +428,12 @@ class FrankWolfe(_Online):
         self.C = checks.number(C, "C", above=0)
         self.tolerance = checks.number(tolerance, "tolerance", least=0)
         super().__init__(
-            problem,
+            objective,
             "frank-wolfe",
             random_state=random_state,
             shuffle=shuffle,
             C=self.C,
-            cost=_costs(cost, problem),
+            cost=_costs(cost, objective),
         )
 
     def step(self) -> Step:
@@ -442,9 +448,9 @@ class FrankWolfe(_Online):
         return Step(objective, n_evaluations=2, converged=converged, gap=gap)
 
 
-def _costs(cost: npt.ArrayLike | None, problem: Problem) -> Float64:
+def _costs(cost: npt.ArrayLike | None, objective: LinearObjective) -> Float64:
     """Return the costs [Y · Y] of gold label × other label."""
-    Y = problem.n_labels
+    Y = objective.n_labels
     if cost is None:
         return (1.0 - np.eye(Y)).ravel()
     costs = np.ascontiguousarray(cost, dtype=np.float64)

@@ -233,7 +233,8 @@ def product(a: StateSpace, b: StateSpace, names: Names) -> Fields:
         nothing = np.zeros((a.n_labels, a.n_labels), dtype=np.bool_)
         return of_labels(a.n_labels, names, nothing, False, False, groups, ngrams)
 
-    transition_a, transition_b = a.move_table[state_a[src], y], b.move_table[state_b[src], y]
+    transition_a = a.transition_table[state_a[src], y]
+    transition_b = b.transition_table[state_b[src], y]
     after_a = np.int32(a.n_weights)  # where the weights of b begin
     ties = join_rows(
         take_rows(a.tie_indptr, a.tie_ids, transition_a),

@@ -339,7 +339,7 @@ def sums(
         dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs)
     else:
         transitions = np.zeros(dense.shape)
-        into = _native.MoveCounts(transitions.ravel(), counts.start, counts.stop)
+        into = _native.TransitionCounts(transitions.ravel(), counts.start, counts.stop)
         dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs, into)
         _add_dense_counts(model, counts, transitions)
     if not ok.all():
@@ -362,7 +362,7 @@ def _listed_sums(
     into = None
     if counts is not None:
         transitions = counts.transitions.reshape(-1)  # a view
-        into = _native.MoveCounts(transitions, counts.start, counts.stop)
+        into = _native.TransitionCounts(transitions, counts.start, counts.stop)
     of_candidates = marginals if marginals is not None and marginals.ndim == 1 else None
     of_labels = marginals if of_candidates is None else None
     listed.candidates.sum(
@@ -418,7 +418,7 @@ def _automaton_sums(
         return
     transitions = np.zeros(space.n_transitions)
     first, last = np.zeros(space.n_states), np.zeros(space.n_states)
-    into = _native.MoveCounts(transitions, first, last)
+    into = _native.TransitionCounts(transitions, first, last)
     automaton.sum(batch.native, threads, log_z, weight, marginals, pairs, into)
     _add_automaton_counts(space, counts, transitions, first, last)
 

@@ -231,14 +231,16 @@ class StateSpace(Fields):
         return self.native.first_state
 
     @property
-    def move_table(self) -> Int32:
-        """The transition [S, Y] that reads label y in state s, or −1."""
-        return self.native.move_table
+    def transition_table(self) -> Int32:
+        """The transition [S, Y] from state s on label y, or −1."""
+        return self.native.transition_table
+
+    move_table = renamed_property("StateSpace", "move_table", "transition_table")
 
     @cached_property
     def next_state(self) -> Int32:
         """The transition table [S, Y]: the state after reading label y in state s, or −1."""
-        table = np.append(self.dst, np.int32(-1))[self.move_table]  # [S, Y]
+        table = np.append(self.dst, np.int32(-1))[self.transition_table]  # [S, Y]
         table.flags.writeable = False
         return table
 

@@ -504,7 +504,7 @@ def offsets_of(X: Any) -> npt.NDArray[np.int64]:
     offsets = getattr(X, "offsets", None)  # of encoded data
     if isinstance(offsets, np.ndarray):
         return offsets
-    lengths = _native.row_lengths(X)
+    lengths = _native.list_lengths(X)
     if lengths is None:
         lengths = np.fromiter(map(len, X), dtype=np.int64, count=len(X))
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])

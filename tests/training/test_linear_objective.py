@@ -39,7 +39,7 @@ def test_gradient_equals_finite_differences(variant, weight):
     encoding = random_encoding(2, weight=weight, **variant)
     theta, h = random_theta(encoding), 1e-5
     grad = encoding.evaluate(theta)[1]
-    mask = encoding.problem.mask()
+    mask = encoding.objective.mask()
     assert mask.all() == variant["all_combinations"]
     for j in range(len(theta)):
         if not mask[j]:
@@ -93,7 +93,7 @@ def test_every_bit_is_the_same_for_any_number_of_threads(float32, edges):
 
 
 @pytest.mark.parametrize("valued", [False, True])
-def test_problems_made_on_any_number_of_threads_are_the_same(valued):
+def test_objectives_made_on_any_number_of_threads_are_the_same(valued):
     encoding = random_encoding(
         11, [25] * 3_000, Y=9, n_attributes=3_000, edges=True, valued=valued, float32=True
     )
@@ -101,7 +101,7 @@ def test_problems_made_on_any_number_of_threads_are_the_same(valued):
     loss, grad = encoding.evaluate(theta)
     for threads in (2, 7):
         other, other_grad = encoding.make(threads=threads), np.empty_like(grad)
-        assert_array_equal(other.mask(), encoding.problem.mask())
+        assert_array_equal(other.mask(), encoding.objective.mask())
         assert other.evaluate(theta, other_grad, 1) == loss
         assert_array_equal(other_grad, grad)
 
@@ -168,13 +168,13 @@ def test_rows_hold_seen_labels_and_full_rows_are_masked():
     # Attribute 0 is seen with labels 1 and 3 of 8 (a quarter: a full row), 1 with label 2 only,
     # 2 never.
     encoding = plain([3], [3, 1, 2], [0, 0, 1], 8, 3)
-    ptr, cols, free = encoding.problem.rows()
+    ptr, cols, free = encoding.objective.rows()
     assert ptr.tolist() == [0, 8, 9, 9]
     assert cols.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 2]
     assert np.flatnonzero(free).tolist() == [1, 3, 8]
     assert (ptr.dtype, cols.dtype, free.dtype) == (np.int64, np.uint16, np.bool_)
-    mask = encoding.problem.mask()
-    assert encoding.problem.n_weights == len(mask) == 9 + 64 + 8 + 8
+    mask = encoding.objective.mask()
+    assert encoding.objective.n_weights == len(mask) == 9 + 64 + 8 + 8
     assert_array_equal(mask[:9], free)
     assert [divmod(j, 8) for j in np.flatnonzero(mask[9:73]).tolist()] == [(1, 2), (3, 1)]
     assert np.flatnonzero(mask[73:81]).tolist() == [3]  # start
@@ -183,13 +183,13 @@ def test_rows_hold_seen_labels_and_full_rows_are_masked():
 
 def test_all_combinations_free_every_weight():
     encoding = plain([3], [3, 1, 2], [0, 0, 1], 8, 3, all_combinations=True, boundaries=False)
-    ptr, cols, free = encoding.problem.rows()
+    ptr, cols, free = encoding.objective.rows()
     assert ptr.tolist() == [0, 8, 16, 24]
     assert cols.tolist() == list(range(8)) * 3
     assert free.all()
-    assert encoding.problem.mask().all()
-    assert encoding.problem.n_weights == 24 + 64
-    ptr, cols, free = encoding.problem.edge_rows()
+    assert encoding.objective.mask().all()
+    assert encoding.objective.n_weights == 24 + 64
+    ptr, cols, free = encoding.objective.edge_rows()
     assert (ptr.tolist(), len(cols), len(free)) == ([0], 0, 0)
 
 
@@ -199,7 +199,7 @@ def test_edge_rows_count_transitions_inside_sentences_only():
     encoding = plain(
         [2, 2], [2, 5, 1, 0], [0] * 4, 6, 1, **edges, n_edge_attributes=3, boundaries=False
     )
-    ptr, cols, free = encoding.problem.edge_rows()
+    ptr, cols, free = encoding.objective.edge_rows()
     assert ptr.tolist() == [0, 1, 2, 2]
     assert cols.tolist() == [2 * 6 + 5, 1 * 6 + 0]
     assert free.all()
@@ -215,20 +215,20 @@ def test_a_large_problem_has_the_layout_that_its_tokens_ask_for(threads):
     indptr, edge_indptr = np.arange(T + 1) * 8, np.arange(T + 1)
     ids = (rng.random(8 * T) ** 4 * A).astype(np.int32)  # from frequent to rare
     edge_ids = rng.integers(0, E, T).astype(np.int32)
-    known = np.array([7, A - 1], np.int32), np.array([3, Y - 1], np.uint16)
-    problem = _native.Problem(
+    extra = np.array([7, A - 1], np.int32), np.array([3, Y - 1], np.uint16)
+    objective = _native.LinearObjective(
         offsets,
-        _native.Attributes(indptr, ids, A, known=known),
+        _native.Attributes(indptr, ids, A, extra=extra),
         _native.Labels(gold, Y),
         edges=_native.Attributes(edge_indptr, edge_ids, E),
         threads=threads,
     )
     seen = {(a, y) for a, y in zip(ids, np.repeat(gold, 8), strict=True)}
-    check_rows(problem.rows(), seen | set(zip(*known, strict=True)), A, Y)
+    check_rows(objective.rows(), seen | set(zip(*extra, strict=True)), A, Y)
     inner = np.arange(T) % 10 > 0
     transitions = np.roll(gold, 1) * Y + gold
     seen = set(zip(edge_ids[inner], transitions[inner], strict=True))
-    check_rows(problem.edge_rows(), seen, E, Y * Y)
+    check_rows(objective.edge_rows(), seen, E, Y * Y)
 
 
 def check_rows(rows, seen, A, width):
@@ -280,7 +280,7 @@ def test_large_weights_as_a_perceptron_leaves_them(float32, edges, scale):
     assert_allclose(loss, encoding.nll(theta), rtol=1e-6)
     counts = np.zeros(len(theta))
     wide = random_encoding(9, edges=edges, valued=False)
-    for j in np.flatnonzero(encoding.problem.mask()):
+    for j in np.flatnonzero(encoding.objective.mask()):
         up = theta.copy()
         up[j] += 1e-4
         counts[j] = (wide.nll(up) - wide.nll(theta)) / 1e-4
@@ -327,7 +327,7 @@ def test_non_finite_weights_give_a_non_finite_loss_and_leave_no_trace():
     [
         ({"gold": np.array([0, 3, 0], np.int32)}, r"gold\[1\] is 3; labels are numbered 0 to 2"),
         ({"gold": np.array([0, -1, 0], np.int32)}, r"gold\[1\] is -1"),
-        ({"gold": np.zeros(4, np.int32)}, "one entry more than gold"),
+        ({"gold": np.zeros(4, np.int32)}, "indptr of nodes"),
         ({"ids": np.array([0, 9, 0], np.int32)}, r"ids\[1\] is 9; attributes are numbered 0 to 1"),
         ({"ids": np.array([0, -2, 0], np.int32)}, r"ids\[1\] is -2"),
         ({"ids": np.zeros(2, np.int32)}, r"indptr must run from 0 to len\(nodes.ids\)"),
@@ -337,7 +337,7 @@ def test_non_finite_weights_give_a_non_finite_loss_and_leave_no_trace():
         ({"offsets": np.array([0, 4, 3])}, "offsets must not decrease; they do at sentence 1"),
         ({"offsets": np.zeros(0, np.int64)}, "at least one entry"),
         ({"values": np.array([0, np.nan, 1], np.float32)}, r"values\[1\] is not a finite"),
-        ({"values": np.zeros(2, np.float32)}, "one entry for each of ids"),
+        ({"values": np.zeros(2, np.float32)}, "values must"),
         ({"weight": np.array([-1.0])}, r"weight\[0\] must be finite and not negative"),
         ({"weight": np.array([np.inf])}, r"weight\[0\] must be finite"),
         ({"weight": np.ones(2)}, "one entry for each sentence"),
@@ -365,9 +365,9 @@ def test_what_does_not_fit_is_refused(changes, message):
 
 
 def test_theta_and_gradient_must_have_one_entry_per_weight():
-    problem = plain([3], [0, 1, 2], [0, 1, 0], 3, 2).problem
-    right, wrong = np.zeros(problem.n_weights), np.zeros(problem.n_weights + 1)
+    objective = plain([3], [0, 1, 2], [0, 1, 0], 3, 2).objective
+    right, wrong = np.zeros(objective.n_weights), np.zeros(objective.n_weights + 1)
     with pytest.raises(ValueError, match="must be \\[n_weights\\]"):
-        problem.evaluate(wrong, right, 1)
+        objective.evaluate(wrong, right, 1)
     with pytest.raises(ValueError, match="must be \\[n_weights\\]"):
-        problem.evaluate(right, wrong, 1)
+        objective.evaluate(right, wrong, 1)

@@ -1,4 +1,4 @@
-#include "core/chains.hpp"
+#include "core/spelling_tree.hpp"
 
 #include <algorithm>
 #include <string>
@@ -31,7 +31,7 @@ Word capitalised(const Word& word, Arena& arena, const Rewrite& capitalise) {
     return ascii_word({text, word.text.size()});
 }
 
-// Counts the labels of words for each spelling of their chains, from the last one to the bias.
+// Adds the label counts of words to all spellings on their paths, from the longest to the root.
 std::vector<double> count_spellings(LabelCounts labels, const std::vector<std::size_t>& words,
                                     const std::vector<int32_t>& last,
                                     const std::vector<int32_t>& parent) {
@@ -49,27 +49,27 @@ std::vector<double> count_spellings(LabelCounts labels, const std::vector<std::s
     return counts;
 }
 
-// What a template gives at each word.
+// The fingerprint of a template at each word.
 void find_fingerprints(const Batch& batch, const Template& one,
-                       const std::vector<std::size_t>& words, std::vector<uint64_t>& found) {
-    found.clear();
+                       const std::vector<std::size_t>& words, std::vector<uint64_t>& fingerprints) {
+    fingerprints.clear();
     for (const std::size_t w : words) {
-        found.push_back(fingerprint_at(batch, one, static_cast<int64_t>(w)));
+        fingerprints.push_back(fingerprint_at(batch, one, static_cast<int64_t>(w)));
     }
 }
-constexpr std::size_t kAhead = 8;  // probes of the index that are in flight together
+constexpr std::size_t kAhead = 8;  // index probes prefetched ahead
 
 }  // namespace
 
-Alike find_alike(Words& words, LabelCounts labels, const bool* chosen, const Rewrite& lower,
-                 const Rewrite& capitalise) {
+CaseGroups group_by_case(Words& words, LabelCounts labels, const bool* chosen, const Rewrite& lower,
+                         const Rewrite& capitalise) {
     const std::size_t V = labels.V, Y = labels.Y;
-    Alike found;
-    found.group_of.assign(V, -1);
-    std::vector<int32_t> group_at(V, -1);  // [V + M] which group is written so, without capitals
-    std::vector<int32_t> small;            // [groups] which word that is
+    CaseGroups groups;
+    groups.group_of.assign(V, -1);
+    std::vector<int32_t> group_at(V, -1);  // [V + M] the group with this lower-case form, or -1
+    std::vector<int32_t> lower_form;       // [groups] the lower-case word of each
     const auto add_variant = [&](const Word& word, std::size_t group) {
-        found.variant_of.push_back(static_cast<int32_t>(group));
+        groups.variant_of.push_back(static_cast<int32_t>(group));
         group_at.push_back(-1);
         return words.add(word);
     };
@@ -79,41 +79,41 @@ Alike find_alike(Words& words, LabelCounts labels, const bool* chosen, const Rew
         const bool is_lower = lower_word.text.data() == words.all[w].text.data();
         int32_t number =
             is_lower ? static_cast<int32_t>(w) : words.find(lower_word.text, lower_word.hash);
-        if (number < 0) number = add_variant(lower_word, small.size());
+        if (number < 0) number = add_variant(lower_word, lower_form.size());
         int32_t& group = group_at[static_cast<std::size_t>(number)];
         if (group < 0) {
-            group = static_cast<int32_t>(small.size());
-            small.push_back(number);
-            found.sums.resize(small.size() * Y);
+            group = static_cast<int32_t>(lower_form.size());
+            lower_form.push_back(number);
+            groups.sums.resize(lower_form.size() * Y);
         }
-        found.group_of[w] = group;
-        double* sums = found.sums.data() + static_cast<std::size_t>(group) * Y;
+        groups.group_of[w] = group;
+        double* sums = groups.sums.data() + static_cast<std::size_t>(group) * Y;
         for (std::size_t y = 0; y < Y; y++) sums[y] += labels.row(w)[y];
     }
-    for (std::size_t g = 0; g < small.size(); g++) {
-        const Word& lower_word = words.all[static_cast<std::size_t>(small[g])];
+    for (std::size_t g = 0; g < lower_form.size(); g++) {
+        const Word& lower_word = words.all[static_cast<std::size_t>(lower_form[g])];
         const Word variant = capitalised(lower_word, words.arena, capitalise);
         const int32_t number = words.find(variant.text, variant.hash);
         if (number < 0) {
             add_variant(variant, g);
-        } else if (static_cast<std::size_t>(number) >= V) {  // two groups are written so: the later
-            found.variant_of[static_cast<std::size_t>(number) - V] = static_cast<int32_t>(g);
+        } else if (static_cast<std::size_t>(number) >= V) {  // two groups share it: the later wins
+            groups.variant_of[static_cast<std::size_t>(number) - V] = static_cast<int32_t>(g);
         }
     }
-    return found;
+    return groups;
 }
 
-Chains make_chains(const Program& program, const Batch& batch, LabelCounts labels,
-                   const bool* is_rare, const bool* is_known) {
+SpellingTree make_spelling_tree(const Program& program, const Batch& batch, LabelCounts labels,
+                                const bool* is_rare, const bool* is_known) {
     const std::size_t V = labels.V;
     const std::size_t W = batch.columns[0].words.all.size(),
                       n_spellings = program.templates.size() - 1;
-    Chains chains;
-    Index& index = chains.index;
-    std::vector<int32_t>& parent = chains.parent;
-    std::vector<int32_t>& last = chains.spelling;  // of the chain so far
+    SpellingTree tree;
+    Index& index = tree.index;
+    std::vector<int32_t>& parent = tree.parent;
+    std::vector<int32_t>& last = tree.spelling;  // the deepest attribute of each path so far
     last.assign(W, 0);
-    // The number of what a template gives at a word; a new one continues the chain of the word.
+    // The number of a template's attribute at a word; a new one extends the path of the word.
     const auto add = [&](const Template& one, std::size_t w, uint64_t fingerprint) {
         const int32_t id = index.add(fingerprint, [&](std::string& out) {
             append_name(program, batch, one, static_cast<int64_t>(w), out);
@@ -132,11 +132,11 @@ Chains make_chains(const Program& program, const Batch& batch, LabelCounts label
             if (i + kAhead < rare.size()) index.table().prefetch(fingerprints[i + kAhead]);
             if (fingerprints[i] != kNone) last[rare[i]] = add(one, rare[i], fingerprints[i]);
         }
-        chains.ends.push_back(static_cast<int64_t>(parent.size()));
+        tree.ends.push_back(static_cast<int64_t>(parent.size()));
     }
-    chains.counts = count_spellings(labels, rare, last, parent);
+    tree.counts = count_spellings(labels, rare, last, parent);
 
-    // Other words continue the longest spelling that rare words have too.
+    // Other words are attached below the longest spelling that they share with a rare word.
     for (std::size_t k = n_spellings; k-- > 1;) {
         find_fingerprints(batch, program.templates[k], others, fingerprints);
         for (std::size_t i = 0; i < others.size(); i++) {
@@ -146,7 +146,7 @@ Chains make_chains(const Program& program, const Batch& batch, LabelCounts label
         }
         std::erase_if(others, [&](std::size_t w) { return last[w] != 0; });
     }
-    chains.words.assign(W, -1);
+    tree.words.assign(W, -1);
     std::vector<std::size_t> known;
     for (std::size_t w = 0; w < W; w++) {
         if (w >= V || is_known[w]) known.push_back(w);
@@ -157,9 +157,9 @@ Chains make_chains(const Program& program, const Batch& batch, LabelCounts label
     for (std::size_t i = 0; i < known.size(); i++) {
         if (i + kAhead < known.size()) index.table().prefetch(fingerprints[i + kAhead]);
         const int32_t id = add(whole, known[i], fingerprints[i]);
-        if (id == next) chains.words[known[i]] = next++;
+        if (id == next) tree.words[known[i]] = next++;
     }
-    return chains;
+    return tree;
 }
 
 }  // namespace tagloom
