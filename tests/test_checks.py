@@ -138,7 +138,7 @@ def test_label_lists():
             checks.label_list(value, "here")
 
 
-@pytest.mark.parametrize("value", ["NV", 3, ["N", 1], ["N", "N"], None])
+@pytest.mark.parametrize("value", ["NV", 3, ["N", 1], ["N", "N"], {"N": 0}, None])
 def test_not_label_names(value):
     with pytest.raises(LabelError) as caught:
         checks.label_names(value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -410,7 +410,7 @@ def label_names(labels: Any, parameter: str = "labels") -> list[str]:
     >>> label_names(("NOUN", "VERB"))
     ['NOUN', 'VERB']
     """
-    is_list = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, str | bytes | Mapping)
     names = list(labels) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):
         raise LabelError(parameter=parameter, expected="a list of str", found=show(labels, 200))
