@@ -15,6 +15,8 @@ BIN := $(VENV)/bin
 # An inherited path would let another tagloom, or another library, win over this one.
 export PYTHONPATH :=
 export PYTHONNOUSERSITE := 1
+# The tests start hundreds of processes, which would otherwise compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # The compiled module is rebuilt when any of these is newer than the last install.
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/cpp/*/*.cpp src/cpp/*/*.hpp)
