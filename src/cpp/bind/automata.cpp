@@ -78,7 +78,8 @@ Table<1> first_state(nb::handle self) {
 
 void make_automaton(Automaton* self, const Space& space, Array<const double, 1> score,
                     Array<const double, 1> start, Array<const double, 1> stop) {
-    require(int64_t(score.shape(0)) == space.moves() && int64_t(start.shape(0)) == space.states() &&
+    require(int64_t(score.shape(0)) == space.transitions() &&
+                int64_t(start.shape(0)) == space.states() &&
                 int64_t(stop.shape(0)) == space.states(),
             "score must be [M], start and stop [S]");
     Automaton automaton(space);
@@ -112,7 +113,7 @@ struct Ragged {
                 offsets[i + 1] - first(i)};
     }
     int64_t threads_for_work(int64_t threads) const {
-        return T * a.moves() < 100'000 ? 1 : threads;  // too little work to share
+        return T * a.transitions() < 100'000 ? 1 : threads;  // too little work to share
     }
     // Calls work(i, sequence) for every sequence that is not empty.
     template <class Work>
@@ -164,7 +165,7 @@ template <class In>
 void sum_shards(const Ragged<In>& sequences, int64_t threads, const double* weight, double* log_z,
                 In* marginals, In* pairs, const TransitionCounts* counts) {
     const Automaton& a = sequences.a;
-    const int64_t Y = a.Y(), M = a.moves(), S = a.states(), N = sequences.N;
+    const int64_t Y = a.Y(), M = a.transitions(), S = a.states(), N = sequences.N;
     const int64_t shards = counts ? std::min<int64_t>(16, N) : N;
     std::vector<std::vector<double>> partial(counts ? shards : 0);  // each [M + S + S]
     parallel_for(shards, sequences.threads_for_work(threads), [&](int64_t shard, int64_t) {
@@ -196,7 +197,7 @@ void automaton_sum(const Automaton& a, const BatchArrays& batch, int64_t threads
                    const TransitionCounts* counts) {
     require(int64_t(log_z.shape(0)) == batch.N, "log_z must be [N]");
     require(!weight || int64_t(weight->shape(0)) == batch.N, "weight must be [N]");
-    if (counts) counts->check(a.moves(), a.states());
+    if (counts) counts->check(a.transitions(), a.states());
     with_ragged(a, batch, [&](const auto& sequences, auto zero) {
         using In = decltype(zero);
         In* to = batch.results<In, 2>(marginals, "marginals must be [T, Y], of the type of emit");

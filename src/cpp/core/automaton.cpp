@@ -28,7 +28,7 @@ double backward(const Automaton& a, const Sequence<In>& x, Fold fold, double* be
             const int64_t lo = a.space->out_of[s], hi = a.space->out_of[s + 1];
             beta[(t - 1) * S + s] = fold_terms(fold, hi - lo, [&](int64_t i) {
                 const int64_t m = a.space->by_src[lo + i], to = a.dst(m);
-                return move_score(a, x, t, m) + emission(a, x, t, to) + beta[t * S + to];
+                return transition_score(a, x, t, m) + emission(a, x, t, to) + beta[t * S + to];
             });
         }
     return fold_terms(fold, S,
@@ -63,7 +63,7 @@ double path_score(const Automaton& a, const Sequence<In>& x, const int32_t* path
         const int64_t m = is_label(path[t]) ? space.transition_of[state * space.Y + path[t]] : -1;
         if (m < 0) return kMinusInf;
         state = space.dst[m];
-        sum += move_score(a, x, t, m) + emission(a, x, t, state);
+        sum += transition_score(a, x, t, m) + emission(a, x, t, state);
     }
     return sum + a.stop[state];
 }
@@ -103,7 +103,7 @@ bool sample(const Automaton& a, const Sequence<In>& x, int64_t n, const double* 
             const int64_t m0 = a.into(state);
             weight.resize(a.into(state + 1) - m0);
             for (size_t i = 0; i < weight.size(); ++i)
-                weight[i] = alpha[(t - 1) * S + a.src(m0 + i)] + move_score(a, x, t, m0 + i);
+                weight[i] = alpha[(t - 1) * S + a.src(m0 + i)] + transition_score(a, x, t, m0 + i);
             state = a.src(m0 + draw(u[t - 1]));
         }
     }

@@ -13,7 +13,7 @@ namespace tagloom {
 // The space is not copied: it must outlive the automaton.
 struct Automaton {
     explicit Automaton(const Space& s)
-        : space(&s), score(s.moves(), 0.0), start(s.states(), 0.0), stop(s.states(), 0.0) {}
+        : space(&s), score(s.transitions(), 0.0), start(s.states(), 0.0), stop(s.states(), 0.0) {}
 
     const Space* space;
     std::vector<double> score;        // [M]
@@ -21,7 +21,7 @@ struct Automaton {
 
     int64_t Y() const { return space->Y; }
     int64_t states() const { return space->states(); }
-    int64_t moves() const { return space->moves(); }
+    int64_t transitions() const { return space->transitions(); }
     int32_t label(int64_t s) const { return space->label[s]; }
     int32_t src(int64_t m) const { return space->src[m]; }
     int32_t dst(int64_t m) const { return space->dst[m]; }

@@ -13,11 +13,12 @@ using namespace steps;
 namespace {
 
 // Scores of the best paths to every state at every position, less their maximum there, with the
-// last move of each. Ties go to the path whose labels are lowest, compared from the end.
+// last transition of each. Ties go to the path whose labels are lowest, compared from the end.
 struct BestPaths {
-    std::vector<double> alpha;     // [T, S]
-    std::vector<double> offset;    // [T] the maximum that was subtracted
-    std::vector<int32_t> arrival;  // [T, S] move into s, -1 at the start or where there is none
+    std::vector<double> alpha;   // [T, S]
+    std::vector<double> offset;  // [T] the maximum that was subtracted
+    std::vector<int32_t>
+        arrival;  // [T, S] transition into s, -1 at the start or where there is none
 
     template <class In>
     BestPaths(const Automaton& a, const Sequence<In>& x);
@@ -50,7 +51,7 @@ BestPaths::BestPaths(const Automaton& a, const Sequence<In>& x) {
             double best = kMinusInf;
             int64_t arg = -1;
             for (int64_t m = a.into(s); m < a.into(s + 1); ++m) {
-                const double score = before[a.src(m)] + move_score(a, x, t, m);
+                const double score = before[a.src(m)] + transition_score(a, x, t, m);
                 if (score > best || (score == best && arg >= 0 &&
                                      tie_before(a, arrival, t - 1, a.src(m), a.src(arg))))
                     best = score, arg = m;
@@ -113,7 +114,7 @@ struct StateGraph {
         }
         const double emit = emission(a, x, t, s) - paths.offset[t];
         for (int64_t m = a.into(s); m < a.into(s + 1); ++m)
-            visit(static_cast<int32_t>(a.src(m)), move_score(a, x, t, m) + emit);
+            visit(static_cast<int32_t>(a.src(m)), transition_score(a, x, t, m) + emit);
     }
 };
 

@@ -52,7 +52,7 @@ double fold_terms(Fold fold, int64_t n, const Term& term) {
 
 // Score of transition m into position t, without the emission there.
 template <class In>
-double move_score(const Automaton& a, const Sequence<In>& x, int64_t t, int64_t m) {
+double transition_score(const Automaton& a, const Sequence<In>& x, int64_t t, int64_t m) {
     if (!x.edge) return a.score[m];
     return a.score[m] + x.edge[(t * a.Y() + a.label(a.src(m))) * a.Y() + a.label(a.dst(m))];
 }
@@ -74,7 +74,7 @@ void forward_step(const Automaton& a, const Sequence<In>& x, Fold fold, int64_t 
         }
         const int64_t m0 = a.into(s);
         alpha[s] = emit + fold_terms(fold, a.into(s + 1) - m0, [&](int64_t i) {
-                       return before[a.src(m0 + i)] + move_score(a, x, t, m0 + i);
+                       return before[a.src(m0 + i)] + transition_score(a, x, t, m0 + i);
                    });
     }
 }

@@ -83,7 +83,7 @@ class Scaled {
     bool backward(double weight, const AutomatonExpected<In>& expected) {
         std::vector<double> beta(stop_), before(S_), ahead(S_), gamma(Y_);
         std::vector<double> xi(expected.pairs ? Y_ * Y_ : 0);
-        counts_.assign(expected.transitions ? a_.moves() : 0, 0.0);
+        counts_.assign(expected.transitions ? a_.transitions() : 0, 0.0);
         starts_.assign(S_, 0.0);
         stops_.assign(S_, 0.0);
         for (int64_t t = x_.T - 1; t >= 0; --t) {
@@ -156,15 +156,15 @@ class Scaled {
             !(exponentials(stop_.data(), S_, stop_top_) <= widest))
             return false;
         prob_ = a_.score;
-        range_ = exponentials(prob_.data(), a_.moves(), step_top_);
+        range_ = exponentials(prob_.data(), a_.transitions(), step_top_);
         return true;
     }
 
     // exp(score - step_top_) of the transitions into t; sets range_, the range of their scores.
     const double* step(int64_t t) {
         if (!x_.edge) return prob_.data();
-        for (int64_t m = 0; m < a_.moves(); ++m) prob_[m] = move_score(a_, x_, t, m);
-        range_ = exponentials(prob_.data(), a_.moves(), step_top_);
+        for (int64_t m = 0; m < a_.transitions(); ++m) prob_[m] = transition_score(a_, x_, t, m);
+        range_ = exponentials(prob_.data(), a_.transitions(), step_top_);
         return prob_.data();
     }
 
@@ -238,14 +238,14 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
                 expected.marginals[t * Y + y] = static_cast<In>(gamma[y]);
         if (t == 0 || !(expected.pairs || expected.transitions)) continue;
         std::fill(xi.begin(), xi.end(), 0.0);
-        probs.resize(a.moves());
-        for (int64_t m = 0; m < a.moves(); ++m) {
+        probs.resize(a.transitions());
+        for (int64_t m = 0; m < a.transitions(); ++m) {
             const int64_t s = a.dst(m);
-            probs[m] = alpha[(t - 1) * S + a.src(m)] + move_score(a, x, t, m) +
+            probs[m] = alpha[(t - 1) * S + a.src(m)] + transition_score(a, x, t, m) +
                        emission(a, x, t, s) + beta[t * S + s];
         }
         normalise(probs);
-        for (int64_t m = 0; m < a.moves(); ++m) {
+        for (int64_t m = 0; m < a.transitions(); ++m) {
             if (expected.transitions) expected.transitions[m] += weight * probs[m];
             if (expected.pairs) xi[a.label(a.src(m)) * Y + a.label(a.dst(m))] += probs[m];
         }
@@ -258,7 +258,7 @@ double expectations(const Automaton& a, const Sequence<In>& x, double weight,
 
 template <class In>
 void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, In* pairs) {
-    const int64_t S = a.states(), Y = a.Y(), M = a.moves(), T = x.T;
+    const int64_t S = a.states(), Y = a.Y(), M = a.transitions(), T = x.T;
     std::fill_n(pairs, T * Y * Y, In(0));
     if (distance >= T) return;
     std::vector<double> alpha(T * S), beta(T * S);
@@ -272,11 +272,10 @@ void distant_pairs(const Automaton& a, const Sequence<In>& x, int64_t distance, 
         double* K = &ring[t % distance * M];
         for (int64_t m = 0; m < M; ++m) {
             const double from = beta[(t - 1) * S + a.src(m)];
-            K[m] =
-                from == kMinusInf
-                    ? 0
-                    : std::exp(std::min(0.0, move_score(a, x, t, m) + emission(a, x, t, a.dst(m)) +
-                                                 beta[t * S + a.dst(m)] - from));
+            K[m] = from == kMinusInf ? 0
+                                     : std::exp(std::min(0.0, transition_score(a, x, t, m) +
+                                                                  emission(a, x, t, a.dst(m)) +
+                                                                  beta[t * S + a.dst(m)] - from));
         }
         const int64_t first = t - distance;
         if (first < 0) continue;
@@ -331,7 +330,7 @@ double entropy(const Automaton& a, const Sequence<In>& x) {
             const int64_t m0 = a.into(s);
             now_h[s] = mix(
                 a.into(s + 1) - m0,
-                [&](int64_t i) { return old[a.src(m0 + i)] + move_score(a, x, t, m0 + i); },
+                [&](int64_t i) { return old[a.src(m0 + i)] + transition_score(a, x, t, m0 + i); },
                 [&](int64_t i) { return old_h[a.src(m0 + i)]; });
         }
     }

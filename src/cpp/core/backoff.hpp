@@ -2,12 +2,12 @@
 // of the trellis whose transitions back off. Labels are the words of the model; a state is a
 // history.
 //
-// From history h a label w moves by the arc (h, w) if the trie has it, and otherwise by the failure
-// arc to the suffix of h, with the score backoff[h], and on from there. A failure arc is taken only
-// where no explicit arc exists, in every semiring. The other layouts (dense.hpp, automaton.hpp)
-// store one transition for each pair of state and label: V^2 of them for a bigram model, which is
-// what this one avoids. For most labels all histories back off to the same few nodes, whose total
-// is shared, less the histories that have an explicit arc.
+// From history h a label w transitions by the arc (h, w) if the trie has it, and otherwise by the
+// failure arc to the suffix of h, with the score backoff[h], and on from there. A failure arc is
+// taken only where no explicit arc exists, in every semiring. The other layouts (dense.hpp,
+// automaton.hpp) store one transition for each pair of state and label: V^2 of them for a bigram
+// model, which is what this one avoids. For most labels all histories back off to the same few
+// nodes, whose total is shared, less the histories that have an explicit arc.
 //
 // Shared with the other layouts: the answers and their meaning (ties, n-best without duplicates,
 // -1 for no path), the lazy n-best search (lazy_nbest.hpp, also used by the automaton), and in

@@ -21,14 +21,14 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 template <class In>
 double score_of(const CandidateBatch<In>& batch, int64_t i, const int32_t* path) {
     const CandidateSequence<In> x(batch, i);
-    double sum = batch.start[path[0]], moved = 0;
+    double sum = batch.start[path[0]], transitions = 0;
     for (int64_t t = 0; t < x.T; ++t) {
         const int32_t* label = x.label + x.begin(t);
         const int32_t* found = std::lower_bound(label, x.label + x.end(t), path[t]);
         sum += x.score[found - x.label];
-        if (t > 0) moved += batch.trans[path[t - 1] * batch.Y + path[t]];
+        if (t > 0) transitions += batch.trans[path[t - 1] * batch.Y + path[t]];
     }
-    return sum + moved + batch.stop[path[x.T - 1]];
+    return sum + transitions + batch.stop[path[x.T - 1]];
 }
 
 template <class In>
@@ -119,8 +119,8 @@ class BestPaths {
                 if (list[0].score + double(x.score[j]) == kMinusInfinity) list.clear();
             } else {
                 const double* trans = batch_.trans + x.label[j];
-                auto move = [&](int64_t i) { return trans[x.label[i] * batch_.Y]; };
-                collect(x.begin(t - 1), begin, move, list);
+                auto transition = [&](int64_t i) { return trans[x.label[i] * batch_.Y]; };
+                collect(x.begin(t - 1), begin, transition, list);
                 if (x.score[j] == -std::numeric_limits<In>::infinity()) list.clear();
             }
             for (Arrival& arrival : list) arrival.score += double(x.score[j]);
@@ -130,12 +130,14 @@ class BestPaths {
             for (Arrival& arrival : arrivals_[j]) arrival.score -= top;
     }
 
-    // The n best of all paths to the candidates first .. last, each with move(candidate) added.
-    template <class Move>
-    void collect(int64_t first, int64_t last, const Move& move, std::vector<Arrival>& out) {
+    // The n best of all paths to the candidates first .. last, each with transition(candidate)
+    // added.
+    template <class Transition>
+    void collect(int64_t first, int64_t last, const Transition& transition,
+                 std::vector<Arrival>& out) {
         out.clear();
         for (int64_t i = first; i < last; ++i) {
-            const double score = move(i);
+            const double score = transition(i);
             if (score == kMinusInfinity) continue;
             for (size_t rank = 0; rank < arrivals_[i].size(); ++rank)
                 out.push_back({arrivals_[i][rank].score + score, i, int64_t(rank)});

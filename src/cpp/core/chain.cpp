@@ -42,20 +42,20 @@ void Chain<In>::set(const double* tail_) {
     tail = tail_;
     is_scored = false;
     if (!is_dense) {
-        score_moves();
+        score_transitions();
         return;
     }
     const double* tied = tail + space.ties_at(boundaries);
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < Y; ++c)
-            scores[r * stride + c] = space.move_score(tail, tied, space.dense[r * Y + c]);
+            scores[r * stride + c] = space.transition_score(tail, tied, space.dense[r * Y + c]);
     if (!boundaries) return;
     std::copy_n(tail + Y * Y, Y, start.begin());
     std::copy_n(tail + Y * Y + Y, Y, stop.begin());
 }
 
 template <class In>
-void Chain<In>::score_moves() {
+void Chain<In>::score_transitions() {
     if (!is_scored) space.score(tail, boundaries, automaton);
     is_scored = true;
 }
@@ -65,14 +65,14 @@ double Chain<In>::sum(const In* emit, const In* edge, int64_t T, double weight, 
                       In* pairs, double* counts) {
     double log_z = 0;
     if (is_dense && sum_dense(emit, edge, T, weight, marginals, pairs, counts, log_z)) return log_z;
-    score_moves();
-    moves.assign(automaton.moves(), 0.0);
+    score_transitions();
+    transitions.assign(automaton.transitions(), 0.0);
     starts.assign(automaton.states(), 0.0);
     stops.assign(automaton.states(), 0.0);
-    const AutomatonExpected<In> expected{marginals, pairs, moves.data(), starts.data(),
+    const AutomatonExpected<In> expected{marginals, pairs, transitions.data(), starts.data(),
                                          stops.data()};
     log_z = expectations(automaton, Sequence<In>{emit, edge, T}, weight, expected);
-    space.spread(moves.data(), starts.data(), stops.data(), boundaries, counts);
+    space.spread(transitions.data(), starts.data(), stops.data(), boundaries, counts);
     return log_z;
 }
 
@@ -89,23 +89,23 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
                                                                     per_level, offsets[l]));
     if (!(range <= 300)) return false;
     grow(memory, (T + 4) * width);
-    const int64_t n_moves = rows * Y;
-    moves.assign(n_moves, 0.0);
+    const int64_t n_transitions = rows * Y;
+    transitions.assign(n_transitions, 0.0);
     starts.assign(Y, 0.0);
     stops.assign(Y, 0.0);
-    const Moves<double> view{Y,
-                             space.G,
-                             space.levels,
-                             stride,
-                             edge ? scores.data() : probs.data(),
-                             start.data(),
-                             probs_stop.data()};
+    const Transitions<double> view{Y,
+                                   space.G,
+                                   space.levels,
+                                   stride,
+                                   edge ? scores.data() : probs.data(),
+                                   start.data(),
+                                   probs_stop.data()};
     bool ok = false;
     OneSum<In> task{};
-    task.moves = &view;
+    task.transitions = &view;
     task.offsets = {offsets.data(), stop_offset};
     task.guard.is_on = edge;
-    task.guard.small_moves = range > 230;
+    task.guard.small_transitions = range > 230;
     task.emit = emit;
     task.edge = edge;
     task.T = T;
@@ -119,16 +119,16 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
     task.matrix = matrix.data();
     task.log_z = &log_z;
     task.ok = &ok;
-    task.expected = {marginals, pairs, moves.data(), starts.data(), stops.data()};
+    task.expected = {marginals, pairs, transitions.data(), starts.data(), stops.data()};
     if constexpr (sizeof(In) == 4)
         kernels().one_sum_f32(task);
     else
         kernels().one_sum_f64(task);
     if (!ok) return false;
     if (space.is_first_order())
-        for (int64_t j = 0; j < n_moves; ++j) counts[j] += moves[j];
+        for (int64_t j = 0; j < n_transitions; ++j) counts[j] += transitions[j];
     else
-        space.spread_dense(moves.data(), boundaries, counts);
+        space.spread_dense(transitions.data(), boundaries, counts);
     if (boundaries)
         for (int64_t y = 0; y < Y; ++y) {
             counts[Y * Y + y] += starts[y];
@@ -144,10 +144,10 @@ void Chain<In>::viterbi(const In* emit, const In* edge, int64_t T, int32_t* path
         return;
     }
     const int64_t width = space.G * Y + 8;
-    const Moves<double> view{Y,          space.G, space.levels, stride, scores.data(), start.data(),
-                             stop.data()};
+    const Transitions<double> view{
+        Y, space.G, space.levels, stride, scores.data(), start.data(), stop.data()};
     OneViterbi<In> task{};
-    task.moves = &view;
+    task.transitions = &view;
     task.emit = emit;
     task.edge = edge;
     task.T = T;

@@ -1,5 +1,5 @@
 // One sentence at a time through the trellis of a model in training: expected counts for the
-// weights of moves, or the best path. Scratch memory is reused.
+// weights of transitions, or the best path. Scratch memory is reused.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ class Chain {
   private:
     bool sum_dense(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
                    In* pairs, double* counts, double& log_z);
-    void score_moves();  // of the automaton, once for a tail
+    void score_transitions();  // of the automaton, once for a tail
     double exponentials(const double* x, double* prob, int64_t rows, double& offset) const;
 
     const Space& space;
     const bool boundaries, is_dense;
     const int64_t Y, stride, rows;  // rows of all dense matrices
     const double* tail = nullptr;
-    std::vector<double> scores;       // [levels, G, Y, stride] of moves, padded with -inf
+    std::vector<double> scores;       // [levels, G, Y, stride] of transitions, padded with -inf
     std::vector<double> start, stop;  // [Y]
     std::vector<double> probs, probs_stop, offsets;  // exp(score - offset)
-    std::vector<double> row, matrix, memory, moves, starts, stops;
+    std::vector<double> row, matrix, memory, transitions, starts, stops;
     Automaton automaton;
     bool is_scored = false;
 };

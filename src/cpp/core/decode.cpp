@@ -71,7 +71,7 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     batch.Y = Y;
     batch.G = transitions.G;
     batch.levels = transitions.levels;
-    batch.moves = transitions.trans.data();
+    batch.transitions = transitions.trans.data();
     batch.start = transitions.start.data();
     batch.stop = transitions.stop.data();
     batch.emit = emit;

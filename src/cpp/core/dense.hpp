@@ -14,12 +14,12 @@ namespace tagloom {
 template <class In>
 struct DenseBatch {
     int64_t Y, G, levels;
-    const double* moves;     // [levels, G, Y, Y] scores, see kernels.hpp
-    const double* start;     // [Y]
-    const double* stop;      // [Y]
-    const In* emit;          // [tokens, Y]
-    const In* edge;          // [tokens, Y, Y] or null
-    const int64_t* offsets;  // [N + 1]
+    const double* transitions;  // [levels, G, Y, Y] scores, see kernels.hpp
+    const double* start;        // [Y]
+    const double* stop;         // [Y]
+    const In* emit;             // [tokens, Y]
+    const In* edge;             // [tokens, Y, Y] or null
+    const int64_t* offsets;     // [N + 1]
     int64_t N;
     int64_t threads;
     double largest_emit = 0;  // largest finite |emit|; Viterbi only

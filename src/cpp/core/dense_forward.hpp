@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "core/dense.hpp"
-#include "core/dense_moves.hpp"
+#include "core/dense_transitions.hpp"
 #include "core/dispatch.hpp"
 
 namespace tagloom {
@@ -26,18 +26,18 @@ class ForwardPlan {
                                               : kernels().lanes64),
           plan_(batch.plan(lanes_,
                            kLaneBytes / (narrow_ ? 4 : 8) / (kept * batch.G * batch.Y * lanes_))),
-          // With edge scores the exponentials of first-order moves differ at every position: the
-          // kernel takes them.
-          one_(batch, scores_differ() ? batch.moves : probabilities_.matrices.data(),
+          // With edge scores the exponentials of first-order transitions differ at every position:
+          // the kernel takes them.
+          one_(batch, scores_differ() ? batch.transitions : probabilities_.matrices.data(),
                probabilities_.stop.data(), round_up(batch.Y, 8),
                scores_differ() ? kMinusInf : 0.0) {
         if (plan_.singles == 0) return;
         if (narrow_)
-            narrow_moves_ = {batch, probabilities_.matrices.data(), probabilities_.stop.data(),
-                             batch.Y, 0.0};
+            narrow_transitions_ = {batch, probabilities_.matrices.data(),
+                                   probabilities_.stop.data(), batch.Y, 0.0};
         else
-            wide_moves_ = {batch, probabilities_.matrices.data(), probabilities_.stop.data(),
-                           batch.Y, 0.0};
+            wide_transitions_ = {batch, probabilities_.matrices.data(), probabilities_.stop.data(),
+                                 batch.Y, 0.0};
     }
     ForwardPlan(const ForwardPlan&) = delete;
 
@@ -68,7 +68,7 @@ class ForwardPlan {
     void fill(LaneForward<In, R>& task, Pieces<R>& scratch, const Group& group, bool keep_alpha,
               bool keep_rows) const {
         const int64_t Y = batch_.Y, T = group.length[0];
-        task.moves = &moves<R>();
+        task.transitions = &transitions<R>();
         task.offsets = probabilities_.offsets();
         if constexpr (sizeof(R) == 8) fill(task.guard, guard_, scratch, 2 * batch_.G * Y * lanes_);
         task.emit = batch_.emit;
@@ -82,7 +82,7 @@ class ForwardPlan {
     }
     void fill(OneForward<In>& task, Pieces<double>& scratch, int64_t i, bool keep_alpha) const {
         const int64_t width = batch_.G * batch_.Y + 8;
-        task.moves = &one_.view;
+        task.transitions = &one_.view;
         task.offsets = probabilities_.offsets();
         fill(task.guard, guard_ || batch_.edge, scratch, 2 * width);
         task.emit = batch_.emit_of(i);
@@ -95,11 +95,11 @@ class ForwardPlan {
     }
 
     template <class R>
-    const Moves<R>& moves() const {
+    const Transitions<R>& transitions() const {
         if constexpr (sizeof(R) == 4)
-            return narrow_moves_.view;
+            return narrow_transitions_.view;
         else
-            return wide_moves_.view;
+            return wide_transitions_.view;
     }
     bool scores_differ() const { return batch_.edge && batch_.G == 1; }
 
@@ -107,7 +107,7 @@ class ForwardPlan {
     void fill(Guard<double>& guard, bool is_on, Pieces<double>& scratch, int64_t size) const {
         guard.is_on = is_on;
         if (!is_on) return;
-        guard.small_moves = probabilities_.has_small_moves();
+        guard.small_transitions = probabilities_.has_small_transitions();
         guard.sums = probabilities_.sums.data();
         guard.delta = scratch.take(size);
     }
@@ -117,9 +117,9 @@ class ForwardPlan {
     const bool guard_, narrow_;
     const int64_t lanes_;
     const BatchPlan plan_;
-    const OwnedMoves<double> one_;
-    OwnedMoves<float> narrow_moves_;
-    OwnedMoves<double> wide_moves_;
+    const OwnedTransitions<double> one_;
+    OwnedTransitions<float> narrow_transitions_;
+    OwnedTransitions<double> wide_transitions_;
 };
 
 }  // namespace tagloom

@@ -1,7 +1,7 @@
 // The n best paths, lazily (Huang and Chiang 2005, algorithm 3, for a chain). The kernels find the
 // score of the best path to every state,
 //
-//   alpha[t, g*Y + c] = added[t, c] + max_a alpha[t-1, a*G + g] + moves[g, a, c] - offset[t],
+//   alpha[t, g*Y + c] = added[t, c] + max_a alpha[t-1, a*G + g] + transitions[g, a, c] - offset[t],
 //
 // and further paths are made only where a longer path requires them: the rank-th best path to a
 // state arrives from some state before it, on the rank-th best path to that. A chain needs about
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/dense.hpp"
-#include "core/dense_moves.hpp"
+#include "core/dense_transitions.hpp"
 #include "core/dispatch.hpp"
 #include "core/threads.hpp"
 
@@ -41,10 +41,11 @@ int64_t first_largest(const double* score, int64_t n) {
 template <class In>
 class NBestSearch {
   public:
-    // `into` has the moves transposed, [levels, G, Y, Y] to -> from.
-    NBestSearch(const DenseBatch<In>& batch, const Moves<double>& moves, const double* into)
+    // `into` has the transitions transposed, [levels, G, Y, Y] to -> from.
+    NBestSearch(const DenseBatch<In>& batch, const Transitions<double>& transitions,
+                const double* into)
         : batch_(batch),
-          moves_(moves),
+          transitions_(transitions),
           into_(into),
           Y_(batch.Y),
           G_(batch.G),
@@ -82,9 +83,9 @@ class NBestSearch {
         T_ = batch_.length(i);
         alpha_.resize(T_ * width_);
         offset_.resize(T_);
-        row_.resize(Y_ + 8 + (edge_ ? Y_ * moves_.stride : 0));
+        row_.resize(Y_ + 8 + (edge_ ? Y_ * transitions_.stride : 0));
         OneBest<In> task{};
-        task.moves = &moves_;
+        task.transitions = &transitions_;
         task.emit = emit_;
         task.edge = edge_;
         task.T = T_;
@@ -151,7 +152,7 @@ class NBestSearch {
             return false;
         }
         scores_[at] = is_there ? found_[nodes_[before].found + rank].score + added(t - 1, from) -
-                                     offset_[t - 1] + move(t, s, key)
+                                     offset_[t - 1] + transition(t, s, key)
                                : kMinusInf;
         ranks_[at] = static_cast<int32_t>(rank);
         nodes_[id].behind = -1;
@@ -184,13 +185,13 @@ class NBestSearch {
         const double* alpha = &alpha_[(t - 1) * width_];
         if (t == T_) {
             for (int64_t key = 0; key < S_; ++key)
-                scores[key] = alpha[source(t, s, key)] + move(t, s, key);
+                scores[key] = alpha[source(t, s, key)] + transition(t, s, key);
             return;
         }
         const double* into = &into_[((std::min(t, batch_.levels) - 1) * S_ + s) * Y_];
         alpha += G_ == 1 ? 0 : s / Y_;
         if (edge_ && G_ == 1)
-            for (int64_t a = 0; a < Y_; ++a) scores[a] = alpha[a] + move(t, s, a);
+            for (int64_t a = 0; a < Y_; ++a) scores[a] = alpha[a] + transition(t, s, a);
         else if (G_ == 1)
             for (int64_t a = 0; a < Y_; ++a) scores[a] = alpha[a] + into[a];
         else
@@ -227,8 +228,8 @@ class NBestSearch {
         if (t == T_) return reversed(key);
         return G_ == 1 ? key : key * G_ + s / Y_;
     }
-    // The move into state s at t from source(key), or the stop.
-    double move(int64_t t, int64_t s, int64_t key) const {
+    // The transition into state s at t from source(key), or the stop.
+    double transition(int64_t t, int64_t s, int64_t key) const {
         if (t == T_) return batch_.stop[G_ == 1 ? key : reversed(key) % Y_];
         const int64_t level = std::min(t, batch_.levels) - 1;
         const double score = into_[(level * S_ + s) * Y_ + key];
@@ -251,7 +252,7 @@ class NBestSearch {
     }
 
     const DenseBatch<In>& batch_;
-    const Moves<double>& moves_;
+    const Transitions<double>& transitions_;
     const double* into_;
     const int64_t Y_, G_, S_, width_;
     const In *emit_ = nullptr, *edge_ = nullptr;
@@ -270,8 +271,9 @@ class NBestSearch {
 
 template <class In>
 NBestPaths nbest(const DenseBatch<In>& batch, int64_t n) {
-    const OwnedMoves<double> moves(batch, batch.moves, batch.stop, round_up(batch.Y, 8), kMinusInf);
-    const std::vector<double> into = transposed(batch.moves, batch.levels * batch.G, batch.Y);
+    const OwnedTransitions<double> transitions(batch, batch.transitions, batch.stop,
+                                               round_up(batch.Y, 8), kMinusInf);
+    const std::vector<double> into = transposed(batch.transitions, batch.levels * batch.G, batch.Y);
     const BatchPlan plan = batch.plan(1, 0);
     // A chunk of neighbours has its own output, to be put together in order.
     constexpr int64_t chunk = 32;
@@ -281,7 +283,7 @@ NBestPaths nbest(const DenseBatch<In>& batch, int64_t n) {
     NBestPaths out;
     out.count.assign(batch.N, 1);  // the empty path of an empty sequence
     parallel_for(chunks, plan.threads, [&](int64_t c, int64_t) {
-        NBestSearch<In> search(batch, moves.view, into.data());
+        NBestSearch<In> search(batch, transitions.view, into.data());
         for (int64_t i = c * chunk; i < std::min(batch.N, (c + 1) * chunk); ++i) {
             const int64_t T = batch.length(i), begin = paths[c].size();
             if (T == 0) {

@@ -36,9 +36,9 @@ class Sampling {
         const int64_t blocks = batch.levels * batch.G;
         if (forward.plan().singles == 0) return;
         if (forward.is_narrow())
-            narrow_ = transposed(forward.template moves<float>().matrices, blocks, batch.Y);
+            narrow_ = transposed(forward.template transitions<float>().matrices, blocks, batch.Y);
         else
-            wide_ = transposed(forward.template moves<double>().matrices, blocks, batch.Y);
+            wide_ = transposed(forward.template transitions<double>().matrices, blocks, batch.Y);
     }
 
     void single(int64_t i) const {
@@ -126,7 +126,7 @@ class Entropies {
         const int64_t width = batch_.G * batch_.Y + 8, matrix = forward_.matrix_size();
         Pieces<double> scratch(forward_.one_size(i, false) + matrix + 4 * width + batch_.Y + 8);
         forward_.fill(task, scratch, i, false);
-        task.log_moves = &one_.view;
+        task.log_transitions = &one_.view;
         task.log_matrix = scratch.take(matrix);
         task.h = scratch.take(width);
         task.sums = scratch.take(3 * width);
@@ -144,7 +144,7 @@ class Entropies {
         LaneEntropy<In> task{};
         Pieces<double> scratch(forward_.lane_size(group, false, false) + 4 * size);
         forward_.fill(task, scratch, group, false, false);
-        task.log_moves = &many_.view;
+        task.log_transitions = &many_.view;
         task.h = scratch.take(size);
         task.sums = scratch.take(3 * size);
         task.entropy = entropy;
@@ -161,10 +161,10 @@ class Entropies {
   private:
     const DenseBatch<In>& batch_;
     const ForwardPlan<In>& forward_;
-    OwnedMoves<double> one_, many_;  // P log P
-    double* entropy_;                // [N]
-    double* log_z_;                  // [N]
-    bool* ok_;                       // [N]
+    OwnedTransitions<double> one_, many_;  // P log P
+    double* entropy_;                      // [N]
+    double* log_z_;                        // [N]
+    bool* ok_;                             // [N]
 };
 
 // Calls the single() or group() of each item of the plan.

@@ -1,4 +1,4 @@
-#include "core/dense_moves.hpp"
+#include "core/dense_transitions.hpp"
 
 namespace tagloom {
 

@@ -1,5 +1,5 @@
-// The moves of a dense batch in the form of the kernels: padded, in their arithmetic, as scores or
-// as probabilities. Shared by the drivers, the dense_*.cpp files.
+// The transitions of a dense batch in the form of the kernels: padded, in their arithmetic, as
+// scores or as probabilities. Shared by the drivers, the dense_*.cpp files.
 #pragma once
 
 #include <algorithm>
@@ -16,19 +16,20 @@ constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// A Moves<R> together with the memory that it points to. Rows of matrices have `stride` elements,
-// padded with `pad`.
+// A Transitions<R> together with the memory that it points to. Rows of matrices have `stride`
+// elements, padded with `pad`.
 template <class R>
-struct OwnedMoves {
+struct OwnedTransitions {
     std::vector<R> matrices, start, stop;
-    Moves<R> view;
+    Transitions<R> view;
 
-    OwnedMoves() = default;
-    OwnedMoves(OwnedMoves&&) = default;  // the view of a copy would point into the original
-    OwnedMoves& operator=(OwnedMoves&&) = default;
+    OwnedTransitions() = default;
+    OwnedTransitions(OwnedTransitions&&) =
+        default;  // the view of a copy would point into the original
+    OwnedTransitions& operator=(OwnedTransitions&&) = default;
     template <class In>
-    OwnedMoves(const DenseBatch<In>& batch, const double* matrices_, const double* stop_,
-               int64_t stride, double pad)
+    OwnedTransitions(const DenseBatch<In>& batch, const double* matrices_, const double* stop_,
+                     int64_t stride, double pad)
         : matrices(batch.levels * batch.G * batch.Y * stride, static_cast<R>(pad)),
           start(batch.start, batch.start + batch.Y),
           stop(stop_, stop_ + batch.Y),
@@ -51,9 +52,10 @@ std::vector<R> transposed(const R* matrices, int64_t n, int64_t Y) {
 }
 
 // Probabilities exp(score - offset) for sum-times, and which arithmetic they allow. Without
-// forbidden moves, the backward values of two states differ by at most the range of the moves'
-// scores, so a state that underflows next to another cannot matter later when that range is small:
-// no guard is needed. With forbidden moves, or a wide range, the kernels check for underflow.
+// forbidden transitions, the backward values of two states differ by at most the range of the
+// transitions' scores, so a state that underflows next to another cannot matter later when that
+// range is small: no guard is needed. With forbidden transitions, or a wide range, the kernels
+// check for underflow.
 struct Probabilities {
     std::vector<double> matrices, stop, offset;
     std::vector<double> sums;  // [levels, Y] largest over g of sum_a P[g, a, c]
@@ -67,17 +69,17 @@ struct Probabilities {
         matrices.resize(batch.levels * size);
         stop.resize(batch.Y);
         for (int64_t l = 0; l < batch.levels; ++l)
-            offset[l] = exponentials(batch.moves + l * size, size, &matrices[l * size]);
+            offset[l] = exponentials(batch.transitions + l * size, size, &matrices[l * size]);
         stop_offset = exponentials(batch.stop, batch.Y, stop.data());
         levels_ = batch.levels;
         if (needs_guard() || batch.edge) add_up(batch.G, batch.Y);
     }
 
-    // Histories of k labels meet again after k moves. 40 leaves float32 47 of its 87 units of
+    // Histories of k labels meet again after k transitions. 40 leaves float32 47 of its 87 units of
     // range, 300 leaves double more than it needs.
     bool is_narrow() const { return complete && range * levels_ <= 40; }
     bool needs_guard() const { return !complete || range * levels_ > 300; }
-    bool has_small_moves() const { return range > 230; }  // see losses.hpp
+    bool has_small_transitions() const { return range > 230; }  // see losses.hpp
     Offsets offsets() const { return {offset.data(), stop_offset}; }
 
   private:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/dense.hpp"
-#include "core/dense_moves.hpp"
+#include "core/dense_transitions.hpp"
 #include "core/dispatch.hpp"
 #include "core/threads.hpp"
 
@@ -17,18 +17,18 @@ constexpr int64_t kBlock = 1024;          // rows of alpha that Viterbi keeps of
 constexpr int64_t kLongestInLanes = 256;  // beyond, rounding makes too many paths unsure
 
 template <class In>
-void viterbi_single(const DenseBatch<In>& batch, const Moves<double>& moves, int64_t i,
+void viterbi_single(const DenseBatch<In>& batch, const Transitions<double>& transitions, int64_t i,
                     int32_t* path) {
     const int64_t Y = batch.Y, width = batch.G * Y + 8;
     OneViterbi<In> task{};
-    task.moves = &moves;
+    task.transitions = &transitions;
     task.emit = batch.emit_of(i);
     task.edge = batch.edge_of(i);
     task.T = batch.length(i);
     task.block = std::max<int64_t>(std::min(task.T, kBlock), 2);
     const int64_t alpha = task.block * width, row = Y + 8;
     const int64_t checkpoints = (task.T + task.block - 1) / task.block * width;
-    const int64_t matrix = batch.edge ? Y * moves.stride : 0;
+    const int64_t matrix = batch.edge ? Y * transitions.stride : 0;
     Pieces<double> scratch(alpha + checkpoints + row + matrix);
     task.alpha = scratch.take(alpha);
     task.checkpoints = scratch.take(checkpoints);
@@ -48,35 +48,35 @@ double largest_finite(const double* x, int64_t n) {
     return m;
 }
 
-// Moves as integers for the lanes, see Fixed: score * scale, with the largest power of two
+// Transitions as integers for the lanes, see Fixed: score * scale, with the largest power of two
 // that keeps all scores small enough.
-struct WholeMoves {
+struct WholeTransitions {
     double scale;
     std::vector<int32_t> matrices, into, start, stop;
-    Moves<int32_t> view;
+    Transitions<int32_t> view;
     bool forbids;  // any of them
 
     template <class In>
-    explicit WholeMoves(const DenseBatch<In>& batch) {
+    explicit WholeTransitions(const DenseBatch<In>& batch) {
         const int64_t Y = batch.Y, n = batch.levels * batch.G * Y * Y;
         // With orders above the first, states of long histories are forbidden at the beginning.
         auto any_forbidden = [](const double* x, int64_t n) {
             return std::count(x, x + n, kMinusInf) > 0;
         };
-        forbids = batch.G > 1 || any_forbidden(batch.moves, n) || any_forbidden(batch.start, Y) ||
-                  any_forbidden(batch.stop, Y);
-        const double largest = batch.largest_emit + std::max({largest_finite(batch.moves, n),
+        forbids = batch.G > 1 || any_forbidden(batch.transitions, n) ||
+                  any_forbidden(batch.start, Y) || any_forbidden(batch.stop, Y);
+        const double largest = batch.largest_emit + std::max({largest_finite(batch.transitions, n),
                                                               largest_finite(batch.stop, Y),
                                                               largest_finite(batch.start, Y)});
         const int room = std::ilogb(double(Fixed::largest)) - 1;
         scale = std::ldexp(1.0, std::min(20, room - std::ilogb(std::max(largest, 1e-300))));
-        matrices = rounded(batch.moves, n);
+        matrices = rounded(batch.transitions, n);
         start = rounded(batch.start, Y);
         stop = rounded(batch.stop, Y);
         into = transposed(matrices.data(), batch.levels * batch.G, Y);
         view = {Y, batch.G, batch.levels, Y, matrices.data(), start.data(), stop.data()};
     }
-    WholeMoves(const WholeMoves&) = delete;
+    WholeTransitions(const WholeTransitions&) = delete;
 
   private:
     std::vector<int32_t> rounded(const double* x, int64_t n) const {
@@ -90,16 +90,17 @@ struct WholeMoves {
 // Runs a group in lanes; sure [group.n] is false where rounding could have decided. `forbids` is
 // shared by all groups: once an emission is forbidden, others will be.
 template <class In>
-void viterbi_group(const DenseBatch<In>& batch, const WholeMoves& moves, const Group& group,
-                   int64_t lanes, std::atomic<bool>& forbids, int32_t* path, bool* sure) {
+void viterbi_group(const DenseBatch<In>& batch, const WholeTransitions& transitions,
+                   const Group& group, int64_t lanes, std::atomic<bool>& forbids, int32_t* path,
+                   bool* sure) {
     const int64_t Y = batch.Y, alpha = group.length[0] * batch.G * Y * lanes;
     Pieces<int32_t> scratch(alpha + Y * lanes);
     Pieces<float> row_scratch(Y * lanes);
     LaneViterbi<In> task{};
-    task.moves = &moves.view;
-    task.transposed = moves.into.data();
+    task.transitions = &transitions.view;
+    task.transposed = transitions.into.data();
     // Not 0, as 0 * -inf is NaN; the smallest float rounds all emissions to 0 as well.
-    task.scale = std::max(static_cast<float>(moves.scale), std::numeric_limits<float>::min());
+    task.scale = std::max(static_cast<float>(transitions.scale), std::numeric_limits<float>::min());
     task.emit = batch.emit;
     task.first = group.first;
     task.length = group.length;
@@ -130,17 +131,17 @@ double score_of(const DenseBatch<In>& batch, int64_t i, const int32_t* path) {
     int64_t state = path[0];
     if (state < 0) return kMinusInf;
     double sum = batch.start[state] + batch.emit[first * Y + state];
-    double moved = 0;  // apart from sum: two additions overlap
+    double along = 0;  // apart from sum: two additions overlap
     for (int64_t t = 1; t < T; ++t) {
         const int64_t c = path[t];
         const int64_t a = G == 1 ? state : state / G, g = G == 1 ? 0 : state % G;
         const int64_t level = std::min(t, batch.levels) - 1;
         sum += batch.emit[(first + t) * Y + c];
-        moved += batch.moves[((level * G + g) * Y + a) * Y + c];
-        if (batch.edge) moved += batch.edge[((first + t) * Y + state % Y) * Y + c];
+        along += batch.transitions[((level * G + g) * Y + a) * Y + c];
+        if (batch.edge) along += batch.edge[((first + t) * Y + state % Y) * Y + c];
         state = g * Y + c;
     }
-    return sum + moved + batch.stop[state % Y];
+    return sum + along + batch.stop[state % Y];
 }
 
 template <class In>
@@ -149,8 +150,9 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     const int64_t longest = std::min(kLaneBytes / 4 / (batch.G * batch.Y * lanes), kLongestInLanes);
     const BatchPlan plan = batch.plan(lanes, longest);
     if (score) std::fill_n(score, batch.N, 0.0);  // of empty sequences
-    const OwnedMoves<double> one(batch, batch.moves, batch.stop, round_up(batch.Y, 8), kMinusInf);
-    std::optional<WholeMoves> many;
+    const OwnedTransitions<double> one(batch, batch.transitions, batch.stop, round_up(batch.Y, 8),
+                                       kMinusInf);
+    std::optional<WholeTransitions> many;
     if (plan.singles > 0) many.emplace(batch);
     std::atomic<bool> forbids = many && many->forbids;
     parallel_for(plan.items(), plan.threads, [&](int64_t item, int64_t) {

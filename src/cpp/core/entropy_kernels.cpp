@@ -9,9 +9,9 @@
 //   v = sum_a u[a*G + g] * P[g, a, c],  u = alpha[t-1] * (h[t-1] - log alpha[t-1])
 //   w = sum_a alpha[t-1, a*G + g] * P[g, a, c] * log P[g, a, c]
 //
-// Three vector-times-matrix steps and a few logarithms per state, instead of a logarithm per move.
-// All terms are those of one position, rescaled, so that none grows with the length of the sequence
-// or with the size of its scores. In double throughout.
+// Three vector-times-matrix steps and a few logarithms per state, instead of a logarithm per
+// transition. All terms are those of one position, rescaled, so that none grows with the length of
+// the sequence or with the size of its scores. In double throughout.
 
 #include "core/forward_lanes.hpp"
 #include "core/forward_one.hpp"
@@ -54,8 +54,8 @@ template <class In>
 void entropy_lanes(const LaneEntropy<In>& task) {
     using V = Vector<double>;
     constexpr int64_t lanes = L<double>, width = W<double>;
-    const Moves<double>& moves = *task.moves;
-    const int64_t Y = moves.Y, size = moves.states() * lanes;
+    const Transitions<double>& transitions = *task.transitions;
+    const int64_t Y = transitions.Y, size = transitions.states() * lanes;
     double *u = task.sums, *s = task.sums, *v = s + size, *w = v + size, *h = task.h;
     ForwardLanes<In, double> forward(task);
     auto begin = [&] {
@@ -65,9 +65,9 @@ void entropy_lanes(const LaneEntropy<In>& task) {
                     const auto& finish) {
         for (int64_t i = 0; i < size; i += width)
             store(u + i, weigh(load(before + i), load(h + i)));
-        lane_forward<SumTimes>(moves, t, u, v, as_it_is);
-        lane_forward<SumTimes>(*task.log_moves, t, before, w, as_it_is);
-        lane_forward<SumTimes>(moves, t, before, s, as_it_is);  // u is not needed any more
+        lane_forward<SumTimes>(transitions, t, u, v, as_it_is);
+        lane_forward<SumTimes>(*task.log_transitions, t, before, w, as_it_is);
+        lane_forward<SumTimes>(transitions, t, before, s, as_it_is);  // u is not needed any more
         for (int64_t block = 0; block < size; block += Y * lanes)
             for (int64_t c = 0; c < Y; ++c)
                 for (int i = 0; i < NV; ++i) {
@@ -78,7 +78,7 @@ void entropy_lanes(const LaneEntropy<In>& task) {
                 }
     };
     auto end = [&](int64_t l, const double* alpha) {
-        task.entropy[l] = mixed(moves.states(), alpha + l, h + l, lanes,
+        task.entropy[l] = mixed(transitions.states(), alpha + l, h + l, lanes,
                                 [&](int64_t state) { return forward.stop(state); });
     };
     forward.run(begin, step, end);
@@ -86,8 +86,8 @@ void entropy_lanes(const LaneEntropy<In>& task) {
 
 template <class In>
 void entropy_one(const OneEntropy<In>& task) {
-    const Moves<double>& moves = *task.moves;
-    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), width = S + 8;
+    const Transitions<double>& transitions = *task.transitions;
+    const int64_t Y = transitions.Y, G = transitions.G, S = transitions.states(), width = S + 8;
     double *u = task.sums, *v = u + width, *w = v + width, *h = task.h;
     for (int64_t y = 0; y < Y + 8; ++y) task.ones[y] = 1;
     auto ones = [&](int64_t) { return task.ones; };
@@ -96,9 +96,9 @@ void entropy_one(const OneEntropy<In>& task) {
         for (int64_t i = 0; i < width; ++i) h[i] = 0;
     };
     auto step = [&](int64_t t, double* before, double* alpha) {
-        const double* log_P = task.log_moves->matrix(t);
+        const double* log_P = task.log_transitions->matrix(t);
         if (task.edge && G == 1) {
-            for (int64_t i = 0; i < Y * moves.stride; i += WD) {
+            for (int64_t i = 0; i < Y * transitions.stride; i += WD) {
                 const D p = load(forward.P() + i);
                 store(task.log_matrix + i, p > 0.0 ? p * log_each(p) : D{});
             }
@@ -106,9 +106,9 @@ void entropy_one(const OneEntropy<In>& task) {
         }
         for (int64_t i = S; i < width; ++i) before[i] = 0;
         for (int64_t i = 0; i < S; i += WD) store(u + i, weigh(load(before + i), load(h + i)));
-        one_forward<SumTimes>(moves, forward.P(), u, ones, v);
-        one_forward<SumTimes>(moves, log_P, before, ones, w);
-        one_forward<SumTimes>(moves, forward.P(), before, ones, alpha);
+        one_forward<SumTimes>(transitions, forward.P(), u, ones, v);
+        one_forward<SumTimes>(transitions, log_P, before, ones, w);
+        one_forward<SumTimes>(transitions, forward.P(), before, ones, alpha);
         for (int64_t i = S; i < width; ++i) alpha[i] = 0;
         for (int64_t i = 0; i < S; i += WD)
             store(h + i, conditional(load(alpha + i), load(v + i), load(w + i)));

@@ -288,7 +288,7 @@ Encoded make_room(const Program& program, const Batch& batch) {
     return out;
 }
 
-// Moves the ids of a part to `to`, the end of the part before it.
+// Transitions the ids of a part to `to`, the end of the part before it.
 void join(const Batch& batch, const Part& part, int64_t to, Encoded& out) {
     const int64_t by = part.begin - to;
     if (by == 0) return;

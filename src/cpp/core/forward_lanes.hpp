@@ -23,9 +23,9 @@ class ForwardLanes {
   public:
     explicit ForwardLanes(const LaneForward<In, R>& task)
         : task_(task),
-          moves_(*task.moves),
-          Y_(moves_.Y),
-          S_(moves_.states()),
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          S_(transitions_.states()),
           guard_(sizeof(R) == 8 && task.guard.is_on) {}
 
     // begin() is called before the first position, step(t, before, row, alpha, finish) fills
@@ -46,7 +46,7 @@ class ForwardLanes {
     void run() {
         run([] {},
             [&](int64_t t, const R* before, const R*, R* alpha, const auto& finish)
-                TL_INLINE { lane_forward<SumTimes>(moves_, t, before, alpha, finish); },
+                TL_INLINE { lane_forward<SumTimes>(transitions_, t, before, alpha, finish); },
             [](int64_t, const R*) {});
     }
 
@@ -55,7 +55,7 @@ class ForwardLanes {
         return task_.alpha + (task_.keep_alpha ? t : t % 2) * S_ * L<R>;
     }
     // Of a state; first order avoids the slow division.
-    R stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
+    R stop(int64_t s) const { return transitions_.stop[transitions_.G == 1 ? s : s % Y_]; }
 
   private:
     template <bool guard, bool each, class Begin, class Step, class End>
@@ -113,7 +113,8 @@ class ForwardLanes {
         for (int64_t l = 0; l < L<R>; ++l) offset_[l] = 0;
         for (int v = 0; v < NV; ++v) {
             exponent_[v] = Bits<R>{};
-            small_[v] = Bits<R>{} - (task_.guard.small_moves ? 1 : 0);  // all bits set, or none
+            small_[v] =
+                Bits<R>{} - (task_.guard.small_transitions ? 1 : 0);  // all bits set, or none
             delta_[v] = V{};
             scale_[v] = broadcast<R>(1);
         }
@@ -129,7 +130,7 @@ class ForwardLanes {
             for (int64_t y = 0; y < Y_; ++y)
                 for (int v = 0; v < NV; ++v) {
                     R* p = row + y * L<R> + v * W<R>;
-                    store(p, load(p) + moves_.start[y]);
+                    store(p, load(p) + transitions_.start[y]);
                 }
             lane_max(row, Y_, m);
         }
@@ -185,10 +186,10 @@ class ForwardLanes {
                 for (int64_t i = 0; i < S_ * L<R>; i += L<R>)
                     for (int v = 0; v < NV; ++v) store(now + i + v * W<R>, largest[v] = added[v]);
             else
-                lane_forward<SumTimes>(moves_, t, task_.guard.delta + (t - 1) % 2 * S_ * L<R>, now,
-                                       finish);
+                lane_forward<SumTimes>(transitions_, t, task_.guard.delta + (t - 1) % 2 * S_ * L<R>,
+                                       now, finish);
         } else {
-            const R* sums = task_.guard.sums + (t > 0 ? moves_.level(t) * Y_ : 0);
+            const R* sums = task_.guard.sums + (t > 0 ? transitions_.level(t) * Y_ : 0);
             for (int64_t y = 0; t > 0 && y < Y_; ++y)
                 for (int v = 0; v < NV; ++v)
                     largest[v] = max<V>(largest[v], load(row + y * L<R> + v * W<R>) * sums[y]);
@@ -216,8 +217,8 @@ class ForwardLanes {
         double log_z =
             offset_[l] + ln2 * exponent_[l / W<R>][l % W<R>] + task_.offsets.stop + log(z);
         for (int64_t u = 1; u <= t; ++u) {
-            if (u >= moves_.levels) {
-                log_z += (t - u + 1) * task_.offsets.levels[moves_.levels - 1];
+            if (u >= transitions_.levels) {
+                log_z += (t - u + 1) * task_.offsets.levels[transitions_.levels - 1];
                 break;
             }
             log_z += task_.offsets.levels[u - 1];
@@ -227,7 +228,7 @@ class ForwardLanes {
     }
 
     const LaneForward<In, R>& task_;
-    const Moves<R>& moves_;
+    const Transitions<R>& transitions_;
     const int64_t Y_, S_;
     const bool guard_;
     double offset_[L<R>];   // sum of m

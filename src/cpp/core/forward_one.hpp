@@ -8,8 +8,9 @@
 //                       + the offsets of P and stop
 //
 // e[t] is the exponent of the largest. With edge scores P or row differ by position: for G = 1,
-// P[a, c] = exp(moves[a, c] + edge[t, a, c] - its maximum); for G > 1 all moves of a block have the
-// same label before them, p = g % Y, and row[t, p, c] = exp(emit[t, c] + edge[t, p, c] - m[t]).
+// P[a, c] = exp(transitions[a, c] + edge[t, a, c] - its maximum); for G > 1 all transitions of a
+// block have the same label before them, p = g % Y, and row[t, p, c] = exp(emit[t, c] + edge[t, p,
+// c] - m[t]).
 #pragma once
 
 #include "core/one.hpp"
@@ -22,11 +23,11 @@ class ForwardOne {
   public:
     explicit ForwardOne(const OneForward<In>& task)
         : task_(task),
-          moves_(*task.moves),
-          Y_(moves_.Y),
-          S_(moves_.states()),
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          S_(transitions_.states()),
           width_(S_ + 8),
-          by_block_(task.edge && moves_.G > 1) {}
+          by_block_(task.edge && transitions_.G > 1) {}
 
     // step(t, before, alpha) fills alpha[t], t > 0, after fill(t) has prepared P() and row();
     // begin() is called before the first position. Both are called again if delta is needed for
@@ -39,40 +40,41 @@ class ForwardOne {
     void run() {
         run([] {},
             [&](int64_t, const double* before, double* alpha) {
-                one_forward<SumTimes>(moves_, P_, before, [&](int64_t g) { return row(g); }, alpha);
+                one_forward<SumTimes>(
+                    transitions_, P_, before, [&](int64_t g) { return row(g); }, alpha);
             });
     }
 
-    // Prepares the moves into t, and adds the offsets of their exponentials.
+    // Prepares the transitions into t, and adds the offsets of their exponentials.
     void fill(int64_t t, Sum& offset) {
         if (by_block_ && t > 0) {
-            P_ = moves_.matrix(t);
+            P_ = transitions_.matrix(t);
             offset.add(fill_rows_by_block(t));
-            offset.add(task_.offsets.levels[moves_.level(t)]);
+            offset.add(task_.offsets.levels[transitions_.level(t)]);
             return;
         }
         for (int64_t y = 0; y < Y_; ++y)
-            task_.row[y] = double(task_.emit[t * Y_ + y]) + (t == 0 ? moves_.start[y] : 0);
+            task_.row[y] = double(task_.emit[t * Y_ + y]) + (t == 0 ? transitions_.start[y] : 0);
         offset.add(one_exp(task_.row, Y_, task_.guard.is_on, small_));
         if (t == 0) return;
         if (task_.edge) {
             P_ = task_.matrix;
             offset.add(fill_matrix(t));
         } else {
-            P_ = moves_.matrix(t);
-            offset.add(task_.offsets.levels[moves_.level(t)]);
+            P_ = transitions_.matrix(t);
+            offset.add(task_.offsets.levels[transitions_.level(t)]);
         }
     }
 
     const double* P() const { return P_; }
-    // row[t] for the moves of block g.
+    // row[t] for the transitions of block g.
     const double* row(int64_t g) const {
-        return by_block_ ? task_.matrix + g % Y_ * moves_.stride : task_.row;
+        return by_block_ ? task_.matrix + g % Y_ * transitions_.stride : task_.row;
     }
     double* alpha_of(int64_t t) const {
         return task_.alpha + (task_.keep_alpha ? t : t % 2) * width_;
     }
-    double stop(int64_t s) const { return moves_.stop[moves_.G == 1 ? s : s % Y_]; }
+    double stop(int64_t s) const { return transitions_.stop[transitions_.G == 1 ? s : s % Y_]; }
     // e[t] is kept in the padding of the row.
     double& exponent(int64_t t) const { return alpha_of(t)[width_ - 1]; }
 
@@ -82,7 +84,7 @@ class ForwardOne {
         Sum offset;            // of the exponentials
         double exponents = 0;  // whole numbers, so exact
         offset.add(task_.offsets.stop);
-        small_ = task_.guard.small_moves;
+        small_ = task_.guard.small_transitions;
         delta_ = 0;
         for (int64_t i = 0; each && i < 2 * width_; ++i) task_.guard.delta[i] = 0;
         begin();
@@ -116,7 +118,7 @@ class ForwardOne {
             double* delta = delta_of(t);
             if (t > 0)
                 one_forward<SumTimes>(
-                    moves_, P_, delta_of(t - 1), [&](int64_t g) { return row(g); }, delta);
+                    transitions_, P_, delta_of(t - 1), [&](int64_t g) { return row(g); }, delta);
             for (int64_t s = 0; s < S_; ++s) delta[s] = (delta[s] + added) * scale;
             delta_ = one_max(delta, S_);
         } else {
@@ -130,13 +132,13 @@ class ForwardOne {
         for (int64_t c = 0; c < Y_; ++c) {
             double row = by_block_ ? 0 : task_.row[c], sum = 0;
             for (int64_t p = 0; by_block_ && p < Y_; ++p) {
-                const double x = task_.matrix[p * moves_.stride + c];
+                const double x = task_.matrix[p * transitions_.stride + c];
                 row = x > row ? x : row;
             }
             if (task_.edge && !by_block_)
-                for (int64_t a = 0; a < Y_; ++a) sum += P_[a * moves_.stride + c];
+                for (int64_t a = 0; a < Y_; ++a) sum += P_[a * transitions_.stride + c];
             else
-                sum = task_.guard.sums[moves_.level(t) * Y_ + c];
+                sum = task_.guard.sums[transitions_.level(t) * Y_ + c];
             most = row * sum > most ? row * sum : most;
         }
         return most;
@@ -161,16 +163,16 @@ class ForwardOne {
 
     // P of position t, for G = 1.
     double fill_matrix(int64_t t) {
-        one_scores(moves_, task_.edge, t, task_.matrix);
+        one_scores(transitions_, task_.edge, t, task_.matrix);
         for (int64_t a = 0; a < Y_; ++a)
-            for (int64_t c = Y_; c < moves_.stride; ++c)
-                task_.matrix[a * moves_.stride + c] = minus_inf<double>;
-        return one_exp(task_.matrix, Y_ * moves_.stride, task_.guard.is_on, small_);
+            for (int64_t c = Y_; c < transitions_.stride; ++c)
+                task_.matrix[a * transitions_.stride + c] = minus_inf<double>;
+        return one_exp(task_.matrix, Y_ * transitions_.stride, task_.guard.is_on, small_);
     }
 
     // row[t, p, c] in the rows of task.matrix.
     double fill_rows_by_block(int64_t t) {
-        const int64_t stride = moves_.stride;
+        const int64_t stride = transitions_.stride;
         for (int64_t p = 0; p < Y_; ++p) {
             double* row = task_.matrix + p * stride;
             for (int64_t c = 0; c < Y_; ++c)
@@ -181,10 +183,10 @@ class ForwardOne {
     }
 
     const OneForward<In>& task_;
-    const Moves<double>& moves_;
+    const Transitions<double>& transitions_;
     const int64_t Y_, S_, width_;
     const bool by_block_;
-    const double* P_ = nullptr;  // [G, Y, stride] of the moves into t
+    const double* P_ = nullptr;  // [G, Y, stride] of the transitions into t
     bool small_ = false;         // some number below `tiny` was met
     double delta_ = 0;           // max_s delta[t, s]
     bool unproven_ = false;

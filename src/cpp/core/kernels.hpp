@@ -1,4 +1,4 @@
-// The hot recursions over dense moves, compiled once per instruction set (*_kernels.cpp) and
+// The hot recursions over dense transitions, compiled once per instruction set (*_kernels.cpp) and
 // reached through one table. Two layouts of the same recursion:
 //
 //   lanes   many sequences at once, one in each lane of a few vectors: hides latency, best for
@@ -6,11 +6,11 @@
 //   one     one sequence, labels across the vector, always in double: for few or long sequences.
 //
 // Order k > 1 runs in blocks. A state is a history of k labels, (h_1 .. h_k), numbered in base Y.
-// With G = Y^(k-1), the move from state a*G + g to state g*Y + c appends label c to the suffix g,
-// so the moves are G matrices [Y, Y] and one step costs G*Y*Y = Y^(k+1). First order is G = 1.
-// Before position k the missing labels count as 0. All paths at t have histories of the same
-// length, so two different histories never share a state; `levels` matrices hold scores of short
-// histories.
+// With G = Y^(k-1), the transition from state a*G + g to state g*Y + c appends label c to the
+// suffix g, so the transitions are G matrices [Y, Y] and one step costs G*Y*Y = Y^(k+1). First
+// order is G = 1. Before position k the missing labels count as 0. All paths at t have histories of
+// the same length, so two different histories never share a state; `levels` matrices hold scores of
+// short histories.
 //
 // Everything here is plain data: this header is included by files built for different machines.
 #pragma once
@@ -25,10 +25,10 @@ namespace tagloom {
 
 // Scores (max-plus) or probabilities (sum-times) shared by all sequences of a batch.
 template <class R>
-struct Moves {
+struct Transitions {
     int64_t Y = 0;                // labels
     int64_t G = 1;                // blocks
-    int64_t levels = 1;           // the move into t uses matrix min(t, levels) - 1
+    int64_t levels = 1;           // the transition into t uses matrix min(t, levels) - 1
     int64_t stride = 0;           // elements in a row of a matrix, >= Y
     const R* matrices = nullptr;  // [levels, G, Y, stride] from a to c
     const R* start = nullptr;     // [Y] always scores
@@ -50,9 +50,9 @@ struct Offsets {
 template <class R>
 struct Guard {
     bool is_on = false;
-    bool small_moves = false;  // whether a move or a stop is below `tiny`
-    const R* sums = nullptr;   // [levels, Y] largest over g of sum_a P[g, a, c]
-    R* delta = nullptr;        // [2, S, lanes] or [2, S + 8] scratch
+    bool small_transitions = false;  // whether a transition or a stop is below `tiny`
+    const R* sums = nullptr;         // [levels, Y] largest over g of sum_a P[g, a, c]
+    R* delta = nullptr;              // [2, S, lanes] or [2, S + 8] scratch
 };
 
 // Results of a sum-times run besides log_z; null for results that are not needed.
@@ -60,7 +60,7 @@ template <class In>
 struct Expected {
     In* marginals = nullptr;        // [tokens, Y], whole batch
     In* pairs = nullptr;            // [tokens, Y, Y], whole batch; `one` only
-    double* transitions = nullptr;  // [levels, G, Y, Y] += weight * expected moves
+    double* transitions = nullptr;  // [levels, G, Y, Y] += weight * expected transitions
     double* start = nullptr;        // [Y] +=
     double* stop = nullptr;         // [Y] +=
 };
@@ -73,9 +73,9 @@ struct Fixed {
     static constexpr int32_t forbidden = -(400 << 20), reachable = -(1 << 28);
     static constexpr int32_t no_emission = int32_t(0xff800000) - 0x4b400000;
     static constexpr int32_t far = -(1 << 27);   // paths further behind need the other kernel
-    static constexpr int32_t largest = 1 << 22;  // of scaled emissions and moves together
+    static constexpr int32_t largest = 1 << 22;  // of scaled emissions and transitions together
 
-    // The sum of a state, a move and an emission that are all forbidden fits.
+    // The sum of a state, a transition and an emission that are all forbidden fits.
     static_assert(int64_t(no_emission) + 2 * forbidden - 2 * largest > INT32_MIN);
     // A forbidden value stays below `reachable` even if the best value has fallen to `far`,
     static_assert(forbidden - far + 2 * largest < reachable);
@@ -85,7 +85,7 @@ struct Fixed {
 
 template <class In>
 struct LaneViterbi {
-    const Moves<int32_t>* moves;
+    const Transitions<int32_t>* transitions;
     const int32_t* transposed;  // [levels, G, Y, Y] the same matrices, to -> from
     float scale;                // a power of two
     const In* emit;             // [tokens, Y], whole batch
@@ -95,7 +95,7 @@ struct LaneViterbi {
     int32_t* alpha;             // [length[0], S, lanes] scratch
     int32_t* candidates;        // [Y, lanes] scratch
     float* row;                 // [Y, lanes] scratch
-    bool forbids;               // whether anything may be forbidden, by a move or an emission
+    bool forbids;               // whether anything may be forbidden, by a transition or an emission
     int32_t* path;              // [tokens], whole batch; -1 throughout a sequence without a path
     bool* sure;                 // [n] false where rounding could have changed the path
 };
@@ -103,7 +103,7 @@ struct LaneViterbi {
 // The forward pass of sum-times, which sums, samples and entropies share.
 template <class In, class R>
 struct LaneForward {
-    const Moves<R>* moves;
+    const Transitions<R>* transitions;
     Offsets offsets;
     Guard<R> guard;
     const In* emit;
@@ -139,15 +139,15 @@ struct LaneSample : LaneForward<In, R> {  // alpha is kept
 
 template <class In>
 struct LaneEntropy : LaneForward<In, double> {
-    const Moves<double>* log_moves;  // P log P in place of P
-    double* h;                       // [S, lanes] scratch
-    double* sums;                    // [3, S, lanes] scratch
-    double* entropy;                 // [n]
+    const Transitions<double>* log_transitions;  // P log P in place of P
+    double* h;                                   // [S, lanes] scratch
+    double* sums;                                // [3, S, lanes] scratch
+    double* entropy;                             // [n]
 };
 
 template <class In>
 struct OneViterbi {
-    const Moves<double>* moves;
+    const Transitions<double>* transitions;
     const In* emit;  // [T, Y] this sequence
     const In* edge;  // [T, Y, Y] this sequence, or null
     int64_t T;
@@ -162,7 +162,7 @@ struct OneViterbi {
 // The scores of the best paths to every state, for the n best paths.
 template <class In>
 struct OneBest {
-    const Moves<double>* moves;
+    const Transitions<double>* transitions;
     const In* emit;
     const In* edge;
     int64_t T;
@@ -174,7 +174,8 @@ struct OneBest {
 
 template <class In>
 struct OneForward {
-    const Moves<double>* moves;  // scores, not probabilities, when edge is given and G is 1
+    const Transitions<double>*
+        transitions;  // scores, not probabilities, when edge is given and G is 1
     Offsets offsets;
     Guard<double> guard;
     const In* emit;  // [T, Y] this sequence
@@ -209,12 +210,13 @@ struct OneSample : OneForward<In> {  // alpha is kept
 
 template <class In>
 struct OneEntropy : OneForward<In> {
-    const Moves<double>* log_moves;  // P log P in place of P; not read with edge and G = 1
-    double* log_matrix;              // [Y, stride] scratch, with edge and G = 1
-    double* h;                       // [S + 8] scratch
-    double* sums;                    // [3, S + 8] scratch
-    double* ones;                    // [Y + 8] scratch
-    double* entropy;                 // one
+    const Transitions<double>*
+        log_transitions;  // P log P in place of P; not read with edge and G = 1
+    double* log_matrix;   // [Y, stride] scratch, with edge and G = 1
+    double* h;            // [S + 8] scratch
+    double* sums;         // [3, S + 8] scratch
+    double* ones;         // [Y + 8] scratch
+    double* entropy;      // one
 };
 
 struct Kernels {

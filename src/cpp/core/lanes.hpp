@@ -26,8 +26,8 @@ TL_INLINE_STEP inline void lane_tile(int64_t n, const R* from, int64_t from_stri
         V f[NV];
         for (int v = 0; v < NV; ++v) f[v] = load(from + i * from_stride + v * W<R>);
         for (int j = 0; j < B; ++j) {
-            const V move = broadcast<R>(m[i * mi + (j0 + j) * mj]);
-            for (int v = 0; v < NV; ++v) sum[j][v] = Semiring::step(sum[j][v], f[v], move);
+            const V transition = broadcast<R>(m[i * mi + (j0 + j) * mj]);
+            for (int v = 0; v < NV; ++v) sum[j][v] = Semiring::step(sum[j][v], f[v], transition);
         }
     }
     for (int j = 0; j < B; ++j)
@@ -65,24 +65,24 @@ TL_INLINE_STEP inline void lane_step(int64_t n, const R* from, int64_t from_stri
 
 // All blocks of one forward step: to[g*Y + c] = finish(c, (+)_a from[a*G + g] (x) m[g, a, c]).
 template <class Semiring, class R, class Finish>
-TL_INLINE_STEP inline void lane_forward(const Moves<R>& moves, int64_t t, const R* from, R* to,
-                                        Finish&& finish) {
-    const int64_t Y = moves.Y, G = moves.G;
-    const R* m = moves.matrix(t);
+TL_INLINE_STEP inline void lane_forward(const Transitions<R>& transitions, int64_t t, const R* from,
+                                        R* to, Finish&& finish) {
+    const int64_t Y = transitions.Y, G = transitions.G;
+    const R* m = transitions.matrix(t);
     for (int64_t g = 0; g < G; ++g)
-        lane_step<Semiring>(Y, from + g * L<R>, G * L<R>, m + g * Y * moves.stride, moves.stride, 1,
-                            to + g * Y * L<R>, L<R>, finish);
+        lane_step<Semiring>(Y, from + g * L<R>, G * L<R>, m + g * Y * transitions.stride,
+                            transitions.stride, 1, to + g * Y * L<R>, L<R>, finish);
 }
 
 // All blocks of one backward step: to[a*G + g] = finish(a, (+)_c m[g, a, c] (x) from[g*Y + c]).
 template <class Semiring, class R, class Finish>
-TL_INLINE_STEP inline void lane_backward(const Moves<R>& moves, int64_t t, const R* from, R* to,
-                                         Finish&& finish) {
-    const int64_t Y = moves.Y, G = moves.G;
-    const R* m = moves.matrix(t);
+TL_INLINE_STEP inline void lane_backward(const Transitions<R>& transitions, int64_t t,
+                                         const R* from, R* to, Finish&& finish) {
+    const int64_t Y = transitions.Y, G = transitions.G;
+    const R* m = transitions.matrix(t);
     for (int64_t g = 0; g < G; ++g)
-        lane_step<Semiring>(Y, from + g * Y * L<R>, L<R>, m + g * Y * moves.stride, 1, moves.stride,
-                            to + g * L<R>, G * L<R>, finish);
+        lane_step<Semiring>(Y, from + g * Y * L<R>, L<R>, m + g * Y * transitions.stride, 1,
+                            transitions.stride, to + g * L<R>, G * L<R>, finish);
 }
 
 // Prefetches the n elements at p; harmless past the end of an array.

@@ -142,7 +142,8 @@ class LazyNBest {
         return node;
     }
 
-    // Moves the pending derivation to the waiting ones; false if its source must be extended first.
+    // Transitions the pending derivation to the waiting ones; false if its source must be extended
+    // first.
     bool release_pending(int64_t t, Node& node) {
         Derivation next = node.pending;
         Node& source = node_at(t - 1, next.source);  // references into an unordered_map stay valid

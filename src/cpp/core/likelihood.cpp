@@ -371,7 +371,7 @@ void LinearObjective::load(Workspace<In>& work, const double* theta, double* gra
     });
     const double *tail = theta + trans_at, *tied = tail + space.ties_at(boundaries);
     for (size_t j = 0; j < space.dense.size(); ++j)
-        work.trans[j] = space.move_score(tail, tied, space.dense[j]);
+        work.trans[j] = space.transition_score(tail, tied, space.dense[j]);
     if (!boundaries) return;
     std::copy_n(tail + Y * Y, Y, work.start.begin());
     std::copy_n(tail + Y * Y + Y, Y, work.stop.begin());

@@ -72,7 +72,7 @@ NGramArrays build_ngrams(std::vector<NGramSet> sets, int64_t threads) {
         std::vector<int64_t> order = sorted_order(set);
         if (model.level.back() + set.size() > kMaxNodes)
             throw std::length_error("there are more than 2^31 n-grams");
-        std::size_t parent = 0;  // in `shorter`; both are in order, so it only moves on
+        std::size_t parent = 0;  // in `shorter`; both are in order, so it only transitions on
         for (const int64_t i : order) {
             while (n > 1 && !std::equal(set.words(i), set.words(i) + n - 1,
                                         sets[n - 2].words(shorter[parent])))

@@ -27,9 +27,9 @@ inline void one_tile(int64_t n, const double* from, int64_t from_stride, const d
 // One forward step over all blocks; row_of(g) has the factors of block g for each label. Writes up
 // to a vector past each block, into the next block or the padding at the end of the row.
 template <class Semiring, class RowOf>
-inline void one_forward(const Moves<double>& moves, const double* m, const double* from,
+inline void one_forward(const Transitions<double>& transitions, const double* m, const double* from,
                         const RowOf& row_of, double* to) {
-    const int64_t Y = moves.Y, G = moves.G, stride = moves.stride;
+    const int64_t Y = transitions.Y, G = transitions.G, stride = transitions.stride;
     for (int64_t g = 0; g < G; ++g) {
         const double* block = m + g * Y * stride;
         const double* row = row_of(g);
@@ -72,17 +72,18 @@ inline double one_max(const double* x, int64_t n) {
     return m;
 }
 
-// Scores of the moves into t: the shared matrix, plus this position's edge scores where given; for
-// moves of one block.
+// Scores of the transitions into t: the shared matrix, plus this position's edge scores where
+// given; for transitions of one block.
 template <class In>
-inline const double* one_scores(const Moves<double>& moves, const In* edge, int64_t t,
+inline const double* one_scores(const Transitions<double>& transitions, const In* edge, int64_t t,
                                 double* scratch) {
-    const double* m = moves.matrix(t);
+    const double* m = transitions.matrix(t);
     if (!edge) return m;
-    const int64_t Y = moves.Y;
+    const int64_t Y = transitions.Y;
     for (int64_t a = 0; a < Y; ++a)
         for (int64_t c = 0; c < Y; ++c)
-            scratch[a * moves.stride + c] = m[a * moves.stride + c] + edge[(t * Y + a) * Y + c];
+            scratch[a * transitions.stride + c] =
+                m[a * transitions.stride + c] + edge[(t * Y + a) * Y + c];
     return scratch;
 }
 

@@ -413,7 +413,7 @@ class FrankWolfe final : public OnlineOf<In> {
 
     // One pairwise step in the block of one sentence (Osokin et al. 2016). Let y* be the path with
     // the largest score + cost, and y' the one in the mixture with the smallest. A part `step` of
-    // the share of y' moves to y*:
+    // the share of y' transitions to y*:
     //
     //   theta -= step * C * weight * d,   d = features(y*) - features(y')
     //   step   = gap / (C * weight * |d|^2), at most the share of y'

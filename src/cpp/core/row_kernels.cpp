@@ -145,7 +145,7 @@ inline float root(float x) { return __builtin_sqrtf(x); }
 inline double root(double x) { return __builtin_sqrt(x); }
 
 // AdaGrad: the implicit step w' = w - rate * (g + pull * w') with rate = eta / sqrt(squares), so
-// that no penalty, however strong or delayed, moves a weight past zero. SGD: the same with
+// that no penalty, however strong or delayed, transitions a weight past zero. SGD: the same with
 // one rate for all, which `pull` contains already.
 template <bool adagrad, bool averaging, class R>
 inline void update_weights(int64_t n, const R* __restrict row, R value, R eta, R pull,

@@ -36,10 +36,10 @@ class DrawLanes {
     DrawLanes(const LaneSample<In, R>& task, const ForwardLanes<In, R>& forward)
         : task_(task),
           forward_(forward),
-          moves_(*task.moves),
-          Y_(moves_.Y),
-          G_(moves_.G),
-          S_(moves_.states()) {}
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          G_(transitions_.G),
+          S_(transitions_.states()) {}
 
     void run(int64_t draw) {
         int64_t active = 0;  // lanes whose sequence reaches t + 1, in state_[l] there
@@ -64,7 +64,7 @@ class DrawLanes {
 
     void step_back(int64_t draw, int64_t t, int64_t active) {
         const R* alpha = forward_.alpha_of(t);
-        const R* into = task_.transposed + (moves_.matrix(t + 1) - moves_.matrices);
+        const R* into = task_.transposed + (transitions_.matrix(t + 1) - transitions_.matrices);
         R* weights = task_.weights;
         rows_to_lanes([&](int64_t l) { return into + state_[l] * Y_; }, Y_, active, weights);
         for (int64_t l = 0; G_ > 1 && l < active; ++l) {
@@ -114,7 +114,7 @@ class DrawLanes {
 
     const LaneSample<In, R>& task_;
     const ForwardLanes<In, R>& forward_;
-    const Moves<R>& moves_;
+    const Transitions<R>& transitions_;
     const int64_t Y_, G_, S_;
     int64_t state_[L<R>];
 };
@@ -134,14 +134,14 @@ inline int64_t choose_one(double* weights, int64_t n, double u) {
 
 template <class In>
 void draw_one(const OneSample<In>& task, ForwardOne<In>& forward) {
-    const Moves<double>& moves = *task.moves;
-    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), T = task.T;
+    const Transitions<double>& transitions = *task.transitions;
+    const int64_t Y = transitions.Y, G = transitions.G, S = transitions.states(), T = task.T;
     for (int64_t t = T - 1; t >= 0; --t) {
         const double* alpha = forward.alpha_of(t);
         Sum ignored;
         if (t < T - 1 && task.edge && G == 1)
             forward.fill(t + 1, ignored);  // P differs by position
-        const double* P = task.edge && G == 1 ? forward.P() : moves.matrix(t + 1);
+        const double* P = task.edge && G == 1 ? forward.P() : transitions.matrix(t + 1);
         for (int64_t k = 0; k < task.draws; ++k) {
             const double u = task.uniform[t * task.draws + k];
             int64_t& state = task.states[k];
@@ -150,9 +150,9 @@ void draw_one(const OneSample<In>& task, ForwardOne<In>& forward) {
                 state = choose_one(task.weights, S, u);
             } else {
                 const int64_t g = G == 1 ? 0 : state / Y, c = state - g * Y;
-                const double* into = P + g * Y * moves.stride + c;
+                const double* into = P + g * Y * transitions.stride + c;
                 for (int64_t a = 0; a < Y; ++a)
-                    task.weights[a] = alpha[a * G + g] * into[a * moves.stride];
+                    task.weights[a] = alpha[a * G + g] * into[a * transitions.stride];
                 state = choose_one(task.weights, Y, u) * G + g;
             }
             task.paths[k * task.path_stride + t] = static_cast<int32_t>(G == 1 ? state : state % Y);

@@ -54,7 +54,7 @@ Space Space::first_order(int64_t Y) {
 }
 
 void Space::index() {
-    const int64_t S = states(), M = moves();
+    const int64_t S = states(), M = transitions();
     require(Y >= 1 && S >= 1 && M <= std::numeric_limits<int32_t>::max(),
             "there must be at least one label and one state");
     require(below(label, Y) && below(src, S) && below(dst, S) && dst.size() == src.size(),
@@ -89,7 +89,7 @@ void Space::index_dense() {
     G = 1;
     for (int64_t k = 1; k < levels; ++k) {
         G *= Y;
-        require(G <= moves(), "the space has too few transitions for its order");
+        require(G <= transitions(), "the space has too few transitions for its order");
     }
     dense.reserve(levels * G * Y * Y);
     std::vector<int32_t> history(levels);                 // h_1 .. h_k, the newest last
@@ -113,7 +113,7 @@ void Space::index_dense() {
 
 void Space::score(const double* tail, bool boundaries, Automaton& scored) const {
     const double *start = tail + Y * Y, *stop = start + Y, *tied = tail + ties_at(boundaries);
-    for (int64_t m = 0; m < moves(); ++m) scored.score[m] = move_score(tail, tied, m);
+    for (int64_t m = 0; m < transitions(); ++m) scored.score[m] = transition_score(tail, tied, m);
     for (int64_t s = 0; s < states(); ++s) {
         const int32_t y = label[s];
         scored.start[s] = (is_initial[s] ? 0.0 : kMinusInf) + (boundaries ? start[y] : 0.0);
@@ -123,10 +123,10 @@ void Space::score(const double* tail, bool boundaries, Automaton& scored) const 
     }
 }
 
-void Space::spread(const double* transitions, const double* start, const double* stop,
-                   bool boundaries, double* counts) const {
-    for (int64_t m = 0; m < moves(); ++m)
-        each_of_transition(m, boundaries, [&](int64_t j) { counts[j] += transitions[m]; });
+void Space::spread(const double* expected, const double* start, const double* stop, bool boundaries,
+                   double* counts) const {
+    for (int64_t m = 0; m < transitions(); ++m)
+        each_of_transition(m, boundaries, [&](int64_t j) { counts[j] += expected[m]; });
     for (int64_t s = 0; s < states(); ++s) {
         each_of_start(s, boundaries, [&](int64_t j) { counts[j] += start[s]; });
         each_of_stop(s, boundaries, [&](int64_t j) { counts[j] += stop[s]; });

@@ -48,12 +48,12 @@ struct Space {
     void index_dense();
 
     int64_t states() const { return static_cast<int64_t>(label.size()); }
-    int64_t moves() const { return static_cast<int64_t>(src.size()); }
+    int64_t transitions() const { return static_cast<int64_t>(src.size()); }
     bool is_first_order() const { return levels == 1 && K == 0; }
     int64_t tail_size(bool boundaries) const { return Y * Y + (boundaries ? 2 * Y : 0) + K; }
     int64_t ties_at(bool boundaries) const { return tail_size(boundaries) - K; }
 
-    double move_score(const double* tail, const double* tied, int64_t m) const {
+    double transition_score(const double* tail, const double* tied, int64_t m) const {
         double score = tail[pair[m]];
         for (int64_t j = tie_ptr[m]; j < tie_ptr[m + 1]; ++j) score += tied[ties[j]];
         return score;
@@ -96,7 +96,7 @@ struct Space {
     }
 
     // Adds expected transitions [M], starts [S] and stops [S] to the counts of the tail.
-    void spread(const double* transitions, const double* start, const double* stop, bool boundaries,
+    void spread(const double* expected, const double* start, const double* stop, bool boundaries,
                 double* counts) const;
     // Adds the expected transitions of the dense matrices to the counts of the tail, and sets them
     // to 0.

@@ -62,8 +62,8 @@ struct MaxPlus {
     template <class R>
     static constexpr R zero = minus_inf<R>;
     template <class V, class M>
-    static V step(V sum, V from, M move) {
-        return max<V>(sum, from + move);
+    static V step(V sum, V from, M transition) {
+        return max<V>(sum, from + transition);
     }
     template <class V>
     static V times(V a, V b) {
@@ -75,8 +75,8 @@ struct SumTimes {
     template <class R>
     static constexpr R zero = 0;
     template <class V, class M>
-    static V step(V sum, V from, M move) {
-        return sum + from * move;
+    static V step(V sum, V from, M transition) {
+        return sum + from * transition;
     }
     template <class V>
     static V times(V a, V b) {

@@ -11,7 +11,7 @@
 //   gamma[t, y] = sum of alpha[t, s] * beta[t, s] over the states s of label y
 //   total[t]    = sum_y gamma[t, y]
 //   Pr(y at t)  = gamma[t, y] / total[t]
-//   Pr(move a*G + g -> g*Y + c into t) = alpha[t-1, a*G + g] * P[g, a, c] * b[t, g*Y + c] /
+//   Pr(transition a*G + g -> g*Y + c into t) = alpha[t-1, a*G + g] * P[g, a, c] * b[t, g*Y + c] /
 //   total[t-1]
 //
 // scale[t] is again a power of two; the total of each position is that of its own numbers, so that
@@ -56,12 +56,12 @@ inline void outer_tile(int64_t t0, int64_t t1, const R* alpha, const R* b, int64
 }
 
 template <class R>
-inline void outer(const Moves<R>& moves, int64_t t0, int64_t t1, const R* alpha, const R* b,
-                  double* acc) {
-    const int64_t Y = moves.Y, G = moves.G, S = moves.states(), step = S * L<R>;
-    const R* m = moves.matrix(t0);
+inline void outer(const Transitions<R>& transitions, int64_t t0, int64_t t1, const R* alpha,
+                  const R* b, double* acc) {
+    const int64_t Y = transitions.Y, G = transitions.G, S = transitions.states(), step = S * L<R>;
+    const R* m = transitions.matrix(t0);
     for (int64_t g = 0; g < G; ++g) {
-        const R* P = m + g * Y * moves.stride;
+        const R* P = m + g * Y * transitions.stride;
         double* out = acc + g * Y * Y;
         const R* from = alpha + g * L<R>;
         const R* to = b + g * Y * L<R>;
@@ -71,10 +71,12 @@ inline void outer(const Moves<R>& moves, int64_t t0, int64_t t1, const R* alpha,
             int64_t c = 0;
             for (; c + 3 <= Y; c += 3)
                 outer_tile<A, 3>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
-                                 out + a * Y + c, Y, P + a * moves.stride + c, moves.stride);
+                                 out + a * Y + c, Y, P + a * transitions.stride + c,
+                                 transitions.stride);
             for (; c < Y; ++c)
                 outer_tile<A, 1>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
-                                 out + a * Y + c, Y, P + a * moves.stride + c, moves.stride);
+                                 out + a * Y + c, Y, P + a * transitions.stride + c,
+                                 transitions.stride);
             a += A;
         };
         while (a + 4 <= Y) rows(Size<4>{});
@@ -90,9 +92,9 @@ class BackwardLanes {
     BackwardLanes(const LaneSum<In, R>& task, const ForwardLanes<In, R>& forward)
         : task_(task),
           forward_(forward),
-          moves_(*task.moves),
-          Y_(moves_.Y),
-          S_(moves_.states()),
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          S_(transitions_.states()),
           T_(task.length[0]),
           guard_(sizeof(R) == 8 && task.guard.is_on) {
         for (int64_t i = 0; i < S_ * L<R>; ++i) task.beta[i] = 0;
@@ -153,7 +155,7 @@ class BackwardLanes {
         const R* beta = task_.beta;
         R *gamma = task_.gamma, *b = b_of(t);
         V total[NV] = {};
-        const int64_t block_size = Y_ * L<R>, last = (moves_.G - 1) * block_size;
+        const int64_t block_size = Y_ * L<R>, last = (transitions_.G - 1) * block_size;
         for (int64_t block = 0; block <= last; block += block_size)
             for (int64_t i = 0; i < block_size; i += L<R>)
                 for (int v = 0; v < NV; ++v) {
@@ -182,7 +184,7 @@ class BackwardLanes {
         for (int64_t y = 0; to && y < Y_; ++y) to[y] += factor * task_.gamma[y * L<R> + l];
     }
 
-    // Turns b[t+1] into the factors of alpha[t] in the expected moves into t + 1.
+    // Turns b[t+1] into the factors of alpha[t] in the expected transitions into t + 1.
     void weigh(R* b, int64_t going) {
         R factor[L<R>] = {};
         for (int64_t l = 0; l < going; ++l)
@@ -204,7 +206,7 @@ class BackwardLanes {
         V peak[NV] = {};
         const Ahead<In, L<R>, 1> ahead(t > 1 ? task_.expected.marginals : nullptr, Y_, t - 2,
                                        task_.first, active);
-        lane_backward<SumTimes>(moves_, t, b_of(t), task_.beta,
+        lane_backward<SumTimes>(transitions_, t, b_of(t), task_.beta,
                                 [&](int64_t a, int v, V x) TL_INLINE {
                                     if (v == 0) ahead.ask(a);
                                     peak[v] = max<V>(peak[v], x);
@@ -215,12 +217,12 @@ class BackwardLanes {
 
     // Short histories have a matrix each; the last matrix serves all later positions.
     void add_transitions() {
-        for (int64_t level = 0; level < moves_.levels; ++level) {
+        for (int64_t level = 0; level < transitions_.levels; ++level) {
             const int64_t t0 = level + 1;
-            const int64_t t1 = level + 1 < moves_.levels ? t0 + 1 : T_;
+            const int64_t t1 = level + 1 < transitions_.levels ? t0 + 1 : T_;
             if (t0 < T_)
-                outer(moves_, t0, t1, task_.alpha, task_.b,
-                      task_.expected.transitions + level * moves_.G * Y_ * Y_);
+                outer(transitions_, t0, t1, task_.alpha, task_.b,
+                      task_.expected.transitions + level * transitions_.G * Y_ * Y_);
         }
     }
 
@@ -229,7 +231,7 @@ class BackwardLanes {
 
     const LaneSum<In, R>& task_;
     const ForwardLanes<In, R>& forward_;
-    const Moves<R>& moves_;
+    const Transitions<R>& transitions_;
     const int64_t Y_, S_, T_;
     const bool guard_;
     V peak_[NV] = {};         // largest beta[t]
@@ -250,10 +252,10 @@ class BackwardOne {
     BackwardOne(const OneSum<In>& task, ForwardOne<In>& forward)
         : task_(task),
           forward_(forward),
-          moves_(*task.moves),
-          Y_(moves_.Y),
-          G_(moves_.G),
-          S_(moves_.states()) {}
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          G_(transitions_.G),
+          S_(transitions_.states()) {}
 
     void run() {
         for (int64_t s = 0; s < S_; ++s) task_.beta[s] = forward_.stop(s);
@@ -330,7 +332,7 @@ class BackwardOne {
 
     void add_transitions(int64_t t, double scale) {
         const double* before = forward_.alpha_of(t - 1);
-        double* counts = task_.expected.transitions + moves_.level(t) * G_ * Y_ * Y_;
+        double* counts = task_.expected.transitions + transitions_.level(t) * G_ * Y_ * Y_;
         for (int64_t g = 0; g < G_; ++g)
             for (int64_t a = 0; a < Y_; ++a) {
                 const double *p = P_row(g, a), *b = task_.b + g * Y_;
@@ -371,12 +373,12 @@ class BackwardOne {
     }
 
     const double* P_row(int64_t g, int64_t a) const {
-        return forward_.P() + (g * Y_ + a) * moves_.stride;
+        return forward_.P() + (g * Y_ + a) * transitions_.stride;
     }
 
     const OneSum<In>& task_;
     ForwardOne<In>& forward_;
-    const Moves<double>& moves_;
+    const Transitions<double>& transitions_;
     const int64_t Y_, G_, S_;
     double expected_ = 0;       // the total of a position, if beta has lost nothing
     double beta_exponent_ = 0;  // of the last rescaling

@@ -82,7 +82,7 @@ inline To cast_bits(From v) {
 }
 
 // exp(x) for x <= 0 of N vectors, in place, to about one unit in the last place. Values below
-// Types::lowest, -inf among them, give a true zero, so that a forbidden move never leaks
+// Types::lowest, -inf among them, give a true zero, so that a forbidden transition never leaks
 // probability. The vectors go through the series side by side: they share its constants, and none
 // waits for its own last product.
 template <class R, int N>

@@ -1,7 +1,7 @@
 // The best path, in lanes and of one sequence, for one instruction set.
 //
 //   alpha[0, y]       = start[y] + emit[0, y]
-//   alpha[t, g*Y + c] = emit[t, c] + max_a alpha[t-1, a*G + g] + moves[g, a, c]
+//   alpha[t, g*Y + c] = emit[t, c] + max_a alpha[t-1, a*G + g] + transitions[g, a, c]
 //
 // A maximum is subtracted from alpha at each position, so that numbers stay small in long
 // sequences. The backward pass finds the a that gave the maximum at each position, which is cheaper
@@ -74,10 +74,10 @@ class ViterbiLanes {
   public:
     explicit ViterbiLanes(const LaneViterbi<In>& task)
         : task_(task),
-          moves_(*task.moves),
-          Y_(moves_.Y),
-          G_(moves_.G),
-          S_(moves_.states()),
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          G_(transitions_.G),
+          S_(transitions_.states()),
           T_(task.length[0]) {}
 
     // alpha[t], less the maximum at t - 1; false if something is forbidden.
@@ -119,13 +119,13 @@ class ViterbiLanes {
             if (t == 0)
                 start(alpha, finish);
             else
-                lane_forward<MaxPlus>(moves_, t, alpha - S_ * L<R>, alpha, finish);
+                lane_forward<MaxPlus>(transitions_, t, alpha - S_ * L<R>, alpha, finish);
             for (int v = 0; v < NV; ++v) peak[v] = peak[v] < Fixed::reachable ? V{} : peak[v];
             if (!forbids && lane_any_negative(low)) return false;  // before the numbers grow large
         }
         for (int64_t l = 0; l < task_.n; ++l) {
-            // A move and an emission are each off by at most 3/4, at every position, so two paths
-            // by at most three units a position, start and stop included, one each way.
+            // A transition and an emission are each off by at most 3/4, at every position, so two
+            // paths by at most three units a position, start and stop included, one each way.
             slack_[l] = static_cast<R>(3 * (task_.length[l] + 2));
             task_.sure[l] = low[l / W<R>][l % W<R>] > Fixed::far;
         }
@@ -150,16 +150,16 @@ class ViterbiLanes {
     void start(R* alpha, const Finish& finish) {
         for (int64_t s = 0; s < S_; ++s)
             for (int v = 0; v < NV; ++v)
-                store(alpha + s * L<R> + v * W<R>, s < Y_
-                                                       ? finish(s, v, broadcast<R>(moves_.start[s]))
-                                                       : broadcast<R>(Fixed::forbidden));
+                store(alpha + s * L<R> + v * W<R>,
+                      s < Y_ ? finish(s, v, broadcast<R>(transitions_.start[s]))
+                             : broadcast<R>(Fixed::forbidden));
     }
 
     // From the states at t + 1 to the best ones before them: arg max over a of
-    // alpha[t, a*G + g] + moves[g, a, c].
+    // alpha[t, a*G + g] + transitions[g, a, c].
     void step_back(int64_t t, int64_t active) {
         const R* alpha = task_.alpha + t * S_ * L<R>;
-        const R* into = task_.transposed + (moves_.matrix(t + 1) - moves_.matrices);
+        const R* into = task_.transposed + (transitions_.matrix(t + 1) - transitions_.matrices);
         R* candidates = task_.candidates;
         if (t > 0) prefetch(alpha - S_ * L<R>, S_ * L<R>);
         rows_to_lanes([&](int64_t l) { return into + state_[l] * Y_; }, Y_, active, candidates);
@@ -183,7 +183,7 @@ class ViterbiLanes {
         bool end_sure[L<R>] = {};  // stop does not concern sequences that go on
         for (int64_t l = going; l < active; ++l) end_sure[l] = task_.sure[l];
         auto ending = [&](int64_t s, int v) {
-            return load(alpha + s * L<R> + v * W<R>) + moves_.stop[label(s)];
+            return load(alpha + s * L<R> + v * W<R>) + transitions_.stop[label(s)];
         };
         int64_t arg[L<R>];
         lane_first(S_, ending, slack_, arg, end_sure, active);
@@ -204,7 +204,7 @@ class ViterbiLanes {
     int64_t label(int64_t s) const { return G_ == 1 ? s : s % Y_; }
 
     const LaneViterbi<In>& task_;
-    const Moves<R>& moves_;
+    const Transitions<R>& transitions_;
     const int64_t Y_, G_, S_, T_;
     R slack_[L<R>] = {};
     bool dead_[L<R>] = {};  // sequences without a path
@@ -227,7 +227,11 @@ template <class In, class Task>
 class BestOne {
   public:
     explicit BestOne(const Task& task)
-        : task_(task), moves_(*task.moves), Y_(moves_.Y), G_(moves_.G), S_(moves_.states()) {}
+        : task_(task),
+          transitions_(*task.transitions),
+          Y_(transitions_.Y),
+          G_(transitions_.G),
+          S_(transitions_.states()) {}
 
     // alpha[t] from alpha[t-1]; returns the maximum that was subtracted.
     double advance(int64_t t, const double* before, double* alpha) const {
@@ -235,7 +239,7 @@ class BestOne {
         for (int64_t y = 0; y < Y_; ++y) task_.row[y] = emit[y];
         if (t == 0)
             for (int64_t s = 0; s < S_; ++s)
-                alpha[s] = s < Y_ ? moves_.start[s] + task_.row[s] : minus_inf<double>;
+                alpha[s] = s < Y_ ? transitions_.start[s] + task_.row[s] : minus_inf<double>;
         else
             step(t, before, alpha);
         const double m = one_max(alpha, S_);
@@ -250,7 +254,7 @@ class BestOne {
         int64_t state = -1;
         for (int64_t i = 0; i < S_; ++i) {
             const int64_t s = by_last_label(i, Y_, S_);
-            const double score = alpha[s] + moves_.stop[G_ == 1 ? s : s % Y_];
+            const double score = alpha[s] + transitions_.stop[G_ == 1 ? s : s % Y_];
             if (score > best) best = score, state = s;
         }
         return state;
@@ -258,13 +262,13 @@ class BestOne {
 
     // The best state before g*Y + c at t.
     int64_t state_before(int64_t t, const double* before, int64_t g, int64_t c) const {
-        const double* m = moves_.matrix(t) + g * Y_ * moves_.stride + c;
+        const double* m = transitions_.matrix(t) + g * Y_ * transitions_.stride + c;
         // With G > 1 the edge scores are the same for all a.
         const In* edge = task_.edge && G_ == 1 ? task_.edge + t * Y_ * Y_ + c : nullptr;
         for (int64_t a = 0; a < Y_; ++a) {
-            double move = m[a * moves_.stride];
-            if (edge) move += edge[a * Y_];
-            task_.row[a] = before[a * G_ + g] + move;
+            double transition = m[a * transitions_.stride];
+            if (edge) transition += edge[a * Y_];
+            task_.row[a] = before[a * G_ + g] + transition;
         }
         const double top = one_max(task_.row, Y_);
         int64_t a = 0;
@@ -275,19 +279,19 @@ class BestOne {
   private:
     void step(int64_t t, const double* before, double* alpha) const {
         const bool by_block = task_.edge && G_ > 1;  // a block has one label before
-        const double* m =
-            by_block ? moves_.matrix(t) : one_scores(moves_, task_.edge, t, task_.matrix);
+        const double* m = by_block ? transitions_.matrix(t)
+                                   : one_scores(transitions_, task_.edge, t, task_.matrix);
         auto row = [&](int64_t g) -> const double* {
             if (!by_block) return task_.row;
             const In* edge = task_.edge + (t * Y_ + g % Y_) * Y_;
             for (int64_t y = 0; y < Y_; ++y) task_.matrix[y] = task_.row[y] + edge[y];
             return task_.matrix;
         };
-        one_forward<MaxPlus>(moves_, m, before, row, alpha);
+        one_forward<MaxPlus>(transitions_, m, before, row, alpha);
     }
 
     const Task& task_;
-    const Moves<double>& moves_;
+    const Transitions<double>& transitions_;
     const int64_t Y_, G_, S_;
 };
 
@@ -303,7 +307,8 @@ bool viterbi_lanes(const LaneViterbi<In>& task) {
 template <class In>
 void viterbi_one(const OneViterbi<In>& task) {
     const BestOne<In, OneViterbi<In>> best(task);
-    const int64_t Y = task.moves->Y, S = task.moves->states(), T = task.T, width = S + 8;
+    const int64_t Y = task.transitions->Y, S = task.transitions->states(), T = task.T,
+                  width = S + 8;
     // Divisions are slow; most sequences have one block, and most models one history.
     auto in_block = [&](int64_t t) { return t < task.block ? t : t % task.block; };
     auto row_of = [&](int64_t t) { return task.alpha + in_block(t) * width; };
@@ -337,7 +342,7 @@ void viterbi_one(const OneViterbi<In>& task) {
 template <class In>
 void best_one(const OneBest<In>& task) {
     const BestOne<In, OneBest<In>> best(task);
-    const int64_t width = task.moves->states() + 8;
+    const int64_t width = task.transitions->states() + 8;
     for (int64_t t = 0; t < task.T; ++t) {
         double* alpha = task.alpha + t * width;
         task.offset[t] = best.advance(t, t > 0 ? alpha - width : nullptr, alpha);
