@@ -91,14 +91,26 @@ JOB = Job("start", [Contestant("tagloom", ours)])
 '''
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder of job files."""
-    path = tmp_path / "jobs"
+def write_jobs(folder):
+    """Make a folder of job files."""
+    path = folder / "jobs"
     path.mkdir()
     for name, text in [("add", FAST), ("broken", BROKEN), ("grow", GROWING)]:
         (path / f"{name}.py").write_text(text, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of job files."""
+    return write_jobs(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """One run of all jobs: the process, and the folder of its results."""
+    out = tmp_path_factory.mktemp("whole")
+    return run(write_jobs(out), out), out
 
 
 def run(folder, out, *options, peers=sys.executable):
@@ -111,12 +123,12 @@ def read(out):
     return json.loads((out / "suite.json").read_text(encoding="utf-8"))["jobs"]
 
 
-def test_a_failing_job_is_reported_and_the_others_run(folder, tmp_path):
-    done = run(folder, tmp_path)
+def test_a_failing_job_is_reported_and_the_others_run(whole):
+    done, out = whole
     assert done.returncode == 1
     assert "tagloom failed: ValueError: the bench is broken" in done.stdout
     assert "Traceback" in done.stderr
-    found = read(tmp_path)
+    found = read(out)
     assert list(found) == ["add", "broken", "grow"]
     assert found["broken"]["contestants"]["tagloom"]["failed"] == "ValueError: the bench is broken"
     (goal,) = found["broken"]["goals"]
@@ -125,10 +137,8 @@ def test_a_failing_job_is_reported_and_the_others_run(folder, tmp_path):
     assert "points" in found["grow"]["contestants"]["tagloom"]
 
 
-def test_times_memory_and_values_of_every_contestant(folder, tmp_path):
-    done = run(folder, tmp_path, "--only", "add")
-    assert done.returncode == 0, done.stderr
-    (job,) = read(tmp_path).values()
+def test_times_memory_and_values_of_every_contestant(whole):
+    job = read(whole[1])["add"]
     assert job["corpus"] == "synthetic, 20,000 tokens"
     assert job["about"] == "Add numbers."
     for name in ("tagloom", "json, slowly"):
@@ -149,12 +159,10 @@ def test_times_memory_and_values_of_every_contestant(folder, tmp_path):
     assert faster["value"] == pytest.approx(theirs / ours)
 
 
-def test_a_missing_peer_is_said_and_skipped(folder, tmp_path):
-    done = run(folder, tmp_path, "--only", "add")
-    assert done.returncode == 0
+def test_a_missing_peer_is_reported_and_skipped(whole):
+    done, out = whole
     assert "nobody skipped: no_such_module is not installed" in done.stdout
-    (job,) = read(tmp_path).values()
-    assert job["goals"][1]["met"] is None
+    assert read(out)["add"]["goals"][1]["met"] is None
     assert "not measured" in done.stdout
 
 
@@ -177,9 +185,9 @@ def test_contestants_keep_bytecode_and_have_one_thread(monkeypatch):
     assert found["PATH"]
 
 
-def test_what_is_printed_is_what_is_written(folder, tmp_path):
-    done = run(folder, tmp_path, "--only", "add", "grow")
-    text = (tmp_path / "suite.md").read_text(encoding="utf-8")
+def test_what_is_printed_is_what_is_written(whole):
+    done, out = whole
+    text = (out / "suite.md").read_text(encoding="utf-8")
     assert text in done.stdout
     for line in ("# Benchmarks", "## Side by side", "### add (`add`)", "## How it grows"):
         assert line in text
@@ -210,9 +218,8 @@ def test_points_take_turns_within_a_round(folder, tmp_path):
     assert log.read_text().split() == 3 * ["10", "1000", "1000000.0"]
 
 
-def test_a_job_that_is_run_again_leaves_the_others(folder, tmp_path):
-    run(folder, tmp_path, "--only", "add", "grow")
-    before = read(tmp_path)
+def test_a_job_that_is_run_again_leaves_the_others(whole, folder, tmp_path):
+    before = read(whole[1])
     before["grow"]["commit"] = "0123456789ab"
     (tmp_path / "suite.json").write_text(json.dumps({"jobs": before}), encoding="utf-8")
     run(folder, tmp_path, "--only", "add")

@@ -75,9 +75,9 @@ class Normal:
 class InverseWishart:
     """An inverse Wishart prior on a covariance matrix S.
 
-    p(S) ∝ |S|^(−(degrees + p + 1) / 2) exp(−tr(scale S⁻¹) / 2), which is largest at
-    scale / (degrees + p + 1). If parts of S are fixed, each free block has a prior with its block
-    of ``scale``.
+    ``p(S) ∝ det(S)^(−(degrees + p + 1) / 2) exp(−tr(scale S⁻¹) / 2)``, which is largest at
+    ``scale / (degrees + p + 1)``. If parts of S are fixed, each free block has a prior with its
+    block of ``scale``.
 
     Parameters
     ----------
