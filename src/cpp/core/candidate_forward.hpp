@@ -49,8 +49,8 @@ struct CandidateSequence {
 // Probabilities exp(score - offset) of transitions and stops, shared by all sequences.
 struct CandidateProbabilities {
     std::vector<double> trans, stop;  // [Y, Y], [Y]
+    bool has_small = false;  // whether one that is not forbidden is below `tiny`; set by the next
     double trans_offset, stop_offset;
-    bool has_small = false;  // whether one that is not forbidden is below `tiny`
 
     template <class In>
     explicit CandidateProbabilities(const CandidateBatch<In>& batch)
