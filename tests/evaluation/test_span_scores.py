@@ -85,7 +85,7 @@ def conlleval(gold, predicted):
 
 @pytest.mark.parametrize(("letters", "seed"), [("BI", 1), ("I", 2), ("IE", 3)])
 def test_default_equals_conlleval_sentence_by_sentence(letters, seed):
-    gold, predicted = random_rows(letters, 12_000, seed)
+    gold, predicted = random_rows(letters, 5_000, seed)
     result = tl.evaluate(gold, predicted, n_bootstrap=0)
     totals = [Counter(), Counter(), Counter()]
     columns = [GOLD_SPANS, PREDICTED_SPANS, CORRECT_SPANS]
@@ -111,7 +111,7 @@ def assert_same(report, result):
         np.testing.assert_allclose(ours, expected, rtol=1e-12, err_msg=name)
 
 
-def batches(letters, seed, size=400, count=30):
+def batches(letters, seed, size=400, count=12):
     for batch in range(count):
         yield random_rows(letters, size, [seed, batch])
 

@@ -63,21 +63,21 @@ def test_every_kind_is_in_the_reference():
 
 
 EVERY_CHARACTER = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
-# Letters without case, unassigned and private code points behave alike: every 50th of them will do
-# where each costs more.
+# Letters without case, unassigned and private code points behave alike: some of them will do.
 UNLIKE = [c for c in EVERY_CHARACTER if unicodedata.category(c) not in ("Lo", "Cn", "Co")]
 ALIKE = [c for c in EVERY_CHARACTER if unicodedata.category(c) in ("Lo", "Cn", "Co")]
 
 
 @pytest.mark.slow
-def test_flags_of_every_code_point_of_unicode():
-    """The same as Python's str methods for all words of one character."""
+def test_flags_of_code_points_of_unicode():
+    """The same as Python's str methods for words of one character."""
+    characters = UNLIKE + ALIKE[::10]
     index = _native.Index()
     extractor = _native.Extractor(*single(*reference.FLAGS))
-    _, indptr, ids, _ = extractor.encode([[EVERY_CHARACTER]], [], index, True)
-    token = np.repeat(np.arange(len(EVERY_CHARACTER)), np.diff(indptr))
+    _, indptr, ids, _ = extractor.encode([[characters]], [], index, True)
+    token = np.repeat(np.arange(len(characters)), np.diff(indptr))
     for kind, function in reference.FLAGS.items():
-        expected = np.fromiter(map(function, EVERY_CHARACTER), bool)
+        expected = np.fromiter(map(function, characters), bool)
         found = token[ids == index.find([f"{kind}="])]
         assert np.array_equal(found, np.flatnonzero(expected)), kind
 
