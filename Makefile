@@ -96,7 +96,8 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(BIN)/python -m pytest -q -n 2 -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences \
-	  tests/features tests/training tests/storage tests/scores tests/dynamics tests/models/test_model_files.py
+	  tests/features tests/training tests/storage tests/scores tests/language tests/dynamics \
+	  tests/models/test_model_files.py
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
 	$(PIP) install --no-build-isolation -e '.[docs]'
