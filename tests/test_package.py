@@ -20,8 +20,8 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 # See CONTRIBUTING.md.
 LAYERS = ["exports", "renames", "registries", "errors", "checks", "parameters", "schemes"]
 LAYERS += ["storage", "sequences"]
-LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training", "models"]
-LAYERS += ["language", "dynamics", "datasets"]
+LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training"]
+LAYERS += ["learners", "models", "language", "dynamics", "datasets"]
 ANYTHING = {"cli", "__init__"}  # may know everything; nothing knows them
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {

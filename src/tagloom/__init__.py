@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
-    from tagloom import datasets, dynamics, errors, features, labels, language, training, trellis
+    from tagloom import (
+        datasets,
+        dynamics,
+        errors,
+        features,
+        labels,
+        language,
+        learners,
+        training,
+        trellis,
+    )
     from tagloom.dynamics import LinearGaussian
     from tagloom.evaluation import compare, evaluate
     from tagloom.language import NGramModel
@@ -36,6 +46,7 @@ else:
             "features": [],
             "labels": [],
             "language": ["NGramModel"],
+            "learners": [],
             "models": [
                 "CRF",
                 "HMM",
@@ -84,6 +95,7 @@ __all__ = [
     "features",
     "labels",
     "language",
+    "learners",
     "load",
     "read",
     "semirings",

@@ -1,0 +1,42 @@
+"""Learners of hidden Markov models: from sequences without labels to a chain and an emission.
+
+One file each. `Algorithm` has the parameters of a learner; ``tagloom.HMM(algorithm=...)`` takes
+one, or its name. To add an algorithm, subclass `Algorithm`; nothing else has to change.
+"""
+
+from typing import TYPE_CHECKING
+
+from tagloom.exports import lazily
+
+if TYPE_CHECKING:
+    from tagloom.learners.base import (
+        Algorithm,
+        Allowed,
+        CandidateLabels,
+        ChainPrior,
+        Unlabelled,
+        known_algorithms,
+    )
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "base": [
+                "Algorithm",
+                "Allowed",
+                "CandidateLabels",
+                "ChainPrior",
+                "Unlabelled",
+                "known_algorithms",
+            ],
+        },
+    )
+
+__all__ = [
+    "Algorithm",
+    "Allowed",
+    "CandidateLabels",
+    "ChainPrior",
+    "Unlabelled",
+    "known_algorithms",
+]
