@@ -35,7 +35,7 @@ $(VENV)/.tools: $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(NATIVE)
-	@echo "Compiling the native core, which takes a minute or two ..."
+	@echo "Compiling the native core, which takes a few minutes ..."
 	$(PIP) install --no-build-isolation -e .
 	@touch $@
 

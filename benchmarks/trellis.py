@@ -421,7 +421,7 @@ def measure_peak(dtype: str, turns: int = 40, n: int = 512) -> float:
 
 
 def share_of_peak(record: dict, peak: dict[str, float]) -> float | None:
-    """Return our rate as a share of the bound; None for a peer, or if there is no bound."""
+    """Return our rate as a share of the bound; None for peers and for work without a bound."""
     operations = OPERATIONS_PER_MOVE.get(record["job"])
     if operations is None or record["contestant"] != Tagloom.name:
         return None
@@ -481,7 +481,7 @@ def enter_peers(job: str, scores: Scores, dtype: str) -> tuple[list[Entry], list
 
 
 def goal(what: str, ours: str, other: str, value: float | str, target: float, unit: str) -> dict:
-    """Return a goal and its result: at least so many ×, or at most so many of another unit."""
+    """Return a goal and its result: a minimum ratio, or a maximum in another unit."""
     record: dict[str, Any] = {"goal": what, "ours": ours, "other": other, "unit": unit}
     if isinstance(value, str):
         return record | {"value": None, "target": target, "met": None, "note": value}

@@ -86,7 +86,7 @@ def load(name: str, folder: Path = FOLDER) -> Loaded:
     path = folder / f"{name}.py"
     if not path.exists():
         existing = ", ".join(names(folder))
-        raise SystemExit(f"there is no job {name!r} in {folder.name}/; jobs are: {existing}")
+        raise SystemExit(f"unknown job {name!r}; {folder.name}/ has: {existing}")
     spec = importlib.util.spec_from_file_location(f"job_{name}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -126,7 +126,7 @@ def summarise(rounds: Sequence[float]) -> dict[str, Any]:
 
 
 def judge(goals: Sequence[Goal], contestants: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the value of each goal, or the reason why there is none."""
+    """Return the value of each goal, or the reason why it is missing."""
     judged = []
     for goal in goals:
         value, note = None, None

@@ -118,7 +118,7 @@ def run_child(
     """Run a contestant once, in a separate process."""
     python = settings.peers if contestant.needs else sys.executable
     if not Path(python).exists():
-        raise Missing(f"there is no {python}; `make bench` creates it")
+        raise Missing(f"{python} is missing; `make bench` creates it")
     out = settings.folder / "report.json"
     out.unlink(missing_ok=True)
     request = {

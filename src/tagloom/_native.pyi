@@ -63,7 +63,7 @@ class Automaton:
 
 def check_candidates(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int) -> int:
     """
-    The first candidate whose label does not exist, or is not above the one before it at its position; -1 if there is none.
+    The first candidate whose label does not exist, or is not above the one before it at its position; -1 if all are valid.
     """
 
 class Candidates:
@@ -324,7 +324,9 @@ class BackoffBatch:
     def __init__(self, model: BackoffArcs, slots: Slots, slot: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], start: int, stop: int) -> None: ...
 
     def viterbi(self, n_threads: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.float64]]:
-        """(best paths [T], their scores [N]); -1 and -inf where there is none."""
+        """
+        (best paths [T], their scores [N]); -1 and -inf where every path is impossible.
+        """
 
     def nbest(self, n: int, n_threads: int) -> list[tuple[NDArray[numpy.int32], NDArray[numpy.float64]]]:
         """(paths [k * T], scores [k]) of each sequence."""

@@ -258,7 +258,7 @@ def wait_until(holds, seconds=60):
 def test_an_unknown_job_and_too_few_rounds_are_refused(folder, tmp_path):
     done = run(folder, tmp_path, "--only", "sub")
     assert done.returncode != 0
-    assert "there is no job 'sub' in jobs/; jobs are: add, broken, grow" in done.stderr
+    assert "unknown job 'sub'; jobs/ has: add, broken, grow" in done.stderr
     done = run(folder, tmp_path, "--rounds", "1")
     assert "--rounds must be at least 3" in done.stderr
 

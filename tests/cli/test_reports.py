@@ -120,7 +120,7 @@ def test_a_page_for_two_files_has_no_probabilities(run, corpora, tmp_path):
     assert done.returncode == 0, done.stderr
     page = read(tmp_path / "report.html")
     assert "Reliability" not in page.titles
-    assert "There are none." in page.text
+    assert "None." in page.text
     assert any("--train FILE" in text for text in page.text)
 
 

@@ -222,7 +222,7 @@ void bind_backoff(nb::module_& m) {
         .def("viterbi", &BackoffBatch::viterbi, "n_threads"_a,
              nb::sig("def viterbi(self, n_threads: int) -> tuple[NDArray[numpy.int32], "
                      "NDArray[numpy.float64]]"),
-             "(best paths [T], their scores [N]); -1 and -inf where there is none.")
+             "(best paths [T], their scores [N]); -1 and -inf where every path is impossible.")
         .def("nbest", &BackoffBatch::nbest, "n"_a, "n_threads"_a,
              nb::sig("def nbest(self, n: int, n_threads: int) -> list[tuple[NDArray[numpy.int32], "
                      "NDArray[numpy.float64]]]"),

@@ -155,19 +155,12 @@ void candidate_entropy(const CandidateArrays& x, const DenseScores& dense, int64
     });
 }
 
-template <class T>
-using Flat = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-nb::typed<nb::tuple, Flat<int64_t>, Flat<int32_t>, Flat<double>> candidate_nbest(
-    const CandidateArrays& x, const DenseScores& dense, int64_t threads, int64_t n) {
-    NBestPaths best = x.with(dense, threads, [&](const auto& batch, auto) {
+NBestArrays candidate_nbest(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
+                            int64_t n) {
+    return as_arrays(x.with(dense, threads, [&](const auto& batch, auto) {
         const WithoutGil unlocked;
         return nbest(batch, n);
-    });
-    const size_t N = best.count.size(), labels = best.paths.size(), k = best.scores.size();
-    return nb::make_tuple(to_numpy(std::move(best.count), {N}),
-                          to_numpy(std::move(best.paths), {labels}),
-                          to_numpy(std::move(best.scores), {k}));
+    }));
 }
 
 }  // namespace
@@ -176,7 +169,7 @@ void bind_candidates(nb::module_& m) {
     m.def("check_candidates", check_candidates, nb::arg("indptr"), nb::arg("label_ids"),
           nb::arg("n_labels"),
           "The first candidate whose label does not exist, or is not above the one before it at "
-          "its position; -1 if there is none.");
+          "its position; -1 if all are valid.");
     nb::class_<CandidateArrays>(m, "Candidates", "Candidate labels of each position, with scores.")
         .def(nb::init<Rows, Labels, CandidateArrays::Scores, Rows, int64_t>(), nb::arg("indptr"),
              nb::arg("label_ids"), nb::arg("scores"), nb::arg("offsets"), nb::arg("n_labels"),

@@ -70,19 +70,12 @@ void dense_entropy(const DenseScores& scores, const BatchArrays& x, int64_t thre
     });
 }
 
-template <class T>
-using Flat = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-nb::typed<nb::tuple, Flat<int64_t>, Flat<int32_t>, Flat<double>> dense_nbest(
-    const DenseScores& scores, const BatchArrays& x, int64_t threads, int64_t n) {
-    NBestPaths best = scores.with(x, threads, [&](const auto& batch, auto) {
+NBestArrays dense_nbest(const DenseScores& scores, const BatchArrays& x, int64_t threads,
+                        int64_t n) {
+    return as_arrays(scores.with(x, threads, [&](const auto& batch, auto) {
         const WithoutGil unlocked;
         return nbest(batch, n);
-    });
-    const size_t N = best.count.size(), labels = best.paths.size(), k = best.scores.size();
-    return nb::make_tuple(to_numpy(std::move(best.count), {N}),
-                          to_numpy(std::move(best.paths), {labels}),
-                          to_numpy(std::move(best.scores), {k}));
+    }));
 }
 
 }  // namespace

@@ -69,4 +69,16 @@ struct DenseScores : DenseTransitions {
     }
 };
 
+template <class T>
+using Flat = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using NBestArrays = nb::typed<nb::tuple, Flat<int64_t>, Flat<int32_t>, Flat<double>>;
+
+// (number of paths of each sequence [N], their labels, flat, their scores, flat).
+inline NBestArrays as_arrays(NBestPaths&& best) {
+    const size_t N = best.count.size(), labels = best.paths.size(), k = best.scores.size();
+    return nb::make_tuple(to_numpy(std::move(best.count), {N}),
+                          to_numpy(std::move(best.paths), {labels}),
+                          to_numpy(std::move(best.scores), {k}));
+}
+
 }  // namespace tagloom

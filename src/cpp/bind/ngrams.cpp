@@ -66,7 +66,7 @@ std::string_view utf8(PyObject* text) {
 }
 
 // Where a list of sentences is not what it should be: (sentence, token), token -1 if the sentence
-// itself is no list.
+// itself is not a list.
 using Place = nb::typed<nb::tuple, int, int>;
 Place place(Py_ssize_t sentence, Py_ssize_t token) {
     return nb::borrow<Place>(nb::make_tuple(sentence, token));
@@ -178,7 +178,7 @@ class PyCounter {
             counter_.add(w);
             i = end;
         }
-        // A blank line is no sentence.
+        // Blank lines are skipped.
         if (t == 0)
             counter_.cancel_sentence();
         else

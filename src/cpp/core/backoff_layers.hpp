@@ -144,7 +144,7 @@ struct Histories {
         for (const int32_t h : before.state) n_arcs += table.first[h + 1] - table.first[h];
         return pairs < n_arcs;
     }
-    // Whether there are so many histories to look up that marking them first is faster.
+    // Whether enough histories are looked up that marking them first is faster.
     bool needs_marks(const Layer& layer) const {
         return layer.n_words > 0 || std::ssize(layer.state) > arcs_.few_states;
     }

@@ -15,10 +15,10 @@ struct ColumnRules {
     char sep;             // separator of columns; ' ' means any run of blanks and tabs
     int n_columns;        // of every row
     int token;            // column of the token
-    int label;            // column of the label; -1 if there is none
-    int label_tail;       // column joined to the label (UPOS+FEATS); -1 if there is none
-    int id;               // column of a CoNLL-U ID; -1 if there is none
-    std::string comment;  // prefix of comment lines; empty: there are none
+    int label;            // column of the label, or -1
+    int label_tail;       // column joined to the label (UPOS+FEATS), or -1
+    int id;               // column of a CoNLL-U ID, or -1
+    std::string comment;  // prefix of comment lines; empty without comments
     bool guess_comments;  // before the first row, "# ..." is a comment if it cannot be a row
 };
 

@@ -11,7 +11,7 @@
 namespace tagloom {
 namespace {
 
-// Sequences are taken in chunks of at most so many, and of no more once they have so many steps.
+// A chunk has at most this many sequences, and ends once it has this many steps.
 constexpr int64_t kChunk = 32, kChunkSteps = 4096;
 constexpr int64_t kSettles = 512;  // steps from which on a steady state is worth more than lanes
 

@@ -31,7 +31,7 @@ class KalmanWorkspace {
 struct SequencePass {
     int64_t number = 0, first = 0, T = 0;  // its first step in the batch
     KalmanBlocks blocks;
-    std::vector<int32_t> own_which;  // where each step has a block of its own
+    std::vector<int32_t> own_which;  // where each step has its own block
     const int32_t* which = nullptr;
     BlockTable own_table;
     std::vector<double> own_y;

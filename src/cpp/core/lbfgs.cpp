@@ -86,8 +86,8 @@ double Lbfgs::add_penalties(double loss, const std::vector<double>& theta,
             for (int64_t j = lo; j < hi; ++j) sum[3] += std::abs(theta[j]);
         }
     });
-    told_norm = std::sqrt(sums[0]);
-    told_grad_norm = std::sqrt(sums[1]);
+    trial_norm = std::sqrt(sums[0]);
+    trial_grad_norm = std::sqrt(sums[1]);
     derivative = sums[2];
     return loss + penalty.l2 * sums[0] + penalty.l1 * sums[3];
 }
@@ -182,8 +182,8 @@ bool Lbfgs::tell(double loss, int64_t threads) {
 void Lbfgs::finish(bool moved, int64_t threads) {
     iteration.moved = moved;
     if (moved) {
-        iteration.norm = told_norm;  // of the last trial, now theta
-        iteration.grad_norm = told_grad_norm;
+        iteration.norm = trial_norm;  // of the last trial, now theta
+        iteration.grad_norm = trial_grad_norm;
     } else {
         const auto square = add_pieces(1, threads, [&](int64_t lo, int64_t hi, double* sum) {
             sum[0] = dot(state.theta.data() + lo, state.theta.data() + lo, hi - lo);

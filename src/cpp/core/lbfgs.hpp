@@ -126,7 +126,7 @@ class Lbfgs {
     double slope = 0, grad_norm = 0;  // pseudo-gradient · direction; norm of the pseudo-gradient
     // At the last point passed to tell(): norms of theta and of the pseudo-gradient and, without
     // l1, the slope along direction.
-    double told_norm = 0, told_grad_norm = 0, derivative = 0;
+    double trial_norm = 0, trial_grad_norm = 0, derivative = 0;
 };
 
 }  // namespace tagloom

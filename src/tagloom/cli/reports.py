@@ -52,7 +52,7 @@ class Case:
     gold, predicted : list of list of str
         The labels of each sentence.
     tagger : Tagger or None
-        The tagger that predicted; without it there are no probabilities.
+        The tagger that predicted; the report has probabilities only with it.
     words : set of str or None
         The words of the training data.
     """
@@ -125,7 +125,7 @@ def _confusion(case: Case) -> str:
 def _mistakes(case: Case) -> str:
     kinds = Counter((m.gold, m.predicted) for m in case.mistakes)
     if not kinds:
-        return "<section><h2>Mistakes</h2><p>There are none.</p></section>"
+        return "<section><h2>Mistakes</h2><p>None.</p></section>"
     examples: dict[tuple[str, str], list[Mistake]] = {}
     for mistake in case.mistakes:
         alike = examples.setdefault((mistake.gold, mistake.predicted), [])

@@ -84,7 +84,7 @@ class Expected:
 
     @property
     def inputs(self) -> Floats | None:
-        """The inputs, unless there are none."""
+        """The inputs, if the model has any."""
         inputs = self.series.inputs
         return inputs if inputs is not None and inputs.shape[1] else None
 

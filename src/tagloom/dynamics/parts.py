@@ -36,7 +36,7 @@ Sequences = list[npt.NDArray[Any]]
 #: Parts of the model with an entry for each step, by name.
 Varying = Mapping[str, Any] | None
 
-#: The parts without which there is no model.
+#: The parts that every model has.
 NEEDED = ("transition", "transition_covariance", "observation", "observation_covariance")
 # How exactly a covariance must have settled to be taken as steady.
 _STEADY = 1e-12

@@ -63,7 +63,7 @@ def make_start(
 
 
 def _moments(series: Series) -> tuple[Floats, Floats]:
-    """Mean and variance of each observed component; 0 and 1 where there is none."""
+    """Mean and variance of each component; 0 and 1 where nothing is observed."""
     is_seen = np.isfinite(series.y)
     count = np.maximum(is_seen.sum(axis=0), 1)
     level = np.where(is_seen, series.y, 0).sum(axis=0) / count
@@ -73,7 +73,7 @@ def _moments(series: Series) -> tuple[Floats, Floats]:
 
 def _random(n: int, spread: Floats, number: int, rng: np.random.Generator) -> dict[str, Floats]:
     """States that decay at random rates and directions, and explain half of the variance."""
-    A = np.diag(np.linspace(0.95, 0.5, n))  # each state by itself, so that they can be told apart
+    A = np.diag(np.linspace(0.95, 0.5, n))  # states with different rates
     if number:
         turn = np.linalg.qr(rng.standard_normal((n, n)))[0]
         A = (turn * rng.uniform(0.5, 0.99, size=n)) @ turn.T

@@ -45,7 +45,7 @@ class Evaluation:
         Numbers of tokens whose word occurs, or does not occur, in the training data; None without
         ``train``.
     accuracy_known, accuracy_unknown : float or None
-        Accuracy on these tokens; None without ``train``, or if there are no such tokens.
+        Accuracy on these tokens; None without ``train``, or without such tokens.
     labels : list of str
         The Y labels that occur, sorted by code point.
     confusion : ndarray of int64, shape (Y, Y)

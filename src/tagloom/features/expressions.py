@@ -64,7 +64,7 @@ FLAGS = (
     *("digit", "digits", "decimal", "numeric", "alpha", "alnum", "ascii"),
     *("upper", "lowercase", "title", "punctuation", "hyphen", "date"),
 )
-#: Functions that give a value for every token. Outside the sentence, where there is no token, a
+#: Functions that give a value for every token. Beyond the ends of the sentence a
 #: marker replaces it; the other functions have no value there.
 WHOLE = ("lower", "shape", "short_shape", "cluster", "length", "call")
 #: Every function, with examples of its use.

@@ -248,7 +248,7 @@ def global_vector(
     Raises
     ------
     LabelError
-        If a label is not a str, or there is not one per token.
+        If a label is not a str, or their number is not that of the tokens.
 
     Examples
     --------

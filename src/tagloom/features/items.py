@@ -59,7 +59,7 @@ class Items:
         index : Index
             Maps attributes to ids.
         edge_index : Index, optional
-            Unused: there are no edge features.
+            Unused: items are never edge features.
         grow : bool, optional
             Whether new attributes get an id, as in training, or are left out.
 
@@ -96,7 +96,7 @@ class Items:
         ----------
         sentence : list of dict or list, or ndarray of shape (T, D)
         edges : bool, optional
-            Whether to return edge attributes instead: there are none.
+            Whether to return edge attributes instead, of which items have none.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class Function:
         index : Index
             Maps attributes to ids.
         edge_index : Index, optional
-            Unused: there are no edge features.
+            Unused: items are never edge features.
         grow : bool, optional
             Whether new attributes get an id, as in training, or are left out.
 
@@ -264,7 +264,7 @@ class Function:
         ----------
         sentence : list or Sentence
         edges : bool, optional
-            Whether to return edge attributes instead: there are none.
+            Whether to return edge attributes instead, of which items have none.
 
         Returns
         -------

@@ -32,7 +32,7 @@ class Lexicon:
     FormatError
         If a line of the file has more than two columns.
     ParameterError
-        If there is no phrase, or a phrase is not a str.
+        If the lexicon is empty, or a phrase is not a str.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class Clusters:
     FormatError
         If a line has too few columns.
     ParameterError
-        If there is no word, or something is not a str.
+        If the mapping is empty, or a word is not a str.
 
     Examples
     --------

@@ -216,7 +216,7 @@ class Templates:
                     "themselves.",
                     found=f"column {column}",
                     expected="columns that exist when the model tags",
-                    hint="Remove the template: when the model tags, there are no labels to read.",
+                    hint="Remove the template: text to be tagged has no labels to read.",
                 )
 
     def _further_columns(self) -> list[str | int]:

@@ -180,7 +180,7 @@ class NGramModel(Model):
         Raises
         ------
         SentenceError
-            If something is not a sentence or a token; or if there is no sentence at all.
+            If the data are empty, or contain something other than sentences of tokens.
         ParameterError
             If a parameter is out of range.
 

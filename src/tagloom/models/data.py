@@ -95,7 +95,7 @@ def read_dev(dev: Any) -> tuple[Sequence[Any], list[list[str]]]:
     Raises
     ------
     LabelError
-        If there are no labels or no tokens.
+        Without labels or without tokens.
     """
     X, y = dev if isinstance(dev, tuple) else (dev, None)
     sentences = checks.sentences(X)
@@ -116,7 +116,7 @@ def label_number(label: str | None, names: Sequence[str]) -> int | None:
     Raises
     ------
     LabelError
-        If there is no such label.
+        If the label is unknown.
     """
     if label is None:
         return None
@@ -142,7 +142,7 @@ def read_labels(
     Raises
     ------
     LabelError
-        If there are none, their number is wrong, or one is invalid.
+        If labels are missing or invalid, or their number is wrong.
     """
     labellings = _labellings(sentences, X, y)
     number_of: dict[str, int] = {}
@@ -318,7 +318,7 @@ def check_not_empty(sentences: Sequence[Any], path: str | None) -> None:
     Raises
     ------
     SentenceError
-        If there are no sentences, or one has no tokens.
+        If X is empty, or a sentence is.
     """
     if len(sentences) == 0:
         raise SentenceError(where=path, expected="at least one sentence", found="none")

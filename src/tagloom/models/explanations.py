@@ -77,13 +77,13 @@ class Decision:
         Its marginal probability.
     runner_up : str or None
         The label that the token has in the rival, which is the best path with another label here;
-        None if there is no such path.
+        None if no such path is possible.
     runner_up_prob : float
         Its marginal probability.
     rival : tuple of str
         All labels of the rival.
     margin : float
-        The score of the best path less that of the rival; infinite if there is none.
+        The score of the best path less that of the rival; infinite without a rival.
     reasons : tuple of Reason
         Everything in which the two differ, the strongest first. Their values sum to the margin, to
         within 1e-12 of the sum of the absolute weights of both paths.

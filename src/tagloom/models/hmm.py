@@ -305,7 +305,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         Raises
         ------
         ParameterError
-            If the model has no stop and there is no length, or its emission cannot generate.
+            If a model without stop is given no length, or its emission cannot generate.
 
         Examples
         --------

@@ -58,7 +58,7 @@ class TableTagger(Tagger):
         Raises
         ------
         LabelError
-            If there is no such label.
+            If the label is unknown.
 
         Examples
         --------

@@ -519,7 +519,7 @@ class Tagger(Model):
         Returns
         -------
         float
-            Between 0 and 1; 0 if there are no tokens.
+            Between 0 and 1; 0 without tokens.
         """
         self._check_fitted("score")
         sentences = checks.sentences(X)

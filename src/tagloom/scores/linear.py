@@ -172,7 +172,7 @@ class LinearScores:
         The weights of y_prev → y.
     start, stop : ndarray, shape (Y,)
     edge_index, edge_rows, edge_names
-        The same for edge templates, weights of (attribute, y_prev, y); None if there are none.
+        The same for edge templates, weights of (attribute, y_prev, y); None without edge templates.
     states : StateSpace or None
         The label histories that transitions depend on; None: the previous label.
     tied : ndarray, shape (K,)

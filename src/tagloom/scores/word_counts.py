@@ -289,7 +289,7 @@ def count_words(
     min_count : int
         Words that occur less often are treated as unknown.
     rare : int
-        Words that occur at most this often represent unknown words; if there are none, all do.
+        Words that occur at most this often represent unknown words; without such words, all do.
     fold_case : bool
         Whether to make variants in other capitalisations.
     """

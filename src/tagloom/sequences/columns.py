@@ -39,7 +39,7 @@ class ColumnLayout:
     names : list of str
         One per column.
     token, label : int
-        Column of the token and of the label; ``label`` is -1 if there is none.
+        Column of the token and of the label; ``label`` is -1 without labels.
     label_tail : int
         Column that is joined to the label by ``|``, for UPOS+FEATS; otherwise -1.
     id : int

@@ -524,7 +524,7 @@ def relabel(
     try:
         layout = same_columns(source, Sentence([], []), {"append": added} if added else {})
     except FormatError:
-        return False  # `write` raises it with the sentence, if there is one
+        return False  # `write` raises the error and names the sentence
     n = len(source.names)
     if len(layout.names) > n + (layout.label == n) or layout.label_tail >= 0:
         return False
@@ -543,7 +543,7 @@ def relabel(
 
 
 def _added(append: bool | Sequence[str]) -> list[str] | None:
-    """Return the columns to add, or None if there are none."""
+    """Return the columns to add, or None."""
     return (["label"] * append if isinstance(append, bool) else list(append)) or None
 
 

@@ -201,7 +201,7 @@ class Input:
                     check_bytes(raw, self.name, line, offset)
                 offset += len(raw) + 1
                 batch.append((line, raw + b"\n"))
-            # After the last line end there is nothing, or a last line without a line end.
+            # What follows the last line end is a last line without one, or empty.
             line, raw = batch.pop()
             offset -= len(raw)
             if len(raw) > 1:
@@ -428,7 +428,7 @@ class Output:
     def write(self, data: bytes) -> None:
         """Write UTF-8 bytes in the encoding of the file."""
         if self._encoding != "utf-8":
-            if not self._has_begun:  # the encoder writes the byte order mark, if there is one
+            if not self._has_begun:  # the encoder writes a byte order mark where required
                 data = data.removeprefix(BOM)
             self._has_begun = True
             text = data.decode("utf-8")

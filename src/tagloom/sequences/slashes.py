@@ -89,7 +89,7 @@ class SlashLayout:
         return tokens, labels if self.labelled else None
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
-        """Return no columns: there are none besides tokens and labels."""
+        """Return an empty tuple: slash format has tokens and labels only."""
         return {}
 
     def comments(self, raw: bytes) -> list[str]:

@@ -467,7 +467,7 @@ def _replace(path: str, parts: Iterable[Buffer]) -> None:
         raise
     if os.name == "posix":
         # The new name survives a power cut once the folder is flushed. The file is already in
-        # place, so if the folder cannot be flushed there is nothing to do or to undo.
+        # place, so a folder that cannot be flushed is left as it is.
         with contextlib.suppress(OSError):
             handle = os.open(folder, os.O_RDONLY)
             try:

@@ -69,7 +69,7 @@ class Outcome(Generic[W]):
     def rank(self) -> tuple[float, float]:
         """Return a key to compare runs of one model; larger is better.
 
-        The development score decides, if there is one, then the loss.
+        The development score, where one is computed, counts first, then the loss.
         """
         record = self.best_record
         if record is None:

@@ -379,7 +379,7 @@ class FrankWolfe(_Online):
     Minimises the objective of `Subgradient`. Each sentence is a block of the dual, whose θ_i is
     C·weight_i times the difference between Φ(x_i, y_i) and the mean of Φ(x_i, y) over a mixture of
     paths; a step mixes in the path that attains the loss, by the amount that raises the dual most.
-    There is no rate to choose. `Step.loss` is the objective after the epoch and `Step.gap` its
+    It needs no learning rate. `Step.loss` is the objective after the epoch and `Step.gap` its
     distance from the dual, an upper bound on its distance from the optimum (Lacoste-Julien et al.
     2013).
 

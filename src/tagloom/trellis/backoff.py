@@ -329,7 +329,7 @@ class BackoffTrellis(Ragged):
         return paths.reshape(n, len(self.slot))
 
     def log_partition(self) -> Any:
-        """Return log Σ exp(score) over all paths: float, or shape (N,); −inf if there is none."""
+        """Return log Σ exp(score) over all paths: float or [N]; −inf if all are impossible."""
         return self._per_sequence(self._batch.log_partition(self._threads))
 
     def candidate_marginals(self, *, on_infeasible: OnInfeasible = "raise") -> list[Float64]:

@@ -45,7 +45,7 @@ class TrellisView:
     nodes : ndarray, shape (T, S)
         The number in each node; −inf for a node that no path reaches.
     path : sequence of int, length T, or None
-        State of the best path at each position; None if there is no path.
+        State of the best path at each position; None if every path is impossible.
     score : float
         Score of the best path.
     show : {"scores", "marginals"}

@@ -211,7 +211,7 @@ def _listed(model: Transitions, batch: Batch) -> Listed | None:
 
 
 def viterbi(model: Transitions, batch: Batch, threads: int) -> tuple[Int32, Float64]:
-    """Return the best paths, flat [T], and their scores [N]; −1 and −inf where there is none."""
+    """Return the best paths, flat [T], and scores [N]; −1 and −inf if all are impossible."""
     path = np.empty(batch.shape[0], dtype=np.int32)
     score = np.empty(len(batch.offsets) - 1)
     listed = _listed(model, batch)

@@ -345,7 +345,7 @@ def reduce_transitions(
     Returns
     -------
     value
-        ``semiring.one`` for an empty sequence, ``semiring.zero`` if there is no path.
+        ``semiring.one`` for an empty sequence, ``semiring.zero`` if every path is impossible.
 
     Examples
     --------

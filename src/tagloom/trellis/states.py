@@ -280,7 +280,7 @@ class StateSpace(Fields):
         Raises
         ------
         LabelError
-            If there is no such label.
+            If the label is unknown.
 
         Examples
         --------

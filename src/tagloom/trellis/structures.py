@@ -68,7 +68,7 @@ class Structure(Protocol):
         """Draw n analyses of each sequence with their probabilities, shape (n, T)."""
 
     def log_partition(self) -> Any:
-        """Return log Σ exp(score) over all analyses: float or shape (N,); −inf if there is none."""
+        """Return log Σ exp(score) over all analyses: float or [N]; −inf if all are impossible."""
 
     def marginals(self, *, on_infeasible: OnInfeasible = "raise") -> npt.NDArray[Any]:
         """Return the probability of each part, shape (T, ...).

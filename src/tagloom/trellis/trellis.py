@@ -50,7 +50,7 @@ class Best(NamedTuple):
     """The best path and its score."""
 
     path: Int32  #: label ids [T], flat for a batch; −1 where a sequence has no path
-    score: Any  #: float, or float64 [N] for a batch; −inf where there is no path
+    score: Any  #: float, or float64 [N] for a batch; −inf where every path is impossible
 
 
 class NBest(NamedTuple):
@@ -337,7 +337,7 @@ class Trellis(Ragged):
 
     @property
     def edge(self) -> Floats | None:
-        """Score of y_prev → y at position t [T, Y, Y], if there is any."""
+        """Score of y_prev → y at position t [T, Y, Y], or None."""
         return self._batch.edge
 
     @property
@@ -347,17 +347,17 @@ class Trellis(Ragged):
 
     @property
     def trans(self) -> Floats | None:
-        """Score of y_prev → y [Y, Y], if there is any."""
+        """Score of y_prev → y [Y, Y], or None."""
         return self._transitions.trans
 
     @property
     def start(self) -> Floats | None:
-        """Score of beginning with y [Y], if there is any."""
+        """Score of beginning with y [Y], or None."""
         return self._transitions.start
 
     @property
     def stop(self) -> Floats | None:
-        """Score of ending with y [Y], if there is any."""
+        """Score of ending with y [Y], or None."""
         return self._transitions.stop
 
     @property
@@ -502,7 +502,7 @@ class Trellis(Ragged):
     # ---- sums over paths -------------------------------------------------------------------
 
     def log_partition(self) -> Any:
-        """Return log Σ_paths exp(score): float, or float64 [N]; −inf only if there is no path.
+        """Return log Σ_paths exp(score): float, or float64 [N]; −inf only if all are impossible.
 
         Examples
         --------

@@ -24,7 +24,7 @@ Examples:
     default=100,
     show_default=True,
     type=click.IntRange(0),
-    help="Stop a sentence after so many tokens.",
+    help="End a sentence after this many tokens.",
 )
 @click.option(
     "--temperature", default=1.0, show_default=True, help="Below 1, probable words become more so."

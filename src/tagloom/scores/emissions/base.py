@@ -575,7 +575,7 @@ def from_plain(data: Any) -> Emission:
     Raises
     ------
     ModelFileError
-        If there is no such kind.
+        If the kind is unknown.
     ParameterError
         If a parameter is out of range.
     """

@@ -441,7 +441,7 @@ def find_templates(templates: Any, parameter: str = "templates") -> list[str]:
     Raises
     ------
     ParameterError
-        If there are none, or one looks at the previous label.
+        If the list is empty, or a template looks at the previous label.
     TemplateError
         If one cannot be read.
     """

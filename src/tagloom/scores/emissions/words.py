@@ -227,7 +227,7 @@ class Words(Emission):
         return counted.table(counted.scores(by_spelling, of_words, by_case))
 
     def log_prior(self) -> float:
-        """Return 0 without smoothing; with smoothing, raise, since there is no fixed prior."""
+        """Return 0 without smoothing; with smoothing, raise: its prior depends on the data."""
         if self.smoothing == 0 and self.unknown == 0 and self.min_count == 1:
             return 0.0
         raise self.unsupported(
