@@ -302,7 +302,7 @@ MESSAGES = {
     "another kind of model": (
         lambda: tl.CRF.load(MODEL),
         TRAIN,
-        "<bytes>: expected a CRF, found a HMM.",
+        "<bytes>: expected a model of kind CRF, found HMM.",
     ),
     "header of a file": (
         lambda: tl.storage.to_bytes({"l2": float("nan")}, {}),

@@ -124,6 +124,7 @@ def test_models_that_count_are_measured_on_dev(run, is_mistake, corpora, tmp_pat
     assert shown["words"] == f"{len(words):,}"
     done = run("train", name, "x.conllu", "-o", "m", "--features", "pos")
     assert is_mistake(done, "No such option")
+    assert "?." not in done.stderr
 
 
 def test_options_reach_the_model(run, tmp_path):
@@ -236,15 +237,19 @@ def test_debug_shows_the_traceback_wherever_it_stands(run):
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_ctrl_c_saves_what_was_learnt_so_far(corpora, tmp_path):
     path = tmp_path / "m.tagloom"
-    code = "from tagloom.cli import main; print('ready', flush=True); main()"
+    checkpoint = tmp_path / "run.tagloom"
+    code = "from tagloom.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "train", "crf", "train.conllu", "-o", str(path),
-         "--algorithm", "sgd", "--max-iterations", "100000", "--json"],  # for hours
+         "--algorithm", "sgd", "--max-iterations", "100000", "--json",  # for hours
+         "--checkpoint", str(checkpoint)],
         cwd=corpora, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONWARNINGS": "error"},
     )  # fmt: skip
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(4)
+    deadline = time.monotonic() + 60
+    while not checkpoint.exists():  # written after the first iteration
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -105,3 +105,9 @@ def test_a_name_that_promises_another_format_is_refused(tmp_path, name):
         tl.write(corpus, tmp_path / name)
     assert not list(tmp_path.iterdir())
     tl.write(corpus, tmp_path / name, "conll")  # if that is what the user wants
+
+
+def test_columns_of_which_a_row_lacks_one_are_reported_with_the_row():
+    text = b"# from here\nThey PRON\ncan\nfish VERB\n"
+    with raises(FormatError, where=":3", expected="2 columns", found="1 column: 'can'"):
+        tl.read(io.BytesIO(text))

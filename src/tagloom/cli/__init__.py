@@ -81,8 +81,9 @@ def main() -> None:
         if debug:
             raise
         command = error.ctx.command_path if error.ctx else "tagloom"
-        message = error.format_message().rstrip(".")
-        _fail(f"{command}: {message}. Try '{command} --help'.")
+        message = error.format_message()
+        end = "" if message.endswith((".", "?")) else "."
+        _fail(f"{command}: {message}{end} Try '{command} --help'.")
     except click.ClickException as error:
         if debug:
             raise

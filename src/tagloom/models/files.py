@@ -153,12 +153,12 @@ class Model(Estimator, ABC):
         >>> tl.CRF.load(data)
         Traceback (most recent call last):
         ...
-        tagloom.errors.ModelFileError: <bytes>: expected a CRF, found a HMM.
+        tagloom.errors.ModelFileError: <bytes>: expected a model of kind CRF, found HMM.
         """
         model = load(path, features=features, verify=verify)
         if not isinstance(model, cls):
             raise ModelFileError(
-                where=_name_of(path), expected=f"a {cls.__name__}", found=f"a {model.kind}"
+                where=_name_of(path), expected=f"a model of kind {cls.__name__}", found=model.kind
             )
         return model
 

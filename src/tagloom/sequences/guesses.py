@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -234,11 +235,28 @@ def _unknown_format(sample: _Sample) -> FormatError:
             "fields and with a blank line after each sentence.",
             options={"format": "conll", "sep": ","},
         )
-    return FormatError(
+    return _uneven_columns(sample) or FormatError(
         path=sample.path,
         expected="a known format",
         found=f"{checks.show(sample.rows[0])} in the first row",
         hint=PASS_FORMAT,
+        options={"format": ...},
+    )
+
+
+def _uneven_columns(sample: _Sample) -> FormatError | None:
+    """Return the error for columns if most rows have the same number of them, but not all."""
+    widths = Counter(len(_FIELD.findall(row)) for row in sample.rows)
+    width, n = widths.most_common(1)[0]
+    if width == 1 or not len(sample.rows) / 2 < n < len(sample.rows):
+        return None
+    row = next(row for row in sample.rows if len(_FIELD.findall(row)) != width)
+    return FormatError(
+        path=sample.path,
+        line=sample.lines.index(row) + 1,
+        expected=f"{width} columns, as in most rows",
+        found=f"{checks.plural(len(_FIELD.findall(row)), 'column')}: {checks.show(row, 40)}",
+        hint="Correct the row, or pass {format} if these are not columns.",
         options={"format": ...},
     )
 
