@@ -248,7 +248,8 @@ def test_ctrl_c_saves_what_was_learnt_so_far(corpora, tmp_path):
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not checkpoint.exists():  # written after the first iteration
-        assert process.poll() is None and time.monotonic() < deadline
+        assert process.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
