@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         trellis,
     )
     from tagloom.dynamics import LinearGaussian
-    from tagloom.evaluation import compare, evaluate
+    from tagloom.evaluation import compare, evaluate, evaluate_clusters
     from tagloom.language import NGramModel
     from tagloom.models import (
         CRF,
@@ -42,7 +42,7 @@ else:
             "datasets": [],
             "dynamics": ["LinearGaussian"],
             "errors": [],
-            "evaluation": ["compare", "evaluate"],
+            "evaluation": ["compare", "evaluate", "evaluate_clusters"],
             "features": [],
             "labels": [],
             "language": ["NGramModel"],
@@ -92,6 +92,7 @@ __all__ = [
     "emissions",
     "errors",
     "evaluate",
+    "evaluate_clusters",
     "features",
     "labels",
     "language",

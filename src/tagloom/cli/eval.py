@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ Examples:
   tagloom eval pos.tagloom test.conllu
   tagloom eval pos.tagloom test.conllu --train train.conllu --json
   tagloom eval test.conllu tagged.conllu
+  tagloom eval test.conllu induced.conllu --clusters
   tagloom eval pos.tagloom test.conllu --train train.conllu --report report.html
 """
 )
@@ -42,12 +44,18 @@ Examples:
 @click.option(
     "--report", metavar="FILE", help="Also write a page: mistakes, reliability, worst sentences."
 )
+@click.option(
+    "--clusters",
+    is_flag=True,
+    help="Score induced labels: many-to-one, one-to-one, V-measure, variation of information.",
+)
 @scoring_options
 def command(
     gold: str,
     predicted: str,
     predicted_label: str | int | None,
     report: str | None,
+    clusters: bool,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -61,23 +69,30 @@ def command(
 
     By default GOLD is read like the model's training data; options override this. GOLD and
     PREDICTED hold the same sentences, in any format that tagloom reads; - is stdin. Span F1 equals
-    conlleval's; with --strict it equals that of seqeval's strict mode.
+    conlleval's; with --strict it equals that of seqeval's strict mode. With --clusters the names of
+    predicted labels mean nothing: they are mapped to gold labels.
     """
-    from tagloom.evaluation import evaluate
+    from tagloom.evaluation import evaluate, evaluate_clusters
 
     reading = Reading.of(options)
+    if clusters:
+        others = {"--strict": strict, "--scheme": scheme, "--spans": spans, "--train": train}
+        refuse_beside_clusters(others | {"--report": report})
     tagger = None
     if is_model(predicted):
         raise click.UsageError(f"The model comes first: tagloom eval {predicted} {gold}.")
     if is_model(gold):
         if predicted_label is not None:
             raise click.UsageError("--predicted-label needs a file of predicted labels.")
-        corpus, models = read_gold(predicted, [gold], reading)
+        corpus, models = read_gold(predicted, [gold], reading, same_labels=not clusters)
         tagger = models[gold]
         files = (corpus, label_with(tagger, corpus))
     else:
         other = reading if predicted_label is None else replace(reading, label=predicted_label)
         files = (read_gold(gold, [], reading)[0], other.read(predicted))
+    if clusters:
+        show(evaluate_clusters(*files), files, as_json)
+        return
     words = read_train(train, reading)
     result = evaluate(
         *files,
@@ -91,6 +106,13 @@ def command(
     if report is not None:
         write_report(report, result, files, tagger, words, f"{gold} on {predicted}")
     show(result, [*files, words], as_json)
+
+
+def refuse_beside_clusters(options: Mapping[str, Any]) -> None:
+    """Raise if an option is set that does not apply to clusters."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise click.UsageError(f"{name} does not apply to --clusters.")
 
 
 def write_report(

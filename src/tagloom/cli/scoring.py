@@ -45,9 +45,11 @@ def scoring_options(command: Command) -> Command:
 
 
 def read_gold(
-    path: str, systems: Sequence[str], reading: Reading
+    path: str, systems: Sequence[str], reading: Reading, *, same_labels: bool = True
 ) -> tuple[Corpus, dict[str, Tagger]]:
     """Read gold labels like the first model's training data; also load the models.
+
+    With ``same_labels`` each model must have one of the gold labels.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def read_gold(
         raise SentenceError(where=gold.path, expected="at least one sentence", found="none")
     gold_labels = gold.label_counts()
     for system, tagger in models.items():
-        if gold_labels and not set(gold_labels) & set(tagger.labels_.tolist()):
+        if same_labels and gold_labels and not set(gold_labels) & set(tagger.labels_.tolist()):
             raise LabelError(
                 where=gold.path,
                 expected=f"a label of {system}: {some(tagger.labels_.tolist())}",

@@ -1,7 +1,7 @@
 """Score predicted labels against gold labels: counts, scores, intervals and significance tests.
 
 ``counts`` checks and counts, ``scores`` computes, ``tables`` prints; ``evaluations``,
-``comparisons``, ``calibration`` and ``scorers`` are the public part.
+``comparisons``, ``clusters``, ``calibration`` and ``scorers`` are the public part.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from tagloom.exports import lazily
 
 if TYPE_CHECKING:
     from tagloom.evaluation.calibration import Bin, Reliability, fit_temperature, reliability
+    from tagloom.evaluation.clusters import ClusterEvaluation, evaluate_clusters
     from tagloom.evaluation.comparisons import Comparison, Disagreement, compare
     from tagloom.evaluation.counts import ReadingDifference
     from tagloom.evaluation.evaluations import Evaluation, evaluate
@@ -27,6 +28,7 @@ else:
         __name__,
         {
             "calibration": ["Bin", "Reliability", "fit_temperature", "reliability"],
+            "clusters": ["ClusterEvaluation", "evaluate_clusters"],
             "comparisons": ["Comparison", "Disagreement", "compare"],
             "counts": ["ReadingDifference"],
             "evaluations": ["Evaluation", "evaluate"],
@@ -44,6 +46,7 @@ else:
 
 __all__ = [
     "Bin",
+    "ClusterEvaluation",
     "Comparison",
     "Disagreement",
     "Evaluation",
@@ -54,6 +57,7 @@ __all__ = [
     "accuracy",
     "compare",
     "evaluate",
+    "evaluate_clusters",
     "fit_temperature",
     "reliability",
     "sentence_accuracy",
