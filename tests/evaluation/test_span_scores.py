@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import seqeval.metrics
 from seqeval import scheme as seqeval_schemes
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 
 import tagloom as tl
 from raising import raises
@@ -102,8 +103,13 @@ def test_default_equals_conlleval_sentence_by_sentence(letters, seed):
 
 def assert_same(report, result):
     """Compare all that seqeval reports with ours."""
-    names = {"micro avg": result.micro, "macro avg": result.macro, **result.per_type}
-    assert set(report) - {"weighted avg"} == set(names)
+    averages = {
+        "micro avg": result.micro,
+        "macro avg": result.macro,
+        "weighted avg": result.weighted,
+    }
+    names = averages | result.per_type
+    assert set(report) == set(names)
     for name, score in names.items():
         theirs = report[name]
         ours = [score.precision, score.recall, score.f1, score.gold]
@@ -246,3 +252,22 @@ def test_no_spans_at_all_score_zero_as_in_conlleval():
     assert result.accuracy == 1
     assert tl.evaluate([], []).f1 == 0
     assert "0 sentences" in str(tl.evaluate([], []))
+
+
+@pytest.mark.parametrize("zero_division", [0, 1])
+@pytest.mark.parametrize(
+    ("gold", "predicted"),
+    [
+        (["B-A", "O"], ["O", "B-B"]),
+        (["B-A", "O"], ["O", "O"]),
+        (["O", "O"], ["B-B", "O"]),
+        (["O", "O"], ["O", "O"]),
+    ],
+)
+def test_zero_division_is_that_of_seqeval(gold, predicted, zero_division):
+    result = tl.evaluate([gold], [predicted], spans=True, zero_division=zero_division)
+    for name in ("micro", "weighted"):
+        theirs = precision_recall_fscore_support(
+            [gold], [predicted], average=name, zero_division=zero_division
+        )
+        assert getattr(result, name)[:3] == theirs[:3]

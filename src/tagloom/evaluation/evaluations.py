@@ -62,9 +62,9 @@ class Evaluation:
         A sentence on how labels were read and how the scheme was chosen.
     per_type : dict of str to Score
         Precision, recall and F1 of each type, over spans; without spans the same as ``per_label``.
-    micro, macro : Score
-        Over all spans, and averaged over the types; without spans over all tokens, and averaged
-        over the labels.
+    micro, macro, weighted : Score
+        Over all spans; averaged over the types; averaged over the types with their numbers of gold
+        spans as weights. Without spans the same over tokens and labels.
     precision, recall, f1 : float
         The fields of ``micro``. Without spans all three equal ``accuracy``, since each token has
         one gold and one predicted label; the average over labels is ``macro.f1``.
@@ -95,6 +95,7 @@ class Evaluation:
     accuracy_unknown: float | None
     n_bootstrap: int
     random_state: int
+    zero_division: float
     sentence_counts: NDArray[np.int32] = field(repr=False)
     span_counts: dict[str, tuple[int, int, int]] | None = field(repr=False)
 
@@ -124,20 +125,24 @@ class Evaluation:
         """Precision, recall and F1 of each label, over tokens."""
         gold, predicted = self.confusion.sum(axis=1), self.confusion.sum(axis=0)
         counts = np.stack([gold, predicted, np.diag(self.confusion)], axis=1).tolist()  # [Y, 3]
-        return {label: make_score(*row) for label, row in zip(self.labels, counts, strict=True)}
+        rows = zip(self.labels, counts, strict=True)
+        return {label: self._score(*row) for label, row in rows}
 
     @cached_property
     def per_type(self) -> dict[str, Score]:
         """Precision, recall and F1 of each type of span, or of each label."""
         if self.span_counts is None:
             return self.per_label
-        return {type: make_score(*counts) for type, counts in self.span_counts.items()}
+        return {type: self._score(*counts) for type, counts in self.span_counts.items()}
+
+    def _score(self, gold: int, predicted: int, correct: int) -> Score:
+        return make_score(gold, predicted, correct, self.zero_division)
 
     @cached_property
     def micro(self) -> Score:
         """Precision, recall and F1 over all spans, or all tokens."""
         scores = self.per_type.values()
-        return make_score(
+        return self._score(
             sum(score.gold for score in scores),
             sum(score.predicted for score in scores),
             sum(score.correct for score in scores),
@@ -146,7 +151,12 @@ class Evaluation:
     @cached_property
     def macro(self) -> Score:
         """Precision, recall and F1 averaged over types, or labels."""
-        return average(self.per_type.values())
+        return average(self.per_type.values(), self.zero_division)
+
+    @cached_property
+    def weighted(self) -> Score:
+        """Precision, recall and F1 averaged over types, or labels, weighted by ``gold``."""
+        return average(self.per_type.values(), self.zero_division, weighted=True)
 
     @property
     def precision(self) -> float:
@@ -231,6 +241,7 @@ class Evaluation:
             "intervals": {name: list(interval) for name, interval in self.intervals.items()},
             "micro": self.micro._asdict(),
             "macro": self.macro._asdict(),
+            "weighted": self.weighted._asdict(),
             "per_type": {type: score._asdict() for type, score in self.per_type.items()},
             "per_label": {label: score._asdict() for label, score in self.per_label.items()},
             "reading_differences": [
@@ -258,7 +269,7 @@ class Evaluation:
             (type or "(no type)", s) for type, s in self.per_type.items()
         ]
         scores += [("micro", self.micro)] if self.is_spans else []
-        scores += [("macro", self.macro)]
+        scores += [("macro", self.macro), ("weighted", self.weighted)]
         header = ["type" if self.is_spans else "label", *Score._fields]
         parts.append(Table(header, [[name, *score] for name, score in scores]))
         parts += map(str, self.reading_differences)
@@ -371,6 +382,7 @@ def evaluate_system(
     is_known: NDArray[np.bool_] | None,
     n_bootstrap: int,
     random_state: int,
+    zero_division: float = 0.0,
 ) -> Evaluation:
     """Evaluate one system of an alignment against the gold labels.
 
@@ -418,6 +430,7 @@ def evaluate_system(
         accuracy_unknown=accuracy_unknown,
         n_bootstrap=n_bootstrap,
         random_state=random_state,
+        zero_division=zero_division,
         sentence_counts=np.stack(columns, axis=1).astype(np.int32),
         span_counts=span_counts,
     )
@@ -479,6 +492,7 @@ def evaluate(
     tokens: Iterable[Sequence[str]] | None = None,
     n_bootstrap: int = 1000,
     random_state: int = 0,
+    zero_division: float = 0.0,
 ) -> Evaluation:
     """Score predicted labels against gold labels.
 
@@ -489,7 +503,7 @@ def evaluate(
     strict : bool, default=False
         How labels are read as spans. False: as conlleval does, so that ``I-PER`` after ``O`` opens
         a span. True: a span counts only if it is legal in the scheme, as in the strict mode of
-        seqeval. On legal labels both readings agree.
+        seqeval, which differs on illegal IOB1. On legal labels both readings agree.
     scheme : str, optional
         ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``. By default the only scheme that the gold
         labels fit; if several fit, or none, ``strict=True`` raises.
@@ -504,6 +518,8 @@ def evaluate(
         Number of bootstrap samples for the intervals; 0 for no intervals.
     random_state : int, default=0
         Seed of the bootstrap.
+    zero_division : float, default=0.0
+        Precision, recall and F1 where the denominator is 0, from 0 to 1. Intervals take 0.
 
     Returns
     -------
@@ -532,7 +548,10 @@ def evaluate(
     """
     checks.count(random_state, "random_state")
     checks.count(n_bootstrap, "n_bootstrap")
+    checks.number(zero_division, "zero_division", least=0, most=1)
     aligned = align({"gold": gold, "predicted": predicted}, tokens)
     protocol = choose(aligned, strict, scheme, spans)
     is_known = known_words(aligned, train)
-    return evaluate_system(aligned, 1, protocol, is_known, n_bootstrap, random_state)
+    return evaluate_system(
+        aligned, 1, protocol, is_known, n_bootstrap, random_state, float(zero_division)
+    )

@@ -5,7 +5,7 @@ With gold, predicted and correct the numbers of tokens or spans::
     precision = correct / predicted    recall = correct / gold
     f1 = 2 precision recall / (precision + recall) = 2 correct / (gold + predicted)
 
-and 0 where the denominator is 0, as in conlleval.
+and `zero_division` where the denominator is 0: 0 by default, as in conlleval.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Score(NamedTuple):
     correct: int
 
 
-def make_score(gold: int, predicted: int, correct: int) -> Score:
-    """Compute precision, recall and F1.
+def make_score(gold: int, predicted: int, correct: int, zero_division: float = 0.0) -> Score:
+    """Compute precision, recall and F1; ``zero_division`` is their value if the denominator is 0.
 
     Examples
     --------
@@ -52,24 +52,39 @@ def make_score(gold: int, predicted: int, correct: int) -> Score:
     Score(precision=0.5, recall=0.25, f1=0.3333333333333333, gold=4, predicted=2, correct=1)
     """
     return Score(
-        precision=correct / predicted if predicted else 0.0,
-        recall=correct / gold if gold else 0.0,
-        f1=2 * correct / (gold + predicted) if gold + predicted else 0.0,
+        precision=correct / predicted if predicted else zero_division,
+        recall=correct / gold if gold else zero_division,
+        f1=2 * correct / (gold + predicted) if gold + predicted else zero_division,
         gold=gold,
         predicted=predicted,
         correct=correct,
     )
 
 
-def average(scores: Iterable[Score]) -> Score:
-    """Average scores with equal weights; the counts are summed."""
+def average(
+    scores: Iterable[Score], zero_division: float = 0.0, *, weighted: bool = False
+) -> Score:
+    """Average scores with equal weights, or weighted by ``gold``; the counts are summed.
+
+    Without scores, or without weight, the result is the score of the sums.
+
+    Examples
+    --------
+    >>> scores = [make_score(3, 3, 3), make_score(1, 1, 0)]
+    >>> average(scores).f1, average(scores, weighted=True).f1
+    (0.5, 0.75)
+    """
     table = list(scores)
-    if not table:
-        return Score(0.0, 0.0, 0.0, 0, 0, 0)
-    columns = list(zip(*table, strict=True))
-    precision, recall, f1 = (sum(column) / len(table) for column in columns[:3])
-    gold, predicted, correct = (int(sum(column)) for column in columns[3:])
-    return Score(precision, recall, f1, gold, predicted, correct)
+    gold, predicted, correct = (sum(score[i] for score in table) for i in (3, 4, 5))
+    weights = [score.gold if weighted else 1 for score in table]
+    total = sum(weights)
+    if not total:
+        return make_score(int(gold), int(predicted), int(correct), zero_division)
+    precision, recall, f1 = (
+        sum(weight * score[i] for weight, score in zip(weights, table, strict=True)) / total
+        for i in range(3)
+    )
+    return Score(precision, recall, f1, int(gold), int(predicted), int(correct))
 
 
 def _ratio(above: NDArray[Any], below: NDArray[Any]) -> NDArray[np.float64]:
