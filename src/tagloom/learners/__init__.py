@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Unlabelled,
         known_algorithms,
     )
+    from tagloom.learners.spectral import Spectral
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -29,6 +30,7 @@ else:
                 "Unlabelled",
                 "known_algorithms",
             ],
+            "spectral": ["Spectral"],
         },
     )
 
@@ -37,6 +39,7 @@ __all__ = [
     "Allowed",
     "CandidateLabels",
     "ChainPrior",
+    "Spectral",
     "Unlabelled",
     "known_algorithms",
 ]
