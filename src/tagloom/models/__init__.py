@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tagloom.models.crf import CRF
     from tagloom.models.explanations import Decision, Explanation, Reason
     from tagloom.models.files import Model, load
+    from tagloom.models.filters import OnlineFilter
     from tagloom.models.hmm import HMM
     from tagloom.models.iterative import IterativeModel, IterativeTagger
     from tagloom.models.linear import FeatureWeight
@@ -29,6 +30,7 @@ else:
             "crf": ["CRF"],
             "explanations": ["Decision", "Explanation", "Reason"],
             "files": ["Model", "load"],
+            "filters": ["OnlineFilter"],
             "hmm": ["HMM"],
             "iterative": ["IterativeModel", "IterativeTagger"],
             "linear": ["FeatureWeight"],
@@ -54,6 +56,7 @@ __all__ = [
     "Labelling",
     "Model",
     "MostFrequentTag",
+    "OnlineFilter",
     "PredictedSpan",
     "Reason",
     "StructuredPerceptron",

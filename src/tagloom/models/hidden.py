@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from tagloom.scores.tables import PairTable, WordTable
 from tagloom.sequences import Sentence
 from tagloom.storage import File
 from tagloom.trellis import Trellis
+
+if TYPE_CHECKING:
+    from tagloom.models.filters import OnlineFilter
 
 Float64 = npt.NDArray[np.float64]
 
@@ -225,6 +228,34 @@ class HiddenMarkovTagger(TableTagger):
         from_, to = np.nonzero(self.transitions_ > -np.inf)
         weights = self.transitions_[from_, to].tolist()
         return {(names[i], names[j]): w for i, j, w in zip(from_, to, weights, strict=True)}
+
+    def filter(self) -> OnlineFilter:
+        """Return a filter: the distribution of the present state, one token at a time.
+
+        Returns
+        -------
+        OnlineFilter
+            ``update(x)`` takes a token and returns Pr(y_t | x_1 … x_t).
+
+        Raises
+        ------
+        ParameterError
+            If the emission of a token depends on other tokens or labels.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> hmm = tl.HMM.from_probs(
+        ...     ["N", "V"], ["can", "fish"],
+        ...     start=[0.5, 0.5], trans=[[0.2, 0.8], [0.6, 0.4]], emit=[[0.1, 0.9], [0.7, 0.3]],
+        ... )
+        >>> now = hmm.filter()
+        >>> now.update("can"), now.update("fish").round(3)
+        (array([0.125, 0.875]), array([0.786, 0.214]))
+        """
+        from tagloom.models.filters import OnlineFilter
+
+        return OnlineFilter(self._model("filter"))
 
     @property
     def pairs_(self) -> PairTable | None:
