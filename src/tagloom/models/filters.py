@@ -52,9 +52,9 @@ class OnlineFilter:
     ...     print(now.update(x).round(3))
     [0.986 0.014]
     [0.644 0.356]
-    [0.21 0.79]
+    [0.293 0.707]
     >>> now.label, now.n_tokens, now.predict_next().round(3)
-    ('storm', 3, array([0.347, 0.653]))
+    ('storm', 3, array([0.405, 0.595]))
     """
 
     def __init__(self, model: HiddenMarkov) -> None:
