@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tagloom.models.perceptrons import StructuredPerceptron
     from tagloom.models.svm import StructuredSVM
     from tagloom.models.taggers import Labelling, PredictedSpan, Tagger
+    from tagloom.models.texts import TaggedSentence, TextSpan
+    from tagloom.models.tokenizers import Score, Tokenizer, TokenizerScores
     from tagloom.models.tokens import TokenClassifier
 else:
     __getattr__, __dir__ = lazily(
@@ -38,6 +40,8 @@ else:
             "perceptrons": ["StructuredPerceptron"],
             "svm": ["StructuredSVM"],
             "taggers": ["Labelling", "PredictedSpan", "Tagger"],
+            "texts": ["TaggedSentence", "TextSpan"],
+            "tokenizers": ["Score", "Tokenizer", "TokenizerScores"],
             "tokens": ["TokenClassifier"],
         },
     )
@@ -59,10 +63,15 @@ __all__ = [
     "OnlineFilter",
     "PredictedSpan",
     "Reason",
+    "Score",
     "StructuredPerceptron",
     "StructuredSVM",
     "TagDictionary",
+    "TaggedSentence",
     "Tagger",
+    "TextSpan",
     "TokenClassifier",
+    "Tokenizer",
+    "TokenizerScores",
     "load",
 ]

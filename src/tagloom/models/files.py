@@ -41,6 +41,7 @@ _REGISTRY: Registry[Model] = Registry(
         "StructuredPerceptron": "tagloom.models.perceptrons",
         "StructuredSVM": "tagloom.models.svm",
         "TokenClassifier": "tagloom.models.tokens",
+        "Tokenizer": "tagloom.models.tokenizers",
     },
 )
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tagloom.sequences.corpora import Stream, read, stream, write
     from tagloom.sequences.guesses import FORMATS
     from tagloom.sequences.objects import word_offsets
+    from tagloom.sequences.raw import RawText, paragraphs, raw_text
     from tagloom.sequences.sentences import Corpus, Label, Sentence
 else:
     __getattr__, __dir__ = lazily(
@@ -16,6 +17,7 @@ else:
             "corpora": ["Stream", "read", "stream", "write"],
             "guesses": ["FORMATS"],
             "objects": ["word_offsets"],
+            "raw": ["RawText", "paragraphs", "raw_text"],
             "sentences": ["Corpus", "Label", "Sentence"],
         },
     )
@@ -24,8 +26,11 @@ __all__ = [
     "FORMATS",
     "Corpus",
     "Label",
+    "RawText",
     "Sentence",
     "Stream",
+    "paragraphs",
+    "raw_text",
     "read",
     "stream",
     "word_offsets",

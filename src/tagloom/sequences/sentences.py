@@ -149,6 +149,17 @@ class Sentence:
         self._columns = self._comments = None
         return self
 
+    @classmethod
+    def _from_text(cls, tokens: list[str], text: str, offsets: list[tuple[int, int]]) -> Sentence:
+        """Create a sentence of a text that a tokenizer has cut."""
+        self = cls.__new__(cls)
+        self.tokens, self.labels = tokens, None
+        self.text, self.offsets = text, offsets
+        self.line = None
+        self._raw, self._layout = b"", None
+        self._columns, self._comments = {}, []
+        return self
+
     @property
     def columns(self) -> dict[str, list[str]]:
         """All columns by name; for a file, including those of the tokens and labels.
