@@ -122,7 +122,7 @@ def blocks(text: str, cutter: Cutter, size: int = BLOCK) -> Iterator[Cuts]:
     --------
     >>> from tagloom.text import Rules, blocks
     >>> [len(cuts.starts) for cuts in blocks("One. Two. Three. " * 10, Rules(), size=50)]
-    [16, 16, 16, 12]
+    [14, 14, 14, 14, 4]
     """
     begin = 0
     while begin < len(text):
