@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tagloom.models.explanations import Decision, Explanation, Reason
     from tagloom.models.files import Model, load
     from tagloom.models.filters import OnlineFilter
+    from tagloom.models.graphs import draw_transitions
     from tagloom.models.hmm import HMM
     from tagloom.models.iterative import IterativeModel, IterativeTagger
     from tagloom.models.linear import FeatureWeight
@@ -33,6 +34,7 @@ else:
             "explanations": ["Decision", "Explanation", "Reason"],
             "files": ["Model", "load"],
             "filters": ["OnlineFilter"],
+            "graphs": ["draw_transitions"],
             "hmm": ["HMM"],
             "iterative": ["IterativeModel", "IterativeTagger"],
             "linear": ["FeatureWeight"],
@@ -73,5 +75,6 @@ __all__ = [
     "TokenClassifier",
     "Tokenizer",
     "TokenizerScores",
+    "draw_transitions",
     "load",
 ]
