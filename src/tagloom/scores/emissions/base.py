@@ -52,8 +52,14 @@ ENTRY_POINTS = "tagloom.emissions"
 _REGISTRY: Registry[Emission] = Registry(
     ENTRY_POINTS,
     {
+        "Bernoulli": "tagloom.scores.emissions.bernoulli",
         "Features": "tagloom.scores.emissions.features",
+        "Gaussian": "tagloom.scores.emissions.gaussian",
+        "GaussianMixture": "tagloom.scores.emissions.mixture",
+        "Independent": "tagloom.scores.emissions.independent",
         "LexicalWords": "tagloom.scores.emissions.lexical",
+        "Multinomial": "tagloom.scores.emissions.multinomial",
+        "Poisson": "tagloom.scores.emissions.poisson",
         "Words": "tagloom.scores.emissions.words",
     },
 )
@@ -562,10 +568,7 @@ def known_kinds() -> list[str]:
 
 def to_plain(emission: Emission) -> dict[str, Any]:
     """Return kind and parameters of an emission as plain data; `from_plain` reads it."""
-    params = {
-        name: to_plain(value) if isinstance(value, Emission) else _plain(value)
-        for name, value in emission.get_params().items()
-    }
+    params = {name: _plain(value) for name, value in emission.get_params().items()}
     return {"kind": emission.kind, "params": params}
 
 
@@ -588,16 +591,23 @@ def from_plain(data: Any) -> Emission:
             found=f"the kind {checks.show(kind)}",
             hint="Import the module that defines its class before you load the model.",
         )
-    params = {
-        name: from_plain(value) if isinstance(value, dict) and "kind" in value else value
-        for name, value in data["params"].items()
-    }
+    params = {name: _from_plain(value) for name, value in data["params"].items()}
     emission = cls(**params)
     emission.check()
     return emission
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Emission):
+        return to_plain(value)
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    return list(value) if isinstance(value, tuple | set | frozenset) else value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_plain(item) for item in value]
+    return from_plain(value) if isinstance(value, dict) and "kind" in value else value

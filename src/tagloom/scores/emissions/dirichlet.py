@@ -43,6 +43,13 @@ def divergence(alpha: Float64, prior: float) -> float:
     return float((normaliser - of_prior + ((alpha - prior) * mean_log(alpha)).sum(axis=0)).sum())
 
 
+def divergence_between(alpha: Float64, prior: Float64) -> float:
+    """Compute KL(Dir(α) ‖ Dir(prior)) of distributions with any parameters, summed over columns."""
+    normalisers = [_log_gamma(a.sum(axis=0)) - _log_gamma(a).sum(axis=0) for a in (alpha, prior)]
+    terms = ((alpha - prior) * mean_log(alpha)).sum(axis=0)
+    return float((normalisers[0] - normalisers[1] + terms).sum())
+
+
 def digamma(x: Float64) -> Float64:
     """Compute ψ(x), the derivative of log Γ(x), for x > 0.
 
