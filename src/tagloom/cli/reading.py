@@ -131,13 +131,23 @@ class Reading:
 
         A file of no recognised format is read as one token per row, or one sentence per line.
         """
+        return self._stream(path, training_of(tagger))
+
+    def read_unlabelled(self, path: str) -> Corpus:
+        """Read a file that needs no labels, as `stream_like` does."""
+        sentences, notice = self._stream(path, {})
+        corpus = sentences.read()
+        corpus.notice = notice
+        return corpus
+
+    def _stream(self, path: str, training: dict[str, Any]) -> tuple[Stream, str | None]:
         file = Input(path, self.encoding)
         try:
             why = None
             format = self.format
             if format is None:
-                format, why = _guess(file, training_of(tagger).get("format"))
-            options = self.like(training_of(tagger), format)
+                format, why = _guess(file, training.get("format"))
+            options = self.like(training, format)
             if format == "conll" and self.label is None:
                 # The same column number may mean another column in another file.
                 if "columns" not in options:

@@ -63,6 +63,7 @@ Examples:
   tagloom train hmm train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train hmm train.conllu --label upos -o pos.tagloom --order 2 --lexical 3
   tagloom train hmm train.conllu --label upos -o pos.tagloom --emissions "word; suffix(2)"
+  tagloom train hmm words.txt -o states.tagloom --n-states 45 --algorithm em
 """,
 }
 _EXAMPLE = """\b
@@ -124,7 +125,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         *(_FEATURES if Capability.FEATURES in cls.capabilities else ()),
         *READING,
         *((_DICTIONARY,) if "constraints" in cls.parameters else ()),
-        *((_CHECKPOINT,) if iterates else ()),
+        *((_CHECKPOINT,) if iterates or "n_states" in cls.parameters else ()),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         click.option("--quiet", "-q", is_flag=True, help="Print no progress, notices or summary."),
     ]
@@ -204,7 +205,10 @@ def train(
     for path in (output, checkpoint):
         if path is not None:
             check_writable(path)
-    corpus = reading.read(train_file)
+    needs_labels = not getattr(tagger, "learns_states", False)
+    if dev is not None and not needs_labels:
+        raise click.UsageError("--dev needs labels, which states have not. Leave out --dev.")
+    corpus = reading.read(train_file) if needs_labels else reading.read_unlabelled(train_file)
     if spec == "auto" and any(resources.values()):
         tagger.set_params(features=read_features(_preset(corpus), resources))
     dev_corpus = None if dev is None else reading.read(dev)
@@ -261,6 +265,9 @@ def _fit(
     if tagger.can(Capability.ITERATIONS):
         progress = False if quiet else None
         tagger.fit(corpus, dev=dev, progress=progress, checkpoint=checkpoint)
+        return
+    if getattr(tagger, "learns_states", False):
+        tagger.fit(corpus, progress=False if quiet else None, checkpoint=checkpoint)
         return
     tagger.fit(corpus)
     if dev is not None:

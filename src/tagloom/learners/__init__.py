@@ -17,7 +17,9 @@ if TYPE_CHECKING:
         Unlabelled,
         known_algorithms,
     )
+    from tagloom.learners.em import EM
     from tagloom.learners.spectral import Spectral
+    from tagloom.learners.variational import VB
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -30,11 +32,15 @@ else:
                 "Unlabelled",
                 "known_algorithms",
             ],
+            "em": ["EM"],
             "spectral": ["Spectral"],
+            "variational": ["VB"],
         },
     )
 
 __all__ = [
+    "EM",
+    "VB",
     "Algorithm",
     "Allowed",
     "CandidateLabels",

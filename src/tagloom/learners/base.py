@@ -42,11 +42,14 @@ Bool = npt.NDArray[np.bool_]
 #: A hidden Markov model as learners pass it on.
 ChainAndEmission = tuple[MarkovChain, Emission]
 
-#: Parts of a model that ``fixed`` may name.
-FIXABLE = ("start", "transitions", "stop", "emission")
+#: Parts of a model that ``fixed`` may name; the stop belongs to the transitions.
+FIXABLE = ("start", "transitions", "emission")
 
 #: The group of entry points in which packages announce their algorithms.
 ENTRY_POINTS = "tagloom.learners"
+
+#: The algorithms of tagloom.
+BUILT_IN = ("beam", "em", "gibbs", "gradient", "spectral", "vb")
 
 # The classes by name; a module of tagloom is imported when its algorithm is chosen.
 _REGISTRY: Registry[Algorithm] = Registry(
@@ -241,7 +244,7 @@ class Algorithm(Parameterised):
         """
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_params() == other.get_params()  # type: ignore[attr-defined]
+        return isinstance(other, Algorithm) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))

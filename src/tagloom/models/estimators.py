@@ -99,12 +99,13 @@ class Estimator(Parameterised):
         Examples
         --------
         >>> import tagloom as tl
-        >>> tl.HMM().set_fit_request(sample_weight=True)
-        HMM()
-        >>> tl.HMM().set_fit_request(weight=True)
+        >>> tl.MostFrequentTag().set_fit_request(sample_weight=True)
+        MostFrequentTag()
+        >>> tl.MostFrequentTag().set_fit_request(weight=True)
         Traceback (most recent call last):
         ...
-        tagloom.errors.ParameterError: HMM.fit: expected one of sample_weight, found 'weight'.
+        tagloom.errors.ParameterError: MostFrequentTag.fit: expected one of sample_weight, found \
+'weight'.
         """
         return self._request("fit", requests)
 

@@ -7,6 +7,7 @@ contains its caches, so threads share it without locks. `HMM` is the tagger arou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,13 +23,14 @@ from tagloom.models.tables import TableTagger
 from tagloom.parameters import attribute
 from tagloom.renames import renamed_property
 from tagloom.scores import Decoder, LinearScores
-from tagloom.scores.emissions import Emission, Features, LexicalWords, Words
+from tagloom.scores.emissions import Categorical, Emission, Features, LexicalWords, Words
 from tagloom.scores.emissions.base import from_plain, to_plain
 from tagloom.scores.markov import MarkovChain
 from tagloom.scores.smoothing import Smoothing
 from tagloom.scores.tables import PairTable, WordTable
 from tagloom.sequences import Sentence
 from tagloom.storage import File
+from tagloom.training.records import Record
 from tagloom.trellis import Trellis
 
 if TYPE_CHECKING:
@@ -56,12 +58,15 @@ class HiddenMarkov(Fitted):
         The constraints on predictions; the joint distribution ignores them.
     training : dict
         The training record.
+    history : list of Record
+        One for each iteration; empty if labels were counted.
     """
 
     chain: MarkovChain = field(kw_only=True)
     emission: Emission = field(kw_only=True)
     constraints: Constraints = field(kw_only=True)
     training: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    history: list[Record] = field(default_factory=list, kw_only=True)
 
     @classmethod
     def join(
@@ -70,6 +75,7 @@ class HiddenMarkov(Fitted):
         emission: Emission,
         constraints: Constraints | None = None,
         training: dict[str, Any] | None = None,
+        history: Sequence[Record] = (),
     ) -> HiddenMarkov:
         """Make a model from its parts; the labels are those of the emission."""
         return cls(
@@ -78,6 +84,7 @@ class HiddenMarkov(Fitted):
             emission=emission,
             constraints=constraints or Constraints(emission.labels),
             training={} if training is None else training,
+            history=list(history),
         )
 
     @property
@@ -137,6 +144,11 @@ class HiddenMarkov(Fitted):
         emit = np.empty((0, len(labels)), dtype=np.float32 if is_single else np.float64)
         return Trellis(emit, trans, start, stop, states=states, weights=weights, labels=labels)
 
+    def log_likelihoods(self, X: Any, n_threads: int | None = None) -> Float64:
+        """Compute log Pr(x) of each sequence [N]; −inf for an impossible one."""
+        trellis = self.score(X, n_threads, is_constrained=False)
+        return np.asarray(trellis.log_partition(), dtype=np.float64)
+
     def generate(self, rng: np.random.Generator, length: int | None, **options: Any) -> Any:
         """Draw a labelled sequence; see `HMM.generate`."""
         path = self.chain.generate(rng, length)
@@ -149,12 +161,14 @@ class HiddenMarkov(Fitted):
     def to_file(self) -> File:
         """Return the state as a header of plain data and arrays; see docs/format.md."""
         emission = self.emission.to_file()
-        header = {
+        header: dict[str, Any] = {
             "labels": list(self.emission.labels),
             "constraints": self.constraints.to_dict(),
             "emission": to_plain(self.emission) | emission.header,
             "training": self.training,
         }
+        if self.history:
+            header["history"] = [record.to_row() for record in self.history]
         return File(header, emission.arrays, emission.unverified) | self.chain.to_file()
 
     @classmethod
@@ -177,6 +191,7 @@ class HiddenMarkov(Fitted):
             emission.from_file(File(header["emission"], file.arrays, file.unverified)),
             Constraints.from_dict(labels, header["constraints"]),
             dict(header["training"]),
+            [Record.from_row(row) for row in header.get("history", [])],
         )
 
 
@@ -188,6 +203,7 @@ class HiddenMarkovTagger(TableTagger):
     chain_ = Learned[MarkovChain]()
     emission_ = Learned[Emission]()
     constraints_ = Learned[Constraints]()
+    history_ = Learned["list[Record]"](record=True)
 
     def _model(self, name: str) -> HiddenMarkov:
         """Return the fitted model; ``name`` is the method or attribute that needs it."""
@@ -220,6 +236,54 @@ class HiddenMarkovTagger(TableTagger):
     def transitions_(self) -> Float64:
         """Log Pr(y | y_prev) [Y, Y], in the order of ``labels_``; at order k, after the first."""
         return self.chain_.log_trans[0]
+
+    @property
+    def stopped_(self) -> str | None:
+        """Why learning stopped: "converged", "max_iterations", …; None if labels were counted."""
+        stopped: str | None = self.training_.get("stopped")
+        return stopped
+
+    @property
+    def startprob_(self) -> Float64:
+        """Pr(y_1) [Y], under the name that hmmlearn has for it."""
+        return np.exp(self.log_start_)
+
+    @property
+    def transmat_(self) -> Float64:
+        """Pr(y | y_prev) [Y, Y], under the name that hmmlearn has for it.
+
+        A row sums to 1 together with the probability of stopping.
+        """
+        return np.exp(self.transitions_)
+
+    @property
+    def emissionprob_(self) -> Float64:
+        """Pr(v | y) [Y, V] of a `Categorical` emission, under the name that hmmlearn has for it."""
+        if not isinstance(self.emission_, Categorical):
+            raise AttributeError(f"{type(self.emission_).__name__} has no emissionprob_.")
+        return self.emission_.probs_[:, :-1]
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of free parameters of chain and emission."""
+        return self.chain_.n_parameters + self.emission_.n_parameters
+
+    def stationary_distribution(self) -> Float64:
+        """Return the share of each label in an endless stream of sequences [Y].
+
+        After ■ the stream goes on with a new sequence. A model without stop has one sequence.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> hmm = tl.HMM.from_probs(
+        ...     ["N", "V"], ["can", "fish"],
+        ...     start=[0.5, 0.5], trans=[[0.2, 0.8], [0.6, 0.4]], emit=[[0.1, 0.9], [0.7, 0.3]],
+        ... )
+        >>> hmm.stationary_distribution().round(4)
+        array([0.4286, 0.5714])
+        """
+        return self._model("stationary_distribution").chain.stationary_distribution()
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:

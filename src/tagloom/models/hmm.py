@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tagloom import checks, features
 from tagloom.errors import LabelError
 from tagloom.models import constraints
 from tagloom.models.conversions import Convertible
+from tagloom.models.data import as_weights
 from tagloom.models.emissions import (
     MOVED,
     choose_emission,
@@ -26,8 +28,18 @@ from tagloom.models.emissions import (
     warn_moved,
 )
 from tagloom.models.hidden import HiddenMarkov
-from tagloom.models.labelled import read_labelled
+from tagloom.models.labelled import Labelled, read_labelled
 from tagloom.models.shared import ConstraintParameters, LabelParameters
+from tagloom.models.taggers import Labellings
+from tagloom.models.unlabelled import (
+    LearningParameters,
+    choose_emission_of_states,
+    from_plain_params,
+    has_labels,
+    learn_hidden,
+    read_sequences,
+    to_plain_params,
+)
 from tagloom.parameters import choice, count, flag, names, number
 from tagloom.scores.emissions import Emission
 from tagloom.scores.emissions.base import from_plain, to_plain
@@ -37,12 +49,15 @@ from tagloom.scores.smoothing import Smoothing
 from tagloom.storage import File
 from tagloom.trellis import Trellis
 
+if TYPE_CHECKING:
+    from tagloom.training import Listener
+
 _DEPRECATED = "Deprecated: pass it to ``emissions=tl.emissions.Words(...)``."
 
 RandomState: TypeAlias = "int | np.random.Generator | None"  # as text, for a quick start
 
 
-class HMM(ConstraintParameters, LabelParameters, Convertible):
+class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible):
     r"""A hidden Markov model.
 
     A sentence begins at ♦, each label depends on the k labels before it, each token on its label,
@@ -51,8 +66,9 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         Pr(x, y) = Π_t Pr(y_t | y_{t-k} … y_{t-1}) · Pr(x_t | y_t) · Pr(■ | y_T)
 
     The transitions form a Markov chain; Pr(x_t | y_t) is the *emission*, an object that can be
-    replaced. Both are counted in one pass over the data. The predicted labels are the most
-    probable ones given the tokens, found by Viterbi.
+    replaced. With labels, both are counted in one pass over the data. Without labels, or with some,
+    an algorithm of `tagloom.learners` learns them, by default expectation maximisation. The
+    predicted labels are the most probable ones given the tokens, found by Viterbi.
 
     Attributes
     ----------
@@ -64,7 +80,11 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
     log_start_, log_transitions_, log_stop_
         Arrays of the chain; see `MarkovChain`.
     training_ : dict
-        The training record.
+        The training record. Without labels: the objective of each restart, re-seeded states.
+    history_ : list of Record
+        The objective after each iteration, with the prior; empty if labels were counted.
+    stopped_ : str or None
+        Why learning without labels stopped.
 
     Examples
     --------
@@ -76,6 +96,12 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
     [['N', 'V', 'V']]
     >>> tagger.generate(random_state=1).labels
     ['N', 'V', 'V']
+
+    Two states of symbols, learned without labels:
+
+    >>> hmm = tl.HMM(n_states=2, restarts=3).fit([[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1]])
+    >>> hmm.predict([[0, 0, 1, 1]])
+    [['0', '0', '1', '1']]
     """
 
     decodes_natively = True
@@ -165,16 +191,40 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
 
     # ---- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Count tokens, labels and transitions of labelled sentences.
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        lengths: Any = None,
+        callback: Listener | None = None,
+        progress: bool | None = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Count the tokens, labels and transitions of labelled sentences; or learn without labels.
+
+        Labels are counted where all of them are known. Otherwise ``algorithm`` learns the model:
+        from ``n_states`` unnamed states, from the names in ``labels``, or from labels of which some
+        are open. A `TagDictionary` in ``constraints`` restricts the labels of words while learning.
 
         Parameters
         ----------
-        X : Corpus, or sequence of sentences
-        y : sequence of list of str, optional
-            The labels; a `Corpus` contains them.
+        X : Corpus, or sequence of sequences
+            Or one array or data frame, a single sequence unless ``lengths`` cuts it. Tokens are
+            words, or rows of numbers, as the emission requires.
+        y : sequence of list of str, None or set, optional
+            The labels; a `Corpus` contains them. None is an unknown label, a set one of several.
         sample_weight : sequence of float, optional
             The weight of each sentence.
+        lengths : sequence of int, optional
+            Lengths of the sequences that are joined in X.
+        callback : callable, optional
+            Called with a `Record` after each iteration.
+        progress : bool, optional
+            Whether to show a progress bar on stderr; None: if that is a terminal.
+        checkpoint : path, optional
+            File to which learning is saved, and from which it resumes with the same numbers.
 
         Returns
         -------
@@ -187,7 +237,39 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         """
         began = time.perf_counter()
         smoothing, spec = self._check_parameters()
-        read = read_labelled(X, y, sample_weight, self.labels)
+        if lengths is not None or not self._counts_labels(X, y):
+            sequences = read_sequences(X, lengths)
+            X = X if sequences is X else sequences
+        if self._counts_labels(X, y):
+            is_free = self.algorithm is None
+            read = read_labelled(X, y, sample_weight, self.labels, may_be_open=is_free)
+            if not read.is_open:
+                self._fitted = self._count(read, smoothing, spec, began)
+                return self
+            y = read.rows
+        elif y is None and not self.learns_states and has_labels(X, None):
+            y = [list(s.labels) for s in X]
+        spec = choose_emission_of_states(self, spec, y)
+        run: dict[str, Any] = {
+            "callback": callback,
+            "progress": progress,
+            "checkpoint": checkpoint,
+        }
+        self._fitted = learn_hidden(self, spec, smoothing, X, y, sample_weight, began, **run)
+        return self
+
+    def _counts_labels(self, X: Any, y: Any) -> bool:
+        """Whether to count labels, rather than to learn without them."""
+        if self.algorithm is not None:
+            return self.algorithm == "count"
+        if self.n_states is not None:
+            return False
+        return self.labels is None or y is not None or has_labels(X, None)
+
+    def _count(
+        self, read: Labelled, smoothing: Smoothing, spec: Emission, began: float
+    ) -> HiddenMarkov:
+        """Count labelled sentences."""
         Y = len(read.labels)
         check_size(self.order, Y)
         counts = count_ngrams(read.gold, read.offsets, read.weight, Y, self.order)
@@ -198,12 +280,11 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         stats = emission.collect(data, read.gold, read.token_weight)
         gold = read.as_gold()
         scheme = constraints.choose_scheme(
-            self.constraints, gold, read.rows, read.offsets, stacklevel=2
+            self.constraints, gold, read.rows, read.offsets, stacklevel=3
         )
         chain, emission = MarkovChain.from_counts(counts, smoothing), emission.update(stats)
         allowed = constraints.resolve(self.constraints, scheme, gold, read.sentences, read.rows)
-        self._fitted = HiddenMarkov.join(chain, emission, allowed, read.record(data, began))
-        return self
+        return HiddenMarkov.join(chain, emission, allowed, read.record(data, began))
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; those of the emission are named ``emissions__rare`` and so on."""
@@ -229,6 +310,34 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
 
     # ---- predicting ------------------------------------------------------------------------
 
+    def predict(
+        self, X: Any, *, known: Any = None, n_threads: int | None = None, lengths: Any = None
+    ) -> Labellings:
+        """Find the best labels of each sequence.
+
+        Parameters
+        ----------
+        X : sequence of sequences, array, or data frame
+            As for `fit`.
+        known : sequence, optional
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
+        n_threads : int, optional
+            All cores by default; the result does not depend on it.
+        lengths : sequence of int, optional
+            Lengths of the sequences that are joined in X.
+
+        Returns
+        -------
+        list of list of str
+            NumPy converts it to a one-dimensional array of lists, which scikit-learn needs.
+        """
+        X = X if lengths is None else read_sequences(X, lengths)
+        return super().predict(X, known=known, n_threads=n_threads)
+
+    def _sentences(self, X: Any) -> Sequence[Any]:
+        return read_sequences(X)
+
     def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         """Score sentences under the constraints."""
         model = self._fitted
@@ -242,6 +351,83 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
     def _scores_per_token(self) -> int:
         Y = len(self.labels_)
         return Y * Y if self.emission_.has_edges else Y
+
+    # ---- likelihood ------------------------------------------------------------------------
+
+    def log_likelihood(self, X: Any, *, lengths: Any = None, n_threads: int | None = None) -> float:
+        """Compute Σ log Pr(x), of sequences without their labels.
+
+        Parameters
+        ----------
+        X : sequence of sequences, array, or data frame
+        lengths : sequence of int, optional
+            Lengths of the sequences that are joined in X.
+        n_threads : int, optional
+
+        Returns
+        -------
+        float
+            −inf if a sequence is impossible. Constraints on predictions do not count.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> hmm = tl.HMM.from_probs(
+        ...     ["N", "V"], ["can", "fish"],
+        ...     start=[0.5, 0.5], trans=[[0.2, 0.8], [0.6, 0.4]], emit=[[0.1, 0.9], [0.7, 0.3]],
+        ... )
+        >>> round(hmm.log_likelihood([["can", "fish"], ["fish"]]), 4)
+        -1.8892
+        """
+        model = self._model("log_likelihood")
+        sequences = read_sequences(X, lengths)
+        return float(model.log_likelihoods(sequences, n_threads or self.n_threads).sum())
+
+    def aic(self, X: Any, *, lengths: Any = None) -> float:
+        """Compute Akaike's information criterion, 2 · parameters − 2 · log-likelihood; lower wins.
+
+        See `log_likelihood` for the arguments, ``n_parameters_`` for the number of parameters.
+        """
+        return 2 * (self.n_parameters_ - self.log_likelihood(X, lengths=lengths))
+
+    def bic(self, X: Any, *, lengths: Any = None) -> float:
+        """Compute the Bayesian criterion, parameters · log tokens − 2 · log-likelihood; lower wins.
+
+        See `log_likelihood` for the arguments, ``n_parameters_`` for the number of parameters.
+        """
+        sequences = read_sequences(X, lengths)
+        penalty = np.log(max(sum(map(len, sequences)), 1)) * self.n_parameters_
+        return float(penalty - 2 * self.log_likelihood(sequences))
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, lengths: Any = None
+    ) -> float:
+        """Compute the share of tokens that are labelled correctly, or the mean log-likelihood.
+
+        Parameters
+        ----------
+        X : sequence of sequences, array, or data frame
+            A `Corpus` contains the labels.
+        y : sequence of list of str, optional
+            Without labels the score is the log-likelihood per token.
+        sample_weight : sequence of float, optional
+            The weight of each sentence.
+        lengths : sequence of int, optional
+            Lengths of the sequences that are joined in X.
+
+        Returns
+        -------
+        float
+        """
+        model = self._model("score")
+        sequences = read_sequences(X, lengths)
+        if y is not None or (not self.learns_states and has_labels(sequences, None)):
+            return super().score(sequences, y, sample_weight)
+        logs, tokens = model.log_likelihoods(sequences, self.n_threads), [*map(len, sequences)]
+        ones = np.ones(len(logs))
+        weight = ones if sample_weight is None else as_weights(sample_weight, len(logs))
+        total = float(weight @ np.array(tokens, dtype=float))
+        return float(weight @ logs) / total if total else 0.0
 
     # ---- the joint distribution ------------------------------------------------------------
 
@@ -328,7 +514,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
     def to_file(self) -> File:
         """Return the fitted state as a header of plain data and arrays."""
         model = self._model("to_file")
-        params = gather_options(self.get_params())
+        params = to_plain_params(gather_options(self.get_params()))
         if isinstance(params["emissions"], Emission):
             params["emissions"] = to_plain(params["emissions"])
         if not (self.constraints is None or isinstance(self.constraints, str)):
@@ -346,7 +532,7 @@ class HMM(ConstraintParameters, LabelParameters, Convertible):
         params = dict(file.header["params"])
         if isinstance(params["emissions"], dict):
             params["emissions"] = from_plain(params["emissions"])
-        tagger = cls(**params)
+        tagger = cls(**from_plain_params(params))
         smoothing, _ = tagger._check_parameters()
         model = HiddenMarkov.from_file(file, smoothing)
         if "constraints" not in params:

@@ -35,12 +35,14 @@ class Labelled:
     labels : list of str
         The Y labels.
     gold : ndarray of int32, shape (T,)
-        The label of each token.
+        The label of each token, or −1 − k: any label of set k.
     offsets : ndarray of int64, shape (N + 1,)
     weight : ndarray, shape (N,), or None
         The weight of each sentence.
     sentences, rows
         The sentences and their lists of labels, as the user passed them.
+    sets : ndarray of bool, shape (n, Y)
+        Sets of labels; set 0 has all of them.
     """
 
     labels: list[str]
@@ -48,7 +50,13 @@ class Labelled:
     offsets: npt.NDArray[np.int64]
     weight: Float64 | None
     sentences: Sequence[Any]
-    rows: list[list[str]]
+    rows: list[list[Any]]
+    sets: npt.NDArray[np.bool_]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some labels are not known."""
+        return bool((self.gold < 0).any())
 
     @property
     def token_weight(self) -> Float64 | None:
@@ -72,7 +80,7 @@ class Labelled:
 
     def as_gold(self) -> Gold:
         """Return the labels in the form that also holds open labels."""
-        return Gold(self.labels, self.gold, np.ones((1, len(self.labels)), dtype=np.bool_))
+        return Gold(self.labels, self.gold, self.sets)
 
     def record(self, data: Any, began: float) -> dict[str, Any]:
         """Return the training record.
@@ -91,7 +99,9 @@ class Labelled:
         }
 
 
-def read_labelled(X: Any, y: Any, sample_weight: Any, labels: Any) -> Labelled:
+def read_labelled(
+    X: Any, y: Any, sample_weight: Any, labels: Any, *, may_be_open: bool = False
+) -> Labelled:
     """Read labelled sentences.
 
     Parameters
@@ -100,6 +110,8 @@ def read_labelled(X: Any, y: Any, sample_weight: Any, labels: Any) -> Labelled:
         As for `Tagger.fit`.
     labels : sequence of str, optional
         The labels in their order; by default those of the data, sorted.
+    may_be_open : bool
+        Whether a label may be None, unknown, or a set, one of several.
 
     Raises
     ------
@@ -108,10 +120,11 @@ def read_labelled(X: Any, y: Any, sample_weight: Any, labels: Any) -> Labelled:
     """
     sentences = checks.sentences(X)
     check_not_empty(sentences, getattr(X, "path", None))
-    read = read_labels(sentences, X, y)
-    names, gold, _ = number_labels(read, labels)
+    read = read_labels(sentences, X, y, may_be_open=may_be_open)
+    names, gold, sets = number_labels(read, labels)
     weight = _check_weight(sample_weight, len(sentences))
-    return Labelled(names, gold, offsets_of(read.labellings), weight, sentences, read.labellings)
+    offsets = offsets_of(read.labellings)
+    return Labelled(names, gold, offsets, weight, sentences, read.labellings, sets)
 
 
 def _check_weight(sample_weight: Any, n: int) -> Float64 | None:

@@ -201,7 +201,7 @@ class Tagger(Model):
         """
         self._check_fitted("trellis")
         checks.threads(n_threads)
-        return self._calibrated(checks.sentences(X), known, n_threads)
+        return self._calibrated(self._sentences(X), known, n_threads)
 
     def predict(self, X: Any, *, known: Any = None, n_threads: int | None = None) -> Labellings:
         """Find the best labels of each sentence.
@@ -407,7 +407,7 @@ class Tagger(Model):
             For each sentence, n lists of labels.
         """
         self._check_fitted("sample")
-        trellis = self._calibrated(checks.sentences(X), known, None)
+        trellis = self._calibrated(self._sentences(X), known, None)
         paths = trellis.sample(n, random_state)  # [n, T]
         draws = [_native.label_lists(path, trellis.offsets, self._label_list) for path in paths]
         return [list(drawn) for drawn in zip(*draws, strict=True)] or [
@@ -496,7 +496,7 @@ class Tagger(Model):
         from tagloom.models import explanations
 
         self._check_fitted("explain")
-        sentences = checks.sentences([sentence])
+        sentences = self._sentences([sentence])
         scored = self._scored(sentences, None if known is None else [known], None)[0]
         trellis = _as_trellis(scored, "explain")
         path = trellis.viterbi().path
@@ -522,7 +522,7 @@ class Tagger(Model):
             Between 0 and 1; 0 without tokens.
         """
         self._check_fitted("score")
-        sentences = checks.sentences(X)
+        sentences = self._sentences(X)
         gold = gold_labels(sentences, X, y)
         predicted = self.predict(sentences)
         weights = as_weights(
@@ -665,6 +665,10 @@ class Tagger(Model):
         labels: list[str] = self.labels_.tolist()
         return labels
 
+    def _sentences(self, X: Any) -> Sequence[Any]:
+        """Return X as a sequence of sentences."""
+        return checks.sentences(X)
+
     def _scores_per_token(self) -> int:
         """Number of scores per token, which limits the size of a batch."""
         return len(self.labels_)
@@ -699,7 +703,7 @@ class Tagger(Model):
     ) -> Iterator[tuple[Sequence[Any], Any]]:
         """Cut sentences and their known labels into pieces whose scores fit the cache."""
         checks.threads(n_threads)
-        sentences = checks.sentences(X)
+        sentences = self._sentences(X)
         known_list = None if known is None else check_known(known, len(sentences))
         most = max(_BATCH_SCORES // self._scores_per_token(), 1)
         if n_threads is None or n_threads > 1:

@@ -177,6 +177,32 @@ class MarkovChain:
         stop = np.zeros(len(labels)) if self.log_stop is None else self.log_stop
         return Transitions(self.log_trans[0], self.log_start, stop, states, weights)
 
+    def stationary_distribution(self) -> Float64:
+        """Return the share of each label in an endless stream of sequences [Y].
+
+        The solution of π = π · P, where P[y, y'] = Pr(y' | y) + Pr(■ | y) · Pr(y' | ♦).
+
+        Raises
+        ------
+        ParameterError
+            If the order is above 1.
+        """
+        if self.order != 1:
+            raise ParameterError(
+                where="stationary_distribution",
+                expected="a chain of order 1",
+                found=f"{self.order}",
+            )
+        start, trans = np.exp(self.log_start), np.exp(self.log_trans[0])
+        if self.log_stop is not None:
+            trans = trans + np.exp(self.log_stop)[:, None] * start
+        Y = len(start)
+        # The least-squares solution of π (P − I) = 0, Σ π = 1, which also exists for several.
+        system = np.vstack([trans.T - np.eye(Y), np.ones(Y)])
+        shares = np.linalg.lstsq(system, np.append(np.zeros(Y), 1.0), rcond=None)[0]
+        shares = np.maximum(shares, 0)
+        return np.asarray(shares / shares.sum())
+
     def generate(self, rng: np.random.Generator, length: int | None = None) -> list[int]:
         """Draw a sequence of labels.
 

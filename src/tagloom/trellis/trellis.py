@@ -61,6 +61,13 @@ class NBest(NamedTuple):
     probs: Float64  #: [k] probability of each path: exp(score − log_partition)
 
 
+class Expectations(NamedTuple):
+    """The log-partition of each sequence, and expected counts."""
+
+    log_partition: Float64  #: [N]; −inf where there is no path
+    counts: Counts  #: summed over the sequences
+
+
 class Posterior(NamedTuple):
     """The most probable label at each position, by itself."""
 
@@ -721,12 +728,44 @@ class Trellis(Ragged):
         >>> counts.labels.round(3), counts.start.round(3)
         (array([0.388, 1.612]), array([0.269, 0.731]))
         """
+        expected = self.expectations(marginals=marginals)
+        self._check_feasible(expected.log_partition, on_infeasible)
+        return expected.counts
+
+    def expectations(
+        self, *, marginals: Floats | None = None, weight: Float64 | None = None
+    ) -> Expectations:
+        """Return the log-partition of each sequence and the expected counts, in one pass.
+
+        Parameters
+        ----------
+        marginals : ndarray, shape (T, Y) or (C,), optional
+            Array to write the marginals to, or those of the C candidates.
+        weight : ndarray, shape (N,), optional
+            The weight of each sequence in the counts; 1 by default.
+
+        Returns
+        -------
+        Expectations
+            ``log_partition`` [N], −inf for a sequence without a path, which has no counts; and
+            ``counts``, as `expected_counts` returns them.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0], [0.0, 2.0]], offsets=[0, 1, 2])
+        >>> log_z, counts = trellis.expectations(weight=np.array([1.0, 10.0]))
+        >>> log_z.round(3), counts.labels.round(3)
+        (array([1.313, 2.127]), array([1.461, 9.539]))
+        """
         if marginals is not None:
             self._check_marginals_buffer(marginals)
+        if weight is not None:
+            weight = np.ascontiguousarray(weight, dtype=np.float64)
+            check_buffer(weight, "weight", (len(self.offsets) - 1,))
         counts = self._transitions.no_counts()
-        self._check_feasible(self._sums(counts=counts, marginals=marginals), on_infeasible)
+        log_z = self._sums(counts=counts, marginals=marginals, weight=weight)
         counts.labels[...] = counts.start + counts.transitions.sum(axis=0)
-        return counts
+        return Expectations(log_z, counts)
 
     def _check_marginals_buffer(self, buffer: Floats) -> None:
         is_flat = self.candidates is not None and np.ndim(buffer) == 1

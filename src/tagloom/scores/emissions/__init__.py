@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tagloom.exports import lazily
 from tagloom.scores.emissions.base import Emission, dense, known_kinds
+from tagloom.scores.emissions.categorical import Categorical
 from tagloom.scores.emissions.features import Features
 from tagloom.scores.emissions.lexical import LexicalWords
 from tagloom.scores.emissions.words import Words
@@ -34,6 +35,7 @@ else:
 
 __all__ = [
     "Bernoulli",
+    "Categorical",
     "Emission",
     "Features",
     "Gaussian",

@@ -53,6 +53,7 @@ _REGISTRY: Registry[Emission] = Registry(
     ENTRY_POINTS,
     {
         "Bernoulli": "tagloom.scores.emissions.bernoulli",
+        "Categorical": "tagloom.scores.emissions.categorical",
         "Features": "tagloom.scores.emissions.features",
         "Gaussian": "tagloom.scores.emissions.gaussian",
         "GaussianMixture": "tagloom.scores.emissions.mixture",
@@ -314,6 +315,35 @@ class Emission(ABC):
             If the emission has no prior.
         """
         raise self.unsupported("mean_field", "it has no prior")
+
+    def candidate_log_probs(
+        self, X: Any, tokens: npt.NDArray[np.int64], label_ids: npt.NDArray[np.int32]
+    ) -> npt.NDArray[Any]:
+        """Compute log Pr(x_t | y) of C pairs of a token and a label, for few labels per token."""
+        return np.asarray(self.log_probs(X)[tokens, label_ids])
+
+    def collect_candidates(
+        self,
+        X: Any,
+        tokens: npt.NDArray[np.int64],
+        label_ids: npt.NDArray[np.int32],
+        probs: Float64,
+        weight: Float64 | None = None,
+    ) -> Any:
+        """Compute the statistics of `collect` from the probabilities of C pairs of token and label.
+
+        All other labels of these tokens have probability 0.
+        """
+        gamma = np.zeros((int(offsets_of(X)[-1]), len(self.labels)))
+        gamma[tokens, label_ids] = probs
+        return self.collect(X, gamma, weight)
+
+    def posterior_mean(self) -> Self:
+        """Return the emission to predict with after `mean_field`: with the means under q.
+
+        By default the emission itself, which scores tokens by E_q[log Pr(x_t | y)].
+        """
+        return self
 
     def initialise(self, X: Any, rng: np.random.Generator) -> Self:
         """Return a random initial emission, for training without labels.

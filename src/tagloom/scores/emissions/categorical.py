@@ -1,0 +1,474 @@
+r"""Symbols of a finite set, such as words or codes: a probability for each label and symbol.
+
+    Pr(v | y) = (count(v, y) + α - 1) / (count(y) + (V + 1) · (α - 1))
+
+V symbols were seen; one more cell is for all others. α is the parameter of a Dirichlet prior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import checks
+from tagloom.errors import ModelFileError, ParameterError, SentenceError
+from tagloom.scores.emissions import dirichlet
+from tagloom.scores.emissions.base import Emission, Float64, Gamma, check_gamma, offsets_of
+from tagloom.scores.linear import Scored
+from tagloom.scores.tables import Int32, Int64, find_types
+from tagloom.scores.word_counts import add_rows
+from tagloom.storage import File
+
+#: Symbols: str, or int.
+Symbols = tuple[Any, ...]
+
+# Probabilities below this become 0: the likelihood is the same, and sums over paths stay fast.
+_LEAST = 1e-90
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolTokens:
+    """Sequences as numbers: the symbol of each token.
+
+    Attributes
+    ----------
+    symbols : tuple of str or int
+        The V symbols.
+    ids : ndarray of int32, shape (T,)
+        The symbol of each token; V for one that is not among them, V + 1 for a missing value.
+    offsets : ndarray of int64, shape (N + 1,)
+    """
+
+    symbols: Symbols
+    ids: Int32
+    offsets: Int64
+
+    @property
+    def fingerprint(self) -> tuple[npt.NDArray[Any], ...]:
+        """Arrays that identify the sequences."""
+        names = "\0".join(map(str, self.symbols)).encode("utf-8", "replace")
+        return np.frombuffer(names, dtype=np.uint8), self.ids
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolStats:
+    """How often each symbol has each label.
+
+    Attributes
+    ----------
+    symbols : tuple of str or int
+    counts : ndarray, shape (V + 1, Y)
+        Plain or expected counts; the last row is for all other symbols.
+    """
+
+    symbols: Symbols
+    counts: Float64
+
+
+class Categorical(Emission):
+    r"""Symbols, such as words or integer codes, with a probability for each label.
+
+    The symbols are those of the training data. One more cell has the probability of all others, so
+    that new sequences may contain them; a NaN among numbers is a missing value, which any label
+    emits with probability 1.
+
+    Parameters
+    ----------
+    prior : float
+        α of the Dirichlet prior of the V + 1 cells. Expectation maximisation takes the mode of the
+        posterior, which needs α ≥ 1: each cell gets α − 1 pseudo-counts. With 1 it maximises the
+        likelihood, and symbols that were not seen are impossible. Variational Bayes and Gibbs
+        sampling take any α above 0.
+    symbols : list of str or int, or int, optional
+        The symbols, or their number n for 0 … n − 1; by default those of the training data.
+
+    Attributes
+    ----------
+    probs_ : ndarray, shape (Y, V + 1)
+        Pr(v | y); the last column is for all other symbols.
+    symbols_ : tuple of str or int
+        The V symbols.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tagloom as tl
+    >>> emission = tl.emissions.Categorical(prior=1).bind(["N", "V"])
+    >>> X = [["they", "can", "fish"], ["they", "fish"]]
+    >>> emission = emission.update(emission.collect(X, np.array([0, 1, 1, 0, 0])))
+    >>> emission.symbols_, emission.probs_.round(3)
+    (('they', 'can', 'fish'), array([[0.667, 0.   , 0.333, 0.   ],
+           [0.   , 0.5  , 0.5  , 0.   ]]))
+    """
+
+    learned: tuple[str, ...] = ("probs_",)
+
+    def __init__(
+        self, *, prior: float = 1.01, symbols: Sequence[str] | Sequence[int] | int | None = None
+    ) -> None:
+        self.prior = prior
+        self.symbols = symbols
+
+    probs_: Float64
+    symbols_: Symbols = ()
+    _divergence: float | None = None  # of the variational posterior from the prior
+    _posterior: Float64 | None = None  # [V + 1, Y] parameters of the variational posterior
+    _cache: tuple[Any, Any] = (None, None)  # probs_, and the scores of its symbols
+
+    def check(self) -> None:
+        """Raise if a parameter is out of range."""
+        checks.number(self.prior, "prior", above=0)
+        self._given_symbols()
+
+    def _given_symbols(self) -> Symbols | None:
+        """The symbols that the user listed; None if the data have them."""
+        given = self.symbols
+        if given is None:
+            return None
+        if isinstance(given, int | np.integer):
+            return tuple(range(checks.count(given, "symbols", least=1)))
+        symbols = tuple(x.item() if isinstance(x, np.generic) else x for x in given)
+        kinds = {type(x) for x in symbols}
+        if len(set(symbols)) < len(symbols) or kinds not in ({str}, {int}):
+            raise ParameterError(
+                parameter="symbols",
+                expected="a number of symbols, or distinct symbols, all str or all int",
+                found=checks.show(given),
+            )
+        return symbols
+
+    @classmethod
+    def from_probs(
+        cls, labels: Sequence[str], symbols: Sequence[Any], probs: npt.ArrayLike, **params: Any
+    ) -> Categorical:
+        """Make an emission from Pr(v | y) [Y, V]; other symbols are impossible.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tagloom as tl
+        >>> probs = [[0.5, 0.5], [0.9, 0.1]]
+        >>> coins = tl.emissions.Categorical.from_probs(["fair", "biased"], [0, 1], probs)
+        >>> coins.generate([0, 1, 1], np.random.default_rng(0))
+        [1, 0, 0]
+        """
+        given = np.asarray(probs, dtype=np.float64)
+        if given.shape != (len(labels), len(symbols)) or not _are_probs(given):
+            raise ParameterError(
+                parameter="probs",
+                expected=f"probabilities of shape ({len(labels)}, {len(symbols)})",
+                found=f"an array of shape {given.shape}",
+            )
+        whole = np.concatenate([given, np.zeros((len(labels), 1))], axis=1)
+        named = tuple(x.item() if isinstance(x, np.generic) else x for x in symbols)
+        return cls(**params).replace(labels=tuple(labels), symbols_=named, probs_=whole)
+
+    # ---- reading ---------------------------------------------------------------------------
+
+    def bind(self, labels: Sequence[str], smoothing: Any = None) -> Emission:
+        """Return an emission of these labels; one that is fitted for as many stays fitted."""
+        new = super().bind(labels, smoothing)
+        if self.is_fitted and len(self.probs_) != len(labels):
+            raise ParameterError(
+                parameter="emissions",
+                expected=f"probabilities for {len(labels)} labels",
+                found=f"for {len(self.probs_)}",
+            )
+        return new
+
+    def encode(self, X: Any) -> SymbolTokens:
+        """Number the symbols of sequences.
+
+        Raises
+        ------
+        SentenceError
+            If a token is neither a str nor a whole number; names the token.
+        """
+        if isinstance(X, SymbolTokens):
+            return X
+        data = SymbolTokens(*_read(X))
+        known = self.symbols_ or self._given_symbols()
+        return _renumber(data, known) if known else data
+
+    # ---- scoring ---------------------------------------------------------------------------
+
+    def log_probs(self, X: Any) -> Float64:
+        """Look up log Pr(v | y) of every token [T, Y]; 0 for a missing value."""
+        return np.take(self.rows, self.locate(X).ids, axis=0)
+
+    def locate(self, X: Any) -> SymbolTokens:
+        """Return the row of `rows` for every token, as ``ids``."""
+        self.check_learned("log_probs")
+        data = self.encode(X)
+        return data if data.symbols is self.symbols_ else _renumber(data, self.symbols_)
+
+    def scores(self, X: Any, n_threads: int = 1) -> Scored:
+        """Look up every token."""
+        data = self.locate(X)
+        return Scored(data.offsets, np.take(self.rows, data.ids, axis=0), None)
+
+    @property
+    def rows(self) -> Float64:
+        """Log-probabilities of the symbols, of all others, and of a missing value [V + 2, Y]."""
+        if self._cache[0] is not self.probs_:
+            rows = np.zeros((self.probs_.shape[1] + 1, len(self.probs_)))
+            with np.errstate(divide="ignore"):
+                np.log(self.probs_.T, out=rows[:-1])
+            self._cache = self.probs_, rows
+        rows = self._cache[1]
+        return rows  # type: ignore[no-any-return]
+
+    # ---- learning --------------------------------------------------------------------------
+
+    def collect(self, X: Any, gamma: Gamma, weight: Float64 | None = None) -> SymbolStats:
+        """Count the symbols with each label; see `Emission.collect`."""
+        data, Y = self.encode(X), len(self.labels)
+        V = len(data.symbols)
+        gamma = check_gamma(gamma, len(data.ids), Y)
+        return SymbolStats(data.symbols, add_rows(data.ids, gamma, weight, V + 2, Y)[:-1])
+
+    def merge(self, a: SymbolStats, b: SymbolStats) -> SymbolStats:
+        """Sum the statistics of different sequences, which may have different symbols."""
+        if a.symbols is b.symbols or a.symbols == b.symbols:
+            return SymbolStats(a.symbols, a.counts + b.counts)
+        number = {symbol: v for v, symbol in enumerate(a.symbols)}
+        places = [number.setdefault(symbol, len(number)) for symbol in b.symbols]
+        counts = np.zeros((len(number) + 1, a.counts.shape[1]))
+        counts[: len(a.symbols)] = a.counts[:-1]
+        counts[places] += b.counts[:-1]
+        counts[-1] = a.counts[-1] + b.counts[-1]
+        return SymbolStats(tuple(number), counts)
+
+    def update(self, stats: SymbolStats) -> Self:
+        """Estimate Pr(v | y): the mode of the posterior, Dirichlet(count(v, y) + α)."""
+        self._check_mode("update")
+        masses = np.ascontiguousarray((stats.counts + (self.prior - 1)).T)  # [Y, V + 1]
+        totals = masses.sum(axis=1, keepdims=True)
+        # A label without tokens keeps its distribution, or begins with a uniform one.
+        is_known = self.is_fitted and self.probs_.shape == masses.shape
+        before = self.probs_ if is_known else np.full(masses.shape, 1 / masses.shape[1])
+        probs = np.where(totals > 0, masses / np.where(totals > 0, totals, 1), before)
+        probs[probs < _LEAST] = 0
+        return self._learn(stats, probs)
+
+    def draw_posterior(self, stats: SymbolStats, rng: np.random.Generator) -> Self:
+        """Draw Pr(v | y) from its posterior, Dirichlet(count(v, y) + α)."""
+        return self._learn(stats, np.exp(dirichlet.draw(stats.counts + self.prior, rng)).T)
+
+    def mean_field(self, stats: SymbolStats) -> Self:
+        """Return the update of variational Bayes; see `Emission.mean_field`."""
+        alpha = stats.counts + self.prior
+        new = self._learn(stats, np.exp(dirichlet.mean_log(alpha)).T)
+        divergence = dirichlet.divergence(alpha, self.prior)
+        return new.replace(_divergence=divergence, _posterior=alpha)
+
+    def posterior_mean(self) -> Self:
+        """Return the mean of the variational posterior; the emission itself without one."""
+        if self._posterior is None:
+            return self
+        probs = np.ascontiguousarray((self._posterior / self._posterior.sum(axis=0)).T)
+        return self.replace(probs_=probs, _divergence=None, _posterior=None)
+
+    def _learn(self, stats: SymbolStats, probs: Float64) -> Self:
+        return self.replace(
+            probs_=np.ascontiguousarray(probs),
+            symbols_=stats.symbols,  # the same tuple as in the encoded data
+            _divergence=None,
+            _posterior=None,
+        )
+
+    def log_prior(self) -> float:
+        """Return (α − 1) · Σ log Pr(v | y); after `mean_field`, −KL(q ‖ prior)."""
+        self.check_learned("log_prior")
+        if self._divergence is not None:
+            return -self._divergence
+        self._check_mode("log_prior")
+        if self.prior == 1:
+            return 0.0
+        return (self.prior - 1) * float(self.rows[:-1].sum())
+
+    def _check_mode(self, member: str) -> None:
+        if self.prior < 1:
+            raise ParameterError(
+                where=f"Categorical.{member}",
+                parameter="prior",
+                expected="at least 1 for expectation maximisation: the posterior has no mode below",
+                found=f"{self.prior}",
+                hint="Variational Bayes and Gibbs sampling take it.",
+            )
+
+    def initialise(self, X: Any, rng: np.random.Generator) -> Self:
+        """Return a random initial emission: the labels of each symbol are drawn, not of each token.
+
+        Frequent symbols would otherwise have nearly the same probability in all labels.
+        """
+        data, Y = self.encode(X), len(self.labels)
+        shares = rng.dirichlet(np.ones(Y), len(data.symbols) + 2)  # [V + 2, Y]
+        times = np.bincount(data.ids, minlength=len(shares)).astype(np.float64)
+        counts = shares * times[:, None]
+        start = self.replace(prior=max(self.prior, 1.0)).update(
+            SymbolStats(data.symbols, counts[:-1])
+        )
+        return start.replace(prior=self.prior)
+
+    # ---- few candidates per token ----------------------------------------------------------
+
+    def candidate_log_probs(self, X: Any, tokens: Int64, label_ids: Int32) -> Float64:
+        """Look up log Pr(x_t | y) of some labels of each token [C]."""
+        return self.rows[self.locate(X).ids[tokens], label_ids]
+
+    def collect_candidates(
+        self,
+        X: Any,
+        tokens: Int64,
+        label_ids: Int32,
+        probs: Float64,
+        weight: Float64 | None = None,
+    ) -> SymbolStats:
+        """Count the symbols with each label, from the probabilities of candidates [C]."""
+        data, Y = self.encode(X), len(self.labels)
+        V = len(data.symbols)
+        cells = data.ids[tokens].astype(np.int64) * Y + label_ids
+        weighted = probs if weight is None else probs * weight[tokens]
+        counts: Float64 = np.bincount(cells, weighted, minlength=(V + 2) * Y).astype(np.float64)
+        return SymbolStats(data.symbols, counts.reshape(V + 2, Y)[:-1])
+
+    # ---- looking inside --------------------------------------------------------------------
+
+    def generate(self, y: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> list[Any]:
+        """Draw one of the V symbols for each label."""
+        self.check_learned("generate")
+        probs = self.probs_[:, :-1]
+        return [self.symbols_[int(rng.choice(len(self.symbols_), p=p / p.sum()))] for p in probs[y]]
+
+    @property
+    def n_parameters(self) -> int:
+        """Y · V; with ``prior=1``, where other symbols are impossible, Y · (V − 1)."""
+        self.check_learned("n_parameters")
+        Y, cells = self.probs_.shape
+        return int(Y * (cells - 1 - (self.prior == 1)))
+
+    def order_key(self) -> Float64:
+        """Return the number of each label's most probable symbol, and its probability, negative."""
+        self.check_learned("order_key")
+        probs = self.probs_[:, :-1]
+        return np.stack([probs.argmax(axis=1), -probs.max(axis=1)], axis=1)
+
+    def permute(self, order: Sequence[int]) -> Self:
+        """Return the same emission with its states in another order."""
+        new = super().permute(order)
+        if self._posterior is None:
+            return new
+        return new.replace(_posterior=self._posterior[:, np.asarray(order)])
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def to_file(self) -> File:
+        """Return the probabilities, and the symbols as plain data."""
+        file = super().to_file()
+        posterior = {} if self._posterior is None else {"emission_posterior": self._posterior}
+        return File({"symbols": list(self.symbols_)}, file.arrays | posterior, file.unverified)
+
+    def from_file(self, file: File) -> Self:
+        """Return the emission with the state of a file."""
+        symbols = tuple(file.header["symbols"])
+        new = super().from_file(file)
+        kinds = {type(symbol) for symbol in symbols}
+        if (
+            len(set(symbols)) < len(symbols)
+            or not kinds <= {str, int}
+            or len(kinds) > 1
+            or new.probs_.shape != (len(self.labels), len(symbols) + 1)
+            or not _are_probs(new.probs_)
+        ):
+            raise ModelFileError(
+                where=self.kind,
+                expected="distinct symbols, and a probability for each and each label",
+                found=f"{len(symbols)} symbols, probabilities of shape {new.probs_.shape}",
+            )
+        probs = np.ascontiguousarray(new.probs_, dtype=np.float64)
+        new = new.replace(symbols_=symbols, probs_=probs)
+        posterior = file.arrays.get("emission_posterior")
+        if posterior is None:
+            return new
+        if posterior.shape != probs.T.shape or not (posterior > 0).all():
+            raise ModelFileError(
+                where=self.kind,
+                expected=f"parameters above 0 of shape {probs.T.shape}",
+                found=f"an array of shape {posterior.shape}",
+            )
+        divergence = dirichlet.divergence(posterior, self.prior)
+        return new.replace(_posterior=posterior, _divergence=divergence)
+
+
+def _are_probs(probs: Float64) -> bool:
+    """Whether rows are distributions, or less: those of variational Bayes sum to less than 1."""
+    return bool(
+        np.isfinite(probs).all() and (probs >= 0).all() and (probs.sum(axis=1) <= 1 + 1e-6).all()
+    )
+
+
+def _renumber(data: SymbolTokens, symbols: Symbols) -> SymbolTokens:
+    """Return the same sequences numbered by other symbols."""
+    W = len(symbols)
+    number = {symbol: v for v, symbol in enumerate(symbols)}
+    places = [number.get(symbol, W) for symbol in data.symbols]
+    return SymbolTokens(
+        symbols, np.array([*places, W, W + 1], dtype=np.int32)[data.ids], data.offsets
+    )
+
+
+def _read(X: Any) -> tuple[Symbols, Int32, Int64]:
+    """Read sequences of str or of whole numbers: symbols, ids [T], offsets [N + 1]."""
+    if _are_numbers(X):
+        return _read_numbers(X)
+    types = find_types(X)
+    return tuple(types.words), types.ids, types.offsets
+
+
+def _are_numbers(X: Any) -> bool:
+    for x in X:
+        if isinstance(x, np.ndarray):
+            return x.dtype.kind in "iufb"
+        tokens = getattr(x, "tokens", x)
+        if len(tokens):
+            return not isinstance(tokens[0], str)
+    return False
+
+
+def _read_numbers(X: Any) -> tuple[Symbols, Int32, Int64]:
+    offsets = offsets_of(X)
+    rows = []
+    for i, x in enumerate(X):
+        try:
+            values = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty((0, 0))
+        if len(values) != len(x) or values.size != len(x):
+            raise SentenceError(
+                where=checks.place(i),
+                expected="one whole number for each token",
+                found=f"an array of shape {np.shape(x)}",
+                hint="For several columns use emissions=tl.emissions.Independent(...).",
+            )
+        rows.append(values.reshape(-1))
+    flat = np.concatenate([*rows, np.empty(0)])
+    is_missing = np.isnan(flat)
+    wrong = np.flatnonzero(~is_missing & (flat != np.round(flat)))
+    if len(wrong):
+        t = int(wrong[0])
+        i = int(np.searchsorted(offsets, t, side="right")) - 1
+        raise SentenceError(
+            where=checks.place(i, t - int(offsets[i])),
+            expected="a whole number, the code of a symbol",
+            found=checks.show(float(flat[t])),
+            hint="For measurements use emissions=tl.emissions.Gaussian().",
+        )
+    values, numbers = np.unique(flat[~is_missing].astype(np.int64), return_inverse=True)
+    ids = np.full(len(flat), len(values) + 1, dtype=np.int32)
+    ids[~is_missing] = numbers
+    return tuple(values.tolist()), ids, offsets
