@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test test-peers lint format bench bench-trellis sanitize docs stubs clean
+.PHONY: help demo test test-peers soak-foreign lint format bench bench-trellis sanitize docs stubs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -51,10 +51,13 @@ demo: $(VENV)/.installed  ## train, measure and try a tagger, in the terminal
 	$(BIN)/tagloom demo
 
 test: lint  ## set up, lint, type-check and run the tests
-	$(BIN)/python -m pytest -m "not peers" -q -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not peers and not soak" -q -n auto --maxprocesses 8 --dist loadfile
 
 test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
 	$(BIN)/python -m pytest -m peers -q
+
+soak-foreign: $(VENV)/.test  ## damage models of other tools, many thousand times
+	$(BIN)/python -m pytest -m soak -q tests/interop
 
 lint: $(VENV)/.test  ## style, spelling and types
 	$(BIN)/ruff check .
@@ -95,7 +98,7 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	TAGLOOM_NATIVE="$$(ls $(abspath build/sanitize)/_native*.so)" \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(BIN)/python -m pytest -q -n 2 -m "not peers and not slow" tests/trellis tests/evaluation tests/sequences \
+	  $(BIN)/python -m pytest -q -n 2 -m "not peers and not slow and not soak" tests/trellis tests/evaluation tests/sequences \
 	  tests/features tests/training tests/storage tests/scores tests/language tests/dynamics \
 	  tests/models/test_model_files.py
 

@@ -305,6 +305,11 @@ class Templates:
         return self._node.vocabulary(tokens)
 
     @property
+    def records(self) -> Sequence[Template]:
+        """The parsed templates, in the order of ``templates``."""
+        return self._records
+
+    @property
     def has_edges(self) -> bool:
         """Whether there are edge templates."""
         return self._edge is not None

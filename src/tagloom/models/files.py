@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 from tagloom import checks, storage
@@ -44,6 +45,15 @@ _REGISTRY: Registry[Model] = Registry(
         "Tokenizer": "tagloom.models.tokenizers",
     },
 )
+
+# Model files of other tools by their first bytes; each module has a function ``load_foreign``. They
+# are imported when such a file is read.
+_FOREIGN = {
+    b"lCRF": "tagloom.interop.crfsuite",
+    b"version: ": "tagloom.interop.crfpp",
+    b"#mdl#": "tagloom.interop.wapiti",
+}
+_LONGEST = max(map(len, _FOREIGN))
 
 # Header entries that record where a model comes from; predictions do not depend on them.
 _PROVENANCE = ("params", "training", "history")
@@ -247,9 +257,10 @@ class Model(Estimator, ABC):
 
 
 def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
-    """Read a model that `Model.save` wrote.
+    """Read a model that `Model.save` wrote, or a model of CRFsuite, CRF++ or Wapiti.
 
-    A file is mapped into memory, not copied; nothing in it is executed.
+    A file is mapped into memory, not copied; nothing in it is executed. Models of other tools are
+    recognised by their contents and converted; see `tagloom.interop`.
 
     Parameters
     ----------
@@ -257,7 +268,8 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
         The name of the file, or its contents: bytes, or an object with ``read()`` that returns
         bytes.
     features : callable, optional
-        The feature function, if the model was trained with one: a file stores only its name.
+        The feature function, if the model was trained with one: a file stores only its name. Also
+        for models of CRFsuite.
     verify : bool, optional
         Whether to verify the checksum of every array, which reads the whole file. By default if
         it has at most 64 MB; the header and the feature table are always verified.
@@ -285,23 +297,36 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
     [['N', 'V']]
     """
     where = _name_of(path)
+    if hasattr(path, "read"):
+        path = path.read()
+        if not isinstance(path, bytes):
+            raise ModelFileError(
+                where=where, expected="a file opened in binary mode", found=checks.show_type(path)
+            )
+    foreign = _foreign_module(path)
+    if foreign is not None:
+        return import_module(foreign).load_foreign(path, features, where)
     if isinstance(path, str | os.PathLike):
         header, arrays = storage.read(path, verify=verify)
     elif isinstance(path, bytes | bytearray | memoryview):
         header, arrays = storage.read_bytes(path, verify=verify, name=where)
-    elif hasattr(path, "read"):
-        data = path.read()
-        if not isinstance(data, bytes):
-            raise ModelFileError(
-                where=where, expected="a file opened in binary mode", found=checks.show_type(data)
-            )
-        header, arrays = storage.read_bytes(data, verify=verify, name=where)
     else:
         raise ModelFileError(
             expected="the path of a model file, its bytes, or a file object",
             found=checks.show_type(path),
         )
     return _restore(File(header, arrays), features, where)
+
+
+def _foreign_module(path: Any) -> str | None:
+    """Return the module that reads a file of another tool; None for all other files."""
+    head = b""
+    if isinstance(path, bytes | bytearray | memoryview):
+        head = bytes(path[:_LONGEST])
+    elif isinstance(path, str | os.PathLike) and os.path.isfile(path):
+        with open(path, "rb") as file:
+            head = file.read(_LONGEST)
+    return next((module for magic, module in _FOREIGN.items() if head.startswith(magic)), None)
 
 
 def find_kind(name: str) -> type[Model] | None:
