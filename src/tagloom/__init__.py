@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         TokenClassifier,
         Tokenizer,
         load,
+        select_states,
     )
     from tagloom.scores import emissions
     from tagloom.sequences import Corpus, Sentence, read, stream, write
@@ -63,6 +64,7 @@ else:
                 "TokenClassifier",
                 "Tokenizer",
                 "load",
+                "select_states",
             ],
             "scores": ["emissions"],
             "sequences": ["Corpus", "Sentence", "read", "stream", "write"],
@@ -106,6 +108,7 @@ __all__ = [
     "learners",
     "load",
     "read",
+    "select_states",
     "semirings",
     "stream",
     "text",

@@ -44,6 +44,8 @@ class Learned:
         The final objective of each start.
     reseeded : list of (int, int)
         Iteration and state of each re-seeding in the best run.
+    histories : list of list of float
+        The objective after each iteration of each start.
     """
 
     chain: MarkovChain
@@ -51,6 +53,7 @@ class Learned:
     outcome: Outcome[ChainAndEmission]
     objectives: list[float]
     reseeded: list[tuple[int, int]] = field(default_factory=list)
+    histories: list[list[float]] = field(default_factory=list)
 
 
 def learn(
@@ -77,11 +80,13 @@ def learn(
     """
     best: tuple[Outcome[ChainAndEmission], Watched] | None = None
     objectives: list[float] = []
+    histories: list[list[float]] = []
     for i in range(restarts):
         learner = Watched(algorithm.start(problem, seed + i), problem, algorithm)
         names = {} if restarts == 1 else {"title": f", start {i + 1}", "suffix": f".{i + 1}"}
         outcome = fitting.run(learner, **names)
         objectives.append(learner.objective)
+        histories.append([record.objective for record in outcome.records])
         if best is None or learner.objective > best[1].objective:
             best = outcome, learner
         if outcome.stopped == "interrupted":
@@ -89,7 +94,7 @@ def learn(
     assert best is not None
     outcome, learner = best
     chain, emission = outcome.weights
-    return Learned(chain, emission, outcome, objectives, learner.reseeded)
+    return Learned(chain, emission, outcome, objectives, learner.reseeded, histories)
 
 
 # ---- dead states -------------------------------------------------------------------------------

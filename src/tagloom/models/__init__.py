@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tagloom.models.linear import FeatureWeight
     from tagloom.models.memm import MEMM
     from tagloom.models.perceptrons import StructuredPerceptron
+    from tagloom.models.plots import plot_emissions, plot_history, plot_states
+    from tagloom.models.selection import StateCount, StateSelection, select_states
     from tagloom.models.svm import StructuredSVM
     from tagloom.models.taggers import Labelling, PredictedSpan, Tagger
     from tagloom.models.texts import TaggedSentence, TextSpan
@@ -40,6 +42,8 @@ else:
             "linear": ["FeatureWeight"],
             "memm": ["MEMM"],
             "perceptrons": ["StructuredPerceptron"],
+            "plots": ["plot_emissions", "plot_history", "plot_states"],
+            "selection": ["StateCount", "StateSelection", "select_states"],
             "svm": ["StructuredSVM"],
             "taggers": ["Labelling", "PredictedSpan", "Tagger"],
             "texts": ["TaggedSentence", "TextSpan"],
@@ -66,6 +70,8 @@ __all__ = [
     "PredictedSpan",
     "Reason",
     "Score",
+    "StateCount",
+    "StateSelection",
     "StructuredPerceptron",
     "StructuredSVM",
     "TagDictionary",
@@ -77,4 +83,8 @@ __all__ = [
     "TokenizerScores",
     "draw_transitions",
     "load",
+    "plot_emissions",
+    "plot_history",
+    "plot_states",
+    "select_states",
 ]

@@ -63,7 +63,7 @@ def state_colours(n: int) -> list[str]:
     return colours
 
 
-def draw_transitions(hmm: HMM, *, min_prob: float = 0.02) -> str:
+def draw_transitions(hmm: HMM, *, min_prob: float = 0.01) -> str:
     """Draw the transitions of a hidden Markov model as a self-contained SVG.
 
     Each state has its long-run share as a percentage and as the strength of its colour; a tooltip
@@ -73,7 +73,7 @@ def draw_transitions(hmm: HMM, *, min_prob: float = 0.02) -> str:
     ----------
     hmm : HMM
         Fitted, of order 1.
-    min_prob : float, default 0.02
+    min_prob : float, default 0.01
         Less probable transitions are not drawn.
 
     Returns

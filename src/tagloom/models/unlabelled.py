@@ -534,6 +534,7 @@ def learn_hidden(
     record |= {
         "algorithm": algorithm.name,
         "objectives": learned.objectives,
+        "histories": learned.histories if len(learned.histories) > 1 else [],
         "reseeded": [list(pair) for pair in learned.reseeded],
     }
     if learned.outcome.stopped == "interrupted":
