@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test test-peers soak-foreign lint format bench bench-trellis sanitize docs stubs clean
+.PHONY: help demo test test-peers soak-foreign soak-hmm lint format bench bench-trellis sanitize docs stubs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -55,6 +55,9 @@ test: lint  ## set up, lint, type-check and run the tests
 
 test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
 	$(BIN)/python -m pytest -m peers -q
+
+soak-hmm: $(VENV)/.test  ## learn a thousand random hidden Markov models
+	$(BIN)/python -m pytest -m soak -q tests/learners
 
 soak-foreign: $(VENV)/.test  ## damage models of other tools, many thousand times
 	$(BIN)/python -m pytest -m soak -q tests/interop
