@@ -2,7 +2,8 @@
 
 `tagloom.load` recognises foreign model files by their contents and calls the readers of this
 package, one file per tool: `crfsuite`, `crfpp`, `wapiti`. `convert` takes fitted objects of other
-Python packages.
+Python packages. `pycrfsuite` and `sklearn_crfsuite` have the classes of the packages of these
+names; ``spacy`` has a pipeline component.
 
 Nothing outside this package depends on it. A foreign file is not trusted: damage raises a
 `ModelFileError`, and memory is bounded by the size of the file.
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
+    from tagloom.interop import pycrfsuite, sklearn_crfsuite
     from tagloom.interop.crfpp import read_crfpp_model
     from tagloom.interop.crfsuite import read_crfsuite, to_crfsuite
     from tagloom.interop.objects import convert
@@ -24,14 +26,18 @@ else:
             "crfpp": ["read_crfpp_model"],
             "crfsuite": ["read_crfsuite", "to_crfsuite"],
             "objects": ["convert"],
+            "pycrfsuite": [],
+            "sklearn_crfsuite": [],
             "wapiti": ["read_wapiti_model"],
         },
     )
 
 __all__ = [
     "convert",
+    "pycrfsuite",
     "read_crfpp_model",
     "read_crfsuite",
     "read_wapiti_model",
+    "sklearn_crfsuite",
     "to_crfsuite",
 ]

@@ -394,7 +394,7 @@ def _references(chunk: bytes, sources: UInt32, first: int, n: int, at: int) -> b
     """List the features of each source, whose numbers ascend from ``first``."""
     counts = np.bincount(sources, minlength=n)  # [n]
     begin = 12 + 4 * n
-    places = begin + 4 * np.concatenate([[0], np.cumsum(counts[:-1] + 1)])  # [n] in the chunk
+    places = begin + 4 * (np.cumsum(counts + 1) - counts - 1)  # [n] in the chunk
     body = np.zeros(n + len(sources), "<u4")
     is_count = np.zeros(len(body), bool)
     is_count[(places - begin) // 4] = True

@@ -64,7 +64,7 @@ def convert(
     kinds = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(obj).__mro__}
     if any(kind.startswith("sklearn_crfsuite.") and kind.endswith(".CRF") for kind in kinds):
         return _from_sklearn_crfsuite(obj)
-    if "tagloom.interop.sklearn_crfsuite.CRF" in kinds:
+    if "tagloom.interop.sklearn_crfsuite.estimators.CRF" in kinds:
         return obj._fitted
     if "hmmlearn.hmm.CategoricalHMM" in kinds:
         return _from_categorical(obj, labels, words)
