@@ -8,7 +8,7 @@ their totals; that of the emission is `Emission.update`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,12 @@ from tagloom.learners.base import (
     Unlabelled,
 )
 from tagloom.scores.emissions import Emission
+from tagloom.scores.emissions.base import Lookup
 from tagloom.scores.markov import MarkovChain
-from tagloom.trellis import Trellis
+from tagloom.scores.word_counts import add_rows
+from tagloom.trellis import Trellis, engine
+from tagloom.trellis.batches import Batch, Candidates, read_batch
+from tagloom.trellis.machine import ALL_THREADS
 
 Float64 = npt.NDArray[np.float64]
 
@@ -71,8 +75,11 @@ class EStep:
 
     def __init__(self, problem: Unlabelled) -> None:
         self.problem = problem
-        self._gamma: npt.NDArray[Any] | None = None
-        self._tokens = None if problem.candidates is None else problem.candidates.tokens
+        self._buffers: dict[str, npt.NDArray[Any]] = {}
+        self._pairs: tuple[Any, Any] | None = None  # tokens [C], label_ids [C]
+        self._cells: Cells | None = None
+        if problem.candidates is not None:
+            self._pairs = problem.candidates.tokens, problem.candidates.label_ids
 
     def __call__(self, chain: MarkovChain, emission: Emission) -> Expectation:
         """Compute the expected counts.
@@ -82,63 +89,132 @@ class EStep:
         TrainingError
             If a sequence has probability 0.
         """
-        if self.problem.candidates is None:
-            return self._dense(chain, emission)
-        return self._listed(chain, emission, self.problem.candidates)
+        lookup = None if self.problem.tied else emission.lookup(self.problem.data)
+        if self.problem.candidates is not None:
+            return self._listed(chain, emission, self.problem.candidates, lookup)
+        return self._dense(chain, emission, lookup)
 
-    def _dense(self, chain: MarkovChain, emission: Emission) -> Expectation:
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
+        """Return memory that is reused: the pages of a new array take longer than its use."""
+        if name not in self._buffers:
+            self._buffers[name] = np.empty(shape, dtype=dtype)
+        return self._buffers[name]
+
+    def _dense(self, chain: MarkovChain, emission: Emission, lookup: Lookup | None) -> Expectation:
+        """All labels of each token."""
         problem = self.problem
-        _, emit, edge = emission.scores(problem.data, problem.n_threads or 1)
-        if edge is not None:
-            raise emission.unsupported("scores", "its edges cannot be learned without labels")
-        trans, start, stop, *_ = chain.transitions(problem.labels)
-        trellis = Trellis(
-            emit.astype(problem.dtype, copy=False),
-            trans,
-            start,
-            stop,
-            offsets=problem.offsets,
-            n_threads=problem.n_threads,
+        shape = problem.n_tokens, len(problem.labels)
+        if lookup is None:
+            _, emit, edge = emission.scores(problem.data, problem.n_threads or 1)
+            if edge is not None:
+                raise emission.unsupported("scores", "its edges cannot be learned without labels")
+            emit = emit.astype(problem.dtype, copy=False)
+        else:
+            rows = lookup.rows.astype(problem.dtype, copy=False)
+            emit = self._buffer("emit", shape, problem.dtype)
+            np.take(rows, lookup.ids, axis=0, out=emit, mode="clip")
+        gamma = self._buffer("gamma", shape, problem.dtype)
+        if lookup is None:
+            batch = read_batch(emit, None, problem.offsets, self._threads)
+        else:
+            batch = Batch(emit, None, problem.offsets, largest(lookup.rows))
+        log_z, counts = self._sum(chain, batch, gamma)
+        stats = self._collect(emission, self._wide(gamma), lookup)
+        return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
+
+    @property
+    def _threads(self) -> int:
+        return self.problem.n_threads or ALL_THREADS
+
+    def _sum(
+        self, chain: MarkovChain, batch: Batch, marginals: npt.NDArray[Any]
+    ) -> tuple[Float64, engine.Counts]:
+        """Return log_z [N] and expected counts, and write the marginals."""
+        trans, start, stop, *_ = chain.transitions(self.problem.labels)
+        dtype = batch.dtype
+        model = engine.Transitions(
+            len(start),
+            None,
+            trans.astype(dtype, copy=False),
+            start.astype(dtype, copy=False),
+            stop.astype(dtype, copy=False),
+            None,
+            None,
         )
-        if self._gamma is None:
-            self._gamma = np.empty(emit.shape, dtype=problem.dtype)
-        log_z, counts = trellis.expectations(marginals=self._gamma, weight=problem.weight)
-        gamma = self._gamma.astype(np.float64, copy=False)
+        counts = model.no_counts()
+        weight = self.problem.weight
+        log_z = engine.sums(
+            model, batch, self._threads, marginals=marginals, counts=counts, weight=weight
+        )
+        return log_z, counts
+
+    def _wide(self, gamma: npt.NDArray[Any]) -> Float64:
+        """Return marginals as float64."""
+        if gamma.dtype == np.float64:
+            return gamma
+        wide = self._buffer("wide", gamma.shape, np.float64)
+        np.copyto(wide, gamma)
+        return wide
+
+    def _collect(self, emission: Emission, gamma: Float64, lookup: Lookup | None) -> Any:
+        problem = self.problem
+        if lookup is not None:
+            counts = add_rows(lookup.ids, gamma, problem.token_weight, *lookup.rows.shape)
+            return emission.collect_rows(problem.data, counts)
         if problem.tied:
             gamma = share(gamma, problem.tied)
-        stats = emission.collect(problem.data, gamma, problem.token_weight)
-        return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
+        return emission.collect(problem.data, gamma, problem.token_weight)
 
     def _listed(
-        self, chain: MarkovChain, emission: Emission, candidates: CandidateLabels
+        self,
+        chain: MarkovChain,
+        emission: Emission,
+        candidates: CandidateLabels,
+        lookup: Lookup | None,
     ) -> Expectation:
+        """Few labels of each token."""
         problem = self.problem
-        assert self._tokens is not None
-        pairs = self._tokens, candidates.label_ids
-        scores = emission.candidate_log_probs(problem.data, *pairs)
-        trans, start, stop, *_ = chain.transitions(problem.labels)
-        trellis = Trellis.from_candidates(
-            scores.astype(np.float64, copy=False),
-            candidates.label_ids,
-            candidates.indptr,
-            trans,
-            start,
-            stop,
-            offsets=problem.offsets,
-            n_threads=problem.n_threads,
-        )
-        if self._gamma is None:
-            self._gamma = np.empty(len(scores))
-        log_z, counts = trellis.expectations(marginals=self._gamma, weight=problem.weight)
-        if problem.tied:
-            gamma = np.zeros((problem.n_tokens, len(problem.labels)))
-            gamma[pairs] = self._gamma
-            gamma = share(gamma, problem.tied)
-            stats = emission.collect(problem.data, gamma, problem.token_weight)
+        assert self._pairs is not None
+        n = len(candidates.label_ids)
+        if lookup is None:
+            scores = emission.log_probs(problem.data)[self._pairs].astype(np.float64, copy=False)
+            most = largest(scores)
         else:
-            weight = problem.token_weight
-            stats = emission.collect_candidates(problem.data, *pairs, self._gamma, weight)
+            cells = self._cells_of(lookup)
+            few = lookup.rows.reshape(-1)[cells.places]
+            scores = self._buffer("scores", (n,), np.float64)
+            np.take(few, cells.numbers, out=scores, mode="clip")
+            most = largest(few)
+        listed = Candidates(candidates.indptr, candidates.label_ids, scores)
+        batch = Batch.of_candidates(listed, len(problem.labels), problem.offsets, most)
+        probs = self._buffer("probs", (n,), np.float64)
+        log_z, counts = self._sum(chain, batch, probs)
+        stats = self._collect_listed(emission, probs, lookup)
         return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
+
+    def _collect_listed(self, emission: Emission, probs: Float64, lookup: Lookup | None) -> Any:
+        problem = self.problem
+        assert self._pairs is not None
+        if lookup is None:
+            gamma = np.zeros((problem.n_tokens, len(problem.labels)))
+            gamma[self._pairs] = probs
+            return self._collect(emission, gamma, None)
+        if problem.token_weight is not None:
+            probs = probs * problem.token_weight[self._pairs[0]]
+        cells, shape = self._cells_of(lookup), lookup.rows.shape
+        counts = np.zeros(shape[0] * shape[1])
+        counts[cells.places] = np.bincount(cells.numbers, probs, minlength=len(cells.places))
+        return emission.collect_rows(problem.data, counts.reshape(shape), cells.places)
+
+    def _cells_of(self, lookup: Lookup) -> Cells:
+        """Return the cells of the table of rows that candidates use."""
+        assert self._pairs is not None
+        if self._cells is None or self._cells.ids is not lookup.ids:
+            tokens, label_ids = self._pairs
+            flat = lookup.ids[tokens].astype(np.int64) * lookup.rows.shape[1] + label_ids
+            places, numbers = np.unique(flat, return_inverse=True)
+            self._cells = Cells(lookup.ids, places, numbers)
+        return self._cells
 
     def _total(self, log_z: Float64) -> float:
         """Sum the log-likelihoods of the sequences [N], and raise if one is −inf."""
@@ -154,6 +230,20 @@ class EStep:
             )
         weight = self.problem.weight
         return float(log_z.sum() if weight is None else weight @ log_z)
+
+
+class Cells(NamedTuple):
+    """The cells of a table of rows [R, Y] that candidates use, few enough for the cache."""
+
+    ids: npt.NDArray[np.int32]  #: [T] the row of each token
+    places: npt.NDArray[np.int64]  #: [K] the place of each cell in the flat table
+    numbers: npt.NDArray[np.intp]  #: [C] the cell of each candidate
+
+
+def largest(scores: npt.NDArray[Any]) -> float:
+    """Return the largest absolute value of the finite scores."""
+    finite = scores[np.isfinite(scores)]
+    return float(max(finite.max(initial=0.0), -finite.min(initial=0.0)))
 
 
 def share(gamma: Float64, tied: tuple[tuple[int, ...], ...]) -> Float64:
@@ -344,13 +434,14 @@ def _model_of_candidates(
         offsets=problem.offsets,
         n_threads=problem.n_threads,
     )
-    gamma = np.empty(len(candidates.label_ids))
-    log_z, counts = trellis.expectations(marginals=gamma, weight=problem.weight)
-    if np.isneginf(log_z).any():
-        EStep(problem)._total(log_z)  # raises
-    pairs = candidates.tokens, candidates.label_ids
-    weight = problem.token_weight
-    stats = problem.emission.collect_candidates(problem.data, *pairs, gamma, weight)
+    probs = np.empty(len(candidates.label_ids))
+    log_z, counts = trellis.expectations(marginals=probs, weight=problem.weight)
+    EStep(problem)._total(log_z)  # raises if a sequence is impossible
+    gamma = np.zeros((problem.n_tokens, len(problem.labels)))
+    gamma[candidates.tokens, candidates.label_ids] = probs
+    if problem.tied:
+        gamma = share(gamma, problem.tied)
+    stats = problem.emission.collect(problem.data, gamma, problem.token_weight)
     expected = Expectation(0.0, counts.start, counts.transitions, counts.stop, stats)
     if problem.chain is None:
         # One more of every outcome, so that none is impossible from the beginning.

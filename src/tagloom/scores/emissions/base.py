@@ -23,7 +23,7 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,13 @@ _REGISTRY: Registry[Emission] = Registry(
         "Words": "tagloom.scores.emissions.words",
     },
 )
+
+
+class Lookup(NamedTuple):
+    """Scores of tokens as rows of a table."""
+
+    rows: Float64  #: [R, Y] log-probabilities
+    ids: npt.NDArray[np.int32]  #: [T] the row of each token
 
 
 class Emission(ABC):
@@ -316,27 +323,27 @@ class Emission(ABC):
         """
         raise self.unsupported("mean_field", "it has no prior")
 
-    def candidate_log_probs(
-        self, X: Any, tokens: npt.NDArray[np.int64], label_ids: npt.NDArray[np.int32]
-    ) -> npt.NDArray[Any]:
-        """Compute log Pr(x_t | y) of C pairs of a token and a label, for few labels per token."""
-        return np.asarray(self.log_probs(X)[tokens, label_ids])
+    def lookup(self, X: Any) -> Lookup | None:
+        """Return the scores as a table of rows and the row of each token.
 
-    def collect_candidates(
-        self,
-        X: Any,
-        tokens: npt.NDArray[np.int64],
-        label_ids: npt.NDArray[np.int32],
-        probs: Float64,
-        weight: Float64 | None = None,
-    ) -> Any:
-        """Compute the statistics of `collect` from the probabilities of C pairs of token and label.
-
-        All other labels of these tokens have probability 0.
+        Learners then look rows up and sum expected counts by row, without statistics of each token.
+        An emission that has a table also implements `collect_rows`. None, the default, otherwise.
         """
-        gamma = np.zeros((int(offsets_of(X)[-1]), len(self.labels)))
-        gamma[tokens, label_ids] = probs
-        return self.collect(X, gamma, weight)
+        return None
+
+    def collect_rows(
+        self, X: Any, counts: Float64, seen: npt.NDArray[np.int64] | None = None
+    ) -> Any:
+        """Compute the statistics of `collect` from expected counts of each row of `lookup`.
+
+        Parameters
+        ----------
+        X : list of sequences, or the result of `encode`
+        counts : ndarray, shape (R, Y)
+        seen : ndarray of int64, optional
+            The flat places of all counts that may differ from 0, if they are few.
+        """
+        raise self.unsupported("collect_rows", "it has no table of rows")
 
     def posterior_mean(self) -> Self:
         """Return the emission to predict with after `mean_field`: with the means under q.

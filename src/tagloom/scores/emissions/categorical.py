@@ -17,7 +17,14 @@ import numpy.typing as npt
 from tagloom import checks
 from tagloom.errors import ModelFileError, ParameterError, SentenceError
 from tagloom.scores.emissions import dirichlet
-from tagloom.scores.emissions.base import Emission, Float64, Gamma, check_gamma, offsets_of
+from tagloom.scores.emissions.base import (
+    Emission,
+    Float64,
+    Gamma,
+    Lookup,
+    check_gamma,
+    offsets_of,
+)
 from tagloom.scores.linear import Scored
 from tagloom.scores.tables import Int32, Int64, find_types
 from tagloom.scores.word_counts import add_rows
@@ -63,10 +70,13 @@ class SymbolStats:
     symbols : tuple of str or int
     counts : ndarray, shape (V + 1, Y)
         Plain or expected counts; the last row is for all other symbols.
+    seen : ndarray of int64, or None
+        The flat places of all counts that may differ from 0, in order, if they are few.
     """
 
     symbols: Symbols
     counts: Float64
+    seen: Int64 | None = None
 
 
 class Categorical(Emission):
@@ -211,6 +221,10 @@ class Categorical(Emission):
         data = self.locate(X)
         return Scored(data.offsets, np.take(self.rows, data.ids, axis=0), None)
 
+    def lookup(self, X: Any) -> Lookup:
+        """Return the scores of the symbols, and the symbol of each token."""
+        return Lookup(self.rows, self.locate(X).ids)
+
     @property
     def rows(self) -> Float64:
         """Log-probabilities of the symbols, of all others, and of a missing value [V + 2, Y]."""
@@ -231,6 +245,12 @@ class Categorical(Emission):
         gamma = check_gamma(gamma, len(data.ids), Y)
         return SymbolStats(data.symbols, add_rows(data.ids, gamma, weight, V + 2, Y)[:-1])
 
+    def collect_rows(self, X: Any, counts: Float64, seen: Int64 | None = None) -> SymbolStats:
+        """Return the counts of symbols; those of missing values are left out."""
+        if seen is not None:
+            seen = seen[: np.searchsorted(seen, counts[:-1].size)]
+        return SymbolStats(self.encode(X).symbols, counts[:-1], seen)
+
     def merge(self, a: SymbolStats, b: SymbolStats) -> SymbolStats:
         """Sum the statistics of different sequences, which may have different symbols."""
         if a.symbols is b.symbols or a.symbols == b.symbols:
@@ -246,14 +266,22 @@ class Categorical(Emission):
     def update(self, stats: SymbolStats) -> Self:
         """Estimate Pr(v | y): the mode of the posterior, Dirichlet(count(v, y) + α)."""
         self._check_mode("update")
-        masses = np.ascontiguousarray((stats.counts + (self.prior - 1)).T)  # [Y, V + 1]
-        totals = masses.sum(axis=1, keepdims=True)
-        # A label without tokens keeps its distribution, or begins with a uniform one.
-        is_known = self.is_fitted and self.probs_.shape == masses.shape
-        before = self.probs_ if is_known else np.full(masses.shape, 1 / masses.shape[1])
-        probs = np.where(totals > 0, masses / np.where(totals > 0, totals, 1), before)
-        probs[probs < _LEAST] = 0
-        return self._learn(stats, probs)
+        pseudo = self.prior - 1
+        masses = stats.counts + pseudo  # [V + 1, Y]
+        totals = masses.sum(axis=0)
+        is_dead = totals <= 0
+        masses /= np.where(is_dead, 1.0, totals)
+        if is_dead.any():
+            # A label without tokens keeps its distribution, or begins with a uniform one.
+            is_known = self.is_fitted and self.probs_.shape == masses.T.shape
+            before = self.probs_.T if is_known else np.full(masses.shape, 1 / len(masses))
+            masses[:, is_dead] = before[:, is_dead]
+        if pseudo == 0:
+            masses[masses < _LEAST] = 0
+        new = self._learn(stats, masses.T)
+        if stats.seen is not None and not is_dead.any():
+            new._cache = new.probs_, _sparse_logs(masses, stats.seen, pseudo / totals)
+        return new
 
     def draw_posterior(self, stats: SymbolStats, rng: np.random.Generator) -> Self:
         """Draw Pr(v | y) from its posterior, Dirichlet(count(v, y) + α)."""
@@ -275,7 +303,7 @@ class Categorical(Emission):
 
     def _learn(self, stats: SymbolStats, probs: Float64) -> Self:
         return self.replace(
-            probs_=np.ascontiguousarray(probs),
+            probs_=probs,
             symbols_=stats.symbols,  # the same tuple as in the encoded data
             _divergence=None,
             _posterior=None,
@@ -315,28 +343,6 @@ class Categorical(Emission):
         )
         return start.replace(prior=self.prior)
 
-    # ---- few candidates per token ----------------------------------------------------------
-
-    def candidate_log_probs(self, X: Any, tokens: Int64, label_ids: Int32) -> Float64:
-        """Look up log Pr(x_t | y) of some labels of each token [C]."""
-        return self.rows[self.locate(X).ids[tokens], label_ids]
-
-    def collect_candidates(
-        self,
-        X: Any,
-        tokens: Int64,
-        label_ids: Int32,
-        probs: Float64,
-        weight: Float64 | None = None,
-    ) -> SymbolStats:
-        """Count the symbols with each label, from the probabilities of candidates [C]."""
-        data, Y = self.encode(X), len(self.labels)
-        V = len(data.symbols)
-        cells = data.ids[tokens].astype(np.int64) * Y + label_ids
-        weighted = probs if weight is None else probs * weight[tokens]
-        counts: Float64 = np.bincount(cells, weighted, minlength=(V + 2) * Y).astype(np.float64)
-        return SymbolStats(data.symbols, counts.reshape(V + 2, Y)[:-1])
-
     # ---- looking inside --------------------------------------------------------------------
 
     def generate(self, y: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> list[Any]:
@@ -369,9 +375,10 @@ class Categorical(Emission):
 
     def to_file(self) -> File:
         """Return the probabilities, and the symbols as plain data."""
-        file = super().to_file()
+        self.check_learned("to_file")
+        arrays = {"emission_probs_": np.ascontiguousarray(self.probs_)}
         posterior = {} if self._posterior is None else {"emission_posterior": self._posterior}
-        return File({"symbols": list(self.symbols_)}, file.arrays | posterior, file.unverified)
+        return File({"symbols": list(self.symbols_)}, arrays | posterior)
 
     def from_file(self, file: File) -> Self:
         """Return the emission with the state of a file."""
@@ -403,6 +410,27 @@ class Categorical(Emission):
             )
         divergence = dirichlet.divergence(posterior, self.prior)
         return new.replace(_posterior=posterior, _divergence=divergence)
+
+
+def _sparse_logs(masses: Float64, seen: Int64, others: Float64) -> Float64:
+    """Return log masses [V + 1, Y] and a row of 0, where few cells differ from those of ``others``.
+
+    A tag dictionary leaves most words with few labels; logarithms of all cells take longer.
+
+    Parameters
+    ----------
+    masses : ndarray, shape (V + 1, Y)
+    seen : ndarray of int64
+        The flat places of the cells to compute.
+    others : ndarray, shape (Y,)
+        The value of all other cells of each column.
+    """
+    with np.errstate(divide="ignore"):
+        rows = np.empty((len(masses) + 1, masses.shape[1]))
+        rows[:-1] = np.log(others)
+        rows[-1] = 0
+        rows.reshape(-1)[seen] = np.log(masses.reshape(-1)[seen])
+    return rows
 
 
 def _are_probs(probs: Float64) -> bool:
