@@ -180,14 +180,16 @@ def test_text_html_and_json():
         assert sum(r["value"] for r in given["reasons"]) == pytest.approx(decision.margin)
 
 
-def test_many_rivals_go_in_several_batches(monkeypatch):
-    from tagloom.models import explanations
-
-    tagger = tl.HMM().fit([["a", "b", "c"]] * 2, [["X", "Y", "X"]] * 2)
-    sentence = ["a", "b", "c", "d"] * 3
-    whole = tagger.explain(sentence)
-    monkeypatch.setattr(explanations, "_BATCH_SCORES", 60)
-    assert tagger.explain(sentence) == whole
+def test_rivals_of_a_long_sentence_are_those_of_its_trellis():
+    rng = np.random.default_rng(3)
+    T, Y = 300, 4
+    trellis = tl.Trellis(rng.normal(size=(T, Y)), rng.normal(size=(Y, Y)))
+    path, names = trellis.viterbi().path, list("abcd")
+    found = explain(["x"] * T, trellis, path, plain_parts(trellis), names)
+    for t in range(0, T, 7):
+        best = trellis.constrain(forbidden={t: int(path[t])}).viterbi()
+        assert found[t].rival == tuple(names[y] for y in best.path)
+        assert found[t].margin == pytest.approx(found.score - best.score, abs=1e-10)
 
 
 def test_what_is_known_is_part_of_the_question():

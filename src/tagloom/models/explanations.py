@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -20,13 +20,12 @@ import numpy.typing as npt
 
 from tagloom.evaluation.tables import Cell, Table
 from tagloom.features.extractors import START, STOP, TRANSITION
+from tagloom.models.rivals import Rival, Rivals
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import Trellis
 
 Int32 = npt.NDArray[np.int32]
 
-# Number of scores in a batch of rivals; one rival may have more.
-_BATCH_SCORES = 1 << 20
 _SHOWN = 8  # number of reasons of a token that are printed
 _EXACT = 1e-13  # rounding error of float64 sums, relative to the absolute weights
 ROUNDING = "rounding"
@@ -81,7 +80,7 @@ class Decision:
     runner_up_prob : float
         Its marginal probability.
     rival : tuple of str
-        All labels of the rival.
+        All labels of the rival; empty without a rival.
     margin : float
         The score of the best path less that of the rival; infinite without a rival.
     reasons : tuple of Reason
@@ -95,15 +94,32 @@ class Decision:
     prob: float
     runner_up: str | None
     runner_up_prob: float
-    rival: tuple[str, ...]
     margin: float
     reasons: tuple[Reason, ...]
+    labels: tuple[str, ...] = field(repr=False)  # of the best path, shared by all decisions
+    change: tuple[int, tuple[str, ...]] = field(repr=False)  # from where the rival has which labels
+
+    @property
+    def rival(self) -> tuple[str, ...]:
+        """All labels of the rival; empty without a rival."""
+        start, changed = self.change
+        return (
+            self.labels[:start] + changed + self.labels[start + len(changed) :] if changed else ()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON; the margin is None if infinite."""
-        margin = self.margin if math.isfinite(self.margin) else None
-        reasons = [{**asdict(reason), "value": reason.value} for reason in self.reasons]
-        return {**asdict(self), "margin": margin, "rival": list(self.rival), "reasons": reasons}
+        return {
+            "position": self.position,
+            "token": self.token,
+            "label": self.label,
+            "prob": self.prob,
+            "runner_up": self.runner_up,
+            "runner_up_prob": self.runner_up_prob,
+            "rival": list(self.rival),
+            "margin": self.margin if math.isfinite(self.margin) else None,
+            "reasons": [{**asdict(reason), "value": reason.value} for reason in self.reasons],
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -281,68 +297,61 @@ def explain(
     -------
     Explanation
     """
-    gamma = trellis.marginals()  # [T, Y]
+    labels = tuple(names[y] for y in path.tolist())
     best = float(trellis.path_score(path))
-    terms = _Terms(trellis, parts, names, path.tolist())
+    prob = math.exp(float(trellis.log_prob(path)))
+    decisions = _decide(tokens, trellis, path, parts, names, labels) if len(path) else ()
+    return Explanation(tuple(tokens), labels, best, prob, decisions)
+
+
+def _decide(
+    tokens: Sequence[str],
+    trellis: Trellis,
+    path: Int32,
+    parts: Parts,
+    names: Sequence[str],
+    labels: tuple[str, ...],
+) -> tuple[Decision, ...]:
+    """Compare the best path with each of its rivals."""
+    gamma = trellis.marginals()  # [T, Y]
+    rivals = Rivals(trellis, path)
+    terms = _Terms(rivals, parts, names)
     decisions = []
-    for t, (rival, score) in enumerate(_rivals(trellis, path)):
-        y, other = int(path[t]), int(rival[t])
-        margin = math.inf
+    for t, y in enumerate(path.tolist()):
+        rival = rivals.find(t)
+        margin, other, change = math.inf, None, ()
         reasons: tuple[Reason, ...] = ()
-        if other >= 0:
-            margin = best - score
-            reasons = terms.compare(rival.tolist(), margin, t)
+        if rival is not None:
+            margin = rivals.margin(rival)
+            ids = rivals.space.state_labels[rival.states].tolist()
+            other, change = ids[t - rival.start], tuple(names[y] for y in ids)
+            reasons = terms.compare(rival, margin, t)
         decisions.append(
             Decision(
                 position=t,
                 token=tokens[t],
                 label=names[y],
                 prob=float(gamma[t, y]),
-                runner_up=names[other] if other >= 0 else None,
-                runner_up_prob=float(gamma[t, other]) if other >= 0 else 0.0,
-                rival=tuple(names[y] for y in rival.tolist()) if other >= 0 else (),
+                runner_up=None if other is None else names[other],
+                runner_up_prob=0.0 if other is None else float(gamma[t, other]),
                 margin=margin,
                 reasons=reasons,
+                labels=labels,
+                change=(0 if rival is None else rival.start, change),
             )
         )
-    labels = tuple(names[y] for y in path.tolist())
-    prob = math.exp(float(trellis.log_prob(path)))
-    return Explanation(tuple(tokens), labels, best, prob, tuple(decisions))
-
-
-def _rivals(trellis: Trellis, path: Int32) -> Iterator[tuple[Int32, float]]:
-    """Find, for each position, the best path with another label there; −1, −1, … if none.
-
-    Decodes a batch of copies of the sentence; each copy forbids the best label at one position.
-    """
-    T, Y = trellis.emit.shape
-    n = max(_BATCH_SCORES // max(T * Y * (1 if trellis.edge is None else Y), 1), 1)
-    for first in range(0, T, n):
-        positions = np.arange(first, min(first + n, T))
-        k = len(positions)
-        emit = np.tile(trellis.emit, (k, 1))  # [k·T, Y]
-        emit[np.arange(k) * T + positions, path[positions]] = -np.inf
-        batch = trellis.with_scores(
-            emit,
-            edge=None if trellis.edge is None else np.tile(trellis.edge, (k, 1, 1)),
-            offsets=np.arange(k + 1) * T,
-        )
-        rivals = batch.viterbi(on_infeasible="none").path.reshape(k, T)
-        for rival in rivals:
-            score = float(trellis.path_score(rival)) if rival[0] >= 0 else -math.inf
-            yield rival, score
+    return tuple(decisions)
 
 
 class _Terms:
     """The terms in which other paths through a trellis differ from its best one, by name."""
 
-    def __init__(
-        self, trellis: Trellis, parts: Parts, names: Sequence[str], path: list[int]
-    ) -> None:
-        self.trellis, self.names, self.path = trellis, names, path
+    def __init__(self, rivals: Rivals, parts: Parts, names: Sequence[str]) -> None:
+        self.trellis, self.space, self.names = rivals.trellis, rivals.space, names
         self.parts = cache(lambda *step: tuple(parts(*step)))  # rivals share many transitions
-        self.space = trellis.states
-        self.states = self.space.state_path(path).tolist()
+        self.path, self.states = rivals.path.tolist(), rivals.states
+        # Copies of both, changed while a rival is compared, so that a long sentence is not copied.
+        self.rival, self.rival_states = list(self.path), list(self.states)
 
     @cached_property
     def transition_number(self) -> dict[tuple[int, int], int]:
@@ -350,15 +359,15 @@ class _Terms:
         pairs = zip(self.space.src.tolist(), self.space.dst.tolist(), strict=True)
         return {pair: m for m, pair in enumerate(pairs)}
 
-    def compare(self, rival: list[int], margin: float, at: int) -> tuple[Reason, ...]:
+    def compare(self, change: Rival, margin: float, at: int) -> tuple[Reason, ...]:
         """List the terms that differ, the strongest first; they sum to the margin."""
         path, states = self.path, self.states
-        rival_states = self.space.state_path(rival).tolist()
+        rival, rival_states = self.rival, self.rival_states
+        window = slice(change.start, change.end)
+        rival[window] = self.space.state_labels[change.states].tolist()
+        rival_states[window] = change.states
         sums: dict[tuple[int, str, int], list[float]] = {}  # (t, name, n_labels) -> the two weights
-        for t in range(len(path) + 1):
-            pair = slice(max(t - 1, 0), t + 1)
-            if states[pair] == rival_states[pair]:
-                continue  # the same transition
+        for t in range(change.start, change.end + 1):  # the transition into `end` differs, too
             for side, both in enumerate([(path, states), (rival, rival_states)]):
                 for part in self.of_transition(t, *both):
                     weights = sums.setdefault((t, part.name, part.n_labels), [0.0, 0.0])
@@ -368,6 +377,7 @@ class _Terms:
             for (t, name, n), weights in sums.items()
             if weights[0] != weights[1]
         ]
+        rival[window], rival_states[window] = path[window], states[window]
         reasons.sort(key=lambda reason: -abs(reason.value))
         terms = [term for reason in reasons for term in (reason.weight, -reason.rival_weight)]
         rounding = margin - math.fsum(terms)
