@@ -77,6 +77,11 @@ SAYS = {
         "Pr(D | N) = 0.08   -4.101 > -4.528   D N V D N\n"
         "  Pr(D | N) = 0.16   -4.192 < -3.835   D J N D N",
     ],
+    "induce_tags.py": [
+        "600 sentences, 8,825 tokens; 12 states, no labels.",
+        "one state                 0.165",
+        "With a dictionary of all words, 1.33 tags per token:",
+    ],
     "tracking.py": [
         "400 steps of 2 s, 74 of them with gaps",
         "converged\nnoise of the receiver: 6.0 m; learnt: 6.0 and 6.1 m",
@@ -168,6 +173,16 @@ def hidden_labels_cost_little(said):
     assert by_sure + 1 < by_sets < scattered[0]
 
 
+def a_dictionary_names_the_states(said):
+    one_state, em = (figures(said, name) for name in ("one state ", "EM "))
+    assert em[0] > one_state[0] + 0.1  # many-to-one
+    assert em[2] > 0.15 > one_state[2]  # V-measure
+    (with_all,), (with_half,) = (
+        figures(said, f"  accuracy on {what} ") for what in ("all tokens", "the second half")
+    )
+    assert with_all > with_half + 0.1 > 2 * em[0]
+
+
 def a_search_pays(said):
     table = np.array(
         [figures(said, f"{name:16} ") for name in ("words", "words around", "endings")]
@@ -188,6 +203,7 @@ PROVES = {
     "digits.py": order_helps_to_read,
     "partial_labels.py": hidden_labels_cost_little,
     "grid_search.py": a_search_pays,
+    "induce_tags.py": a_dictionary_names_the_states,
 }
 
 

@@ -155,7 +155,9 @@ def draw_graph(
     for y in range(Y):
         out.append(_disc(names[y], places[y], colours[y], shares[y], float(stop[y])))
     out += numbers
-    lines = [" · ".join(notes)] if width > 330 else notes
+    joined = " · ".join(notes)
+    lines = [joined] if 6 * len(joined) < width else [" · ".join(notes[:2]), *notes[2:]]
+    lines = lines if 6 * len(lines[0]) < width else notes
     for i, line in enumerate(reversed(lines)):
         out.append(_text(complex(half, height - 16 - 15 * i), line, "tl-t tl-soft tl-note"))
     return "\n".join([*out, "</svg>"])

@@ -364,9 +364,9 @@ def plot_emissions(
     checks.count(n_words, "n_words", least=1)
     emission = hmm.emission_
     Y, rng = len(emission.labels), np.random.default_rng(0)
+    if _signal(emission.generate(np.zeros(1, dtype=np.intp), rng), None) is None:
+        return _draw_symbols(hmm, _symbols(hmm, rng), n_words, ax)
     draws = [emission.generate(np.full(_N_DRAWS, y), rng) for y in range(Y)]
-    if _signal(draws[0], None) is None:
-        return _draw_symbols(hmm, draws, n_words, ax)
     samples = np.stack([_columns(draw) for draw in draws])  # [Y, n, D]
     chosen = _check_components(components, samples.shape[2])
     data = None if X is None else _stack(X)[:, chosen]
@@ -488,10 +488,20 @@ def _draw_masses(
     ax.set(ylabel="probability", xlabel=f"component {chosen[0]}" if D > 1 else "x")
 
 
-def _draw_symbols(hmm: HMM, draws: Sequence[Sequence[Any]], n: int, ax: Any) -> Any:
+def _symbols(hmm: HMM, rng: np.random.Generator) -> list[Any]:
+    """Return all symbols, or those that states draw if the emission does not list them."""
+    emission = hmm.emission_
+    listed = getattr(emission, "symbols_", None)
+    if listed is not None:
+        return list(listed)
+    draws = [emission.generate(np.full(300, y), rng) for y in range(len(emission.labels))]
+    return list(dict.fromkeys(symbol for draw in draws for symbol in draw))
+
+
+def _draw_symbols(hmm: HMM, symbols: list[Any], n: int, ax: Any) -> Any:
     """Draw a bar for each state, whose parts are its most probable symbols."""
-    names, Y = chain_names(hmm), len(draws)
-    symbols = list(dict.fromkeys(symbol for draw in draws for symbol in draw))
+    names = chain_names(hmm)
+    Y = len(names)
     log_probs = np.asarray(hmm.emission_.log_probs([symbols]), dtype=np.float64)  # [n, Y]
     probs = np.exp(log_probs)
     if ax is None:
