@@ -353,6 +353,69 @@ class BackoffBatch:
     def path_score(self, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """Scores [N] of paths [T]."""
 
+class Gibbs:
+    """Collapsed Gibbs sampling of labels; see core/gibbs.hpp."""
+
+    def __init__(self, n_labels: int, n_symbols: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], symbols: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def sweep(self, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], trans: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], stop: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, beta: float, seed: int) -> int:
+        """
+        Draw every label once, given Dirichlet parameters; return how many changed.
+        """
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """The labels [T]."""
+
+    def transitions(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """
+        Counts [Y + 1, Y + 1]; the last row is the start, the last column the stop.
+        """
+
+    def emissions(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """Counts [V, Y] of symbols with labels."""
+
+    def emission_histogram(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """How many of the V * Y cells have each count."""
+
+class Beam:
+    """Beam sampling of an infinite HMM; see core/beam.hpp."""
+
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sticks: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: float, gamma: float, sticky: float, alpha_rate: float | None, gamma_rate: float | None, stop: bool, most_states: int) -> None: ...
+
+    def sweep(self, symbols: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_symbols: int, beta: float, seed: int, threads: int) -> float:
+        """
+        One sweep with categorical emissions; returns log Pr(symbols, labels | parameters).
+        """
+
+    def draw_tables(self, seed: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Step 1: tables of each state [K]."""
+
+    def draw_sticks(self, tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int) -> None:
+        """Step 2."""
+
+    def draw_rows(self, seed: int) -> int:
+        """Steps 3 and 4; returns the number of states, new ones included."""
+
+    def draw_labels(self, probs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, threads: int) -> float:
+        """
+        Step 6, with emission probabilities [R, K] and the row of each token, -1 if missing.
+        """
+
+    @property
+    def labels(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """The labels [T]."""
+
+    @property
+    def sticks(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Weights of the states and, last, of the rest [K + 1]."""
+
+    @property
+    def alpha(self) -> float: ...
+
+    @property
+    def gamma(self) -> float: ...
+
 class WeightRows:
     """The weights of each attribute, checked once: W weights, K outputs."""
 

@@ -13,6 +13,7 @@ void bind_features(nanobind::module_& m);
 void bind_items(nanobind::module_& m);
 void bind_kalman(nanobind::module_& m);
 void bind_ngrams(nanobind::module_& m);
+void bind_samplers(nanobind::module_& m);
 void bind_scoring(nanobind::module_& m);
 void bind_sequences(nanobind::module_& m);
 void bind_training(nanobind::module_& m);

@@ -22,6 +22,7 @@ NB_MODULE(_native, m) {
     tagloom::bind_kalman(m);
     tagloom::bind_ngrams(m);
     tagloom::bind_backoff(m);  // uses NGrams
+    tagloom::bind_samplers(m);
     tagloom::bind_scoring(m);
     tagloom::bind_sequences(m);
     tagloom::bind_training(m);
