@@ -82,6 +82,11 @@ SAYS = {
         "one state                 0.165",
         "With a dictionary of all words, 1.33 tags per token:",
     ],
+    "regimes.py": [
+        "1440 minutes; 610 miss a value, 184 of them both",
+        "     4     6175.5  <",
+        "missing values integrated out     94.9            100.0",
+    ],
     "tracking.py": [
         "400 steps of 2 s, 74 of them with gaps",
         "converged\nnoise of the receiver: 6.0 m; learnt: 6.0 and 6.1 m",
