@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         known_algorithms,
     )
     from tagloom.learners.em import EM
+    from tagloom.learners.gradient import Gradient
     from tagloom.learners.spectral import Spectral
     from tagloom.learners.variational import VB
 else:
@@ -33,6 +34,7 @@ else:
                 "known_algorithms",
             ],
             "em": ["EM"],
+            "gradient": ["Gradient"],
             "spectral": ["Spectral"],
             "variational": ["VB"],
         },
@@ -45,6 +47,7 @@ __all__ = [
     "Allowed",
     "CandidateLabels",
     "ChainPrior",
+    "Gradient",
     "Spectral",
     "Unlabelled",
     "known_algorithms",

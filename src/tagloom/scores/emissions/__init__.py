@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tagloom.scores.emissions.bernoulli import Bernoulli
     from tagloom.scores.emissions.gaussian import Gaussian
     from tagloom.scores.emissions.independent import Independent
+    from tagloom.scores.emissions.log_linear import LogLinear
     from tagloom.scores.emissions.mixture import GaussianMixture
     from tagloom.scores.emissions.multinomial import Multinomial
     from tagloom.scores.emissions.poisson import Poisson
@@ -27,6 +28,7 @@ else:
             "bernoulli": ["Bernoulli"],
             "gaussian": ["Gaussian"],
             "independent": ["Independent"],
+            "log_linear": ["LogLinear"],
             "mixture": ["GaussianMixture"],
             "multinomial": ["Multinomial"],
             "poisson": ["Poisson"],
@@ -42,6 +44,7 @@ __all__ = [
     "GaussianMixture",
     "Independent",
     "LexicalWords",
+    "LogLinear",
     "Multinomial",
     "Poisson",
     "Words",

@@ -59,6 +59,7 @@ _REGISTRY: Registry[Emission] = Registry(
         "GaussianMixture": "tagloom.scores.emissions.mixture",
         "Independent": "tagloom.scores.emissions.independent",
         "LexicalWords": "tagloom.scores.emissions.lexical",
+        "LogLinear": "tagloom.scores.emissions.log_linear",
         "Multinomial": "tagloom.scores.emissions.multinomial",
         "Poisson": "tagloom.scores.emissions.poisson",
         "Words": "tagloom.scores.emissions.words",

@@ -200,7 +200,7 @@ class Categorical(Emission):
         """
         if isinstance(X, SymbolTokens):
             return X
-        data = SymbolTokens(*_read(X))
+        data = SymbolTokens(*read_symbols(X))
         known = self.symbols_ or self._given_symbols()
         return _renumber(data, known) if known else data
 
@@ -308,6 +308,22 @@ class Categorical(Emission):
             _divergence=None,
             _posterior=None,
         )
+
+    def to_vector(self) -> Float64:
+        """Return a vector [Y · (V + 1)] for the algorithm "gradient": logarithms of `probs_`."""
+        self.check_learned("to_vector")
+        return np.log(np.maximum(self.probs_, _LEAST)).ravel()
+
+    def with_vector(self, theta: Float64) -> Self:
+        """Return the emission whose probabilities are proportional to exp(theta)."""
+        scores = theta.reshape(self.probs_.shape)
+        masses = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return self.replace(probs_=masses / masses.sum(axis=1, keepdims=True))
+
+    def gradient(self, stats: SymbolStats) -> Float64:
+        """Return the gradient of Σ count(v, y) · log Pr(v | y) + `log_prior` [Y · (V + 1)]."""
+        masses = (stats.counts + (self.prior - 1)).T
+        return np.asarray(masses - masses.sum(axis=1, keepdims=True) * self.probs_).ravel()
 
     def log_prior(self) -> float:
         """Return (α − 1) · Σ log Pr(v | y); after `mean_field`, −KL(q ‖ prior)."""
@@ -450,7 +466,7 @@ def _renumber(data: SymbolTokens, symbols: Symbols) -> SymbolTokens:
     )
 
 
-def _read(X: Any) -> tuple[Symbols, Int32, Int64]:
+def read_symbols(X: Any) -> tuple[Symbols, Int32, Int64]:
     """Read sequences of str or of whole numbers: symbols, ids [T], offsets [N + 1]."""
     if _are_numbers(X):
         return _read_numbers(X)
