@@ -123,6 +123,11 @@ def desk(corpora, model, tmp_path_factory):
     tagged = tl.read(folder / "test.conllu")
     tl.write(tagged.with_labels(tl.load(model).predict(tagged)), folder / "tagged.conllu")
     tl.NGramModel(3).fit(tl.read(folder / "train.conllu")).save(folder / "english.tagloom")
+    dicts = tl.CRF(features=None, boundaries=False).fit([[{"a": 1}, {"b": 1}]], [["N", "V"]])
+    dicts.save(folder / "dicts.tagloom")
+    tl.interop.to_crfsuite(dicts, folder / "pos.crfsuite")
+    wapiti = "#mdl#2#1\n#rdr#1/1/0\n9:u:%x[0,0],\n#qrk#1\n1:N,\n#qrk#1\n3:u:a,\n0=0x1p+0\n"
+    (folder / "pos.wapiti").write_text(wapiti, encoding="utf-8")
     lines = [" ".join(tokens) for tokens in tl.read(folder / "dev.conllu").tokens]
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
     return folder

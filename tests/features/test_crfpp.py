@@ -6,6 +6,7 @@ the attributes that we make, and the marginals of CRF++'s tagger equal ours to 1
 
 import io
 
+import numpy as np
 import pytest
 
 import tagloom as tl
@@ -46,6 +47,25 @@ def corpus():
 def test_what_a_macro_stands_for(macro, value):
     """The table "Expanded features" of the documentation, and both ends of the sentence."""
     assert list(CRFppTemplates([f"U01:{macro}"]).extract(corpus()[0])[2]) == [f"U01:{value}"]
+
+
+def test_lines_of_blanks_are_skipped():
+    assert CRFppTemplates(["U:%x[0,0]", "   ", "\t\r\n", "B"]).templates == ["U:%x[0,0]"]
+
+
+def test_two_templates_for_pairs_of_labels_have_weights_each():
+    """As in CRF++: two equal weights are penalised less than one of twice the size."""
+    X, y = [["a", "b"], ["b", "a"], ["a", "a"]], [["N", "V"], ["V", "N"], ["N", "N"]]
+    options = {"algorithm": "lbfgs", "l2": 0.5, "boundaries": False, "combinations": "all"}
+    lines = ["U:%x[0,0]", "B", "B1"]
+    assert CRFppTemplates(lines).templates == ["U:%x[0,0]", "B1"]
+    two = tl.CRF(CRFppTemplates(lines), tolerance=1e-9, **options).fit(X, y)
+    one = tl.CRF(CRFppTemplates(lines[:2]), tolerance=1e-9, **options).fit(X, y)
+    rows = two.scores_.edge_rows
+    second = np.zeros(4)
+    second[rows.cols] = rows.weights
+    np.testing.assert_allclose(second.reshape(2, 2), two.transitions_, atol=1e-4)
+    assert two.history_[-1].loss < one.history_[-1].loss - 1e-3
 
 
 def test_a_whole_file(tmp_path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hmmlearn.hmm import CategoricalHMM, GaussianHMM
+from hmmlearn.hmm import CategoricalHMM, GaussianHMM, PoissonHMM
 
 import tagloom as tl
 from raising import raises
@@ -30,6 +30,19 @@ def test_hmmlearn_categorical(categorical):
     )
 
 
+@pytest.mark.parametrize("kind", ["diag", "full", "spherical", "tied"])
+def test_hmmlearn_gaussian(kind):
+    x = np.random.default_rng(0).normal(size=(120, 2)) * [1, 3] + np.arange(120)[:, None] // 60
+    theirs = GaussianHMM(2, covariance_type=kind, n_iter=5, random_state=0).fit(x)
+    ours = tl.interop.convert(theirs)
+    log_prob, states = theirs.decode(x)
+    trellis = ours.trellis([x])[0]
+    assert ours.predict([x]) == [[str(state) for state in states]]
+    assert trellis.viterbi().score == pytest.approx(log_prob, rel=1e-5)
+    assert float(trellis.log_partition()) == pytest.approx(theirs.score(x), rel=1e-5)
+    np.testing.assert_allclose(ours.predict_marginals([x])[0], theirs.predict_proba(x), atol=1e-5)
+
+
 def test_names_of_states_and_symbols(categorical):
     ours = tl.interop.convert(categorical, labels=list("ABC"), words=list("wxyz"))
     assert ours.labels_.tolist() == ["A", "B", "C"]
@@ -39,10 +52,11 @@ def test_names_of_states_and_symbols(categorical):
 def test_what_cannot_be_converted():
     import pycrfsuite
 
-    with raises(NotFittedError, hint="fit()"):
-        tl.interop.convert(CategoricalHMM(2))
+    for unfitted in (CategoricalHMM(2), GaussianHMM(2)):
+        with raises(NotFittedError, hint="fit()"):
+            tl.interop.convert(unfitted)
     with raises(ParameterError, parameter="obj", hint="tagloom.load(path)"):
         tl.interop.convert(pycrfsuite.Tagger())
-    for other in (GaussianHMM(2), 3, None):
+    for other in (PoissonHMM(2), 3, None):
         with raises(ParameterError, parameter="obj", expected="sklearn_crfsuite"):
             tl.interop.convert(other)

@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": ("tagloom.cli.compare", "Test whether two systems differ."),
     "inspect": ("tagloom.cli.inspect", "Show the contents of a model."),
     "convert": ("tagloom.cli.convert", "Convert formats and label schemes."),
+    "convert-model": ("tagloom.cli.convert_model", "Convert models of other tools, and back."),
     "check": ("tagloom.cli.check", "Find problems in corpora and models."),
     "lm": ("tagloom.cli.lm", "Language models: train, score, restore, generate."),
     "demo": ("tagloom.cli.demo", "Train and try a tagger on the included corpus."),

@@ -52,7 +52,7 @@ class CRFppTemplates(Templates):
         transitions = False
         for number, line in enumerate(kept, start=1):
             line = line.rstrip("\r")
-            if not line or line.startswith("#"):
+            if not line.strip() or line.startswith("#"):
                 continue
             where = f"{path}:{number}" if path else f"line {number}"
             if line[0] not in "UB":
@@ -62,9 +62,9 @@ class CRFppTemplates(Templates):
                     found=repr(line),
                 )
             record = _read_line(line, where)
-            if record.edge and not record.factors:
+            if record.edge and not record.factors and not transitions:
                 transitions = True  # the same for all tokens: a weight for the pair of labels
-            else:
+            else:  # also a second B: CRF++ gives each of them its own weights
                 records.append(record)
         saved = {"kind": "crfpp", "lines": kept}
         self._build(records, saved, "_B{:+d}".format, transitions=transitions)

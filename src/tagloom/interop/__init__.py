@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tagloom.interop.crfpp import read_crfpp_model
     from tagloom.interop.crfsuite import read_crfsuite, to_crfsuite
     from tagloom.interop.objects import convert
+    from tagloom.interop.readers import read_foreign
     from tagloom.interop.wapiti import read_wapiti_model
 else:
     __getattr__, __dir__ = lazily(
@@ -27,6 +28,7 @@ else:
             "crfsuite": ["read_crfsuite", "to_crfsuite"],
             "objects": ["convert"],
             "pycrfsuite": [],
+            "readers": ["read_foreign"],
             "sklearn_crfsuite": [],
             "wapiti": ["read_wapiti_model"],
         },
@@ -37,6 +39,7 @@ __all__ = [
     "pycrfsuite",
     "read_crfpp_model",
     "read_crfsuite",
+    "read_foreign",
     "read_wapiti_model",
     "sklearn_crfsuite",
     "to_crfsuite",

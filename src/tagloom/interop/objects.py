@@ -11,11 +11,12 @@ from tagloom import checks
 from tagloom.errors import NotFittedError, ParameterError
 from tagloom.interop.crfsuite import read_crfsuite
 from tagloom.models.crf import CRF
+from tagloom.models.hidden import HiddenMarkov
 from tagloom.models.hmm import HMM
+from tagloom.scores.emissions import Gaussian
+from tagloom.scores.markov import MarkovChain
 
-_CONVERTIBLE = (
-    "a fitted sklearn_crfsuite.CRF or hmmlearn CategoricalHMM, or a path for tagloom.load"
-)
+_CONVERTIBLE = "a fitted sklearn_crfsuite.CRF, or CategoricalHMM or GaussianHMM of hmmlearn"
 
 
 def convert(
@@ -27,6 +28,7 @@ def convert(
     ``sklearn_crfsuite.CRF``                       `CRF` over dicts of features
     ``tagloom.interop.sklearn_crfsuite.CRF``       the `CRF` inside
     ``hmmlearn.hmm.CategoricalHMM``                `HMM` over words
+    ``hmmlearn.hmm.GaussianHMM``                   `HMM` over arrays, with `emissions.Gaussian`
     =============================================  ===========================================
 
     Parameters
@@ -68,6 +70,8 @@ def convert(
         return obj._fitted
     if "hmmlearn.hmm.CategoricalHMM" in kinds:
         return _from_categorical(obj, labels, words)
+    if "hmmlearn.hmm.GaussianHMM" in kinds:
+        return _from_gaussian(obj, labels)
     if any(kind.endswith("pycrfsuite.Tagger") for kind in kinds):
         raise ParameterError(
             parameter="obj",
@@ -86,10 +90,25 @@ def _from_sklearn_crfsuite(obj: Any) -> CRF:
     return read_crfsuite(path)
 
 
+def _check_fitted(obj: Any, *names: str) -> None:
+    if not all(hasattr(obj, name) for name in ("startprob_", "transmat_", *names)):
+        raise NotFittedError(f"This {type(obj).__name__} is not fitted.", hint="Call fit() first.")
+
+
+def _from_gaussian(obj: Any, labels: Any) -> HMM:
+    _check_fitted(obj, "means_", "_covars_")
+    names = [str(y) for y in range(len(obj.means_))] if labels is None else list(labels)
+    covariances = np.asarray(obj._covars_)  # in the shape of their kind; covars_ expands it
+    if obj.covariance_type == "spherical":
+        covariances = covariances.reshape(len(names), -1)[:, 0]
+    emission = Gaussian.from_params(names, obj.means_, covariances, obj.covariance_type)
+    chain = MarkovChain.from_probs(np.asarray(obj.startprob_), (np.asarray(obj.transmat_),), None)
+    return HMM._given(HiddenMarkov.join(chain, emission), names)
+
+
 def _from_categorical(obj: Any, labels: Any, words: Any) -> HMM:
-    emit = getattr(obj, "emissionprob_", None)
-    if emit is None or not hasattr(obj, "transmat_"):
-        raise NotFittedError("This CategoricalHMM is not fitted.", hint="Call fit() first.")
+    _check_fitted(obj, "emissionprob_")
+    emit = obj.emissionprob_
     Y, V = np.shape(emit)
     return HMM.from_probs(
         [str(y) for y in range(Y)] if labels is None else list(labels),
