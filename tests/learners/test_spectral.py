@@ -271,3 +271,32 @@ def test_tokens_that_are_not_symbols_are_refused():
     problem = tl.learners.Unlabelled(emission.encode(X), np.array([0, 3]), emission)
     with raises(ParameterError, parameter="algorithm", found="Features"):
         tl.learners.Spectral().start(problem, 0)
+
+
+def test_model_and_start_for_em():
+    true, X = draw_words(1200, 0)
+    fast = tl.HMM(n_states=2, algorithm="spectral").fit(X)
+    assert (fast.stopped_, fast.training_["algorithm"]) == ("converged", "spectral")
+    then = tl.learners.Spectral(then=tl.learners.EM(max_iterations=50))
+    polished = tl.HMM(n_states=2, algorithm=then).fit(X)
+    from_truth = tl.HMM(n_states=2, start_from=true, max_iterations=50).fit(X)
+    scores = [hmm.log_likelihood(X) for hmm in (fast, polished, from_truth)]
+    assert scores[0] < scores[1]
+    np.testing.assert_allclose(scores[1], scores[2], rtol=1e-5)
+    loaded = tl.HMM.load(polished.to_bytes())
+    assert loaded.predict(X[:3]) == polished.predict(X[:3])
+    assert tl.HMM(n_states=2, algorithm=then, max_iterations=3).fit(X).training_["iterations"] == 3
+
+
+def test_missing_symbols_are_left_out():
+    rng = np.random.default_rng(0)
+    x = rng.choice([0.0, 1.0, 2.0, np.nan], 400, p=[0.4, 0.3, 0.2, 0.1])
+    hmm = tl.HMM(n_states=2, algorithm="spectral").fit([x])
+    assert np.isfinite(hmm.log_likelihood([x]))
+
+
+def test_numbers_are_refused():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    hmm = tl.HMM(n_states=2, algorithm="spectral", emissions=tl.emissions.Gaussian())
+    with raises(ParameterError, parameter="algorithm", found="Gaussian"):
+        hmm.fit(X)

@@ -71,6 +71,28 @@ def test_missing_tokens_are_summed_over():
     np.testing.assert_allclose(now.log_likelihood, np.log(weight), rtol=1e-10)
 
 
+@pytest.mark.parametrize("covariance", ["diag", "full"])
+def test_numbers_with_missing_components(covariance):
+    x = np.random.default_rng(0).normal(np.repeat([0.0, 4.0, 0.0], 20)[:, None] * [1, -1])
+    x[10] = np.nan
+    x[25:30, 0] = np.nan
+    hmm = tl.HMM(n_states=2, emissions=tl.emissions.Gaussian(covariance)).fit(x)
+    now = hmm.filter()
+    for t, row in enumerate(x):
+        posterior, log_z = forward_marginals(hmm, x[: t + 1])
+        np.testing.assert_allclose(now.update(row), posterior, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(now.log_likelihood, log_z, rtol=1e-9)
+
+
+def test_counts_and_single_numbers():
+    x = np.random.default_rng(0).poisson(np.repeat([2, 9], 20)).astype(float)
+    hmm = tl.HMM(n_states=2, emissions=tl.emissions.Poisson()).fit(x)
+    now = hmm.filter()
+    for value in x:
+        last = now.update(value)
+    np.testing.assert_allclose(last, forward_marginals(hmm, x)[0], rtol=1e-9, atol=1e-12)
+
+
 def test_predictions_ahead():
     hmm = random_hmm(3, stop=False)
     start, trans = np.exp(hmm.log_start_), np.exp(hmm.transitions_)

@@ -617,8 +617,7 @@ def to_plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
         if is_default or name in _NOT_IN_FILES:
             plain.pop(name)
     if isinstance(plain.get("algorithm"), Algorithm):
-        algorithm = plain["algorithm"]
-        plain["algorithm"] = {"name": algorithm.name, "params": algorithm.get_params()}
+        plain["algorithm"] = _algorithm_to_plain(plain["algorithm"])
     return plain
 
 
@@ -627,5 +626,22 @@ def from_plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
     read = dict(params)
     algorithm = read.get("algorithm")
     if isinstance(algorithm, Mapping):
-        read["algorithm"] = find_algorithm(algorithm["name"])(**algorithm["params"])
+        read["algorithm"] = _algorithm_from_plain(algorithm)
     return read
+
+
+def _algorithm_to_plain(algorithm: Algorithm) -> dict[str, Any]:
+    """Return name and parameters, of which some may be algorithms."""
+    params = {
+        name: _algorithm_to_plain(value) if isinstance(value, Algorithm) else value
+        for name, value in algorithm.get_params().items()
+    }
+    return {"name": algorithm.name, "params": params}
+
+
+def _algorithm_from_plain(data: Mapping[str, Any]) -> Algorithm:
+    params = {
+        name: _algorithm_from_plain(value) if isinstance(value, Mapping) else value
+        for name, value in data["params"].items()
+    }
+    return find_algorithm(data["name"])(**params)
