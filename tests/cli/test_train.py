@@ -78,7 +78,8 @@ def test_options_are_the_parameters_of_the_class(name):
         assert option.opts[0] == "--" + declared.name.replace("_", "-")
     assert list(cls.parameters) == list(inspect.signature(cls).parameters)
     assert ("features" in options) == (Capability.FEATURES in cls.capabilities)
-    assert ("checkpoint" in options) == (Capability.ITERATIONS in cls.capabilities)
+    iterates = Capability.ITERATIONS in cls.capabilities or "n_states" in cls.parameters
+    assert ("checkpoint" in options) == iterates
     assert ("dictionary" in options) == ("constraints" in options)
     if "constraints" in options:
         assert options["constraints"].type.choices[:3] == ("auto", "none", "bio")

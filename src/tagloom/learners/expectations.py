@@ -242,8 +242,10 @@ class Cells(NamedTuple):
 
 def largest(scores: npt.NDArray[Any]) -> float:
     """Return the largest absolute value of the finite scores."""
-    finite = scores[np.isfinite(scores)]
-    return float(max(finite.max(initial=0.0), -finite.min(initial=0.0)))
+    low = scores.min(initial=0.0)
+    if np.isneginf(low):
+        low = scores[scores > low].min(initial=0.0)
+    return float(max(scores.max(initial=0.0), -low))
 
 
 def share(gamma: Float64, tied: tuple[tuple[int, ...], ...]) -> Float64:
