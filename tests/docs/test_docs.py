@@ -26,6 +26,7 @@ import tagloom as tl
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NEED_PEERS = {"spacy.md"}
 MODULES = ["tagloom", *(m.name for m in pkgutil.walk_packages(tl.__path__, "tagloom."))]
 # What users call: these say how with an example.
 FACES = [tl, tl.emissions, tl.trellis, tl.semirings, tl.labels, tl.features, tl.datasets]
@@ -104,7 +105,14 @@ def run_console(block: Block, page: Path) -> None:
     assert "".join(shown) == block.text, f"{page.name}:{block.line}"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(map(is_run, blocks(p)))], ids=name_of)
+def as_case(page: Path):
+    """Mark the pages that need a heavy library; `make test-peers` runs them."""
+    return pytest.param(page, marks=pytest.mark.peers) if page.name in NEED_PEERS else page
+
+
+@pytest.mark.parametrize(
+    "page", [as_case(p) for p in PAGES if any(map(is_run, blocks(p)))], ids=name_of
+)
 def test_page(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
