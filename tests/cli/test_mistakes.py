@@ -48,7 +48,7 @@ FILES = {
     "utf16.conll": NER.encode("utf-16"),
     "crlf.conll": NER.replace("\n", "\r\n"),
     "bom.conll": b"\xef\xbb\xbf" + NER.encode(),
-    "table.csv": "word,tag\nAnn,B-PER\n\n",
+    "table.csv": "word,tag\nAnn,B-PER\nslept\n",
     "tiny.txt": "They\n",
     "many.conll": NER * 200,
     "picture.png": b"\x89PNG\r\n\x1a\n" + bytes(100),
@@ -89,7 +89,7 @@ def content(folder):
 COMMANDS = [
     # The wrong file.
     ("train crf none.conll -o m", "none.conll: No such file or directory"),
-    ("train crf table.csv -o m", "table.csv: ", "--format conll", "--sep ,"),
+    ("train crf table.csv -o m", "table.csv:3: ", "2 columns (word, tag)", "--sep"),
     ("train crf folder -o m", "folder: Is a directory"),
     ("train crf picture.png -o m", "picture.png: ", "NUL", "--encoding utf-16"),
     ("train crf ner.tagloom -o m", "ner.tagloom: ", "a model"),

@@ -266,5 +266,5 @@ def test_unbuffered_output_that_does_not_fit_is_an_error(corpora, tmp_path):
 
 
 def test_a_name_of_another_format_is_refused(run, model, is_mistake):
-    done = run("tag", model, "-q", "-o", "out.csv", "--format", "text", stdin="They can fish .\n")
-    assert is_mistake(done, "'out.csv'", ".jsonl")
+    done = run("tag", model, "-q", "-o", "out.xml", "--format", "text", stdin="They can fish .\n")
+    assert is_mistake(done, "'out.xml'", ".jsonl")

@@ -34,6 +34,7 @@ Examples:
     "--header/--no-header", default=None, help="Whether IN's first row names its columns."
 )
 @click.option("--sep", help=r"Column separator of IN; \t for a tab.")
+@click.option("--sentence", help="Column of IN, a table, that names the sentence.")
 @click.option("--unknown", help="Value that means an unknown label in IN.")
 @click.option("--encoding", default="utf-8", show_default=True, help="Encoding of IN.")
 @click.option("--to", type=_formats, help="Format of OUT; by default from its name, or as IN.")
@@ -55,6 +56,7 @@ def command(
     columns: str | None,
     header: bool | None,
     sep: str | None,
+    sentence: str | None,
     unknown: str | None,
     encoding: str,
     to: str | None,
@@ -84,6 +86,7 @@ def command(
             columns=columns.split(",") if columns else None,
             header=header,
             sep=as_sep(sep),
+            sentence=as_column(sentence),
             unknown=unknown,
             encoding=encoding,
         )

@@ -30,6 +30,7 @@ OPTIONS = [
     click.option("--token", help="Column or key of the tokens."),
     click.option("--header/--no-header", default=None, help="Whether the first row names columns."),
     click.option("--sep", help=r"Column separator; \t for a tab."),
+    click.option("--sentence", help="Column of a table that names the sentence."),
     click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
 ]
 
@@ -57,7 +58,7 @@ class Reading:
 
     Attributes
     ----------
-    label, token : str, int or None
+    label, token, sentence : str, int or None
     format, sep : str or None
     columns : list of str or None
     header : bool or None
@@ -70,6 +71,7 @@ class Reading:
     token: str | int | None = None
     header: bool | None = None
     sep: str | None = None
+    sentence: str | int | None = None
     encoding: str = "utf-8"
 
     @classmethod
@@ -83,6 +85,7 @@ class Reading:
             token=as_column(options.pop("token", None)),
             header=options.pop("header", None),
             sep=as_sep(options.pop("sep", None)),
+            sentence=as_column(options.pop("sentence", None)),
             encoding=options.pop("encoding", "utf-8"),
         )
 
@@ -99,6 +102,7 @@ class Reading:
             if names != [str(i) for i in range(len(names))]:
                 record["columns"] = names
         passed = {"columns": self.columns, "token": self.token, "sep": self.sep}
+        passed["sentence"] = self.sentence
         return record | {name: value for name, value in passed.items() if value is not None}
 
     def like(self, training: dict[str, Any], format: str) -> dict[str, Any]:
@@ -106,7 +110,7 @@ class Reading:
         options = {name: value for name, value in asdict(self).items() if value is not None}
         options["format"] = format
         if training.get("format") == format:
-            for name in ("label", "columns", "token", "sep"):
+            for name in ("label", "columns", "token", "sep", "sentence"):
                 if training.get(name) is not None:
                     options.setdefault(name, training[name])
         return options

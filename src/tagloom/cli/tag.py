@@ -67,7 +67,8 @@ def command(
     tagger = load_model(model, source=source)
     reading = Reading.of(options)
     sentences, notice = reading.stream_like(tagger, source)
-    if sentences.format == "conll" and reading.label is not None and sentences.label is None:
+    is_table = sentences.format in ("conll", "csv")
+    if is_table and reading.label is not None and sentences.label is None:
         raise FormatError(
             path=source,
             parameter="label",
@@ -83,7 +84,7 @@ def command(
     gc.set_threshold(100_000, 50, 1000)
     tagging = Tagging(tagger, marginals, nbest, n_threads)
     added = tagging.added(sentences)
-    has_column = sentences.format == "conll" and reading.label is not None
+    has_column = is_table and reading.label is not None
     append = added if added or has_column else True
     if tagging.is_plain and relabel(
         sentences,

@@ -18,8 +18,8 @@ from tagloom.sequences.files import BOM, Input, sample_lines
 COLUMN_LIMIT = 10_000  # a longer row is a whole text on one line
 
 _GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
-_TOKEN_WORDS = {"token", "tokens", "word", "words", "form"}
-_HEADER_WORDS = _TOKEN_WORDS | {
+TOKEN_WORDS = {"token", "tokens", "word", "words", "form"}
+HEADER_WORDS = TOKEN_WORDS | {
     *("lemma", "pos", "upos", "xpos", "tag", "tags", "label", "labels", "ner", "chunk", "feats"),
     *("iob", "bio", "entity", "entities", "ner_tag", "pos_tag", "ner_tags", "pos_tags", "id"),
 }
@@ -123,7 +123,7 @@ def plain_layout(
     fields = layout.split(row.text)
     _check_width(fields, file.name, row)
     if columns is not None and not labelled and len(fields) == len(columns) - 1:
-        columns = _without_label(columns, label, file.name)
+        columns = without_label(columns, label, file.name)
     if not row.text.strip():  # nothing to read, so nothing to choose
         layout.names = list(columns or ["0"])
         return layout, ""
@@ -133,7 +133,7 @@ def plain_layout(
     if header:
         layout.head, layout.has_header = layout.head + _first_lines(file, row.line), True
     layout.names = list(columns or (fields if header else map(str, range(len(fields)))))
-    _check_names(layout.names, file.name)
+    check_names(layout.names, file.name)
     layout.first_row = "" if columns else f" as on line {row.line}"
     layout.token = find_column(0 if token is None else token, layout.names, "token", file.name)
     layout.label = _label_column(layout, label, file.name)
@@ -165,10 +165,10 @@ def _is_header(fields: Sequence[str], columns: Sequence[str] | None) -> bool:
     if columns is not None:
         return list(fields) == list(columns)
     lower = [field.lower() for field in fields]
-    return lower[0] in _TOKEN_WORDS and _HEADER_WORDS.issuperset(lower)
+    return lower[0] in TOKEN_WORDS and HEADER_WORDS.issuperset(lower)
 
 
-def _without_label(columns: Sequence[str], label: str | int | None, path: str) -> list[str]:
+def without_label(columns: Sequence[str], label: str | int | None, path: str) -> list[str]:
     """Return the column names of a file that lacks only the label column."""
     missing = find_column(-1 if label is None else label, columns, "label", path)
     return [name for i, name in enumerate(columns) if i != missing]
@@ -180,7 +180,7 @@ def _label_column(layout: ColumnLayout, label: str | int | None, path: str) -> i
     if label is not None:
         if layout.labelled:
             return find_column(label, layout.names, "label", path)
-        return _position(label, layout.names)
+        return position(label, layout.names)
     if not layout.labelled or last == 0:
         return -1
     return last if layout.token != last else 0
@@ -210,7 +210,8 @@ def _check_width(fields: Sequence[str], path: str, row: _Row) -> None:
         )
 
 
-def _check_names(names: Sequence[str], path: str) -> None:
+def check_names(names: Sequence[str], path: str) -> None:
+    """Raise if two columns have one name."""
     if len(set(names)) < len(names):
         raise FormatError(
             path=path, parameter="columns", expected="different names", found=_some(names)
@@ -224,7 +225,7 @@ def find_column(
     which: str | int, names: Sequence[str], parameter: str, path: str | None = None
 ) -> int:
     """Find a column by name, by name in another case, or by number."""
-    i = _position(which, names)
+    i = position(which, names)
     if i < 0:
         raise FormatError(
             path=path,
@@ -235,7 +236,7 @@ def find_column(
     return i
 
 
-def _position(which: str | int, names: Sequence[str]) -> int:
+def position(which: str | int, names: Sequence[str]) -> int:
     """Return the position of a column, or -1 if it does not exist."""
     if isinstance(which, int):
         return which % len(names) if -len(names) <= which < len(names) else -1

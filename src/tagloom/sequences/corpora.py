@@ -29,6 +29,7 @@ from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, PASS_FORMAT, SUFFIXE
 from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
+from tagloom.sequences.tables import SentenceIds, TableLayout, table_layout
 from tagloom.sequences.targets import AnyLayout, same_columns, target
 
 # format -> (function that makes its layout, options that it takes)
@@ -36,6 +37,7 @@ _COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unk
 _READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
     "conll": (plain_layout, _COLUMN_OPTIONS),
     "conllu": (conllu_layout, {"label", "token", "columns", "sep", "unknown", "labelled"}),
+    "csv": (table_layout, (_COLUMN_OPTIONS - {"comment"}) | {"sentence"}),
     "slash": (slash_layout, {"sep", "unknown", "labelled"}),
     "text": (slash_layout, {"labelled"}),
     "jsonl": (object_layout, {"label", "token", "labelled"}),
@@ -44,6 +46,7 @@ _READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
 _WRITER_OPTIONS = {
     "conll": {"columns", "sep", "unknown", "append"},
     "conllu": {"label", "unknown", "append"},
+    "csv": {"columns", "sep", "unknown", "append"},
     "slash": {"sep", "unknown", "append"},
     "text": set(),
     "jsonl": {"label", "columns", "append"},
@@ -217,6 +220,7 @@ def stream(
     sep: str | None = None,
     comment: str | None = None,
     unknown: str | None = None,
+    sentence: str | int | None = None,
     tokenize: Tokenizer | None = None,
     labelled: bool = True,
     encoding: str = "utf-8",
@@ -225,7 +229,7 @@ def stream(
 
     Parameters
     ----------
-    path, format, label, token, columns, header, sep, comment, unknown, tokenize
+    path, format, label, token, columns, header, sep, comment, unknown, sentence, tokenize
         As in `read`.
     labelled, encoding
         As in `read`.
@@ -255,6 +259,7 @@ def stream(
         "sep": sep,
         "comment": comment,
         "unknown": unknown,
+        "sentence": sentence,
         "tokenize": tokenize,
         "labelled": None if labelled else False,
     }
@@ -298,6 +303,7 @@ def read(
     sep: str | None = None,
     comment: str | None = None,
     unknown: str | None = None,
+    sentence: str | int | None = None,
     tokenize: Tokenizer | None = None,
     labelled: bool = True,
     encoding: str = "utf-8",
@@ -308,7 +314,7 @@ def read(
     ----------
     path : path, "-" or open file
         The file to read; "-" is stdin. gzip, xz and zstd are recognised.
-    format : {"conll", "conllu", "slash", "text", "jsonl", "jsonl-spans"}, optional
+    format : {"conll", "conllu", "csv", "slash", "text", "jsonl", "jsonl-spans"}, optional
         Guessed from name and content by default. The guess and its reason are in
         ``Corpus.notice`` and are logged by "tagloom" at level INFO.
     label : str or int, optional
@@ -328,6 +334,10 @@ def read(
     unknown : str, optional
         Value that means an unknown label. The default is "_" in CoNLL-U (except in FEATS, where
         it means no features) and no value elsewhere.
+    sentence : str or int, optional
+        Tables: column that names the sentence, by name or number. A row whose field is empty
+        belongs to the sentence of the row before it. Found by its name by default, such as
+        "sentence_id"; without such a column, a blank row ends a sentence.
     tokenize : callable, optional
         For text with spans: maps a text to (begin, end) of each token. `word_offsets` by default.
     labelled : bool, default True
@@ -372,6 +382,7 @@ def read(
         sep=sep,
         comment=comment,
         unknown=unknown,
+        sentence=sentence,
         tokenize=tokenize,
         labelled=labelled,
         encoding=encoding,
@@ -409,7 +420,7 @@ def write(
     path : path, "-" or open file
         Destination; "-" is stdout. A name that ends in .gz, .xz or .zst is compressed. The file
         appears under its name only when it is complete.
-    format : {"conll", "conllu", "slash", "jsonl", "jsonl-spans"}, optional
+    format : {"conll", "conllu", "csv", "slash", "jsonl", "jsonl-spans"}, optional
         By default the format that the file name implies, else the one that was read.
     label : str, optional
         CoNLL-U: column for labels that come from another format, "upos" by default. JSONL: key of
@@ -458,6 +469,8 @@ def write(
         sentences = Corpus(sentences)
     format = _choose_format(path, format, sentences)
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
+    if format == "csv":
+        options["ids"] = SentenceIds()
     # Keys: the layout that a sentence was read with, and whether it has labels.
     layouts: dict[tuple[int, bool], AnyLayout] = {}
     end, n = b"", 0
@@ -475,7 +488,7 @@ def write(
                     first = layout
                     # A word that starts like a byte order mark needs a real one before it.
                     parts.append(layout.head or (BOM if raw.startswith(BOM) else b""))
-                elif isinstance(layout, ColumnLayout) and isinstance(first, ColumnLayout):
+                elif isinstance(layout, _Columns) and isinstance(first, _Columns):
                     _check_width(layout, first, i)
                 parts += end, raw
                 end = b"" if raw.endswith(b"\n\n") else _missing_end(raw, format)
@@ -610,7 +623,10 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
     )
 
 
-def _check_width(layout: ColumnLayout, first: ColumnLayout, i: int) -> None:
+_Columns = ColumnLayout | TableLayout
+
+
+def _check_width(layout: _Columns, first: _Columns, i: int) -> None:
     if len(layout.names) != len(first.names):
         raise FormatError(
             where=f"sentence {i}",

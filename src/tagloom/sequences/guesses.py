@@ -21,6 +21,7 @@ from tagloom.storage import is_model
 FORMATS = {
     "conll": "CoNLL columns",
     "conllu": "CoNLL-U",
+    "csv": "a table with quotes",
     "slash": "word/TAG lines",
     "text": "plain text",
     "jsonl": "JSONL with tokens and labels",
@@ -31,6 +32,7 @@ SUFFIXES = {
     ".conllup": "conllu",
     ".conll": "conll",
     ".tsv": "conll",
+    ".csv": "csv",
     ".iob": "conll",
     ".iob2": "conll",
     ".bio": "conll",
@@ -40,7 +42,7 @@ SUFFIXES = {
 }
 #: Suffixes of formats that are not written; the content of such a file would contradict its name.
 NOT_WRITTEN = (
-    *(".csv", ".json", ".xml", ".html", ".xlsx", ".ann", ".spacy"),
+    *(".json", ".xml", ".html", ".xlsx", ".ann", ".spacy"),
     *(".parquet", ".arrow", ".feather", ".pkl", ".npy", ".tagloom"),
 )
 
@@ -161,6 +163,15 @@ def _by_conllu_rows(sample: _Sample) -> _Guess:
     return None
 
 
+def _by_sentence_column(sample: _Sample) -> _Guess:
+    """Accept a header with a sentence column, which CoNLL columns do not have."""
+    from tagloom.sequences.tables import is_table  # imported here for a fast start
+
+    if any(is_table(sample.rows[0], sep) for sep in "\t,;"):
+        return "csv", "by the sentence column in its header"
+    return None
+
+
 def _by_name(sample: _Sample) -> _Guess:
     return (sample.named, f"by the name {sample.suffix}") if sample.named else None
 
@@ -190,6 +201,7 @@ _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _not_brat,
     _by_object,
     _by_conllu_rows,
+    _by_sentence_column,
     _by_name,
     _by_tabs,
     _by_blanks,
@@ -225,15 +237,6 @@ def _unknown_format(sample: _Sample) -> FormatError:
             found="NUL bytes",
             hint="If it is text in UTF-16, pass {encoding}.",
             options={"encoding": "utf-16"},
-        )
-    if sample.suffix == ".csv":
-        return FormatError(
-            path=sample.path,
-            expected="a known format",
-            found="a .csv file",
-            hint="Pass {format} and {sep} to read columns separated by commas, without quoted "
-            "fields and with a blank line after each sentence.",
-            options={"format": "conll", "sep": ","},
         )
     return _uneven_columns(sample) or FormatError(
         path=sample.path,

@@ -17,8 +17,9 @@ from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
 from tagloom.sequences.objects import ObjectLayout
 from tagloom.sequences.sentences import Sentence
 from tagloom.sequences.slashes import SlashLayout
+from tagloom.sequences.tables import TableLayout, table_target
 
-AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout
+AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout | TableLayout
 
 
 def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
@@ -31,6 +32,8 @@ def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLa
         return _new_conllu(options) if format == "conllu" else _new_columns(sentence, options)
     if format in ("slash", "text"):
         return _slashes(sentence, format, options)
+    if format == "csv":
+        return table_target(sentence, options, list(options.get("append", ())))
     return _objects(sentence, format, options)
 
 
