@@ -17,7 +17,10 @@ if TYPE_CHECKING:
         Unlabelled,
         known_algorithms,
     )
+    from tagloom.learners.beam import Beam
+    from tagloom.learners.decoding import GibbsDecoding, gibbs_decode
     from tagloom.learners.em import EM
+    from tagloom.learners.gibbs import Gibbs
     from tagloom.learners.gradient import Gradient
     from tagloom.learners.spectral import Spectral
     from tagloom.learners.variational import VB
@@ -33,8 +36,11 @@ else:
                 "Unlabelled",
                 "known_algorithms",
             ],
+            "beam": ["Beam"],
+            "decoding": ["GibbsDecoding", "gibbs_decode"],
             "em": ["EM"],
             "gradient": ["Gradient"],
+            "gibbs": ["Gibbs"],
             "spectral": ["Spectral"],
             "variational": ["VB"],
         },
@@ -45,10 +51,14 @@ __all__ = [
     "VB",
     "Algorithm",
     "Allowed",
+    "Beam",
     "CandidateLabels",
     "ChainPrior",
+    "Gibbs",
+    "GibbsDecoding",
     "Gradient",
     "Spectral",
     "Unlabelled",
+    "gibbs_decode",
     "known_algorithms",
 ]

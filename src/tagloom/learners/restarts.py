@@ -46,6 +46,8 @@ class Learned:
         Iteration and state of each re-seeding in the best run.
     histories : list of list of float
         The objective after each iteration of each start.
+    summary : dict
+        What the learner of the best run adds to the training record, by its method ``summary``.
     """
 
     chain: MarkovChain
@@ -54,6 +56,7 @@ class Learned:
     objectives: list[float]
     reseeded: list[tuple[int, int]] = field(default_factory=list)
     histories: list[list[float]] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
 
 
 def learn(
@@ -94,7 +97,8 @@ def learn(
     assert best is not None
     outcome, learner = best
     chain, emission = outcome.weights
-    return Learned(chain, emission, outcome, objectives, learner.reseeded, histories)
+    summary: dict[str, Any] = getattr(learner.learner, "summary", dict)()
+    return Learned(chain, emission, outcome, objectives, learner.reseeded, histories, summary)
 
 
 # ---- dead states -------------------------------------------------------------------------------

@@ -536,6 +536,7 @@ def learn_hidden(
         "objectives": learned.objectives,
         "histories": learned.histories if len(learned.histories) > 1 else [],
         "reseeded": [list(pair) for pair in learned.reseeded],
+        **learned.summary,
     }
     if learned.outcome.stopped == "interrupted":
         warnings.warn(

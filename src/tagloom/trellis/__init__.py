@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tagloom.trellis.engine import Counts
     from tagloom.trellis.gradients import log_partition_grad
     from tagloom.trellis.machine import instruction_set, instruction_sets, use_instruction_set
+    from tagloom.trellis.single_site import SingleSite, sample_single_sites
     from tagloom.trellis.states import StateSpace
     from tagloom.trellis.structures import Structure
     from tagloom.trellis.trellis import Best, NBest, Posterior, Trellis
@@ -23,6 +24,7 @@ else:
             "gradients": ["log_partition_grad"],
             "machine": ["instruction_set", "instruction_sets", "use_instruction_set"],
             "semirings": [],
+            "single_site": ["SingleSite", "sample_single_sites"],
             "states": ["StateSpace"],
             "structures": ["Structure"],
             "trellis": ["Best", "NBest", "Posterior", "Trellis"],
@@ -37,6 +39,7 @@ __all__ = [
     "Counts",
     "NBest",
     "Posterior",
+    "SingleSite",
     "Slots",
     "StateSpace",
     "Structure",
@@ -44,5 +47,6 @@ __all__ = [
     "instruction_set",
     "instruction_sets",
     "log_partition_grad",
+    "sample_single_sites",
     "use_instruction_set",
 ]
