@@ -127,6 +127,17 @@ def test_operators_give_the_joint_probabilities():
     np.testing.assert_allclose(longer, 1.0, atol=1e-9)
 
 
+def test_merged_symbols_lose_nothing():
+    """Symbols that are merged outside still have their own emissions: exact moments stay exact."""
+    rng = np.random.default_rng(1)
+    start, trans, stop, emit = random_model(rng, 2, 12)
+    moments = exact_moments(start, trans, stop, emit)
+    least = np.sort(moments.every)[-6]  # six of twelve symbols are frequent
+    found = matched(recover(moments, 2, rng, min_count=least), emit)
+    for ours, truth in zip(found, (emit, start, trans, stop), strict=False):
+        np.testing.assert_allclose(ours, truth, atol=1e-8)
+
+
 def test_an_estimate_is_projected_to_probabilities():
     rng = np.random.default_rng(2)
     start, trans, _, emit = random_model(rng, 3, 6)

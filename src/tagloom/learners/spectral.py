@@ -159,12 +159,16 @@ class Estimate(NamedTuple):
 
 
 def recover(
-    moments: Moments, n_states: int, rng: np.random.Generator, n_draws: int = 10
+    moments: Moments,
+    n_states: int,
+    rng: np.random.Generator,
+    n_draws: int = 10,
+    min_count: float = 0,
 ) -> Estimate:
     """Compute the parameters of a hidden Markov model from its moments.
 
     From exact moments the result is exact, up to the order of the states. From counts the entries
-    may be negative; see `project`.
+    of the chain may be negative; see `project`.
 
     Parameters
     ----------
@@ -175,6 +179,10 @@ def recover(
         Draws the weights η, and the start of the singular vectors.
     n_draws : int
         How many η are tried. The one with the most distinct eigenvalues is used.
+    min_count : float
+        Rarer symbols are merged where they are the first or third of a triple, which only has to
+        tell the states apart; the emission of the second is estimated for each symbol. The counts
+        of rare symbols are mostly noise.
 
     Raises
     ------
@@ -186,25 +194,42 @@ def recover(
         raise TrainingError(
             where="spectral learning", expected="a sequence of at least 3 tokens", found="none"
         )
-    scale = np.zeros(V)  # [V] 1 / √frequency
-    np.divide(1, np.sqrt(moments.every), out=scale, where=moments.every > 0)
-    left = _singular_vectors(moments, scale, Y, rng) * scale[:, None]  # [V, Y]
-    x1, x2, x3 = moments.triples
-    skipped = add_rows(x1, left[x3], moments.triple_counts, V, Y) * scale[:, None]  # (UᵀP31)ᵀ
-    right = np.linalg.pinv(skipped.T) * scale[:, None]  # [V, Y]
-    basis = _eigenvectors(moments, left, right, rng, n_draws)
-    by_state = left @ np.linalg.inv(basis).T, right @ basis  # [V, Y] each
+    views = _merge_rare(moments, min_count, Y)
+    frequency = np.bincount(views, weights=moments.every)  # [W] of merged symbols
+    scale = np.zeros(len(frequency))  # [W] 1 / √frequency
+    np.divide(1, np.sqrt(frequency), out=scale, where=frequency > 0)
+    (x1, x2, x3), middle = views[moments.triples], moments.triples[1]
+    counts = moments.triple_counts
+    left = _singular_vectors(views[moments.pairs], moments.pair_counts, scale, Y, rng)
+    left *= scale[:, None]  # [W, Y]
+    skipped = add_rows(x1, left[x3], counts, len(scale), Y) * scale[:, None]  # (UᵀP31)ᵀ
+    right = np.linalg.pinv(skipped.T) * scale[:, None]  # [W, Y]
+    # η of a draw is a direction in the space of the emissions, where the states differ most.
+    eta = left @ rng.normal(size=(Y, n_draws))  # [W, draws]
+    basis = _eigenvectors((x1, x3), eta[x2] * counts[:, None], left, right)
+    by_state = left @ np.linalg.inv(basis).T, right @ basis  # [W, Y] each
     emissions = np.zeros((V, Y))
     for at in _chunks(len(x1)):
         diagonals = by_state[0][x3[at]] * by_state[1][x1[at]]  # [n, Y]
-        emissions += add_rows(x2[at], diagonals, moments.triple_counts[at], V, Y)
-    return _chain_from(moments, emissions)
+        emissions += add_rows(middle[at], diagonals, counts[at], V, Y)
+    return _chain_from(moments, _normalise(emissions.T).T)
+
+
+def _merge_rare(moments: Moments, min_count: float, n_states: int) -> Int32:
+    """Number the symbols [V] such that rare ones share a number.
+
+    If fewer than 2 Y are frequent, all keep a number each.
+    """
+    is_frequent = moments.every >= min_count
+    n = int(is_frequent.sum())
+    if n < 2 * n_states:
+        return np.arange(moments.n_symbols, dtype=np.int32)
+    return np.where(is_frequent, np.cumsum(is_frequent) - 1, n).astype(np.int32)
 
 
 def _chain_from(moments: Moments, emissions: Float64) -> Estimate:
     """Solve for the chain, given O[x, y]; each moment is linear in it."""
     V, Y = emissions.shape
-    emissions = emissions / emissions.sum(axis=0)
     inverse = np.linalg.pinv(emissions)  # [Y, V]
     x1, x2 = moments.pairs
     after = add_rows(x2, inverse.T[x1], moments.pair_counts, V, Y)  # [V, Y] (O⁺ P12)ᵀ
@@ -221,15 +246,15 @@ def _chain_from(moments: Moments, emissions: Float64) -> Estimate:
 
 
 def _singular_vectors(
-    moments: Moments, scale: Float64, n: int, rng: np.random.Generator
+    pairs: Int32, counts: Float64, scale: Float64, n: int, rng: np.random.Generator
 ) -> Float64:
-    """Return the n largest left singular vectors of the scaled P21 [V, n], by random projections.
+    """Return the n largest left singular vectors of the scaled P21 [W, n], by random projections.
 
     Halko, Martinsson and Tropp (2011), with 10 further vectors and 4 power iterations.
     """
-    V = moments.n_symbols
-    x1, x2 = moments.pairs
-    counts = moments.pair_counts * scale[x1] * scale[x2]
+    V = len(scale)
+    x1, x2 = pairs
+    counts = counts * scale[x1] * scale[x2]
     size = min(n + 10, V)
 
     def times(matrix: Float64) -> Float64:  # P21 @ matrix
@@ -256,18 +281,23 @@ def _singular_vectors(
 
 
 def _eigenvectors(
-    moments: Moments, left: Float64, right: Float64, rng: np.random.Generator, n_draws: int
+    ends: tuple[Int32, Int32], weight: Float64, left: Float64, right: Float64
 ) -> Float64:
-    """Return real vectors [Y, Y] that make the matrices of all symbols diagonal."""
-    x1, x2, x3 = moments.triples
-    Y = left.shape[1]
-    # η of a draw is a direction in the space of the emissions, where the states differ most.
-    eta = left @ rng.normal(size=(Y, n_draws))  # [V, draws]
-    matrices = np.zeros((n_draws, Y, Y))
+    """Return real vectors [Y, Y] that make the matrices of all symbols diagonal.
+
+    Parameters
+    ----------
+    ends : (ndarray, ndarray), each of shape (n,)
+        The first and the third symbol of each triple.
+    weight : ndarray, shape (n, draws)
+        The count of each triple times η of its second symbol.
+    left, right : ndarray, shape (W, Y)
+    """
+    (x1, x3), Y = ends, left.shape[1]
+    matrices = np.zeros((weight.shape[1], Y, Y))
     for at in _chunks(len(x1)):
         L, R = left[x3[at]], right[x1[at]]
-        weight = eta[x2[at]] * moments.triple_counts[at, None]  # [n, draws]
-        matrices += np.stack([(L * w[:, None]).T @ R for w in weight.T])
+        matrices += np.stack([(L * w[:, None]).T @ R for w in weight[at].T])
     candidates = [np.linalg.eig(matrix) for matrix in matrices]
     values, vectors = max(candidates, key=lambda pair: _separation(pair[0]))
     # A pair of conjugate vectors spans a real plane: its real and its imaginary part.
@@ -339,10 +369,7 @@ class Operators:
         V, Y = moments.n_symbols, n_states
         x1, x2, x3 = moments.triples
         counts = moments.triple_counts / moments.triple_counts.sum()
-        adjacent = replace(
-            moments, pairs=np.stack([x1, x2]), pair_counts=counts
-        )  # those pairs that begin a triple
-        left = _singular_vectors(adjacent, np.ones(V), Y, rng)
+        left = _singular_vectors(moments.triples[:2], counts, np.ones(V), Y, rng)
         P1 = np.bincount(x1, weights=counts, minlength=V)
         projected = add_rows(x1, left[x2], counts, V, Y)  # (UᵀP21)ᵀ
         inverse = np.linalg.pinv(projected.T)  # [V, Y]
@@ -387,6 +414,11 @@ class Spectral(Algorithm, name="spectral"):
         least=1,
         help="Number of random projections of triples of which the best is used.",
     )
+    min_count: int = count(
+        default=50,
+        help="Rarer symbols count as one where they only help to tell states apart.",
+        details="Each symbol still has its own probabilities.",
+    )
     smoothing: float = number(
         default=1.0,
         least=0,
@@ -429,7 +461,7 @@ class Spectral(Algorithm, name="spectral"):
         ids = _symbols(problem)
         V, Y = int(ids.max(initial=-1)) + 1, len(problem.labels)
         moments = count_moments(ids, problem.offsets, V, problem.token_weight)
-        found = project(recover(moments, Y, rng, self.n_draws))
+        found = project(recover(moments, Y, rng, self.n_draws, self.min_count))
         return self._chain(moments, found, problem.has_stop), _emission(problem, ids, found)
 
     def _chain(self, moments: Moments, estimate: Estimate, has_stop: bool) -> MarkovChain:
