@@ -17,6 +17,7 @@ import numpy as np
 from tagloom import checks, features
 from tagloom.errors import LabelError
 from tagloom.models import constraints
+from tagloom.models.capabilities import Capability
 from tagloom.models.conversions import Convertible
 from tagloom.models.data import as_weights
 from tagloom.models.emissions import (
@@ -105,6 +106,7 @@ class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible
     """
 
     decodes_natively = True
+    capabilities = Convertible.capabilities | {Capability.OPEN_LABELS}
 
     order: int = count(
         default=1,
@@ -241,8 +243,8 @@ class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible
             sequences = read_sequences(X, lengths)
             X = X if sequences is X else sequences
         if self._counts_labels(X, y):
-            is_free = self.algorithm is None
-            read = read_labelled(X, y, sample_weight, self.labels, may_be_open=is_free)
+            may_be_open = self.takes_open_labels
+            read = read_labelled(X, y, sample_weight, self.labels, may_be_open=may_be_open)
             if not read.is_open:
                 self._fitted = self._count(read, smoothing, spec, began)
                 return self
@@ -285,6 +287,22 @@ class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible
         chain, emission = MarkovChain.from_counts(counts, smoothing), emission.update(stats)
         allowed = constraints.resolve(self.constraints, scheme, gold, read.sentences, read.rows)
         return HiddenMarkov.join(chain, emission, allowed, read.record(data, began))
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the model has a capability, given its parameters."""
+        if capability is Capability.OPEN_LABELS:
+            return self.algorithm != "count" and self.order == 1 and not self._is_lexical
+        if capability is Capability.NUMBERS:
+            return self.emissions is not None or self.learns_states
+        return super().can(capability)
+
+    @property
+    def _is_lexical(self) -> bool:
+        """Whether words depend on the next label, which EM does not learn."""
+        words: Any = self
+        if isinstance(self.emissions, Emission):
+            words = getattr(self.emissions, "words", None) or self.emissions
+        return getattr(words, "lexical", None) is not None
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters; those of the emission are named ``emissions__rare`` and so on."""
