@@ -136,7 +136,7 @@ MESSAGES = {
         lambda: read("They swim\n"),
         CONVERT,
         "<file>: expected a known format, found 'They swim' in the first row. Pass format: conll, "
-        "conllu, csv, slash, text, jsonl, jsonl-spans.",
+        "conllu, csv, slash, text, jsonl, jsonl-spans, json, json-spans, spacy, label-studio.",
     ),
     "encoding": (
         lambda: tl.read(io.BytesIO(b"Zo\xeb N\n"), "conll"),

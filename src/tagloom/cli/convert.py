@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tagloom.cli.mistakes import named
-from tagloom.cli.reading import as_column, as_sep
+from tagloom.cli.reading import as_column, as_names, as_sep
 from tagloom.sequences import FORMATS, Corpus, stream, write
 
 # The options for parameters of `read` and of `write` whose names differ.
@@ -35,6 +35,10 @@ Examples:
 )
 @click.option("--sep", help=r"Column separator of IN; \t for a tab.")
 @click.option("--sentence", help="Column of IN, a table, that names the sentence.")
+@click.option(
+    "--label-names",
+    help="Names of numbered labels in IN: O,B-PER,I-PER or a file such as dataset_info.json.",
+)
 @click.option("--unknown", help="Value that means an unknown label in IN.")
 @click.option("--encoding", default="utf-8", show_default=True, help="Encoding of IN.")
 @click.option("--to", type=_formats, help="Format of OUT; by default from its name, or as IN.")
@@ -57,6 +61,7 @@ def command(
     header: bool | None,
     sep: str | None,
     sentence: str | None,
+    label_names: str | None,
     unknown: str | None,
     encoding: str,
     to: str | None,
@@ -87,6 +92,7 @@ def command(
             header=header,
             sep=as_sep(sep),
             sentence=as_column(sentence),
+            label_names=as_names(label_names),
             unknown=unknown,
             encoding=encoding,
         )

@@ -31,6 +31,10 @@ OPTIONS = [
     click.option("--header/--no-header", default=None, help="Whether the first row names columns."),
     click.option("--sep", help=r"Column separator; \t for a tab."),
     click.option("--sentence", help="Column of a table that names the sentence."),
+    click.option(
+        "--label-names",
+        help="Names of numbered labels in JSON: O,B-PER,I-PER or a file such as dataset_info.json.",
+    ),
     click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
 ]
 
@@ -47,6 +51,11 @@ def as_column(name: str | None) -> str | int | None:
     return int(name) if name is not None and name.lstrip("-").isdigit() else name
 
 
+def as_names(names: str | None) -> list[str] | str | None:
+    """Split names at commas; a text without commas is the name of a file."""
+    return names.split(",") if names is not None and "," in names else names
+
+
 def as_sep(sep: str | None) -> str | None:
     """Convert backslash and t to a tab, which is hard to type in a shell."""
     return "\t" if sep == r"\t" else sep
@@ -61,6 +70,7 @@ class Reading:
     label, token, sentence : str, int or None
     format, sep : str or None
     columns : list of str or None
+    label_names : list of str, str or None
     header : bool or None
     encoding : str
     """
@@ -72,6 +82,7 @@ class Reading:
     header: bool | None = None
     sep: str | None = None
     sentence: str | int | None = None
+    label_names: list[str] | str | None = None
     encoding: str = "utf-8"
 
     @classmethod
@@ -86,6 +97,7 @@ class Reading:
             header=options.pop("header", None),
             sep=as_sep(options.pop("sep", None)),
             sentence=as_column(options.pop("sentence", None)),
+            label_names=as_names(options.pop("label_names", None)),
             encoding=options.pop("encoding", "utf-8"),
         )
 
@@ -101,8 +113,8 @@ class Reading:
             # Names that are only numbers do not identify the columns of another file.
             if names != [str(i) for i in range(len(names))]:
                 record["columns"] = names
-        passed = {"columns": self.columns, "token": self.token, "sep": self.sep}
-        passed["sentence"] = self.sentence
+        passed: dict[str, Any] = {"columns": self.columns, "token": self.token, "sep": self.sep}
+        passed |= {"sentence": self.sentence, "label_names": self.label_names}
         return record | {name: value for name, value in passed.items() if value is not None}
 
     def like(self, training: dict[str, Any], format: str) -> dict[str, Any]:
@@ -110,7 +122,7 @@ class Reading:
         options = {name: value for name, value in asdict(self).items() if value is not None}
         options["format"] = format
         if training.get("format") == format:
-            for name in ("label", "columns", "token", "sep", "sentence"):
+            for name in ("label", "columns", "token", "sep", "sentence", "label_names"):
                 if training.get(name) is not None:
                     options.setdefault(name, training[name])
         return options

@@ -14,6 +14,7 @@ from typing import Any
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences.arrays import TAIL
 from tagloom.sequences.column_guesses import conllu_layout, plain_layout
 from tagloom.sequences.columns import ColumnLayout
 from tagloom.sequences.files import (
@@ -26,7 +27,8 @@ from tagloom.sequences.files import (
     split_suffix,
 )
 from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, PASS_FORMAT, SUFFIXES, guess_format
-from tagloom.sequences.objects import ObjectLayout, Tokenizer, object_layout
+from tagloom.sequences.label_names import LabelNames
+from tagloom.sequences.objects import ARRAYS, ObjectLayout, Tokenizer, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
 from tagloom.sequences.tables import SentenceIds, TableLayout, table_layout
@@ -40,8 +42,13 @@ _READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
     "csv": (table_layout, (_COLUMN_OPTIONS - {"comment"}) | {"sentence"}),
     "slash": (slash_layout, {"sep", "unknown", "labelled"}),
     "text": (slash_layout, {"labelled"}),
-    "jsonl": (object_layout, {"label", "token", "labelled"}),
-    "jsonl-spans": (object_layout, {"label", "token", "tokenize", "labelled"}),
+    **dict.fromkeys(
+        ("jsonl", "json"), (object_layout, {"label", "token", "label_names", "labelled"})
+    ),
+    **dict.fromkeys(
+        ("jsonl-spans", "json-spans", "spacy", "label-studio"),
+        (object_layout, {"label", "token", "tokenize", "labelled"}),
+    ),
 }
 _WRITER_OPTIONS = {
     "conll": {"columns", "sep", "unknown", "append"},
@@ -49,8 +56,12 @@ _WRITER_OPTIONS = {
     "csv": {"columns", "sep", "unknown", "append"},
     "slash": {"sep", "unknown", "append"},
     "text": set(),
-    "jsonl": {"label", "columns", "append"},
+    "jsonl": {"label", "columns", "label_names", "append"},
     "jsonl-spans": {"label", "append"},
+    "json": {"label", "columns", "label_names", "append"},
+    "json-spans": {"label", "append"},
+    "spacy": {"label"},
+    "label-studio": set(),
 }
 
 
@@ -221,6 +232,7 @@ def stream(
     comment: str | None = None,
     unknown: str | None = None,
     sentence: str | int | None = None,
+    label_names: LabelNames | None = None,
     tokenize: Tokenizer | None = None,
     labelled: bool = True,
     encoding: str = "utf-8",
@@ -229,9 +241,9 @@ def stream(
 
     Parameters
     ----------
-    path, format, label, token, columns, header, sep, comment, unknown, sentence, tokenize
+    path, format, label, token, columns, header, sep, comment, unknown, sentence, label_names
         As in `read`.
-    labelled, encoding
+    tokenize, labelled, encoding
         As in `read`.
 
     Returns
@@ -260,6 +272,7 @@ def stream(
         "comment": comment,
         "unknown": unknown,
         "sentence": sentence,
+        "label_names": label_names,
         "tokenize": tokenize,
         "labelled": None if labelled else False,
     }
@@ -304,6 +317,7 @@ def read(
     comment: str | None = None,
     unknown: str | None = None,
     sentence: str | int | None = None,
+    label_names: LabelNames | None = None,
     tokenize: Tokenizer | None = None,
     labelled: bool = True,
     encoding: str = "utf-8",
@@ -314,7 +328,8 @@ def read(
     ----------
     path : path, "-" or open file
         The file to read; "-" is stdin. gzip, xz and zstd are recognised.
-    format : {"conll", "conllu", "csv", "slash", "text", "jsonl", "jsonl-spans"}, optional
+    format : str, optional
+        A key of ``tagloom.sequences.FORMATS``, such as "conll", "conllu", "csv" or "jsonl".
         Guessed from name and content by default. The guess and its reason are in
         ``Corpus.notice`` and are logged by "tagloom" at level INFO.
     label : str or int, optional
@@ -338,8 +353,12 @@ def read(
         Tables: column that names the sentence, by name or number. A row whose field is empty
         belongs to the sentence of the row before it. Found by its name by default, such as
         "sentence_id"; without such a column, a blank row ends a sentence.
-    tokenize : callable, optional
-        For text with spans: maps a text to (begin, end) of each token. `word_offsets` by default.
+    label_names : list of str, mapping, ClassLabel or path, optional
+        Names of labels that JSON stores as numbers, as Hugging Face does; or a JSON file that has
+        them, such as ``dataset_info.json``. The number −100 means an unknown label.
+    tokenize : callable or Tokenizer, optional
+        For text with spans: maps a text to (begin, end) of each token. The default is
+        `word_offsets` in JSONL and ``tl.Tokenizer()`` elsewhere.
     labelled : bool, default True
         Pass False for a file without labels, for example to predict them: the column or key may
         be missing and is not read. A column file may lack the label column even if ``columns``
@@ -383,6 +402,7 @@ def read(
         comment=comment,
         unknown=unknown,
         sentence=sentence,
+        label_names=label_names,
         tokenize=tokenize,
         labelled=labelled,
         encoding=encoding,
@@ -405,6 +425,7 @@ def write(
     columns: Sequence[str] | None = None,
     sep: str | None = None,
     unknown: str | None = None,
+    label_names: LabelNames | None = None,
     append: bool | Sequence[str] = False,
     encoding: str = "utf-8",
 ) -> None:
@@ -420,7 +441,8 @@ def write(
     path : path, "-" or open file
         Destination; "-" is stdout. A name that ends in .gz, .xz or .zst is compressed. The file
         appears under its name only when it is complete.
-    format : {"conll", "conllu", "csv", "slash", "jsonl", "jsonl-spans"}, optional
+    format : str, optional
+        A key of ``tagloom.sequences.FORMATS``, such as "conll", "conllu", "csv" or "jsonl".
         By default the format that the file name implies, else the one that was read.
     label : str, optional
         CoNLL-U: column for labels that come from another format, "upos" by default. JSONL: key of
@@ -431,6 +453,8 @@ def write(
         As in `read`. By default a tab for columns, "/" for word/TAG.
     unknown : str, optional
         Value to write for an unknown label; "_" in CoNLL-U.
+    label_names : list of str, mapping, ClassLabel or path, optional
+        As in `read`: JSON then gets the numbers of the labels.
     append : bool or list of str, default False
         Keep the columns of the file, and write the labels to a new column after the last one.
         Formats without columns write the labels to their usual place. A list, such as
@@ -461,8 +485,8 @@ def write(
     """
     if isinstance(append, str):
         raise FormatError(parameter="append", expected="a list of names", found=repr(append))
-    given = {"label": label, "columns": columns, "sep": sep, "unknown": unknown}
-    given["append"] = _added(append)
+    given: dict[str, Any] = {"label": label, "columns": columns, "sep": sep, "unknown": unknown}
+    given |= {"label_names": label_names, "append": _added(append)}
     if isinstance(sentences, Sentence):
         sentences = [sentences]
     if not isinstance(sentences, Stream | Corpus):
@@ -491,13 +515,18 @@ def write(
                 elif isinstance(layout, _Columns) and isinstance(first, _Columns):
                     _check_width(layout, first, i)
                 parts += end, raw
-                end = b"" if raw.endswith(b"\n\n") else _missing_end(raw, format)
+                if isinstance(layout, ObjectLayout) and layout.is_array:
+                    end = layout.separator
+                else:
+                    end = b"" if raw.endswith(b"\n\n") else _missing_end(raw, format)
             n += len(batch)
             out.write(b"".join(parts))
             out.flush()
         # The bytes after the last sentence, if the format stays the same.
-        if sentences.format == format:
-            out.write(sentences._tail)
+        tail = sentences._tail if sentences.format == format else b""
+        if format in ARRAYS and not tail:
+            tail = b"[]\n" if first is None else TAIL
+        out.write(tail)
 
 
 def relabel(
@@ -611,6 +640,8 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
     read_as = None if suffix in NOT_WRITTEN else sentences.format
     if named == "jsonl" and read_as == "jsonl-spans":
         return read_as
+    if named == "json" and read_as in (*ARRAYS, "jsonl-spans"):
+        return "json-spans" if read_as == "jsonl-spans" else read_as
     if named or read_as:
         return named or str(read_as)
     raise FormatError(

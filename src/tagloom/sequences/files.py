@@ -226,9 +226,13 @@ def sample_lines(file: Input, size: int = 1) -> list[str]:
     """
     while True:
         data, is_all = file.peek(size)
-        whole = data if is_all else data[: data.rfind(b"\n") + 1]
+        # A JSON array may be one long line, and its start is enough.
+        is_whole = is_all or (
+            len(data) >= SAMPLE and data.lstrip()[:1] == b"[" and b"\n" not in data
+        )
+        whole = data if is_whole else data[: data.rfind(b"\n") + 1]
         lines = whole.decode("utf-8", "replace").removesuffix("\n").split("\n")
-        if is_all or any(x.strip() and not x.startswith("# ") for x in lines):
+        if is_whole or any(x.strip() and not x.startswith("# ") for x in lines):
             return lines if whole else []
         check_size(len(data), file.name, whole.count(b"\n") + 1, "a line end")
         size = max(2 * size, len(data) + 1)

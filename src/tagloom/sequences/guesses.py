@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences.arrays import first_value, is_array_start
 from tagloom.sequences.files import split_suffix
 from tagloom.storage import is_model
 
@@ -26,6 +27,10 @@ FORMATS = {
     "text": "plain text",
     "jsonl": "JSONL with tokens and labels",
     "jsonl-spans": "JSONL with text and spans",
+    "json": "a JSON array with tokens and labels",
+    "json-spans": "a JSON array with text and spans",
+    "spacy": "spaCy's pairs of text and entities",
+    "label-studio": "tasks of Label Studio",
 }
 SUFFIXES = {
     ".conllu": "conllu",
@@ -39,10 +44,11 @@ SUFFIXES = {
     ".col": "conll",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
 }
 #: Suffixes of formats that are not written; the content of such a file would contradict its name.
 NOT_WRITTEN = (
-    *(".json", ".xml", ".html", ".xlsx", ".ann", ".spacy"),
+    *(".xml", ".html", ".xlsx", ".ann", ".spacy"),
     *(".parquet", ".arrow", ".feather", ".pkl", ".npy", ".tagloom"),
 )
 
@@ -137,12 +143,28 @@ def _not_brat(sample: _Sample) -> _Guess:
     return None
 
 
+def _by_array(sample: _Sample) -> _Guess:
+    """Use the first element of a JSON array."""
+    text = "\n".join(sample.lines)
+    if not is_array_start(text):
+        return None
+    first = first_value(text)
+    if isinstance(first, list) or (first is None and re.match(r"\s*\[\s*\[", text)):
+        return "spacy", "its elements are pairs"
+    keys = first if isinstance(first, dict) else re.findall(r'"(\w+)"\s*:', text)
+    if "data" in keys and not {"tokens", "text"} & set(keys if first else ()):
+        return "label-studio", "its objects have data"
+    if "text" in keys and not {"tokens", "words"} & set(keys):
+        return "json-spans", "its objects have text, and no tokens"
+    return "json", "by its first bracket"
+
+
 def _by_object(sample: _Sample) -> _Guess:
     """Use the keys of the first JSON object."""
     first = sample.rows[0]
     if first.startswith("{"):
         return _guess_object(sample.path, first)
-    if sample.named == "jsonl":
+    if sample.named in ("jsonl", "json"):
         raise FormatError(
             path=sample.path,
             line=1,
@@ -199,6 +221,7 @@ _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_name_or_nothing,
     _not_a_model,
     _not_brat,
+    _by_array,
     _by_object,
     _by_conllu_rows,
     _by_sentence_column,

@@ -1,6 +1,8 @@
-"""JSON lines: one object per sentence, with tokens and labels, or with text and character spans.
+"""JSON: one value per sentence, with tokens and labels, or with text and character spans.
 
-Unknown keys are kept. A label may be null (unknown) or an array (one of these).
+The values stand on lines (JSONL) or in one array. spaCy's pairs and the tasks of Label Studio are
+shapes of text with spans; ``_SHAPES`` has where each keeps its parts. Unknown keys are kept. A
+label may be null (unknown) or an array (one of these).
 """
 
 from __future__ import annotations
@@ -14,9 +16,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences import arrays
 from tagloom.sequences.faults import check_lengths, placed
 from tagloom.sequences.files import BOM, Input, sample_lines
+from tagloom.sequences.label_names import LabelNames, label_names_of
 from tagloom.sequences.sentences import Label, Sentence
+
+#: Formats whose values stand in one array; the others have one value per line.
+ARRAYS = ("json", "json-spans", "spacy", "label-studio")
+#: Formats that hold tokens; the others hold text and spans.
+_WITH_TOKENS = ("jsonl", "json")
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
 
@@ -32,6 +41,10 @@ _TOKEN_KEYS = _Keys(
     ("tokens", "words"), ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
 )
 _SPAN_KEYS = _Keys(("text",), ("spans", "entities", "label", "labels"))
+_KEYS = {
+    "spacy": _Keys(("text",), ("entities",)),
+    "label-studio": _Keys(("text",), ("result",)),
+}
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -65,7 +78,8 @@ class ObjectLayout:
     Parameters
     ----------
     format : str
-        "jsonl" (tokens and labels) or "jsonl-spans" (text and character spans).
+        "jsonl" and "json" have tokens and labels; "jsonl-spans", "json-spans", "spacy" and
+        "label-studio" have text and character spans.
     text_key : str
         Key of the tokens, or of the text.
     label_key : str or None
@@ -77,7 +91,9 @@ class ObjectLayout:
     labelled : bool
         Whether labels are read; otherwise ``label_key`` is the key to write them to.
     head : bytes
-        A byte order mark.
+        A byte order mark, and the start of an array.
+    label_names : list of str or None
+        Names of labels that the file stores as numbers.
     """
 
     format: str
@@ -87,8 +103,20 @@ class ObjectLayout:
     extra: list[str] = field(default_factory=list)
     labelled: bool = True
     head: bytes = b""
+    label_names: list[str] | None = None
+    separator: bytes = arrays.SEPARATOR  # between the elements of an array
     tail: bytes = b""  # the bytes after the last sentence, once it is read
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the values stand in one array."""
+        return self.format in ARRAYS
+
+    @property
+    def has_text(self) -> bool:
+        """Whether a value holds text and spans, not tokens."""
+        return self.format not in _WITH_TOKENS
 
     @property
     def label_name(self) -> str | None:
@@ -97,6 +125,9 @@ class ObjectLayout:
 
     def read(self, file: Input) -> Iterator[list[Sentence]]:
         """Yield the sentences of a file as they arrive; store the bytes after them in ``tail``."""
+        if self.is_array:
+            yield from self._read_array(file)
+            return
         before, n_before = b"", 0  # blank lines belong to the sentence after them
         for lines in file.lines():
             batch: list[Sentence] = []
@@ -105,30 +136,54 @@ class ObjectLayout:
                     before, n_before = before + raw, n_before + 1
                     continue
                 try:
-                    tokens, labels, text, offsets, problems = self._parse(_load(raw))
+                    batch.append(self._sentence(_load(raw), before + raw, line, n_before, file))
                 except FormatError as error:
                     yield batch
                     raise placed(error, file.name, line) from None
-                self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
-                batch.append(
-                    Sentence._from_file(
-                        tokens, labels, before + raw, line - n_before, self, text, offsets
-                    )
-                )
                 before, n_before = b"", 0
             yield batch
         self.tail = before
 
-    def _parse(self, value: dict[str, Any]) -> _Parsed:
-        return (_parse_spans if self.format == "jsonl-spans" else _parse_tokens)(value, self)
+    def _read_array(self, file: Input) -> Iterator[list[Sentence]]:
+        elements = arrays.Elements(file)
+        is_first = True
+        for values in elements:
+            batch: list[Sentence] = []
+            for value, raw, line, before in values:
+                if is_first:
+                    self.head += before
+                    is_first = False
+                else:
+                    self.separator = before
+                try:
+                    _check_value(value, raw.decode("utf-8"), self.format)
+                    batch.append(self._sentence(value, raw, line, 0, file))
+                except FormatError as error:
+                    yield batch
+                    raise placed(error, file.name, line) from None
+            yield batch
+        self.head += elements.head if is_first else b""
+        self.tail = elements.tail
 
-    def labels_of(self, value: dict[str, Any]) -> Any:
-        """Return the value under the key of the labels; None if labels are not read."""
-        return value.get(self.label_key) if self.labelled and self.label_key is not None else None
+    def _sentence(self, value: Any, raw: bytes, line: int, n_before: int, file: Input) -> Sentence:
+        tokens, labels, text, offsets, problems = self._parse(value)
+        self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
+        return Sentence._from_file(tokens, labels, raw, line - n_before, self, text, offsets)
+
+    def _parse(self, value: Any) -> _Parsed:
+        return (_parse_spans if self.has_text else _parse_tokens)(value, self)
+
+    def labels_of(self, value: Any) -> Any:
+        """Return the labels or spans of a value; None if they are not read."""
+        if not self.labelled or self.label_key is None:
+            return None
+        return _shape(self).spans(value, self.label_key)
 
     def columns(self, raw: bytes) -> dict[str, list[str]]:
         """Return all keys whose value is a list of str, one per token."""
         value = json.loads(raw)
+        if not isinstance(value, dict):
+            return {}
         n = len(self._parse(value)[0])
         return {
             key: column
@@ -150,11 +205,11 @@ class ObjectLayout:
         """Write one sentence, from its original bytes if it was read from such a file."""
         check_lengths(sentence, where)
         source = sentence._layout
-        value: dict[str, Any] = {}
-        before, after = "", "\n"  # blank lines, and the line end
+        value: Any = _shape(self).new()
+        before, after = "", "" if self.is_array else "\n"  # blank lines, and the line end
         if isinstance(source, ObjectLayout) and source.format == self.format:
             value, raw = json.loads(sentence._raw), sentence._raw.decode("utf-8")
-            before, after = raw[: raw.index("{")], raw[raw.rindex("}") + 1 :]
+            before, after = raw[: len(raw) - len(raw.lstrip())], raw[len(raw.rstrip()) :]
             tokens, labels, text, _, _ = source._parse(value)
             same = (tokens, labels, text) == (sentence.tokens, sentence.labels, sentence.text)
             same = same and self.label_key == source.label_key and not self.extra
@@ -163,11 +218,12 @@ class ObjectLayout:
             ):
                 return sentence._raw
             columns = (sentence._columns or {}).items()
-            value.update((name, column) for name, column in columns if name not in self.extra)
-            if source.label_key != self.label_key:
-                value.pop(source.label_key or "", None)
+            if isinstance(value, dict):
+                value.update((name, column) for name, column in columns if name not in self.extra)
+                if source.label_key != self.label_key:
+                    value.pop(source.label_key or "", None)
         try:
-            (_put_spans if self.format == "jsonl-spans" else _put_tokens)(value, sentence, self)
+            (_put_spans if self.has_text else _put_tokens)(value, sentence, self)
         except FormatError as error:
             error.where = checks.join(where, error.where)
             raise
@@ -201,10 +257,15 @@ def _load(raw: bytes) -> dict[str, Any]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise FormatError(expected="valid JSON", found=f"{checks.show(text)} ({error})") from None
-    if not isinstance(value, dict):
-        raise FormatError(
-            expected='an object such as {"tokens": […], "labels": […]}', found=checks.show(text)
-        )
+    _check_value(value, text, "jsonl")
+    return dict(value)
+
+
+def _check_value(value: Any, text: str, format: str) -> None:
+    """Raise if a value does not have the shape of its format, or contains half a character."""
+    shape = _SHAPES.get(format, _PLAIN)
+    if not shape.fits(value):
+        raise FormatError(expected=shape.example, found=checks.show(text))
     if "\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -212,10 +273,115 @@ def _load(raw: bytes) -> dict[str, Any]:
             raise FormatError(
                 expected="whole characters", found="a \\u escape that is half of a surrogate pair"
             ) from None
-    return value
 
 
-def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
+# ---- shapes: where a value keeps its text and spans --------------------------------------------
+
+
+class _Shape(NamedTuple):
+    """Where a value keeps its text and its spans, or its labels.
+
+    Attributes
+    ----------
+    example : str
+        The shape, for messages.
+    fits : callable
+        Whether a value has this shape.
+    new : callable
+        Makes an empty value.
+    text, spans : callable
+        Read the text and the spans of a value, given their key; None if they are missing.
+    put_text, put_spans : callable
+        Write them.
+    """
+
+    example: str
+    fits: Callable[[Any], bool]
+    new: Callable[[], Any]
+    text: Callable[[Any, str], Any]
+    spans: Callable[[Any, str], Any]
+    put_text: Callable[[Any, str, str], None]
+    put_spans: Callable[[Any, str, list[Any] | None], None]
+
+
+def _put(value: dict[str, Any], key: str, spans: list[Any] | None) -> None:
+    if spans is None:
+        value.pop(key, None)
+    else:
+        value[key] = spans
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[1], dict)
+
+
+def _annotation(task: dict[str, Any]) -> dict[str, Any]:
+    """Return the first annotation of a task that was not cancelled; an empty one without any."""
+    items = task.get("annotations", task.get("completions"))
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and not item.get("was_cancelled"):
+            return item
+    return {}
+
+
+def _is_region(item: Any) -> bool:
+    """Return whether an item of a result is a span of text; others are choices or relations."""
+    value = item.get("value") if isinstance(item, dict) else None
+    return isinstance(value, dict) and "start" in value and "labels" in value
+
+
+def _put_result(task: dict[str, Any], key: str, spans: list[Any] | None) -> None:
+    if spans is None:
+        task.pop("annotations", None)
+        return
+    annotation = _annotation(task)
+    if not annotation:
+        task.setdefault("annotations", []).append(annotation)
+    others = [item for item in annotation.get("result") or () if not _is_region(item)]
+    annotation["result"] = [*spans, *others]
+
+
+def _result(task: dict[str, Any], key: str) -> Any:
+    result = _annotation(task).get("result")
+    return [item for item in result if _is_region(item)] if isinstance(result, list) else result
+
+
+_PLAIN = _Shape(
+    'an object such as {"tokens": […], "labels": […]}',
+    fits=lambda value: isinstance(value, dict),
+    new=dict,
+    text=lambda value, key: value.get(key),
+    spans=lambda value, key: value.get(key),
+    put_text=lambda value, key, text: value.update({key: text}),
+    put_spans=_put,
+)
+_SHAPES = {
+    "spacy": _Shape(
+        'a pair such as ["Ann left", {"entities": [[0, 3, "PER"]]}]',
+        fits=_is_pair,
+        new=lambda: ["", {}],
+        text=lambda value, key: value[0],
+        spans=lambda value, key: value[1].get(key),
+        put_text=lambda value, key, text: value.__setitem__(0, text),
+        put_spans=lambda value, key, spans: _put(value[1], key, spans),
+    ),
+    "label-studio": _Shape(
+        'a task such as {"data": {"text": "…"}, "annotations": [{"result": […]}]}',
+        fits=lambda value: isinstance(value, dict) and isinstance(value.get("data"), dict),
+        new=lambda: {"data": {}},
+        text=lambda value, key: value["data"].get(key),
+        spans=_result,
+        put_text=lambda value, key, text: value["data"].update({key: text}),
+        put_spans=_put_result,
+    ),
+}
+
+
+def _shape(layout: ObjectLayout) -> _Shape:
+    return _SHAPES.get(layout.format, _PLAIN)
+
+
+def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
     tokens = value.get(layout.text_key)
     if not isinstance(tokens, list) or not all(isinstance(x, str) for x in tokens):
         raise FormatError(
@@ -238,13 +404,46 @@ def _parse_tokens(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
             labels.append(frozenset(label))
         elif label is None or isinstance(label, str):
             labels.append(label)
+        elif layout.label_names is not None and type(label) is int:
+            labels.append(_label_name(label, layout.label_names, t))
         else:
             raise FormatError(
                 expected=f"a string, null (unknown) or an array of strings as label {t}",
                 found=checks.show(label),
-                hint="Replace numbers by the names of their labels.",
+                hint="Pass the names of numbered labels as {label_names}.",
+                options={"label_names": ...},
             )
     return tokens, labels, None, None, []
+
+
+def _label_name(number: int, names: list[str], t: int) -> str | None:
+    """Return the name of a numbered label; −100, which losses ignore, is unknown."""
+    if number == _IGNORED:
+        return None
+    if not 0 <= number < len(names):
+        raise FormatError(
+            expected=f"a number from 0 to {len(names) - 1}, as label_names has, as label {t}",
+            found=str(number),
+        )
+    return names[number]
+
+
+def _label_value(label: Label, layout: ObjectLayout) -> Any:
+    """Return a label as a file stores it: by its number if the file has numbers."""
+    if layout.label_names is not None:
+        if label is None:
+            return _IGNORED
+        if label not in layout.label_names:
+            raise FormatError(
+                parameter="label_names",
+                expected=f"names that contain {label!r}",
+                found=checks.show(layout.label_names),
+            )
+        return layout.label_names.index(str(label))
+    return sorted(label) if isinstance(label, frozenset) else label
+
+
+_IGNORED = -100  # the number of a token without label, in PyTorch and in Hugging Face data
 
 
 def _put_tokens(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
@@ -253,13 +452,11 @@ def _put_tokens(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout)
         if layout.labelled:
             value.pop(layout.label_key or "labels", None)
         return
-    value[layout.label_key or "labels"] = [
-        sorted(label) if isinstance(label, frozenset) else label for label in sentence.labels
-    ]
+    value[layout.label_key or "labels"] = [_label_value(y, layout) for y in sentence.labels]
 
 
-def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
-    text = value.get(layout.text_key)
+def _parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
+    text = _shape(layout).text(value, layout.text_key)
     if not isinstance(text, str):
         raise FormatError(
             expected=f"a string under {layout.text_key!r}",
@@ -290,18 +487,49 @@ def _parse_spans(value: dict[str, Any], layout: ObjectLayout) -> _Parsed:
 
 
 def _span(item: Any) -> tuple[int, int, str]:
-    """Read ``[begin, end, label]`` or ``{"start": …, "end": …, "label": …}``."""
+    """Read a span: a list, or an object as one of `_SPAN_FORMS` has it."""
     parts = item
     if isinstance(item, dict):
-        parts = [item.get("start"), item.get("end"), item.get("label")]
-    if isinstance(parts, list) and len(parts) == 3:
-        begin, end, label = parts
+        place = item.get("value", item)
+        place = place if isinstance(place, dict) else item
+        begin = place.get("start", place.get("start_offset"))
+        end = place.get("end", place.get("end_offset"))
+        label = place.get("label", place.get("labels"))
+        parts = [begin, end, label[0] if isinstance(label, list) and len(label) == 1 else label]
+    if isinstance(parts, list) and len(parts) in (3, 4):  # spaCy adds the id of an entity
+        begin, end, label = parts[:3]
         if type(begin) is int and type(end) is int and isinstance(label, str) and label:
             return begin, end, label
     raise FormatError(
         expected='a span such as [0, 5, "PER"] or {"start": 0, "end": 5, "label": "PER"}',
         found=checks.show(item),
     )
+
+
+def _new_span(like: Any, begin: int, end: int, label: str, text: str) -> Any:
+    """Write a span in the form of another one of the file."""
+    if isinstance(like, list):
+        return [begin, end, label]
+    if "value" in like:
+        kept = {key: like[key] for key in ("from_name", "to_name", "type") if key in like}
+        return {**kept, "value": _new_span(like["value"], begin, end, label, text)}
+    if "start_offset" in like:
+        return {"label": label, "start_offset": begin, "end_offset": end}
+    if "labels" in like:
+        return {"start": begin, "end": end, "text": text[begin:end], "labels": [label]}
+    return {"start": begin, "end": end, "label": label}
+
+
+# The form of spans in a value that has none yet.
+_SPAN_FORMS: dict[str, Any] = {
+    "spacy": [],
+    "label-studio": {
+        "from_name": "label",
+        "to_name": "text",
+        "type": "labels",
+        "value": {"labels": []},
+    },
+}
 
 
 def _labels_of_spans(
@@ -336,7 +564,7 @@ def _labels_of_spans(
     return labels, problems
 
 
-def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) -> None:
+def _put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
     text, offsets = sentence.text, sentence.offsets
     if text is not None and offsets is not None:
         tokens = [text[begin:end] for begin, end in offsets]
@@ -351,27 +579,27 @@ def _put_spans(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout) 
         for token in sentence.tokens:
             offsets.append((end, end + len(token)))
             end += len(token) + 1
-    value[layout.text_key] = text
-    key = layout.label_key or "spans"
+    shape, key = _shape(layout), layout.label_key or "spans"
+    shape.put_text(value, layout.text_key, text)
     if sentence.labels is None:
         if layout.labelled:
-            value.pop(key, None)
+            shape.put_spans(value, key, None)
         return
     # Unchanged spans keep their other keys in the file; so do spans over unknown tokens.
-    old = value.get(key) or []
+    old = shape.spans(value, key) or []
     item_of = {_span(item): item for item in old}
     unknown = [at for at, y in zip(offsets, sentence.labels, strict=True) if y is None]
-    as_dict = not old or isinstance(old[0], dict)
+    like = old[0] if old else _SPAN_FORMS.get(layout.format, {})
     spans = _spans_of_labels(sentence.labels, offsets)
     spans += [
         span
         for span in item_of
         if span not in spans and any(b < span[1] and e > span[0] for b, e in unknown)
     ]
-    value[key] = [
-        item_of.get((b, e, y), {"start": b, "end": e, "label": y} if as_dict else [b, e, y])
-        for b, e, y in sorted(spans)
+    items = [
+        item_of[span] if span in item_of else _new_span(like, *span, text) for span in sorted(spans)
     ]
+    shape.put_spans(value, key, items)
 
 
 def _spans_of_labels(
@@ -407,16 +635,17 @@ def object_layout(
     label: str | int | None = None,
     token: str | int | None = None,
     tokenize: Tokenizer | None = None,
+    label_names: LabelNames | None = None,
     labelled: bool = True,
 ) -> tuple[ObjectLayout, str]:
-    """Find the keys of a JSONL file from its first object."""
+    """Find the keys of a JSON file from its first value."""
     if isinstance(label, int) or isinstance(token, int):
         name, value = ("label", label) if isinstance(label, int) else ("token", token)
         raise FormatError(
             path=file.name, parameter=name, expected="a key of the objects", found=str(value)
         )
-    keys = _SPAN_KEYS if format == "jsonl-spans" else _TOKEN_KEYS
-    first = _first_object(file)
+    keys = _TOKEN_KEYS if format in _WITH_TOKENS else _KEYS.get(format, _SPAN_KEYS)
+    first = _first_value(file, format)
     notes = []
     if not token:
         token = next((key for key in keys.text if key in first), keys.text[0])
@@ -424,7 +653,7 @@ def object_layout(
     if label is None:
         label = _guess_label_key(first, keys, labelled, file.name)
         notes += [f"labels under {label!r}"] if labelled else []
-    elif first and label not in first and labelled:
+    elif first and label not in first and labelled and format != "label-studio":
         raise FormatError(
             path=file.name,
             parameter="label",
@@ -435,15 +664,40 @@ def object_layout(
         format,
         token,
         label,
-        tokenize or word_offsets,
+        as_tokenizer(tokenize) or default_tokenizer(format),
         labelled=labelled,
         head=BOM if file.has_bom else b"",
     )
+    if label_names is not None:
+        layout.label_names = label_names_of(label_names, label)
     return layout, "; ".join(notes)
 
 
-def _first_object(file: Input) -> dict[str, Any]:
-    """Return the first object of a file, or an empty one if the file has none."""
+def as_tokenizer(tokenize: Any) -> Tokenizer | None:
+    """Return the function of a tokenizer: ``tl.Tokenizer`` has a method `offsets`."""
+    offsets: Tokenizer | None = getattr(tokenize, "offsets", tokenize)
+    return offsets
+
+
+def default_tokenizer(format: str) -> Tokenizer:
+    """Return how the text of a format is cut into tokens."""
+    if format in ("jsonl-spans", *_WITH_TOKENS):
+        return word_offsets
+    from tagloom.text import Rules
+
+    rules = Rules()
+    return lambda text: rules.cut(text).spans()
+
+
+def _first_value(file: Input, format: str) -> dict[str, Any]:
+    """Return the object with the keys of the first value, or an empty one if the file has none."""
+    if format in ARRAYS:
+        value = arrays.first_element(file)
+        if not _SHAPES.get(format, _PLAIN).fits(value):
+            return {}  # the reader reports it with its place
+        if format == "spacy":
+            return {"text": value[0], **value[1]}
+        return dict(value["data"]) if format == "label-studio" else dict(value)
     for line, text in enumerate(sample_lines(file), 1):
         if text.strip():
             try:

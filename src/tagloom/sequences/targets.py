@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences import arrays
 from tagloom.sequences.column_guesses import find_column
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
+from tagloom.sequences.label_names import label_names_of
 from tagloom.sequences.objects import ObjectLayout
 from tagloom.sequences.sentences import Sentence
 from tagloom.sequences.slashes import SlashLayout
@@ -141,9 +143,23 @@ def _objects(sentence: Sentence, format: str, options: Mapping[str, Any]) -> Obj
     extra = [*(options.get("columns") or ()), *_further_columns(options)]
     source = sentence._layout
     if isinstance(source, ObjectLayout) and source.format == format:
-        return replace(source, extra=extra, label_key=options.get("label", source.label_key))
-    text_key, label_key = ("text", "spans") if format == "jsonl-spans" else ("tokens", "labels")
-    return ObjectLayout(format, text_key, options.get("label", label_key), extra=extra)
+        layout = replace(source, extra=extra, label_key=options.get("label", source.label_key))
+    else:
+        text_key, label_key = _OBJECT_KEYS.get(format, ("text", "spans"))
+        layout = ObjectLayout(format, text_key, options.get("label", label_key), extra=extra)
+        layout.head = arrays.HEAD if layout.is_array else b""
+    if "label_names" in options:
+        layout.label_names = label_names_of(options["label_names"], layout.label_key)
+    return layout
+
+
+# format -> keys of the tokens or the text, and of the labels or spans
+_OBJECT_KEYS = {
+    "jsonl": ("tokens", "labels"),
+    "json": ("tokens", "labels"),
+    "spacy": ("text", "entities"),
+    "label-studio": ("text", "result"),
+}
 
 
 def _further_columns(options: Mapping[str, Any]) -> list[str]:
