@@ -97,6 +97,17 @@ def test_bars_of_counts():
     np.testing.assert_allclose(sum(bar.get_height() for bar in bars), 2, atol=0.05)
 
 
+def test_points_of_columns_of_different_kinds():
+    counts = np.random.default_rng(0).poisson(np.repeat([1, 9, 1, 9], 20)).astype(float)[:, None]
+    both = tl.emissions.Independent([tl.emissions.Gaussian(), tl.emissions.Poisson()])
+    X = np.hstack([SIGNAL[:, :1], counts])
+    ax = plot_emissions(tl.HMM(n_states=2, emissions=both, restarts=2).fit(X))
+    clouds = [np.round(line.get_ydata()) for line in ax.lines]
+    assert [len(cloud) for cloud in clouds] == [300, 300]
+    means = sorted(text.xy[1] for text in ax.texts)
+    assert means[0] < 3 < 7 < means[1]
+
+
 def test_bars_of_symbols():
     hmm = tl.HMM.from_probs(
         ["A", "B"], ["u", "v", "w"],

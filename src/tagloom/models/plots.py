@@ -320,7 +320,8 @@ def plot_emissions(
     """Draw what each state emits.
 
     Numbers of one column: a density, or bars for whole numbers. Of several columns: for two of
-    them, the regions that contain 50 % and 95 % of each state's emissions, ellipses for a Gaussian.
+    them, the regions that contain 50 % and 95 % of each state's emissions, ellipses for a Gaussian;
+    if one of the two has whole numbers, tokens drawn from each state.
     Words and other symbols: the most probable ones of each state, as wide as they are probable.
 
     Parameters
@@ -371,9 +372,13 @@ def plot_emissions(
     chosen = _check_components(components, samples.shape[2])
     data = None if X is None else _stack(X)[:, chosen]
     ax = _new_axes(6, 5 if len(chosen) == 2 else 3.6) if ax is None else ax
-    if len(chosen) == 2:
+    drawn = samples[:, :, chosen]  # [Y, n, 1 or 2]
+    is_whole = (drawn == np.round(drawn)).all(axis=(0, 1))
+    if len(chosen) == 2 and is_whole.any():
+        _draw_points(ax, hmm, drawn, is_whole, chosen)
+    elif len(chosen) == 2:
         _draw_regions(ax, hmm, samples, chosen, data)
-    elif np.array_equal(samples, np.round(samples)):
+    elif is_whole[0]:
         _draw_masses(ax, hmm, samples, chosen, data)
     else:
         _draw_densities(ax, hmm, samples, chosen, data)
@@ -453,6 +458,20 @@ def _draw_regions(
     ax.set(xlabel=f"component {chosen[0]}", ylabel=f"component {chosen[1]}")
 
 
+def _draw_points(
+    ax: Any, hmm: HMM, drawn: Float64, is_whole: npt.NDArray[np.bool_], chosen: Sequence[int]
+) -> None:
+    """Draw tokens of each state at random; whole numbers are moved a little, to be seen apart."""
+    rng = np.random.default_rng(0)
+    for y, colour in enumerate(state_colours(len(drawn))):
+        pair = drawn[y, :300]
+        points = pair + rng.uniform(-0.3, 0.3, pair.shape) * is_whole
+        ax.plot(*points.T, ".", color=colour, alpha=0.4, markersize=4)
+        style = {"weight": "bold", "ha": "center", "va": "center", "fontsize": 14}
+        ax.annotate(chain_names(hmm)[y], pair.mean(axis=0), color=colour, **style)
+    ax.set(xlabel=f"component {chosen[0]}", ylabel=f"component {chosen[1]}")
+
+
 def _draw_densities(
     ax: Any, hmm: HMM, samples: Float64, chosen: Sequence[int], data: Float64 | None
 ) -> None:
@@ -486,6 +505,7 @@ def _draw_masses(
     for y, colour in enumerate(state_colours(Y)):
         ax.bar(x + (y - (Y - 1) / 2) * width, mass[:, y], width, color=colour, alpha=0.85)
     ax.set(ylabel="probability", xlabel=f"component {chosen[0]}" if D > 1 else "x")
+    ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _symbols(hmm: HMM, rng: np.random.Generator) -> list[Any]:
