@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -707,7 +707,7 @@ def _first_value(file: Input, format: str) -> dict[str, Any]:
     return {}
 
 
-def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str) -> str:
+def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str | None) -> str:
     present = [key for key in keys.label if key in first]
     if len(present) > 1 and labelled:
         raise FormatError(
@@ -718,3 +718,37 @@ def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: s
             options={"label": present[0]},
         )
     return present[0] if present else keys.label[0]
+
+
+# ---- dicts that are not from a file ------------------------------------------------------------
+
+
+def row_keys(row: Mapping[str, Any], token: str | None, label: str | None) -> tuple[str, str]:
+    """Return the keys of tokens and labels in a dict: as given, else as in a file."""
+    token = token or next((key for key in _TOKEN_KEYS.text if key in row), _TOKEN_KEYS.text[0])
+    if label is None:
+        label = _guess_label_key(dict(row), _TOKEN_KEYS, True, None)
+    return token, label
+
+
+def sentence_of_row(
+    row: Mapping[str, Any], token: str, label: str, names: list[str] | None
+) -> Sentence:
+    """Make a sentence of a dict, as the reader of JSONL would."""
+    layout = ObjectLayout("jsonl", token, label, label_names=names)
+    value = {
+        key: column.tolist() if hasattr(column, "tolist") else column for key, column in row.items()
+    }
+    value = {
+        key: list(column) if isinstance(column, tuple) else column for key, column in value.items()
+    }
+    tokens, labels, _, _, _ = _parse_tokens(value, layout)
+    further = {
+        key: column
+        for key, column in value.items()
+        if key not in (token, label)
+        and isinstance(column, list)
+        and len(column) == len(tokens)
+        and all(isinstance(x, str) for x in column)
+    }
+    return Sentence(tokens, labels, columns=further)

@@ -391,6 +391,134 @@ class Corpus(Sequence[Sentence]):
         self.problems = list(problems)
         self._tail = b""  # bytes of the file after its last sentence
 
+    @classmethod
+    def from_pairs(cls, sentences: Iterable[Iterable[tuple[str, Any]]]) -> Corpus:
+        """Make a corpus of (token, label) pairs, such as NLTK's ``tagged_sents()``.
+
+        Parameters
+        ----------
+        sentences : iterable of lists of (str, label)
+
+        Returns
+        -------
+        Corpus
+
+        Raises
+        ------
+        SentenceError, LabelError
+            If an item is not such a pair, with sentence and token.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> Corpus.from_pairs([[("They", "PRP"), ("fish", "VBP")]])[0]
+        Sentence('They/PRP fish/VBP')
+        """
+        from tagloom.sequences.frames import sentences_of_pairs
+
+        return cls(sentences_of_pairs(sentences))
+
+    @classmethod
+    def from_dicts(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        token: str | None = None,
+        label: str | None = None,
+        label_names: Any = None,
+    ) -> Corpus:
+        """Make a corpus of dicts with a list of tokens and a list of labels.
+
+        Parameters
+        ----------
+        rows : iterable of dict
+            One per sentence, or a data set of Hugging Face, which has the names of its labels.
+        token, label : str, optional
+            Keys of tokens and labels; found as in JSONL by default.
+        label_names : list of str, mapping, ClassLabel or path, optional
+            Names of numbered labels, as in `tagloom.read`.
+
+        Returns
+        -------
+        Corpus
+
+        Raises
+        ------
+        FormatError
+            If a dict lacks tokens, or its labels do not fit them.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> rows = [{"tokens": ["Ann", "left"], "ner_tags": [1, 0]}]
+        >>> Corpus.from_dicts(rows, label_names=["O", "B-PER"])[0]
+        Sentence('Ann/B-PER left/O')
+        """
+        from tagloom.sequences.frames import sentences_of_dicts
+
+        return cls(sentences_of_dicts(rows, token, label, label_names))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        sentence: str | None = None,
+        token: str | None = None,
+        label: str | None = None,
+    ) -> Corpus:
+        """Make a corpus of a data frame with one row per token.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Of pandas, or a dict of lists of equal length.
+        sentence, token, label : str, optional
+            Names of the columns; found by name as in a table by default. A missing sentence
+            continues the one before it, and a missing label is unknown.
+
+        Returns
+        -------
+        Corpus
+
+        Raises
+        ------
+        FormatError
+            If a column does not exist, or a token is missing (with its row).
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> frame = {"sent": [1, None, 2], "word": ["Ann", "left", "Bo"], "tag": ["A", "B", "A"]}
+        >>> Corpus.from_frame(frame).tokens
+        [['Ann', 'left'], ['Bo']]
+        """
+        from tagloom.sequences.frames import sentences_of_frame
+
+        return cls(sentences_of_frame(frame, sentence, token, label))
+
+    def to_frame(self) -> Any:
+        """Return a data frame of pandas with one row per token.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``sentence`` (counted from 0), ``token``, ``label`` and those of the file.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> frame = Corpus([["Ann", "left"]], [["B-PER", "O"]]).to_frame()  # doctest: +SKIP
+        """
+        from tagloom.sequences.frames import frame_of
+
+        return frame_of(self)
+
     @property
     def tokens(self) -> list[list[str]]:
         """The tokens of every sentence."""

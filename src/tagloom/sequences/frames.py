@@ -1,0 +1,172 @@
+"""Corpora from Python objects: pairs as in NLTK, dicts as in Hugging Face, data frames of pandas.
+
+`Corpus.from_pairs`, `from_dicts`, `from_frame` and `to_frame` are the public names. Only `to_frame`
+imports pandas; a frame is any object with ``columns`` whose columns have ``tolist``, or a dict of
+lists.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tagloom import checks
+from tagloom.errors import FormatError, LabelError, MissingExtraError, SentenceError
+from tagloom.sequences.column_guesses import TOKEN_WORDS, find_column
+from tagloom.sequences.label_names import LabelNames, label_names_of
+from tagloom.sequences.objects import row_keys, sentence_of_row
+from tagloom.sequences.sentences import Sentence
+from tagloom.sequences.tables import is_sentence_name
+
+
+def sentences_of_pairs(sentences: Iterable[Iterable[tuple[str, Any]]]) -> Iterator[Sentence]:
+    """Yield a sentence for each list of (token, label)."""
+    for i, pairs in enumerate(_as_list(sentences, "pairs")):
+        tokens, labels = [], []
+        for t, pair in enumerate(_as_list(pairs, "pairs")):
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise SentenceError(
+                    where=checks.place(i, t),
+                    expected="a pair (token, label)",
+                    found=checks.show(pair),
+                )
+            tokens.append(pair[0])
+            labels.append(pair[1])
+        yield _placed(i, tokens, labels, {})
+
+
+def sentences_of_dicts(
+    rows: Iterable[Mapping[str, Any]],
+    token: str | None,
+    label: str | None,
+    label_names: LabelNames | None,
+) -> Iterator[Sentence]:
+    """Yield a sentence for each dict with tokens and labels."""
+    features = getattr(rows, "features", None)  # a data set of Hugging Face has the names
+    names: list[str] | None = None
+    for i, row in enumerate(_as_list(rows, "dicts")):
+        if not isinstance(row, Mapping):
+            raise SentenceError(where=checks.place(i), expected="a dict", found=checks.show(row))
+        try:
+            if i == 0:
+                token, label = row_keys(row, token, label)
+                given = label_names if label_names is not None else (features or {}).get(label)
+                names = None if given is None else label_names_of(given, label)
+            yield sentence_of_row(row, str(token), str(label), names)
+        except FormatError as error:
+            error.where = checks.join(checks.place(i), error.where)
+            raise
+
+
+def sentences_of_frame(
+    frame: Any, sentence: str | None, token: str | None, label: str | None
+) -> Iterator[Sentence]:
+    """Yield the sentences of a frame with one row per token."""
+    columns = _columns(frame)
+    names = list(columns)
+    by = sentence or next((name for name in names if is_sentence_name(name)), None)
+    if by is None:
+        raise FormatError(
+            parameter="sentence", expected=f"one of the columns {', '.join(names)}", found="None"
+        )
+    by = names[find_column(by, names, "sentence")]
+    others = [name for name in names if name != by]
+    token = token or next((x for x in others if x.lower() in TOKEN_WORDS), others[0])
+    token = names[find_column(token, names, "token")]
+    if label is None:
+        label = next((x for x in reversed(others) if x != token), None)
+    else:
+        label = names[find_column(label, names, "label")]
+    starts = _starts(columns[by], by)
+    for i, (start, end) in enumerate(zip(starts, [*starts[1:], len(columns[by])], strict=True)):
+        rows = {name: column[start:end] for name, column in columns.items()}
+        _check_missing(rows, token, start)
+        labels = None
+        if label is not None:
+            labels = [None if _is_missing(y) else y for y in rows[label]]
+        further = {
+            name: [*map(str, rows[name])] for name in names if name not in (by, token, label)
+        }
+        yield _placed(i, rows[token], labels, further)
+
+
+def _columns(frame: Any) -> dict[str, list[Any]]:
+    """Return the columns of a data frame, or of a dict of lists."""
+    if isinstance(frame, Mapping):
+        return {str(name): list(column) for name, column in frame.items()}
+    if not hasattr(frame, "columns"):
+        raise SentenceError(
+            parameter="frame", expected="a data frame", found=checks.show_type(frame)
+        )
+    return {str(name): frame[name].tolist() for name in frame.columns}
+
+
+def _starts(values: list[Any], name: str) -> list[int]:
+    """Return the rows where sentences begin; a missing value continues the sentence before it."""
+    starts: list[int] = []
+    current = None
+    for row, value in enumerate(values):
+        if _is_missing(value) or value == "":
+            if not starts:
+                raise FormatError(
+                    where=f"row {row}", expected=f"a value in column {name!r}", found=repr(value)
+                )
+        elif value != current or not starts:
+            starts.append(row)
+            current = value
+    return starts
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _check_missing(rows: dict[str, list[Any]], token: str, start: int) -> None:
+    for row, value in enumerate(rows[token], start):
+        if _is_missing(value):
+            raise FormatError(
+                where=f"row {row}",
+                expected=f"a token in column {token!r}",
+                found=repr(value),
+                hint="pandas reads words such as NA and null as missing unless "
+                "read_csv(..., keep_default_na=False).",
+            )
+
+
+def frame_of(sentences: Iterable[Sentence]) -> Any:
+    """Return a data frame of pandas with one row per token."""
+    try:
+        pandas: Any = importlib.import_module("pandas")
+    except ImportError:
+        raise MissingExtraError(
+            "to_frame needs the package pandas.", hint="Install it with: pip install pandas"
+        ) from None
+    rows: list[dict[str, Any]] = []
+    for i, sentence in enumerate(sentences):
+        further = {
+            name: column
+            for name, column in sentence.columns.items()
+            if name not in ("sentence", "token", "label") and column != sentence.tokens
+        }
+        for t, token in enumerate(sentence.tokens):
+            row: dict[str, Any] = {"sentence": i, "token": token}
+            if sentence.labels is not None:
+                row["label"] = sentence.labels[t]
+            rows.append(row | {name: column[t] for name, column in further.items()})
+    return pandas.DataFrame(rows, columns=None if rows else ["sentence", "token", "label"])
+
+
+def _as_list(value: Any, what: str) -> Iterable[Any]:
+    """Return a value that is iterable and not a str; raise otherwise."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise SentenceError(expected=f"a list of {what}", found=checks.show_type(value))
+    return value
+
+
+def _placed(i: int, tokens: Any, labels: Any, columns: dict[str, list[str]]) -> Sentence:
+    try:
+        return Sentence(tokens, labels, columns=columns)
+    except (SentenceError, LabelError) as error:
+        error.where = checks.join(checks.place(i), error.where)
+        raise

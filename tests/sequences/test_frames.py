@@ -1,0 +1,86 @@
+"""Corpora from pairs, dicts and data frames, and back."""
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from raising import raises
+from tagloom.errors import FormatError, LabelError, SentenceError
+
+
+def test_pairs():
+    corpus = tl.Corpus.from_pairs([[("They", "PRP"), ["fish", None]], []])
+    assert corpus.tokens == [["They", "fish"], []]
+    assert corpus.labels == [["PRP", None], []]
+    with raises(SentenceError, where="sentence 0, token 1", expected="(token, label)"):
+        tl.Corpus.from_pairs([[("They", "PRP"), ("fish",)]])
+    with raises(LabelError, where="sentence 1, token 0"):
+        tl.Corpus.from_pairs([[("a", "X")], [("b", 3)]])
+    with raises(SentenceError, found="str"):
+        tl.Corpus.from_pairs("text")
+
+
+def test_dicts():
+    rows = [{"id": 1, "words": ["a", "b"], "pos_tags": np.array([1, -100]), "lemma": ("A", "B")}]
+    corpus = tl.Corpus.from_dicts(rows, label_names=["N", "V"])
+    assert (corpus.tokens, corpus.labels) == ([["a", "b"]], [["V", None]])
+    assert corpus[0].columns == {"lemma": ["A", "B"]}
+    with raises(FormatError, where="sentence 0", hint="label_names"):
+        tl.Corpus.from_dicts([{"tokens": ["a"], "ner_tags": [1]}])
+    with raises(FormatError, where="sentence 1", expected="1 labels"):
+        tl.Corpus.from_dicts(
+            [{"tokens": ["a"], "tags": ["X"]}, {"tokens": ["a"], "tags": ["X", "Y"]}]
+        )
+
+
+def test_a_data_set_has_the_names_of_its_labels():
+    class ClassLabel:
+        names = ("O", "B-PER")
+
+    class Sequence:
+        feature = ClassLabel()
+
+    class Dataset(list):
+        features = {"tokens": None, "ner_tags": Sequence()}  # noqa: RUF012 a stand-in
+
+    rows = Dataset([{"tokens": ["Ann"], "ner_tags": [1]}])
+    assert tl.Corpus.from_dicts(rows).labels == [["B-PER"]]
+
+
+TABLE = {
+    "Sentence #": ["1", None, "2"],
+    "Word": ["Ann", "left", "Oslo"],
+    "POS": ["N", "V", "N"],
+    "Tag": ["B-PER", None, "B-LOC"],
+}
+
+
+def test_columns_as_a_dict():
+    corpus = tl.Corpus.from_frame(TABLE)
+    assert corpus.tokens == [["Ann", "left"], ["Oslo"]]
+    assert corpus.labels == [["B-PER", None], ["B-LOC"]]
+    with raises(FormatError, where="row 1", expected="'Word'", found="nan"):
+        tl.Corpus.from_frame(TABLE | {"Word": ["Ann", float("nan"), "Oslo"]})
+    with raises(FormatError, where="row 0", expected="'Sentence #'"):
+        tl.Corpus.from_frame(TABLE | {"Sentence #": [None, "1", "2"]})
+
+
+@pytest.mark.peers
+def test_frames_of_pandas():
+    import pandas
+
+    frame = pandas.DataFrame(TABLE)
+    corpus = tl.Corpus.from_frame(frame)
+    assert corpus.tokens == [["Ann", "left"], ["Oslo"]]
+    assert corpus.labels == [["B-PER", None], ["B-LOC"]]
+    assert corpus[0].columns == {"POS": ["N", "V"]}
+    assert tl.Corpus.from_frame(frame, label="POS").labels == [["N", "V"], ["N"]]
+    back = corpus.to_frame()
+    assert back["sentence"].tolist() == [0, 0, 1]
+    assert list(back.columns) == ["sentence", "token", "label", "POS"]
+    assert tl.Corpus.from_frame(back, label="label") == corpus
+    frame.loc[1, "Word"] = None
+    with raises(FormatError, where="row 1", expected="'Word'", hint="keep_default_na"):
+        tl.Corpus.from_frame(frame)
+    with raises(FormatError, parameter="sentence", expected="Word, POS"):
+        tl.Corpus.from_frame(frame[["Word", "POS"]])
