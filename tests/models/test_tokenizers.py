@@ -97,7 +97,7 @@ def test_learns_tokens_and_sentences(corpus, learnt):
     assert scores.tokens.f1 > 0.99
     assert scores.sentences.f1 > 0.99
     assert learnt.split("Ba, 3.4 so. Lo we.")[0].tokens == ["Ba", ",", "3.4", "so", "."]
-    assert [s.tokens for s in learnt.split("Ba\ud800 so.")] == [["Ba\ud800", "so", "."]]
+    assert learnt.offsets("Ba\ud800 so.")[-2:] == [(4, 6), (6, 7)]
 
 
 def test_learns_tokens_with_blanks():
@@ -220,3 +220,72 @@ def test_documents_keep_their_text():
     sentences = tl.Tokenizer().split("Go on. Why?") + tl.Tokenizer().split("Yes.")
     texts = [paragraph.text for paragraph in paragraphs(sentences)]
     assert texts == ["Go on. Why?", "Yes."]
+
+
+X = [["Ada", "Lee", "wrote", "."], ["He", "saw", "Ada", "."], ["Ada", "saw", "."]]
+Y = [["B-PER", "I-PER", "O", "O"], ["O", "O", "B-PER", "O"], ["B-PER", "O", "O"]]
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return tl.CRF().fit(X, Y)
+
+
+def test_tag_text(tagger):
+    text = "  Ada wrote.\n\nHe saw Ada Lee."
+    first, second = tagger.tag_text(text, probs=True)
+    assert (first.start, first.end, text[first.start : first.end]) == (2, 12, "Ada wrote.")
+    assert second.tokens == ["He", "saw", "Ada", "Lee", "."]
+    assert second.labels == tagger.predict([second.tokens])[0]
+    (span,) = second.spans
+    assert (span.type, span.text, text[span.start : span.end]) == ("PER", "Ada Lee", "Ada Lee")
+    assert span.prob == tagger.predict_spans([second.tokens])[0][0].prob
+    expected = tagger.predict_marginals([second.tokens], as_dict=True)[0]
+    assert second.probs == [p[y] for p, y in zip(expected, second.labels, strict=True)]
+    plain = tagger.tag_text(text)[1]
+    assert (plain.probs, plain.spans[0].prob, plain.labels) == (None, None, second.labels)
+    assert "probs" not in plain.to_dict()
+    assert second.to_dict()["spans"][0] | {"prob": 0} == {
+        "type": "PER", "start": 21, "end": 28, "text": "Ada Lee", "prob": 0,
+    }  # fmt: skip
+    assert tagger.tag_text(" ") == []
+
+
+def test_tagged_text_is_written_as_one_document(tagger):
+    out = io.BytesIO()
+    text = "Ada wrote. He saw Ada Lee."
+    tl.write(tagger.tag_text(text), out, "jsonl-spans")
+    (document,) = tl.read(io.BytesIO(out.getvalue()))
+    assert document.text == text
+    assert document.labels.count("B-PER") == 2
+
+
+def test_tagger_without_spans():
+    tagger = tl.HMM().fit([["they", "fish"]], [["N", "V"]])
+    (sentence,) = tagger.tag_text("they fish", probs=True)
+    assert (sentence.labels, sentence.spans) == (["N", "V"], [])
+
+
+def test_a_tokenizer_is_saved_with_its_tagger(tagger, learnt):
+    assert tagger.tokenizer_.preset == "rules"
+    assert "tokenizer" not in tagger._whole_file().header
+    text = "Ba, 3.4 so. Lo we."
+    both = tagger.with_tokenizer(learnt)
+    for copy in (tl.load(both.to_bytes()), pickle.loads(pickle.dumps(both)), both.calibrate(X, Y)):
+        assert same(copy.tokenizer_, learnt, text)
+        assert copy.predict(X) == tagger.predict(X)
+    assert tl.load(tagger.with_tokenizer("characters").to_bytes()).tag_text("Ada")[0].tokens == [
+        *"Ada"
+    ]
+    with raises(ParameterError, parameter="tokenizer"):
+        tagger.with_tokenizer(3)
+    with raises(ParameterError, parameter="preset"):
+        tagger.with_tokenizer("none")
+
+
+def test_a_forged_tokenizer_of_a_tagger_is_refused(tagger, learnt):
+    file = tagger.with_tokenizer(learnt)._whole_file()
+    for change in ({"params": {"preset": 3}}, {"boundaries": {}}, {}, []):
+        header = file.header | {"tokenizer": change}
+        with pytest.raises(ModelFileError):
+            _restore(type(file)(header, file.arrays), None, "forged")

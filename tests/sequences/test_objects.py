@@ -105,9 +105,9 @@ def test_spans_become_bio_and_offsets_are_kept():
     corpus = read({"text": TEXT, "spans": spans})
     assert corpus.format == "jsonl-spans"
     (s,) = corpus
-    assert s.tokens == ["Ann", "Lee", "saw", "Zoë", "'", "s", "Paris", "-", "Nord", "."]
+    assert s.tokens == ["Ann", "Lee", "saw", "Zoë", "'s", "Paris", "-", "Nord", "."]
     assert s.labels == [
-        *("B-PER", "I-PER", "O", "B-PER", "O", "O", "B-LOC", "I-LOC", "I-LOC", "O"),
+        *("B-PER", "I-PER", "O", "B-PER", "O", "B-LOC", "I-LOC", "I-LOC", "O"),
     ]
     assert [s.text[begin:end] for begin, end in s.offsets] == s.tokens
     assert corpus.problems == []
@@ -154,7 +154,7 @@ def test_changed_labels_change_the_spans_and_keep_the_rest():
         "meta": 1,
     }
     corpus = read(value)
-    corpus[0].labels[6] = "B-LOC"
+    corpus[0].labels[5] = "B-LOC"
     assert json.loads(written(corpus)) == {
         **value,
         "entities": [*value["entities"], {"start": 18, "end": 23, "label": "LOC"}],
@@ -240,3 +240,49 @@ def test_aligned_spans_survive_labels(data):
     )
     value = json.loads(written([fresh], "jsonl-spans"))
     assert [[s["start"], s["end"], s["label"]] for s in value["spans"]] == spans
+
+
+def test_tokens_survive_a_round_trip_through_spans():
+    """Also tokens that a tokenizer would cut or join."""
+    tokens = [["London,", "U", ".", "S.", "can't", "go"], ["a b", "--x", "3", ".", "5"]]
+    labels = [["B-LOC", "O", "O", "O", "O", "O"], ["B-X", "I-X", "O", "O", "O"]]
+    line = written(tl.Corpus(tokens, labels), "jsonl-spans")
+    assert (read(line).tokens, read(line).labels) == (tokens, labels)
+    assert written(read(line)) == line
+
+
+def test_tokens_are_not_listed_where_rules_find_them():
+    line = written(tl.Corpus([["Ann", "left", "."]], [["B-PER", "O", "O"]]), "jsonl-spans")
+    assert set(json.loads(line)) == {"text", "spans"}
+
+
+def test_listed_tokens_are_used():
+    value = {"text": "a-b c", "tokens": [[0, 3], [4, 5]], "spans": [[0, 3, "X"]]}
+    corpus = read(value)
+    assert (corpus.format, corpus.tokens) == ("jsonl-spans", [["a-b", "c"]])
+    value["tokens"] = [{"text": "a", "start": 0, "end": 1, "id": 0}, {"start": 1, "end": 5}]
+    assert read(value, tokenize=word_offsets).tokens == [["a", "-b c"]]
+    value["tokens"] = [[0, 3], [2, 9]]
+    with raises(FormatError, where=":1", expected="tokens in order", found="2:9 after 3"):
+        read(value)
+
+
+def test_a_tokenizer_splits_documents_and_writing_joins_them():
+    value = {"text": "Ann left. Bob Lee. Jr. came.", "spans": [[10, 22, "PER"]], "id": 7}
+    corpus = read(value, {"text": " ", "spans": []}, tokenize=tl.Tokenizer())
+    assert [s.tokens[:2] for s in corpus] == [["Ann", "left"], ["Bob", "Lee"], []]
+    assert corpus[1].labels == ["B-PER", "I-PER", "I-PER", "I-PER", "O", "O"]
+    assert [json.loads(line) for line in written(corpus).splitlines()] == [
+        value,
+        {"text": " ", "spans": []},
+    ]
+    corpus[0].labels[0] = "B-PER"
+    changed = json.loads(written(corpus).splitlines()[0])
+    assert changed["spans"] == [[0, 3, "PER"], [10, 22, "PER"]]
+    assert changed["id"] == 7
+
+
+def test_raw_text_of_conllu_is_kept_in_spans():
+    rows = "# text = Go!\n1\tGo\t_\tB-X\t_\t_\t_\t_\t_\tSpaceAfter=No\n2\t!\t_\tO" + "\t_" * 6
+    corpus = tl.read(io.StringIO(rows + "\n\n"), "conllu")
+    assert json.loads(written(corpus, "jsonl-spans"))["text"] == "Go!"

@@ -2,8 +2,8 @@
 
 The first labels the characters of a paragraph, with each run of blanks as one character: ``E`` ends
 a token, ``I`` does not, ``_`` is a blank between tokens. The second labels the tokens that result:
-``E`` ends a sentence, ``I`` does not. Characters decide tokens in any language; sentences depend on
-the words around their ends.
+``E`` ends a sentence, ``I`` does not. Both read what the preset of the tokenizer finds, in the
+column ``rule``, and learn where a corpus differs from it.
 """
 
 from __future__ import annotations
@@ -12,23 +12,36 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from tagloom import checks
 from tagloom.errors import ModelFileError
 from tagloom.features import Templates
 from tagloom.models.crf import CRF
 from tagloom.sequences import Corpus, Sentence
 from tagloom.sequences.raw import RawText
 from tagloom.storage import File
-from tagloom.text.cuts import NONE, Cuts, code_points, count_lines, is_blank, pieces
+from tagloom.text.cuts import (
+    NONE,
+    Bools,
+    Codes,
+    Cuts,
+    Cutter,
+    Int64,
+    code_points,
+    count_lines,
+    is_blank,
+    pieces,
+)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 END, INSIDE, GAP = "E", "I", "_"
+RULE_END, RULE_INSIDE, RULE_GAP = "e", "i", "-"  # the same, as the preset has it
 SPACED, GLUED = "s", "g"  # whether a blank follows a token
 
-# Chosen on the development parts of English and Estonian web treebanks; docs/text.md has the gains.
+# Chosen on the development parts of English and Estonian web treebanks.
 TOKEN_FEATURES = [
     "bias",
     "word[-4..5]",
@@ -52,6 +65,12 @@ TOKEN_FEATURES = [
     "short_shape[-2] & short_shape[-1] & short_shape & short_shape[1] & short_shape[2]",
     "word & short_shape[-1] & short_shape[1]",
     "word[1] & short_shape & short_shape[2]",
+    "col(rule)[-2..2]",
+    "col(rule) & word",
+    "col(rule) & word & word[1]",
+    "col(rule) & word[-1] & word",
+    "col(rule) & short_shape[-1] & short_shape & short_shape[1]",
+    "col(rule)[-1] & col(rule) & col(rule)[1]",
 ]
 SENTENCE_FEATURES = [
     "bias",
@@ -69,7 +88,16 @@ SENTENCE_FEATURES = [
     "col(space)[-1..1]",
     "lower & col(space)",
     "lower & col(space) & short_shape[1]",
+    "col(rule)[-1..1]",
+    "col(rule) & lower",
+    "col(rule) & lower & short_shape[1]",
 ]
+_COLUMNS = {"tokens": {"rule"}, "sentences": {"rule", "space"}}
+_LABELS = {"tokens": {END, INSIDE, GAP}, "sentences": {END, INSIDE}}
+# Sentences that are learnt from as one sequence, and the learning rate of AdaGrad: with 0.5, which
+# suits tagging, F1 is a tenth to half a point lower.
+_TOKEN_GROUP, _TOKEN_ETA = 8, 0.1
+_SENTENCE_GROUP, _SENTENCE_ETA = 25, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +112,14 @@ class Boundaries:
         Labels tokens.
     has_spaces : bool
         Whether tokens may contain blanks, as in Vietnamese.
+    preset : Cutter
+        What the column ``rule`` comes from.
     """
 
     tokens: CRF
     sentences: CRF
     has_spaces: bool
+    preset: Cutter
 
     def cut(self, text: str) -> Cuts:
         """Find the tokens and sentences of a text."""
@@ -96,52 +127,60 @@ class Boundaries:
         paragraphs = [*_paragraphs(text)]
         if not paragraphs:
             return NONE
-        starts, ends, n_tokens = self._tokens(text, paragraphs)
-        return Cuts(starts, ends, self._sentences(text, starts, ends, n_tokens))
+        rules = _Rules.of(text, self.preset)
+        starts, ends, n_tokens = self._tokens(rules, paragraphs)
+        return Cuts(starts, ends, self._sentences(text, rules, starts, ends, n_tokens))
 
-    def _tokens(self, text: str, paragraphs: list[str]) -> tuple[Any, Any, Any]:
+    def _tokens(self, rules: _Rules, paragraphs: list[str]) -> tuple[Int64, Int64, Int64]:
         """Return start and end of each token [T], and the tokens of each paragraph [P]."""
-        labels = self.tokens.predict([[*paragraph] for paragraph in paragraphs])
         codes = code_points("".join(paragraphs))  # [C]
-        label = code_points("".join(chain.from_iterable(labels)))  # [C]
-        solid = np.flatnonzero(codes != ord(" "))  # [S] places of characters that are not blank
+        column = rules.column(codes)
+        last = np.cumsum([len(paragraph) for paragraph in paragraphs])  # [P]
+        rows = [
+            Sentence([*paragraph], columns={"rule": column[end - len(paragraph) : end]})
+            for paragraph, end in zip(paragraphs, last.tolist(), strict=True)
+        ]
+        label = code_points("".join(chain.from_iterable(self.tokens.predict(rows))))  # [C]
+        solid = np.flatnonzero(codes != ord(" "))  # [S] characters that are not blank
         after = np.append(codes[1:] == ord(" "), False)  # [C] whether a blank follows
         if self.has_spaces:
             after &= np.append(label[1:] != ord(INSIDE), False)
         ends_here = ((label == ord(END)) | after)[solid]  # [S]
-        last = np.cumsum([len(paragraph) for paragraph in paragraphs]) - 1  # [P] in codes
-        last = np.searchsorted(solid, last)  # [P] in solid
-        ends_here[last] = True
-        places = np.flatnonzero(~is_blank(code_points(text)))  # [S] in the text
-        ends = places[ends_here] + 1
-        starts = places[np.append(True, ends_here[:-1])]
-        return starts, ends, np.diff(np.cumsum(ends_here)[last], prepend=0)
+        last_solid = np.searchsorted(solid, last - 1)  # [P]
+        ends_here[last_solid] = True
+        ends = rules.places[ends_here] + 1
+        starts = rules.places[np.append(True, ends_here[:-1])]
+        return starts, ends, np.diff(np.cumsum(ends_here)[last_solid], prepend=0)
 
-    def _sentences(self, text: str, starts: Any, ends: Any, n_tokens: Any) -> Any:
+    def _sentences(
+        self, text: str, rules: _Rules, starts: Int64, ends: Int64, n_tokens: Int64
+    ) -> Int64:
         """Return the offsets of sentences [N + 1]."""
-        tokens = [text[s:e] for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
-        spaces = np.where(np.append(starts[1:] > ends[:-1], True), SPACED, GLUED).tolist()
-        bounds = np.append(0, np.cumsum(n_tokens)).tolist()
-        rows = [Sentence(tokens[a:b], columns={"space": spaces[a:b]}) for a, b in pairwise(bounds)]
+        tokens = _token_columns(text, rules, starts, ends)
+        bounds = np.append(0, np.cumsum(n_tokens))
+        rows = [_part(tokens, first, last) for first, last in pairwise(bounds.tolist())]
         labels = code_points("".join(chain.from_iterable(self.sentences.predict(rows))))
         is_last = labels == ord(END)
-        is_last[np.array(bounds[1:]) - 1] = True
+        is_last[bounds[1:] - 1] = True
         return np.append(0, np.flatnonzero(is_last) + 1)
 
     # ---- learning --------------------------------------------------------------------------
 
     @classmethod
-    def learn(cls, texts: Iterable[RawText], **options: Any) -> Boundaries:
-        """Learn from the texts of paragraphs."""
+    def learn(cls, texts: Iterable[RawText], preset: Cutter) -> Boundaries:
+        """Learn from the texts of paragraphs and what a preset finds in them."""
         characters, tokens, has_spaces = [], [], False
-        for group in chain.from_iterable(_groups(text, 8) for text in texts):
-            has_spaces |= any(" " in group.text[s:e] for row in group.offsets for s, e in row)
-            characters.append(character_labels(group))
-            tokens.append(token_labels(group))
+        for text in texts:
+            has_spaces |= any(" " in text.text[s:e] for row in text.offsets for s, e in row)
+            for group in _groups(text, _TOKEN_GROUP):
+                characters.append(_labelled_characters(group, _Rules.of(group.text, preset)))
+            for group in _groups(text, _SENTENCE_GROUP):
+                tokens.append(_labelled_tokens(group, _Rules.of(group.text, preset)))
         return cls(
-            CRF(TOKEN_FEATURES, **options).fit(*zip(*characters, strict=True)),
-            CRF(SENTENCE_FEATURES, **options).fit(Corpus(tokens)),
+            CRF(TOKEN_FEATURES, eta=_TOKEN_ETA).fit(Corpus(characters)),
+            CRF(SENTENCE_FEATURES, eta=_SENTENCE_ETA).fit(Corpus(tokens)),
             has_spaces,
+            preset,
         )
 
     # ---- files -----------------------------------------------------------------------------
@@ -155,13 +194,13 @@ class Boundaries:
         return file | File({"has_spaces": self.has_spaces})
 
     @classmethod
-    def from_file(cls, file: File) -> Boundaries:
+    def from_file(cls, file: File, preset: Cutter) -> Boundaries:
         """Make boundaries from the result of `to_file`; everything is checked."""
         parts = {name: _load(file, name) for name in ("tokens", "sentences")}
         has_spaces = file.header["has_spaces"]
         if type(has_spaces) is not bool:
             raise ModelFileError(expected="has_spaces to be true or false", found=repr(has_spaces))
-        return cls(parts["tokens"], parts["sentences"], has_spaces)
+        return cls(parts["tokens"], parts["sentences"], has_spaces, preset)
 
 
 def _load(file: File, name: str) -> CRF:
@@ -170,14 +209,45 @@ def _load(file: File, name: str) -> CRF:
     if header["model"] != "CRF" or header["kind"] != "tagger":
         raise ModelFileError(expected="a CRF for boundaries", found=repr(header["model"]))
     model = CRF._from_whole_file(file.part(f"{name}_", header), None)
-    allowed = {"tokens": {END, INSIDE, GAP}, "sentences": {END, INSIDE}}[name]
     extractor = model.scores_.extractor
-    columns = {"tokens": set(), "sentences": {"space"}}[name]
-    if not set(model.labels_.tolist()) <= allowed:
-        raise ModelFileError(expected=f"labels among {sorted(allowed)}", found=str(model.labels_))
-    if not isinstance(extractor, Templates) or not set(extractor._further_columns()) <= columns:
-        raise ModelFileError(expected="templates over characters", found=repr(extractor))
+    labels = set(model.labels_.tolist())
+    if not labels <= _LABELS[name]:
+        raise ModelFileError(expected=f"labels of {name}", found=checks.show(sorted(labels)))
+    if not isinstance(extractor, Templates) or not (
+        set(extractor._further_columns()) <= _COLUMNS[name]
+    ):
+        raise ModelFileError(expected=f"templates for {name}", found=checks.show(extractor))
     return model
+
+
+class _Rules(NamedTuple):
+    """What a preset finds in a text, for each of its S characters that are not blank.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (S,)
+    token_ends, sentence_ends : ndarray of bool, shape (S,)
+    """
+
+    places: Int64
+    token_ends: Bools
+    sentence_ends: Bools
+
+    @classmethod
+    def of(cls, text: str, preset: Cutter) -> _Rules:
+        places = np.flatnonzero(~is_blank(code_points(text)))
+        cuts = preset.cut(text)
+        token_ends, sentence_ends = np.zeros((2, len(places)), np.bool_)
+        last = np.searchsorted(places, cuts.ends - 1)  # [T]
+        token_ends[last] = True
+        sentence_ends[last[cuts.sentences[1:] - 1]] = True
+        return cls(places, token_ends, sentence_ends)
+
+    def column(self, codes: Codes) -> list[str]:
+        """Return the column of a text with one blank for every run of them."""
+        column = np.full(len(codes), ord(RULE_GAP), np.uint8)
+        column[codes != ord(" ")] = np.where(self.token_ends, ord(RULE_END), ord(RULE_INSIDE))
+        return [*column.tobytes().decode("ascii")]
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -199,11 +269,11 @@ def _groups(text: RawText, size: int) -> Iterator[RawText]:
         if rows:
             begin, end = rows[0][0][0], rows[-1][-1][1]
             moved = [[(s - begin, e - begin) for s, e in row] for row in rows]
-            yield RawText(text.text[begin:end], moved)
+            yield RawText(_SURROGATE.sub("\ufffd", text.text[begin:end]), moved)
 
 
-def character_labels(group: RawText) -> tuple[list[str], list[str]]:
-    """Return the characters of a text, runs of blanks as one, and their labels."""
+def _labelled_characters(group: RawText, rules: _Rules) -> Sentence:
+    """Return the characters of a text, runs of blanks as one, with their labels."""
     codes = code_points(group.text)
     blank = is_blank(codes)
     labels = np.where(blank, GAP, INSIDE)
@@ -211,15 +281,30 @@ def character_labels(group: RawText) -> tuple[list[str], list[str]]:
         labels[start : end - 1] = INSIDE  # also blanks inside a token
         labels[end - 1] = END
     kept = ~(blank & np.append(False, blank[:-1]))
-    characters = np.where(blank, ord(" "), codes)[kept].tolist()
-    return [*map(chr, characters)], labels[kept].tolist()
+    characters = np.where(blank, ord(" "), codes)[kept]
+    return Sentence(
+        map(chr, characters.tolist()),
+        labels[kept].tolist(),
+        columns={"rule": rules.column(characters)},
+    )
 
 
-def token_labels(group: RawText) -> Sentence:
-    """Return the tokens of a text with labels, and whether a blank follows each of them."""
-    flat = [*chain.from_iterable(group.offsets)]
-    labels = [*chain.from_iterable([INSIDE] * (len(row) - 1) + [END] for row in group.offsets)]
-    starts = [start for start, _ in flat[1:]] + [flat[-1][1] + 1]
-    spaces = [SPACED if s > e else GLUED for s, (_, e) in zip(starts, flat, strict=True)]
-    tokens = [group.text[start:end] for start, end in flat]
-    return Sentence(tokens, labels, columns={"space": spaces})
+def _labelled_tokens(group: RawText, rules: _Rules) -> Sentence:
+    """Return the tokens of a text with their labels."""
+    starts, ends = np.array([*chain.from_iterable(group.offsets)], np.int64).T
+    columns = _token_columns(group.text, rules, starts, ends)
+    labels = chain.from_iterable([INSIDE] * (len(row) - 1) + [END] for row in group.offsets)
+    return _part(columns, 0, len(starts)).with_labels(labels)
+
+
+def _token_columns(text: str, rules: _Rules, starts: Int64, ends: Int64) -> list[list[str]]:
+    """Return tokens, what follows each of them, and whether the preset ends a sentence there."""
+    tokens = [text[s:e] for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
+    spaces = np.where(np.append(starts[1:] > ends[:-1], True), SPACED, GLUED)
+    ends_sentence = rules.sentence_ends[np.searchsorted(rules.places, ends - 1)]
+    return [tokens, spaces.tolist(), np.where(ends_sentence, RULE_END, RULE_INSIDE).tolist()]
+
+
+def _part(columns: list[list[str]], first: int, last: int) -> Sentence:
+    tokens, spaces, rules = (column[first:last] for column in columns)
+    return Sentence(tokens, columns={"space": spaces, "rule": rules})

@@ -32,9 +32,12 @@ from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
     from tagloom.models.explanations import Explanation
+    from tagloom.models.texts import TaggedSentence
+    from tagloom.models.tokenizers import Tokenizer
 
 # Number of scores of a batch: few enough to stay in the cache from stage to stage.
 _BATCH_SCORES = 1 << 19
+_TOKENIZER = "tokenizer_"  # prefix of the arrays of a tokenizer in the file of a tagger
 
 
 class Labelling(NamedTuple):
@@ -108,6 +111,7 @@ class Tagger(Model):
     decodes_natively: ClassVar[bool] = False
 
     _fitted: Fitted = attribute(init=False)  # everything that training produced; absent before
+    _tokenizer: Tokenizer | None = attribute(default=None, init=False)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -532,6 +536,96 @@ class Tagger(Model):
         total = float(weights @ np.array([len(path) for path in gold], dtype=float))
         return float(weights @ np.array(right, dtype=float)) / total if total else 0.0
 
+    # ---- raw text --------------------------------------------------------------------------
+
+    @property
+    def tokenizer_(self) -> Tokenizer:
+        """The tokenizer of this tagger; ``Tokenizer()``, which cuts by rules, if it has none."""
+        if self._tokenizer is not None:
+            return self._tokenizer
+        from tagloom.models.tokenizers import RULES
+
+        return RULES
+
+    def with_tokenizer(self, tokenizer: Tokenizer | str) -> Self:
+        """Return a copy that splits raw text by a tokenizer, which is saved with it.
+
+        Parameters
+        ----------
+        tokenizer : Tokenizer or str
+            A tokenizer, or the name of a preset: ``rules``, ``whitespace`` or ``characters``.
+
+        Returns
+        -------
+        Tagger
+
+        Raises
+        ------
+        ParameterError
+            If it is neither.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tagger = tl.CRF(features="words").fit([["they", "fish"]], [["N", "V"]])
+        >>> tl.load(tagger.with_tokenizer("whitespace").to_bytes()).tokenizer_
+        Tokenizer(preset='whitespace')
+        """
+        from tagloom.models.tokenizers import Tokenizer
+
+        if isinstance(tokenizer, str):
+            tokenizer = Tokenizer(tokenizer)
+        if not isinstance(tokenizer, Tokenizer):
+            raise ParameterError(
+                parameter="tokenizer",
+                expected="a Tokenizer or the name of a preset",
+                found=checks.show_type(tokenizer),
+            )
+        tokenizer.check_parameters()
+        new = copy.copy(self)
+        new._tokenizer = tokenizer
+        return new
+
+    def tag_text(
+        self, text: str, *, probs: bool = False, n_threads: int | None = None
+    ) -> list[TaggedSentence]:
+        """Split a text into sentences by ``tokenizer_`` and label them.
+
+        Parameters
+        ----------
+        text : str
+        probs : bool
+            Whether to compute the probabilities of labels and spans.
+        n_threads : int, optional
+
+        Returns
+        -------
+        list of TaggedSentence
+            Sentences with ``tokens``, ``labels``, ``offsets`` of the tokens in the text, ``spans``
+            and ``probs``.
+
+        Raises
+        ------
+        SentenceError
+            If the text is not a str.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> X = [["Ada", "Lee", "wrote", "."], ["He", "saw", "Ada", "."]]
+        >>> y = [["B-PER", "I-PER", "O", "O"], ["O", "O", "B-PER", "O"]]
+        >>> text = "Ada wrote.  He saw Ada Lee."
+        >>> for sentence in tl.CRF().fit(X, y).tag_text(text):
+        ...     for span in sentence.spans:
+        ...         print(span.type, span.text, text[span.start : span.end])
+        PER Ada Ada
+        PER Ada Lee Ada Lee
+        """
+        from tagloom.models import texts
+
+        self._check_fitted("tag_text")
+        return [*texts.tag(self, self.tokenizer_.stream(text), probs, n_threads)]
+
     # ---- calibration -----------------------------------------------------------------------
 
     @property
@@ -644,6 +738,10 @@ class Tagger(Model):
 
     def _whole_file(self) -> File:
         file = super()._whole_file()
+        if self._tokenizer is not None:
+            part = self._tokenizer._whole_file()
+            file |= File({"tokenizer": part.header})
+            file |= File({}, part.arrays, part.unverified).prefixed(_TOKENIZER)
         if self.temperature_ == 1:
             return file
         return file | File({"temperature": self.temperature_})
@@ -656,6 +754,11 @@ class Tagger(Model):
 
             temperature = calibration.check_temperature(file.header["temperature"])
             tagger._fitted = replace(tagger._fitted, temperature=temperature)
+        if "tokenizer" in file.header:
+            from tagloom.models.tokenizers import Tokenizer
+
+            part = file.part(_TOKENIZER, file.header["tokenizer"])
+            tagger._tokenizer = Tokenizer._from_whole_file(part, None)
         return tagger
 
     # ---- helpers ---------------------------------------------------------------------------

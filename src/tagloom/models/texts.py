@@ -109,7 +109,7 @@ def tag(
     """Label the sentences of a text, some thousands at a time."""
     has_spans = look_like_spans(tagger.labels_.tolist())
     while batch := list(islice(sentences, _BATCH)):
-        rows = [sentence.tokens for sentence in batch] if tagger.reads_only_tokens else batch
+        rows: Any = [s.tokens for s in batch] if tagger.reads_only_tokens else batch
         labellings = tagger.predict(rows, n_threads=n_threads)
         label_probs = _label_probs(tagger, rows, labellings, n_threads) if probs else None
         spans = _spans(tagger, rows, labellings, probs, n_threads) if has_spans else None

@@ -176,11 +176,10 @@ class Tokenizer(Model):
         if not isinstance(text, str):
             raise SentenceError(expected="a text, which is a str", found=checks.show_type(text))
         size = _LEARNT_BLOCK if self.is_learnt else BLOCK
-        return blocks(text, self._make_cutter(), size)
+        return blocks(text, self.boundaries_ if self.is_learnt else self._make_preset(), size)
 
-    def _make_cutter(self) -> Cutter:
-        if self.is_learnt:
-            return self.boundaries_
+    def _make_preset(self) -> Cutter:
+        """Return the preset with its options; it is kept, since it remembers what it has cut."""
         options = {name: getattr(self, name) for name in _RULES}
         key = (self.preset, *(tuple(x) if isinstance(x, list) else x for x in options.values()))
         if self._cutter is None or self._cutter[0] != key:
@@ -212,7 +211,7 @@ class Tokenizer(Model):
         from tagloom.models.boundaries import Boundaries
 
         self.check_parameters()
-        self.boundaries_ = Boundaries.learn(_raw(X))
+        self.boundaries_ = Boundaries.learn(_raw(X), self._make_preset())
         return self
 
     def evaluate(self, X: Iterable[Sentence]) -> TokenizerScores:
@@ -257,12 +256,12 @@ class Tokenizer(Model):
     def from_file(cls, file: File, *, features: Any = None) -> Self:
         """Make a tokenizer from the result of `to_file`; everything is checked."""
         tokenizer = cls(**file.header["params"])
-        tokenizer._make_cutter()
+        preset = tokenizer._make_preset()
         if "boundaries" in file.header:
             from tagloom.models.boundaries import Boundaries
 
             part = File(file.header["boundaries"], file.arrays, file.unverified)
-            tokenizer.boundaries_ = Boundaries.from_file(part)
+            tokenizer.boundaries_ = Boundaries.from_file(part, preset)
         return tokenizer
 
 
@@ -320,3 +319,7 @@ def _sentences(rows: _Rows) -> set[tuple[int, int]]:
 def _score(n_gold: int, n_found: int, n_correct: int) -> Score:
     precision, recall = n_correct / max(n_found, 1), n_correct / max(n_gold, 1)
     return Score(precision, recall, 2 * n_correct / max(n_gold + n_found, 1))
+
+
+#: The tokenizer of taggers that have no other.
+RULES = Tokenizer()

@@ -17,6 +17,7 @@ from tagloom.errors import FormatError
 from tagloom.sequences.arrays import TAIL
 from tagloom.sequences.column_guesses import conllu_layout, plain_layout
 from tagloom.sequences.columns import ColumnLayout
+from tagloom.sequences.documents import Tokenize, documents
 from tagloom.sequences.files import (
     BOM,
     SAMPLE,
@@ -28,7 +29,7 @@ from tagloom.sequences.files import (
 )
 from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, PASS_FORMAT, SUFFIXES, guess_format
 from tagloom.sequences.label_names import LabelNames
-from tagloom.sequences.objects import ARRAYS, ObjectLayout, Tokenizer, object_layout
+from tagloom.sequences.objects import ARRAYS, ObjectLayout, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
 from tagloom.sequences.tables import SentenceIds, TableLayout, table_layout
@@ -63,6 +64,9 @@ _WRITER_OPTIONS = {
     "spacy": {"label"},
     "label-studio": set(),
 }
+
+
+_WITH_TEXT = ("jsonl-spans", "json-spans", "spacy", "label-studio")
 
 
 class Stream(Iterator[Sentence]):
@@ -233,7 +237,7 @@ def stream(
     unknown: str | None = None,
     sentence: str | int | None = None,
     label_names: LabelNames | None = None,
-    tokenize: Tokenizer | None = None,
+    tokenize: Tokenize | None = None,
     labelled: bool = True,
     encoding: str = "utf-8",
 ) -> Stream:
@@ -318,7 +322,7 @@ def read(
     unknown: str | None = None,
     sentence: str | int | None = None,
     label_names: LabelNames | None = None,
-    tokenize: Tokenizer | None = None,
+    tokenize: Tokenize | None = None,
     labelled: bool = True,
     encoding: str = "utf-8",
 ) -> Corpus:
@@ -356,9 +360,10 @@ def read(
     label_names : list of str, mapping, ClassLabel or path, optional
         Names of labels that JSON stores as numbers, as Hugging Face does; or a JSON file that has
         them, such as ``dataset_info.json``. The number −100 means an unknown label.
-    tokenize : callable or Tokenizer, optional
-        For text with spans: maps a text to (begin, end) of each token. The default is
-        `word_offsets` in JSONL and ``tl.Tokenizer()`` elsewhere.
+    tokenize : Tokenizer or callable, optional
+        For text with spans, unless an object lists its ``tokens``: a `Tokenizer`, which also
+        splits the text into sentences, or a function from a text to (begin, end) of each token. By
+        default the tokens of ``Tokenizer()``, and one sentence per text.
     labelled : bool, default True
         Pass False for a file without labels, for example to predict them: the column or key may
         be missing and is not read. A column file may lack the label column even if ``columns``
@@ -500,7 +505,7 @@ def write(
     end, n = b"", 0
     with open_output(path, encoding) as out:
         first: AnyLayout | None = None
-        for batch in _batches(sentences):
+        for batch in _batches(sentences, format):
             parts = []
             for i, sentence in enumerate(batch, n):
                 key = (id(sentence._layout), sentence.labels is None)
@@ -589,12 +594,17 @@ def _added(append: bool | Sequence[str]) -> list[str] | None:
     return (["label"] * append if isinstance(append, bool) else list(append)) or None
 
 
-def _batches(sentences: Corpus | Stream) -> Iterator[list[Sentence]]:
-    """Cut sentences into lists that are written at once; a stream has its own batches."""
+def _batches(sentences: Corpus | Stream, format: str) -> Iterator[list[Sentence]]:
+    """Cut sentences into lists that are written at once; a stream has its own batches.
+
+    Sentences of one text are one document in the formats that hold text.
+    """
+    by_text = format in _WITH_TEXT
     if isinstance(sentences, Stream):
-        yield from sentences.batches()
+        for batch in sentences.batches():
+            yield [*documents(batch)] if by_text else batch
         return
-    remaining = iter(sentences)
+    remaining = documents(sentences) if by_text else iter(sentences)
     while batch := list(islice(remaining, 256)):
         yield batch
 

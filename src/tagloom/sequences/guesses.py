@@ -236,9 +236,14 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
         first = json.loads(row)
     except ValueError:
         return "jsonl", "by its first brace"  # the reader reports the error with its place
-    has_tokens = any(isinstance(first.get(key), list) for key in ("tokens", "words"))
     has_text = isinstance(first.get("text"), str)
-    if has_tokens and has_text and "spans" in first:
+    # With a text, tokens may also be given by their places in it.
+    has_tokens = any(
+        isinstance(tokens := first.get(key), list)
+        and not (has_text and tokens and not isinstance(tokens[0], str))
+        for key in ("tokens", "words")
+    )
+    if has_tokens and has_text and "spans" in first and "labels" not in first:
         raise FormatError(
             path=path,
             expected="tokens, or text and spans",
@@ -247,7 +252,7 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
             options={"format": ...},
         )
     if has_text and not has_tokens:
-        return "jsonl-spans", "its objects have text, and no tokens"
+        return "jsonl-spans", "its objects have text" + ", and no tokens" * ("tokens" not in first)
     return "jsonl", "its objects have tokens" if has_tokens else "by its first brace"
 
 

@@ -12,11 +12,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import arrays
+from tagloom.sequences.documents import Places, Tokenize, rule_offsets, text_of, tokens_of
 from tagloom.sequences.faults import check_lengths, placed
 from tagloom.sequences.files import BOM, Input, sample_lines
 from tagloom.sequences.label_names import LabelNames, label_names_of
@@ -26,8 +28,8 @@ from tagloom.sequences.sentences import Label, Sentence
 ARRAYS = ("json", "json-spans", "spacy", "label-studio")
 #: Formats that hold tokens; the others hold text and spans.
 _WITH_TOKENS = ("jsonl", "json")
-
-Tokenizer: TypeAlias = Callable[[str], Iterable[tuple[int, int]]]
+#: Formats whose objects may list the tokens of their text.
+_LISTS_TOKENS = ("jsonl-spans", "json-spans")
 
 
 class _Keys(NamedTuple):
@@ -84,8 +86,9 @@ class ObjectLayout:
         Key of the tokens, or of the text.
     label_key : str or None
         Key of the labels, or of the spans.
-    tokenize : callable
-        Maps a text to (begin, end) of each token; for spans.
+    tokenize : callable or None
+        Maps a text to (begin, end) of each token, or splits it into sentences; for spans. None:
+        by the preset "rules" of `tagloom.Tokenizer`.
     extra : list of str
         Further columns to write.
     labelled : bool
@@ -99,7 +102,7 @@ class ObjectLayout:
     format: str
     text_key: str
     label_key: str | None
-    tokenize: Tokenizer = word_offsets
+    tokenize: Tokenize | None = None
     extra: list[str] = field(default_factory=list)
     labelled: bool = True
     head: bytes = b""
@@ -136,7 +139,7 @@ class ObjectLayout:
                     before, n_before = before + raw, n_before + 1
                     continue
                 try:
-                    batch.append(self._sentence(_load(raw), before + raw, line, n_before, file))
+                    batch += self._sentences(_load(raw), before + raw, line, n_before, file)
                 except FormatError as error:
                     yield batch
                     raise placed(error, file.name, line) from None
@@ -157,7 +160,7 @@ class ObjectLayout:
                     self.separator = before
                 try:
                     _check_value(value, raw.decode("utf-8"), self.format)
-                    batch.append(self._sentence(value, raw, line, 0, file))
+                    batch += self._sentences(value, raw, line, 0, file)
                 except FormatError as error:
                     yield batch
                     raise placed(error, file.name, line) from None
@@ -165,10 +168,13 @@ class ObjectLayout:
         self.head += elements.head if is_first else b""
         self.tail = elements.tail
 
-    def _sentence(self, value: Any, raw: bytes, line: int, n_before: int, file: Input) -> Sentence:
-        tokens, labels, text, offsets, problems = self._parse(value)
-        self.problems += [f"{file.name}:{line}: {problem}" for problem in problems]
-        return Sentence._from_file(tokens, labels, raw, line - n_before, self, text, offsets)
+    def _sentences(
+        self, value: Any, raw: bytes, line: int, n_before: int, file: Input
+    ) -> Iterator[Sentence]:
+        """Return the sentences of a value; most have one."""
+        parsed = self._parse(value)
+        self.problems += [f"{file.name}:{line}: {problem}" for problem in parsed.problems]
+        return parsed.sentences(raw, line - n_before, self)
 
     def _parse(self, value: Any) -> _Parsed:
         return (_parse_spans if self.has_text else _parse_tokens)(value, self)
@@ -184,7 +190,7 @@ class ObjectLayout:
         value = json.loads(raw)
         if not isinstance(value, dict):
             return {}
-        n = len(self._parse(value)[0])
+        n = len(self._parse(value).tokens)
         return {
             key: column
             for key, column in value.items()
@@ -210,8 +216,8 @@ class ObjectLayout:
         if isinstance(source, ObjectLayout) and source.format == self.format:
             value, raw = json.loads(sentence._raw), sentence._raw.decode("utf-8")
             before, after = raw[: len(raw) - len(raw.lstrip())], raw[len(raw.rstrip()) :]
-            tokens, labels, text, _, _ = source._parse(value)
-            same = (tokens, labels, text) == (sentence.tokens, sentence.labels, sentence.text)
+            parsed = source._parse(value)
+            same = parsed[:3] == (sentence.tokens, sentence.labels, sentence.text)
             same = same and self.label_key == source.label_key and not self.extra
             if same and (
                 sentence._columns is None or sentence._columns == source.columns(sentence._raw)
@@ -239,10 +245,33 @@ class ObjectLayout:
         return f"{before}{json.dumps(value, ensure_ascii=False)}{after}".encode()
 
 
-# tokens, labels, text, offsets, problems
-_Parsed: TypeAlias = tuple[
-    list[str], list[Label] | None, str | None, list[tuple[int, int]] | None, list[str]
-]
+class _Parsed(NamedTuple):
+    """One value of a file."""
+
+    tokens: list[str]
+    labels: list[Label] | None
+    text: str | None = None
+    offsets: Places | None = None
+    problems: Iterable[str] = ()
+    breaks: Iterable[int] = ()  # tokens before which a new sentence begins
+
+    def sentences(self, raw: bytes, line: int, layout: ObjectLayout) -> Iterator[Sentence]:
+        """Yield the sentences of the value."""
+        bounds = [0, *self.breaks, len(self.tokens)]
+        for first, last in pairwise(bounds):
+            part = slice(first, last)
+            sentence = Sentence._from_file(
+                self.tokens[part],
+                None if self.labels is None else self.labels[part],
+                raw,
+                line,
+                layout,
+                self.text,
+                None if self.offsets is None else self.offsets[part],
+            )
+            if len(bounds) > 2:
+                sentence._columns = {}  # the columns of the file are those of all sentences
+            yield sentence
 
 
 def _load(raw: bytes) -> dict[str, Any]:
@@ -392,7 +421,7 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
         )
     values = layout.labels_of(value)
     if values is None:
-        return tokens, None, None, None, []
+        return _Parsed(tokens, None)
     if not isinstance(values, list) or len(values) != len(tokens):
         raise FormatError(
             expected=f"a list of {len(tokens)} labels, one per token, under {layout.label_key!r}",
@@ -413,7 +442,7 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
                 hint="Pass the names of numbered labels as {label_names}.",
                 options={"label_names": ...},
             )
-    return tokens, labels, None, None, []
+    return _Parsed(tokens, labels)
 
 
 def _label_name(number: int, names: list[str], t: int) -> str | None:
@@ -464,26 +493,22 @@ def _parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
             hint="Name the key with {token}.",
             options={"token": ...},
         )
-    offsets = [(int(begin), int(end)) for begin, end in layout.tokenize(text)]
-    last = 0
-    for begin, end in offsets:
-        if not last <= begin < end <= len(text):
-            raise FormatError(
-                parameter="tokenize",
-                expected=f"a function that returns tokens in order, within {len(text)} characters",
-                found=f"{begin}:{end} after {last}",
-            )
-        last = end
+    offsets, starts = tokens_of(
+        text, value if layout.format in _LISTS_TOKENS else None, layout.tokenize
+    )
     tokens = [text[begin:end] for begin, end in offsets]
+    firsts = [begin for begin, _ in offsets]
+    breaks = sorted({bisect_left(firsts, start) for start in starts} - {0, len(firsts)})
     spans = layout.labels_of(value)
     if spans is None:
-        return tokens, None, text, offsets, []
+        return _Parsed(tokens, None, text, offsets, (), breaks)
     if not isinstance(spans, list):
         raise FormatError(
             expected=f"a list of spans under {layout.label_key!r}", found=checks.show(spans)
         )
     labels, problems = _labels_of_spans(text, offsets, [_span(item) for item in spans])
-    return tokens, labels, text, offsets, problems
+    breaks = [t for t in breaks if not str(labels[t]).startswith("I-")]  # not inside a span
+    return _Parsed(tokens, labels, text, offsets, problems, breaks)
 
 
 def _span(item: Any) -> tuple[int, int, str]:
@@ -575,10 +600,9 @@ def _put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
                 hint="Change text and offsets too, or write jsonl.",
             )
     else:
-        text, offsets, end = " ".join(sentence.tokens), [], 0
-        for token in sentence.tokens:
-            offsets.append((end, end + len(token)))
-            end += len(token) + 1
+        text, offsets = text_of(sentence)
+        if layout.format in _LISTS_TOKENS and rule_offsets(text) != offsets:
+            value["tokens"] = [list(place) for place in offsets]  # a reader would find others
     shape, key = _shape(layout), layout.label_key or "spans"
     shape.put_text(value, layout.text_key, text)
     if sentence.labels is None:
@@ -634,7 +658,7 @@ def object_layout(
     *,
     label: str | int | None = None,
     token: str | int | None = None,
-    tokenize: Tokenizer | None = None,
+    tokenize: Tokenize | None = None,
     label_names: LabelNames | None = None,
     labelled: bool = True,
 ) -> tuple[ObjectLayout, str]:
@@ -664,29 +688,13 @@ def object_layout(
         format,
         token,
         label,
-        as_tokenizer(tokenize) or default_tokenizer(format),
+        tokenize,
         labelled=labelled,
         head=BOM if file.has_bom else b"",
     )
     if label_names is not None:
         layout.label_names = label_names_of(label_names, label)
     return layout, "; ".join(notes)
-
-
-def as_tokenizer(tokenize: Any) -> Tokenizer | None:
-    """Return the function of a tokenizer: ``tl.Tokenizer`` has a method `offsets`."""
-    offsets: Tokenizer | None = getattr(tokenize, "offsets", tokenize)
-    return offsets
-
-
-def default_tokenizer(format: str) -> Tokenizer:
-    """Return how the text of a format is cut into tokens."""
-    if format in ("jsonl-spans", *_WITH_TOKENS):
-        return word_offsets
-    from tagloom.text import Rules
-
-    rules = Rules()
-    return lambda text: rules.cut(text).spans()
 
 
 def _first_value(file: Input, format: str) -> dict[str, Any]:
