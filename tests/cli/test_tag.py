@@ -268,3 +268,69 @@ def test_unbuffered_output_that_does_not_fit_is_an_error(corpora, tmp_path):
 def test_a_name_of_another_format_is_refused(run, model, is_mistake):
     done = run("tag", model, "-q", "-o", "out.xml", "--format", "text", stdin="They can fish .\n")
     assert is_mistake(done, "'out.xml'", ".jsonl")
+
+
+RAW = "They can't fish.  Please book a room!\n\nIt's ok\n"
+
+
+def test_raw_text(run, model, tmp_path):
+    """Sentences and tokens of raw text, in the formats that a name implies."""
+    (tmp_path / "raw.txt").write_text(RAW)
+    done = run("tag", model, "--text", stdin=RAW)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("They/PRON ca/AUX n't/PART fish/VERB ./PUNCT\nPlease/")
+    assert len(done.stdout.splitlines()) == 3
+
+    done = run("tag", model, "raw.txt", "--text", "--marginals", "-o", "out.jsonl")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    expected = tl.load(model).tag_text(RAW, probs=True)
+    assert [row["labels"] for row in rows] == [s.labels for s in expected]
+    for row, sentence in zip(rows, expected, strict=True):
+        assert [RAW[start:end] for start, end in row["offsets"]] == row["tokens"]
+        assert RAW[row["start"] : row["end"]] == row["text"]
+        assert row["probs"] == [round(p, 6) for p in sentence.probs]
+    assert tl.read(tmp_path / "out.jsonl").tokens == [s.tokens for s in expected]
+
+    done = run("tag", model, "raw.txt", "--text", "--marginals", "-o", "out.conllu")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    corpus = tl.read(tmp_path / "out.conllu")
+    assert corpus.labels == [s.labels for s in expected]
+    assert corpus[0].comments == ["# text = They can't fish."]
+    assert corpus[0].columns["misc"][1].startswith("SpaceAfter=No|Prob=0.")
+    assert tl.Tokenizer().evaluate(corpus).tokens.f1 == 1
+
+
+def test_raw_text_mistakes(run, model, is_mistake):
+    assert is_mistake(run("tag", model, "--text", "--format", "conllu", stdin="a"), "--format")
+    assert is_mistake(run("tag", model, "--text", "--nbest", "2"), "--nbest")
+
+
+def test_a_tokenizer_is_trained_saved_and_used(run, tmp_path):
+    rows = ["1\tBa\t_\tN\t_\t_\t_\t_\t_\tSpaceAfter=No\n", "2\t-lo\t_\tV\t_\t_\t_\t_\t_\t_\n\n"]
+    (tmp_path / "train.conllu").write_text("".join(rows * 30))
+    for name, expected in [("learn", "Ba/N -lo/V\n"), ("characters", "B/")]:
+        train = ("train", "crf", "train.conllu", "-o", "m.tagloom", "-q", "--tokenizer", name)
+        done = run(*train)
+        assert (done.returncode, done.stderr) == (0, "")
+        done = run("tag", "m.tagloom", "--text", stdin="Ba-lo")
+        assert done.stdout.startswith(expected), (name, done.stdout, done.stderr)
+
+
+def test_documents_are_split_and_joined(run, tmp_path):
+    text = "Ann left. Bob Lee came. Ann slept."
+    spans = [[0, 3, "PER"], [10, 17, "PER"], [24, 27, "PER"]]
+    line = json.dumps({"text": text, "spans": spans, "id": 3})
+    (tmp_path / "train.jsonl").write_text(f"{line}\n" * 20)
+    done = run("train", "crf", "train.jsonl", "-o", "m.tagloom", "-q", "--tokenizer", "rules")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tl.load(tmp_path / "m.tagloom").training_["sentences"] == 60
+    done = run("tag", "m.tagloom", "train.jsonl", "-q", "-o", "out.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out.jsonl").read_text() == (tmp_path / "train.jsonl").read_text()
+
+
+def test_learning_needs_raw_text(run, is_mistake, tmp_path):
+    (tmp_path / "a.conll").write_text("They PRON\nfish VERB\n\n")
+    done = run("train", "crf", "a.conll", "-o", "m", "--tokenizer", "learn")
+    assert is_mistake(done, "a.conll: sentence 0", "# text")

@@ -14,7 +14,7 @@ from tagloom.sequences.files import SAMPLE, Input, sample_lines
 from tagloom.sequences.guesses import guess_format
 
 if TYPE_CHECKING:
-    from tagloom.models import Tagger
+    from tagloom.models import Tagger, Tokenizer
     from tagloom.sequences.corpora import Stream
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -101,9 +101,11 @@ class Reading:
             encoding=options.pop("encoding", "utf-8"),
         )
 
-    def read(self, path: str) -> Corpus:
-        """Read a labelled file."""
-        return read(path, **asdict(self))
+    def read(self, path: str, tokenizer: Tokenizer | None = None) -> Corpus:
+        """Read a labelled file; a tokenizer splits its documents into sentences."""
+        if tokenizer is None:
+            return read(path, **asdict(self))
+        return stream(path, **asdict(self))._tokenize_by(tokenizer).read()
 
     def describe(self, corpus: Corpus) -> dict[str, Any]:
         """Return how a corpus was read, for the training record of a model."""
@@ -135,7 +137,8 @@ class Reading:
             format = self.format
             if format is None:
                 format, why = guess_format(file.name, sample_lines(file, SAMPLE))
-            corpus = stream(file, **self.like(training_of(tagger), format)).read()
+            sentences = stream(file, **self.like(training_of(tagger), format))
+            corpus = _tokenized(sentences, tagger).read()
         except BaseException:
             file.close()
             raise
@@ -147,12 +150,13 @@ class Reading:
 
         A file of no recognised format is read as one token per row, or one sentence per line.
         """
-        return self._stream(path, training_of(tagger))
+        sentences, notice = self._stream(path, training_of(tagger))
+        return _tokenized(sentences, tagger), notice
 
-    def read_unlabelled(self, path: str) -> Corpus:
+    def read_unlabelled(self, path: str, tokenizer: Tokenizer | None = None) -> Corpus:
         """Read a file that needs no labels, as `stream_like` does."""
         sentences, notice = self._stream(path, {})
-        corpus = sentences.read()
+        corpus = (sentences if tokenizer is None else sentences._tokenize_by(tokenizer)).read()
         corpus.notice = notice
         return corpus
 
@@ -176,6 +180,12 @@ class Reading:
             raise
         click.get_current_context().call_on_close(sentences.close)  # also if the command fails
         return sentences, _notice(sentences, why)
+
+
+def _tokenized(sentences: Stream, tagger: Tagger) -> Stream:
+    """Cut texts as the tagger does, if it was trained with a tokenizer."""
+    tokenizer = tagger._tokenizer
+    return sentences if tokenizer is None else sentences._tokenize_by(tokenizer)
 
 
 def _notice(read: Corpus | Stream, why: str | None) -> str | None:

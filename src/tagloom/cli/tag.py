@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
+from tagloom.cli import raw
 from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
@@ -30,6 +31,7 @@ Examples:
   tagloom tag pos.tagloom test.conllu -o tagged.conllu --marginals
   echo "They can fish ." | tagloom tag pos.tagloom --format text
   echo "They can fish ." | tagloom tag pos.tagloom --format text --nbest 3
+  echo "They can't. Why?" | tagloom tag pos.tagloom --text
 """
 )
 @click.argument("model")
@@ -42,6 +44,7 @@ Examples:
 @click.option(
     "--n-threads", "--threads", type=click.IntRange(1), help="Threads; all cores by default."
 )
+@click.option("--text", "is_raw", is_flag=True, help="Split raw text by the tokenizer of MODEL.")
 @reading_options
 @click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed.")
 def command(
@@ -51,6 +54,7 @@ def command(
     marginals: bool,
     nbest: int | None,
     n_threads: int | None,
+    is_raw: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -63,9 +67,16 @@ def command(
 
     --marginals adds a column with the probability of each label, or Prob= in MISC, or the key
     probs. --nbest writes each sentence N times, each time after a comment, or adds the key nbest.
+
+    --text splits raw text into sentences and tokens first. They are written as word/TAG lines, as
+    CoNLL-U with # text and SpaceAfter, or as JSONL with the places of tokens and spans in INPUT,
+    by the name of FILE.
     """
     tagger = load_model(model, source=source)
     reading = Reading.of(options)
+    if is_raw:
+        raw.tag(Tagging(tagger, marginals, nbest, n_threads), source, output, reading)
+        return
     sentences, notice = reading.stream_like(tagger, source)
     is_table = sentences.format in ("conll", "csv")
     if is_table and reading.label is not None and sentences.label is None:
@@ -131,6 +142,9 @@ class Tagging:
     n_threads : int or None
     """
 
+    #: The format to write sentences that are not from a file.
+    format = ""
+
     def __init__(
         self, tagger: Tagger, marginals: bool, nbest: int | None, n_threads: int | None
     ) -> None:
@@ -189,7 +203,7 @@ class Tagging:
 
     def _with_more(self, sentence: Sentence, answers: list[Answer]) -> Iterator[Sentence]:
         layout = sentence._layout
-        format = "" if layout is None else layout.format
+        format = self.format if layout is None else layout.format
         if format in ("jsonl", "jsonl-spans"):
             yield self._object(sentence, answers)
             return

@@ -30,6 +30,7 @@ from tagloom.errors import LabelError, TagloomError
 from tagloom.models import Capability
 from tagloom.models.constraints import look_like_spans
 from tagloom.sequences import Corpus
+from tagloom.text import PRESETS
 
 EXAMPLES = {
     "crf": """\b
@@ -37,6 +38,7 @@ Examples:
   tagloom train crf train.conllu --label upos --dev dev.conllu -o pos.tagloom
   tagloom train crf train.conllu -o small.tagloom --features "word; suffix(1..3)"
   tagloom train crf ner.conll -o ner.tagloom --algorithm lbfgs --l1 0.5 --json
+  tagloom train crf train.conllu --label upos --tokenizer learn -o pos.tagloom
 """,
     "perceptron": """\b
 Examples:
@@ -124,6 +126,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         click.option("--calibrate", is_flag=True, help="Calibrate the probabilities on --dev."),
         *(_FEATURES if Capability.FEATURES in cls.capabilities else ()),
         *READING,
+        _TOKENIZER,
         *((_DICTIONARY,) if "constraints" in cls.parameters else ()),
         *((_CHECKPOINT,) if iterates or "n_states" in cls.parameters else ()),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
@@ -171,6 +174,11 @@ _DICTIONARY = click.option(
     metavar="N",
     help="Restrict words seen at least N times to the labels seen with them.",
 )
+_TOKENIZER = click.option(
+    "--tokenizer",
+    type=click.Choice(["learn", *PRESETS]),
+    help="How raw text is split, for tag --text and documents; saved with the model.",
+)
 _CHECKPOINT = click.option(
     "--checkpoint", metavar="FILE", help="Save the run to FILE, or resume it from there."
 )
@@ -191,6 +199,7 @@ def train(
     output: str,
     dev: str | None,
     calibrate: bool,
+    tokenizer: str | None,
     as_json: bool,
     quiet: bool,
     checkpoint: str | None = None,
@@ -208,10 +217,14 @@ def train(
     needs_labels = not getattr(tagger, "learns_states", False)
     if dev is not None and not needs_labels:
         raise click.UsageError("--dev needs labels, which states have not. Leave out --dev.")
-    corpus = reading.read(train_file) if needs_labels else reading.read_unlabelled(train_file)
+    splitter = None if tokenizer in (None, "learn") else models.Tokenizer(str(tokenizer))
+    read = reading.read if needs_labels else reading.read_unlabelled
+    corpus = read(train_file, splitter)
+    if tokenizer == "learn":
+        splitter = models.Tokenizer().fit(corpus)
     if spec == "auto" and any(resources.values()):
         tagger.set_params(features=read_features(_preset(corpus), resources))
-    dev_corpus = None if dev is None else reading.read(dev)
+    dev_corpus = None if dev is None else reading.read(dev, splitter)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always")
         warnings.showwarning = _warn  # at once: training may take long
@@ -220,6 +233,8 @@ def train(
     tagger.training_ = {**record, **reading.describe(corpus)}
     if calibrate:
         tagger = tagger.calibrate(dev_corpus)
+    if splitter is not None:
+        tagger = tagger.with_tokenizer(splitter)
     tagger.save(output)
     # Guesses come last, so that an error, which ends the command earlier, is one line.
     for file in (corpus, dev_corpus):

@@ -69,8 +69,13 @@ class TaggedSentence(Sentence):
         """The character after the last of the sentence."""
         return self.offsets[-1][1] if self.offsets else 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, shift: int = 0) -> dict[str, Any]:
         """Return the sentence as plain data, ready for JSON.
+
+        Parameters
+        ----------
+        shift : int
+            Added to all places: where the text begins in a longer one.
 
         Returns
         -------
@@ -80,22 +85,22 @@ class TaggedSentence(Sentence):
         """
         text = self.text or ""
         row: dict[str, Any] = {
-            "start": self.start,
-            "end": self.end,
+            "start": self.start + shift,
+            "end": self.end + shift,
             "text": text[self.start : self.end],
             "tokens": self.tokens,
-            "offsets": [list(place) for place in self.offsets or ()],
+            "offsets": [[start + shift, end + shift] for start, end in self.offsets or ()],
             "labels": self.labels,
         }
         if self.probs is not None:
             row["probs"] = [round(prob, 6) for prob in self.probs]
         if self.spans:
-            row["spans"] = [_plain(span) for span in self.spans]
+            row["spans"] = [_plain(span, shift) for span in self.spans]
         return row
 
 
-def _plain(span: TextSpan) -> dict[str, Any]:
-    row = span._asdict()
+def _plain(span: TextSpan, shift: int) -> dict[str, Any]:
+    row = span._asdict() | {"start": span.start + shift, "end": span.end + shift}
     if span.prob is None:
         del row["prob"]
     else:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # The parameters of the preset "rules".
 _RULES = ("abbreviations", "hyphens", "contractions", "patterns")
+_LISTS = ("abbreviations", "patterns")
 _LEARNT_BLOCK = 1 << 17  # characters that learnt boundaries cut at once
 
 
@@ -245,7 +246,7 @@ class Tokenizer(Model):
     def to_file(self) -> File:
         """Return parameters and learnt boundaries as a header and arrays."""
         params = self.get_params()
-        params |= {name: list(params[name]) for name in ("abbreviations", "patterns")}
+        params |= {name: list(params[name]) for name in _LISTS}
         file = File({"params": params})
         if not self.is_learnt:
             return file
@@ -255,7 +256,9 @@ class Tokenizer(Model):
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
         """Make a tokenizer from the result of `to_file`; everything is checked."""
-        tokenizer = cls(**file.header["params"])
+        params = dict(file.header["params"])
+        params |= {name: tuple(_check_list(params[name], name)) for name in _LISTS}
+        tokenizer = cls(**params)
         preset = tokenizer._make_preset()
         if "boundaries" in file.header:
             from tagloom.models.boundaries import Boundaries

@@ -185,6 +185,12 @@ class Stream(Iterator[Sentence]):
         """
         return Stream(self._file, self._layout, self.notice, map(function, self.batches()))
 
+    def _tokenize_by(self, tokenize: Tokenize) -> Stream:
+        """Cut texts with spans by a tokenizer; other formats have tokens."""
+        if isinstance(self._layout, ObjectLayout) and self._layout.has_text:
+            self._layout.tokenize = tokenize
+        return self
+
     def read(self) -> Corpus:
         r"""Read the remaining sentences into a corpus.
 

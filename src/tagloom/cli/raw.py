@@ -1,0 +1,99 @@
+"""``tagloom tag --text``: raw text in, labelled sentences out.
+
+A block of the text ends at a blank line, or after about a million characters; the last sentence of
+a long block waits for the next one. So memory does not grow with the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from tagloom.cli.reading import Reading, training_of
+from tagloom.models import texts
+from tagloom.sequences import Sentence, write
+from tagloom.sequences.columns import CONLLU
+from tagloom.sequences.corpora import Stream
+from tagloom.sequences.files import Input, open_output, split_suffix
+from tagloom.sequences.guesses import SUFFIXES
+from tagloom.sequences.slashes import SlashLayout
+from tagloom.text import BLOCK
+
+if TYPE_CHECKING:
+    from tagloom.cli.tag import Tagging
+    from tagloom.models import Tokenizer
+
+
+def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
+    """Split the text of a file, label its sentences and write them."""
+    if reading.format not in (None, "text"):
+        raise click.UsageError("--text reads raw text. Leave out --format.")
+    if tagging.nbest is not None:
+        raise click.UsageError("--text writes one labelling of each sentence. Leave out --nbest.")
+    file = Input(source, reading.encoding)
+    click.get_current_context().call_on_close(file.close)
+    tokenizer = tagging.tagger.tokenizer_
+    format = SUFFIXES.get(split_suffix(output)[0], "slash")
+    if format == "jsonl":
+        _write_objects(tagging, _blocks(file, tokenizer), output)
+        return
+    tagging.format = format
+    batches = ([*_annotated(block, format)] for _, block in _blocks(file, tokenizer) if block)
+    sentences = Stream(file, SlashLayout(format="text"), None, batches)
+    label = None
+    if format == "conllu":
+        trained = reading.label or training_of(tagging.tagger).get("label")
+        label = trained if trained in CONLLU else "upos"
+    added = [] if format == "conllu" else tagging.added(sentences)
+    write(sentences.through(tagging), output, format, label=label, append=added)
+
+
+def _write_objects(
+    tagging: Tagging, blocks: Iterator[tuple[int, list[Sentence]]], output: str
+) -> None:
+    """Write one object for each sentence, with places in the whole file."""
+    with open_output(output, "utf-8") as out:
+        for start, block in blocks:
+            tagged = texts.tag(tagging.tagger, iter(block), tagging.marginals, tagging.n_threads)
+            rows = (json.dumps(s.to_dict(start), ensure_ascii=False) + "\n" for s in tagged)
+            out.write("".join(rows).encode("utf-8"))
+            out.flush()
+
+
+def _blocks(file: Input, tokenizer: Tokenizer) -> Iterator[tuple[int, list[Sentence]]]:
+    """Yield the sentences of each block of a file, and where the block begins."""
+    start, size = 0, 0  # of the block, in characters
+    lines: list[str] = []
+    for batch in file.lines():
+        for _, raw in batch:
+            line = raw.decode("utf-8")
+            lines.append(line)
+            size += len(line)
+            if line.strip() and size < BLOCK:
+                continue
+            block = "".join(lines)
+            sentences = tokenizer.split(block)
+            done = len(block)
+            if line.strip() and len(sentences) > 1:  # the last sentence may go on
+                last = sentences.pop()
+                assert last.offsets
+                done = last.offsets[0][0]
+            yield start, sentences
+            start, lines, size = start + done, [block[done:]], len(block) - done
+    yield start, tokenizer.split("".join(lines))
+
+
+def _annotated(sentences: list[Sentence], format: str) -> Iterator[Sentence]:
+    """Add the text, and which tokens no blank follows, to sentences for CoNLL-U."""
+    for sentence in sentences:
+        if format == "conllu" and sentence.offsets and sentence.text:
+            text, first, last = sentence.text, sentence.offsets[0][0], sentence.offsets[-1][1]
+            glued = [not text[end : end + 1].isspace() for _, end in sentence.offsets]
+            glued[-1] = glued[-1] and last < len(text)
+            misc = ["SpaceAfter=No" if is_glued else "_" for is_glued in glued]
+            comment = f"# text = {' '.join(text[first:last].split())}"
+            sentence = Sentence(sentence.tokens, columns={"misc": misc}, comments=[comment])
+        yield sentence
