@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test test-peers soak-foreign soak-hmm soak-samplers lint format bench bench-trellis sanitize docs stubs clean
+.PHONY: help demo test test-peers soak-foreign soak-hmm soak-samplers soak-text lint format bench bench-trellis sanitize docs stubs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -64,6 +64,9 @@ soak-foreign: $(VENV)/.test  ## damage models of other tools, many thousand time
 
 soak-samplers: $(VENV)/.test  ## the samplers beside exact posteriors, for 100,000 sweeps
 	$(BIN)/python -m pytest -m soak -q tests/learners
+
+soak-text: $(VENV)/.test  ## split lines of 100 MB
+	$(BIN)/python -m pytest -m soak -q -s tests/text
 
 lint: $(VENV)/.test  ## style, spelling and types
 	$(BIN)/ruff check .

@@ -35,7 +35,7 @@ def tokens_of(text: str, value: Any, tokenize: Tokenize | None) -> tuple[Places,
     """
     starts: list[int] = []
     listed = _listed_tokens(value)
-    if hasattr(tokenize, "split"):
+    if tokenize is not None and hasattr(tokenize, "split"):
         sentences = [s for s in tokenize.split(text) if s.offsets]
         starts = [sentence.offsets[0][0] for sentence in sentences]
         offsets = [*chain.from_iterable(sentence.offsets for sentence in sentences)]
