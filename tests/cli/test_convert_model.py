@@ -31,6 +31,9 @@ def test_every_command_takes_foreign_models(run, tmp_path):
     contents = json.loads(run("inspect", "a.crfsuite", "--json").stdout)
     assert contents["labels"] == ["N", "V"]
     assert contents["training"] == {"tool": "CRFsuite"}
+    done = run("check", "a.crfsuite")
+    assert done.returncode == 0
+    assert done.stdout.startswith("a.crfsuite: a model")
 
 
 def test_encoding(run, tmp_path):

@@ -34,6 +34,7 @@ FACES += [
     importlib.import_module(name)
     for name in (
         "tagloom.sequences",
+        "tagloom.interop",
         "tagloom.evaluation",
         "tagloom.storage",
         "tagloom.language",

@@ -246,5 +246,5 @@ def test_damaged_files_are_refused_or_tag(small):
 
 @pytest.mark.soak
 def test_damaged_files_soak(small):
-    for seed in range(1, 101):
+    for seed in range(1, 21):
         check_mutations(small, 2000, seed, [SMALL[0]])

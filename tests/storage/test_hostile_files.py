@@ -93,6 +93,7 @@ def test_forging_nothing_gives_a_good_file():
         (b"PK\x03\x04" + bytes(100), "a zip archive"),
         (b"\x80\x04\x95" + bytes(100), "a pickle, which tagloom never opens"),
         (b"lCRF" + bytes(100), "a CRFsuite model"),
+        (b"\x64" + bytes(100), "crf_learn -t"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         (bytes(1000), r"a file that begins with b'\\x00"),
         (b"\xff" * 1000, r"a file that begins with b'\\xff"),

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 def is_model(path: str) -> bool:
     """Whether a file is a model, by its first bytes, or by its suffix if those are damaged."""
+    from tagloom.models.files import is_foreign
+
     if path == "-":
         return False
-    return storage.is_model(path) or os.path.splitext(path)[1] == ".tagloom"
+    return storage.is_model(path) or os.path.splitext(path)[1] == ".tagloom" or is_foreign(path)
 
 
 def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> Tagger:

@@ -318,6 +318,19 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
     return _restore(File(header, arrays), features, where)
 
 
+def is_foreign(path: str | os.PathLike[str]) -> bool:
+    """Check by its first bytes whether a file is a model of another tool that `load` reads.
+
+    Examples
+    --------
+    >>> import os
+    >>> from tagloom.models.files import is_foreign
+    >>> is_foreign(os.devnull)
+    False
+    """
+    return _foreign_module(path) is not None
+
+
 def _foreign_module(path: Any) -> str | None:
     """Return the module that reads a file of another tool; None for all other files."""
     head = b""

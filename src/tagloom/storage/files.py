@@ -77,6 +77,7 @@ _FOREIGN = {
     b"\x93NUMPY": "a NumPy array",
     b"\x80": "perhaps a pickle, which tagloom never opens",
     b"lCRF": "a CRFsuite model",
+    b"\x64\0\0\0": "perhaps a binary model of CRF++; the text of crf_learn -t can be read",
     b"version https://git-lfs": "a Git LFS pointer; fetch the file itself with `git lfs pull`",
 }
 
