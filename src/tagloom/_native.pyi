@@ -487,6 +487,13 @@ class ColumnScanner:
 def first_bad_byte(data: bytes) -> int:
     """The offset of the first NUL or byte that is not UTF-8, or the length."""
 
+SMALL_CHAIN: int = 8
+
+def small_chain_expectations(emit: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], trans: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], stop: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, threads: int, log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], marginals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], transitions: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], starts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], stops: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> bool:
+    """
+    Sums over the paths of a chain of at most 8 labels; see core/small_chain.hpp.
+    """
+
 class Attributes:
     """
     The attributes of each token, in CSR form: ids[indptr[t]:indptr[t + 1]].

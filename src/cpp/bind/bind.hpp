@@ -16,6 +16,7 @@ void bind_ngrams(nanobind::module_& m);
 void bind_samplers(nanobind::module_& m);
 void bind_scoring(nanobind::module_& m);
 void bind_sequences(nanobind::module_& m);
+void bind_small_chains(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_trellis(nanobind::module_& m);
 void bind_vocabulary(nanobind::module_& m);

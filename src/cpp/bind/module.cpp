@@ -25,6 +25,7 @@ NB_MODULE(_native, m) {
     tagloom::bind_samplers(m);
     tagloom::bind_scoring(m);
     tagloom::bind_sequences(m);
+    tagloom::bind_small_chains(m);
     tagloom::bind_training(m);
     tagloom::bind_trellis(m);
     tagloom::bind_vocabulary(m);

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +115,17 @@ class Transitions:
         """Whether states are labels, so that candidates can be listed for each position."""
         return self.space is None or self.space.kind == "labels"
 
+    @cached_property
+    def is_chain(self) -> bool:
+        """Whether states are labels, and what follows a label has probabilities of at most 1."""
+        if not self.is_first_order or self.weights is not None:
+            return False
+        trans, start, stop = self.by_label
+        most = max(np.exp(trans.max(initial=-np.inf)), np.exp(start.max(initial=-np.inf)))
+        if most > 1 + 1e-9 or stop.max(initial=-np.inf) > 1e-9:
+            return False
+        return bool(np.exp(trans).sum(axis=1).max(initial=0.0) <= 1 + 1e-9)
+
     @property
     def by_label(self) -> tuple[Float64, Float64, Float64]:
         """Scores of transitions [Y, Y], start [Y] and stop [Y]; −inf if forbidden.
@@ -189,6 +200,11 @@ class Transitions:
 
 # More paths are left to the dense layout: it makes only those that are part of a result.
 _MOST_LISTED_PATHS = 256
+
+# Up to how many sequences the two passes of a small chain at once are faster than lanes, by the
+# number of labels; measured for Gaussian emissions, 100,000 tokens.
+_FEW_SEQUENCES = {6: 64, 7: 64, 8: 1 << 62}
+_FEW_SEQUENCES_BY_DEFAULT = 8
 
 
 class Listed(NamedTuple):
@@ -334,6 +350,9 @@ def sums(
     if dense is None:
         _automaton_sums(model, batch, threads, log_z, marginals, pairs, counts, weight)
         return log_z
+    wants_both = pairs is None and marginals is not None and counts is not None
+    if wants_both and _sum_small_chain(model, batch, threads, log_z, marginals, counts, weight):
+        return log_z
     ok = np.empty(len(log_z), dtype=np.bool_)
     if counts is None:
         dense.sum(batch.native, threads, log_z, ok, weight, marginals, pairs)
@@ -345,6 +364,55 @@ def sums(
     if not ok.all():
         _repeat_in_log_space(model, batch, threads, ~ok, log_z, marginals, pairs, counts, weight)
     return log_z
+
+
+def _sum_small_chain(
+    model: Transitions,
+    batch: Batch,
+    threads: int,
+    log_z: Float64,
+    marginals: Floats | None,
+    counts: Counts | None,
+    weight: Float64 | None,
+) -> bool:
+    """Sum over the paths of a few sequences with few labels, if transitions are probabilities.
+
+    The passes in both directions then run at once: 7 instead of 22 ms for one sequence of 100,000
+    tokens and 8 labels. False, and no results, if the kernel does not apply or cannot exclude that
+    underflow cost precision.
+    """
+    assert marginals is not None
+    assert counts is not None
+    Y, N = model.n_labels, len(log_z)
+    if not 2 <= Y <= _native.SMALL_CHAIN:
+        return False
+    if not 0 < N < _FEW_SEQUENCES.get(Y, _FEW_SEQUENCES_BY_DEFAULT):
+        return False
+    if batch.edge is not None or batch.dtype != np.float64 or not model.is_chain:
+        return False
+    trans, start, stop = (np.ascontiguousarray(part) for part in model.by_label)
+    transitions, starts, stops = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
+    emit: Float64 = batch.emit.astype(np.float64, copy=False)
+    gamma = cast(Float64, marginals)  # of the type of the scores
+    if not _native.small_chain_expectations(
+        emit,
+        batch.offsets,
+        trans,
+        start,
+        stop,
+        weight,
+        threads,
+        log_z,
+        gamma,
+        transitions,
+        starts,
+        stops,
+    ):
+        return False
+    counts.transitions[...] += transitions
+    counts.start[...] += starts
+    counts.stop[...] += stops
+    return True
 
 
 def _listed_sums(
