@@ -49,8 +49,9 @@ def test_states_over_a_signal(gaussian):
     assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["0", "1"]
     (ribbon,) = ax.child_axes
     gamma = gaussian.predict_marginals([SIGNAL])[0]
-    first = ribbon.patches[0].get_data()
-    np.testing.assert_allclose(first.values - first.baseline, gamma[:, 0], atol=1e-6)
+    for y, patch in enumerate(ribbon.patches):
+        drawn = patch.get_data()
+        np.testing.assert_allclose(drawn.values - drawn.baseline, gamma[:, y], atol=1e-6)
 
 
 def test_states_of_words():

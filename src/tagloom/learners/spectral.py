@@ -270,8 +270,7 @@ def _singular_vectors(
     rank = int((values > _RANK_TOLERANCE * values[0]).sum())
     if rank < n:
         raise TrainingError(
-            f"the counts of adjacent tokens have rank {rank}, so that {n} states cannot be told "
-            "apart.",
+            f"the counts of adjacent tokens have rank {rank}, too low to distinguish {n} states.",
             where="spectral learning",
             expected=f"moments of at least rank {n}",
             found=f"rank {rank}",
