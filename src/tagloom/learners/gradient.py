@@ -47,7 +47,7 @@ class Gradient(Algorithm, name="gradient"):
     """
 
     max_iterations: int = count(
-        default=100, least=1, help="The largest number of iterations.", kw_only=False
+        default=200, least=1, help="The largest number of iterations.", kw_only=False
     )
     tolerance: float = number(
         default=1e-6,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import checks, labels
+from tagloom import _native, checks, labels
 from tagloom.errors import DataWarning, LabelError, ModelFileError, ParameterError, SentenceError
 from tagloom.models.data import Gold, caller_level
 from tagloom.renames import renamed_property
@@ -183,6 +183,13 @@ class Constraints:
             return None
         by_word, sets = self._sets
         find = by_word.get
+        if isinstance(sentences, list):
+            types: dict[str, int] = {}
+            rows: list[Any] = [getattr(s, "tokens", s) for s in sentences]
+            read = _native.intern(rows, types)
+            if read is not None:  # lists of str, the common case: look up each word once
+                of_types = [find(word, 0) for word in types]
+                return np.array(of_types, dtype=np.int32)[read[0]], sets
         numbers = [find(w, 0) for i, sentence in enumerate(sentences) for w in _words(sentence, i)]
         return np.array(numbers, dtype=np.int32), sets
 

@@ -298,11 +298,7 @@ def read_problem(
     Y = len(names)
     chain, emission = _start_values(params.start_from, names, smoothing, spec)
     data = emission.encode(X)
-    rows: list[list[Any]] = [[None] * len(x) for x in X] if y is None else [list(row) for row in y]
-    scheme = None
-    if y is not None:
-        scheme = constraints.choose_scheme(params.constraints, gold, rows, offsets_of(X))
-    resolved = constraints.resolve(params.constraints, scheme, gold, X, rows)
+    resolved = _constraints(params.constraints, gold, X, y)
     weight = None if sample_weight is None else as_weights(sample_weight, len(X))
     prior = params.prior
     problem = Unlabelled(
@@ -321,6 +317,15 @@ def read_problem(
         dtype=np.dtype(params.dtype),
     )
     return Reading(problem, resolved)
+
+
+def _constraints(spec: Any, gold: Gold, X: Sequence[Any], y: Any) -> Constraints:
+    """Resolve constraints against the labels that are known."""
+    if y is None:
+        return constraints.resolve(spec, None, gold, [], [])
+    rows = [list(row) for row in y]
+    scheme = constraints.choose_scheme(spec, gold, rows, offsets_of(X))
+    return constraints.resolve(spec, scheme, gold, X, rows)
 
 
 def _check_prior(prior: Any) -> float:
