@@ -21,8 +21,17 @@ A label is a letter and a type, ``B-PER``, or ``O``. Each row of a scheme define
       E   B I        never            yes
       S   -          anywhere         yes
 
+    ioe2
+      I   I          anywhere         no     I     I   E    E       the same
+      E   I          anywhere         yes
+    ioe1
+      I   I          anywhere         yes    I     I   I    I       the same; the span before it
+      E   I          anywhere         yes                           is then written  I I E E
+
 A letter continues a span only after a token of the same type; "beside same" means right after such
-a token. bilou is bioes with L for E and U for S. The spans of a label sequence, the legal
+a token. In ioe1 an E must stand before a span of its type. bilou is bioes with L for E and U for S;
+bmes has M for I; bmewo has M for I and W for S. A label may also have its letter last, ``PER-B``;
+``bio-suffix`` and the like write such labels. The spans of a label sequence, the legal
 transitions and the validity reports all follow from these rows. The lenient reading of the CoNLL
 shared tasks, ``CONLLEVAL``, is another such table.
 """
@@ -30,7 +39,7 @@ shared tasks, ``CONLLEVAL``, is another such table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -44,9 +53,9 @@ from tagloom.renames import renamed_function, warn_renamed
 OUTSIDE = "O"
 FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."  # a hint in errors
 # Codes of the letters, the same in every scheme: index into these strings. bilou spells the codes
-# 3 and 4 as L and U.
+# 3 and 4 as L and U, bmewo the codes 2 and 4 as M and W.
 CODES = "OBIES"
-_CODE_OF = {"B": 1, "I": 2, "E": 3, "S": 4, "L": 3, "U": 4}
+_CODE_OF = {"B": 1, "I": 2, "M": 2, "E": 3, "L": 3, "S": 4, "U": 4, "W": 4}
 NONE, OPEN, CONTINUE = 0, 1, 2  # actions of a token, as coded in the tables for native code
 
 
@@ -75,6 +84,15 @@ class Scheme:
         the two.
     letters : str
         How the scheme spells ``"OBIES"``; further letters are accepted in reading.
+    before : str
+        The letters of a span right before another of its type, if they differ from ``writes``.
+    only_before : str
+        The letters that may only stand right before a span of their type.
+    marks : str
+        Letters that tell the scheme from another one; `tagloom.labels.detect` names the scheme
+        only if one of them occurs.
+    is_suffix : bool
+        Whether labels are written with the letter last, ``PER-B``. All schemes read both forms.
 
     Examples
     --------
@@ -90,6 +108,10 @@ class Scheme:
     writes: str
     beside: str
     letters: str = CODES
+    before: str = ""
+    only_before: str = ""
+    marks: str = ""
+    is_suffix: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -105,10 +127,13 @@ class Scheme:
         >>> get_scheme("bio").parse("I-PER"), get_scheme("bio").parse("E-PER")
         ((2, 'PER'), None)
         """
-        split = parse_label(label)
-        if split is not None and (split[0] == 0 or self._spells(label[0])):
-            return split
-        if self.name == "io" and split is None and label:
+        if label == OUTSIDE:
+            return 0, ""
+        split = split_label(label)
+        if split is not None and self._spells(split[0]):
+            return _CODE_OF[split[0]], split[1]
+        is_type = split is None or not label.startswith((split[0], f"{split[0]}-"))
+        if self.name == "io" and is_type and label:
             return _CODE_OF["I"], label
         return None
 
@@ -125,7 +150,10 @@ class Scheme:
         """
         if code == 0:
             return OUTSIDE
-        return f"{self.letters[code]}-{type}" if type else self.letters[code]
+        letter = self.letters[code]
+        if not type:
+            return letter
+        return f"{type}-{letter}" if self.is_suffix else f"{letter}-{type}"
 
     @cached_property
     def actions(self) -> NDArray[np.uint8]:
@@ -150,7 +178,8 @@ class Scheme:
     def forms(self) -> list[str]:
         """The forms of its labels, in quotes: ``'O'``, ``'B-…'``, ``'I-…'``."""
         letters = [self.letters[CODES.index(c)] for c in CODES if c in self.rows]
-        return [f"'{OUTSIDE}'", *(f"'{letter}-…'" for letter in letters)]
+        shown = [f"…-{x}" if self.is_suffix else f"{x}-…" for x in letters]
+        return [f"'{OUTSIDE}'", *(f"'{form}'" for form in shown)]
 
     @cached_property
     def closing(self) -> NDArray[np.uint8]:
@@ -170,11 +199,15 @@ class Scheme:
         outside = np.zeros(5, dtype=bool)
         outside[0] = True
         table = ((action == OPEN) | outside) & closing[:, None] | (action == CONTINUE)
+        for letter in self.only_before:
+            table[0, CODES.index(letter), :] = False
+            table[1, CODES.index(letter), 0] = False
         return np.asarray(table & used & used[:, None], dtype=np.bool_)
 
 
 _BIO = {"B": Row("", "anywhere"), "I": Row("BI", "never")}
 _BIOES = _BIO | {"E": Row("BI", "never"), "S": Row("", "anywhere")}
+_IOE = {"I": Row("I", "anywhere"), "E": Row("I", "anywhere")}
 
 SCHEMES = {
     scheme.name: scheme
@@ -184,7 +217,16 @@ SCHEMES = {
         Scheme("io", {"I": Row("I", "anywhere")}, "I", "IIII", ""),
         Scheme("bioes", _BIOES, "ES", "BIES", "BIES"),
         Scheme("bilou", _BIOES, "ES", "BIES", "BIES", letters="OBILU"),
+        Scheme("bmes", _BIOES, "ES", "BIES", "BIES", letters="OBMES", marks="M"),
+        Scheme("bmewo", _BIOES, "ES", "BIES", "BIES", letters="OBMEW", marks="W"),
+        Scheme("ioe2", _IOE, "E", "IIEE", "IIEE", marks="E"),
+        Scheme("ioe1", _IOE, "IE", "IIII", "IIII", before="IIEE", only_before="E", marks="E"),
     )
+}
+# The same schemes with the letter last, PER-B.
+SUFFIXED = {
+    f"{name}-suffix": replace(scheme, name=f"{name}-suffix", is_suffix=True)
+    for name, scheme in SCHEMES.items()
 }
 # BIOES in either spelling: L and U are read as E and S.
 BIOES_OR_BILOU = Scheme("bioes", _BIOES, "ES", "BIES", "BIES", letters="OBIESLU")
@@ -212,8 +254,9 @@ def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
     Parameters
     ----------
     name : str or Scheme
-        ``bio`` (also ``iob2``), ``iob1``, ``bioes`` (also ``iobes``), ``bilou`` or ``io``, in any
-        case.
+        ``bio`` (also ``iob2``), ``iob1``, ``bioes`` (also ``iobes``), ``bilou``, ``bmes``,
+        ``bmewo``, ``ioe1``, ``ioe2`` or ``io``, in any case. With ``-suffix``, as in
+        ``bio-suffix``, labels are written with the letter last.
     parameter : str
         Name of the parameter, for the error.
 
@@ -234,30 +277,45 @@ def get_scheme(name: str | Scheme, parameter: str = "scheme") -> Scheme:
     if isinstance(name, Scheme):
         return name
     key = str(name).lower()
-    if (scheme := SCHEMES.get(ALIASES.get(key, key))) is None:
+    key = ALIASES.get(key, key)
+    if (scheme := SCHEMES.get(key) or SUFFIXED.get(key)) is None:
         names = ", ".join([*SCHEMES, *ALIASES])
         raise SchemeError(parameter=parameter, expected=f"one of {names}", found=checks.show(name))
     return scheme
 
 
 @lru_cache(maxsize=4096)  # a corpus has few labels and many tokens
-def parse_label(label: str) -> tuple[int, str] | None:
-    """Split a label into the code of its letter and its type, in any scheme.
-
-    The type is the text after the first hyphen, including further hyphens. A bare letter has the
-    empty type. Returns None if the label does not start with the letter of a scheme.
+def split_label(label: str) -> tuple[str, str] | None:
+    """Split a label other than O into its letter and its type: ``B-PER``, or ``PER-B``.
 
     Examples
     --------
-    >>> parse_label("B-GPE-LOC"), parse_label("O"), parse_label("NOUN")
-    ((1, 'GPE-LOC'), (0, ''), None)
+    >>> split_label("B-PER"), split_label("PER-B"), split_label("NOUN")
+    (('B', 'PER'), ('B', 'PER'), None)
+    """
+    if label[:1] in _CODE_OF and label[1:2] in ("", "-"):
+        return label[0], label[2:]
+    if len(label) > 2 and label[-2] == "-" and label[-1] in _CODE_OF:
+        return label[-1], label[:-2]
+    return None
+
+
+def parse_label(label: str) -> tuple[int, str] | None:
+    """Split a label into the code of its letter and its type, in any scheme.
+
+    The type is the text after the first hyphen, including further hyphens, or, in labels such as
+    ``PER-B``, the text before the last one. A bare letter has the empty type. Returns None if the
+    label has no letter of a scheme.
+
+    Examples
+    --------
+    >>> parse_label("B-GPE-LOC"), parse_label("O"), parse_label("NOUN"), parse_label("PER-B")
+    ((1, 'GPE-LOC'), (0, ''), None, (1, 'PER'))
     """
     if label == OUTSIDE:
         return 0, ""
-    code = _CODE_OF.get(label[:1])
-    if code is None or label[1:2] not in ("", "-"):
-        return None
-    return code, label[2:]
+    split = split_label(label)
+    return None if split is None else (_CODE_OF[split[0]], split[1])
 
 
 class LegalTransitions(NamedTuple):

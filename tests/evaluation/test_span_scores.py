@@ -133,7 +133,12 @@ def test_default_equals_seqeval_default(letters, seed):
 
 @pytest.mark.parametrize(
     ("scheme", "judge", "letters", "seed"),
-    [("bio", "IOB2", "BI", 8), ("bioes", "IOBES", "BIES", 9), ("bilou", "BILOU", "BILU", 10)],
+    [
+        ("bio", "IOB2", "BI", 8),
+        ("bioes", "IOBES", "BIES", 9),
+        ("bilou", "BILOU", "BILU", 10),
+        ("ioe2", "IOE2", "IE", 20),
+    ],
 )
 def test_strict_equals_seqeval_strict(scheme, judge, letters, seed):
     for gold, predicted in batches(letters, seed):
@@ -147,6 +152,20 @@ def test_strict_equals_seqeval_strict(scheme, judge, letters, seed):
         )
         result = tl.evaluate(gold, predicted, strict=True, scheme=scheme, n_bootstrap=0)
         assert result.reading == f"strict {scheme}"
+        assert_same(report, result)
+
+
+def test_suffixes_score_as_seqeval_scores_them():
+    gold, predicted = (
+        [[y if y == "O" else f"{y[2:]}-{y[0]}" for y in row] for row in rows]
+        for rows in random_rows("BI", 400, 21)
+    )
+    for strict in (False, True):
+        judge = {"mode": "strict", "scheme": seqeval_schemes.IOB2} if strict else {}
+        report = seqeval.metrics.classification_report(
+            gold, predicted, suffix=True, output_dict=True, zero_division=0, **judge
+        )
+        result = tl.evaluate(gold, predicted, strict=strict, scheme="bio", n_bootstrap=0)
         assert_same(report, result)
 
 

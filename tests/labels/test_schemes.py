@@ -16,7 +16,11 @@ from tagloom import labels
 from tagloom.errors import LabelError, SchemeError, ShapeError
 from tagloom.labels import Span
 
-LETTERS = {"bio": "BI", "iob1": "BI", "io": "I", "bioes": "BIES", "bilou": "BILU"}
+LETTERS = {
+    **{"bio": "BI", "iob1": "BI", "io": "I", "bioes": "BIES", "bilou": "BILU"},
+    **{"bmes": "BMES", "bmewo": "BMEW", "ioe2": "IE", "ioe1": "IE"},
+}
+SEPARATING = [name for name in LETTERS if name != "io"]
 # What is legal, said a second time: labels are written as two characters, O as "O.".
 REGULAR = {
     "bio": r"(O\.|Bx(Ix)*|By(Iy)*)*",
@@ -24,6 +28,10 @@ REGULAR = {
     "io": r"(O\.|Ix|Iy)*",
     "bioes": r"(O\.|Sx|Sy|Bx(Ix)*Ex|By(Iy)*Ey)*",
     "bilou": r"(O\.|Ux|Uy|Bx(Ix)*Lx|By(Iy)*Ly)*",
+    "bmes": r"(O\.|Sx|Sy|Bx(Mx)*Ex|By(My)*Ey)*",
+    "bmewo": r"(O\.|Wx|Wy|Bx(Mx)*Ex|By(My)*Ey)*",
+    "ioe2": r"(O\.|(Ix)*Ex|(Iy)*Ey)*",
+    "ioe1": r"(O\.|Ix|Iy|Ex(?=[IE]x)|Ey(?=[IE]y))*",
 }
 
 
@@ -57,7 +65,7 @@ def test_legality_equals_a_regular_expression(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "judge"), [("bio", "IOB2"), ("bioes", "IOBES"), ("bilou", "BILOU")]
+    ("name", "judge"), [("bio", "IOB2"), ("bioes", "IOBES"), ("bilou", "BILOU"), ("ioe2", "IOE2")]
 )
 def test_strict_spans_equal_seqeval(name, judge):
     for sequence in sequences(name, 4):
@@ -82,6 +90,43 @@ def test_strict_iob1_equals_seqeval_on_legal_labels():
         assert labels.to_spans(sequence, "iob1") == expected, sequence
 
 
+def test_strict_ioe1_equals_seqeval_on_legal_labels():
+    # seqeval reads an E only inside a span or after another E.
+    legal = [
+        y
+        for y in sequences("ioe1", 5)
+        if labels.validate([y], "ioe1").is_valid
+        and all(b[0] != "E" or a[2:] == b[2:] for a, b in itertools.pairwise(["O", *y]))
+    ]
+    assert len(legal) > 400
+    for sequence in legal:
+        tokens = seqeval_schemes.Tokens(list(sequence), seqeval_schemes.IOE1)
+        expected = [(e.tag, e.start, e.end) for e in tokens.entities]
+        assert labels.to_spans(sequence, "ioe1") == expected, sequence
+
+
+@pytest.mark.parametrize("judge", ["IOB2", "IOBES", "IOE2"])
+def test_suffixes_equal_seqeval(judge):
+    name = {"IOB2": "bio", "IOBES": "bioes", "IOE2": "ioe2"}[judge]
+    scheme = getattr(seqeval_schemes, judge)
+    for sequence in sequences(name, 3):
+        turned = [y if y == "O" else f"{y[2:]}-{y[0]}" for y in sequence]
+        tokens = seqeval_schemes.Tokens(turned, scheme, suffix=True, delimiter="-")
+        expected = [(e.tag, e.start, e.end) for e in tokens.entities]
+        assert labels.to_spans(turned, name) == expected, turned
+        assert labels.to_spans(turned) == labels.to_spans(sequence)
+
+
+def test_suffixes_are_written_by_name():
+    rows = [["PER-B", "PER-I", "O", "LOC-B"]]
+    (prefixed,) = labels.convert(rows, "bio", "bioes")
+    assert prefixed == ["B-PER", "E-PER", "O", "S-LOC"]
+    assert labels.convert([prefixed], "bioes", "bio-suffix") == rows
+    assert labels.validate(rows, "bio").is_valid
+    assert not labels.validate([["O", "PER-I"]], "bio-suffix").is_valid
+    assert labels.from_spans([("", 0, 2)], 3, "bmes-suffix") == ["B", "E", "O"]
+
+
 def test_strict_iob1_drops_a_b_that_nothing_touches():
     assert labels.to_spans(["O", "B-x", "I-x", "O", "I-y"], "iob1") == [("y", 4, 5)]
     assert labels.to_spans(["I-x", "B-x", "I-x"], "iob1") == [("x", 0, 1), ("x", 1, 3)]
@@ -104,12 +149,12 @@ def sentences_of_spans(draw):
 @given(sentences_of_spans())
 def test_spans_survive_every_scheme_and_every_conversion(case):
     expected, length = case
-    for source in ["bio", "iob1", "bioes", "bilou"]:
+    for source in SEPARATING:
         written = labels.from_spans(expected, length, source)
         assert labels.validate([written], source).is_valid
         assert labels.to_spans(written, source) == expected
         assert labels.to_spans(written) == expected
-        for target in ["bio", "iob1", "bioes", "bilou"]:
+        for target in SEPARATING:
             (converted,) = labels.convert([written], source, target)
             assert converted == labels.from_spans(expected, length, target)
             assert labels.convert([converted], target, source) == [written]
@@ -121,8 +166,14 @@ def test_detect_names_every_scheme_that_fits():
     assert labels.detect([["S-x"]]).scheme == "bioes"
     assert labels.detect([["B-x", "L-x"]]).scheme == "bilou"
     assert labels.detect([["I-x", "I-y"]]).fits == ("iob1", "io")
-    assert labels.detect([["O"]]).fits == tuple(labels.SCHEMES)
-    assert labels.detect([]).fits == tuple(labels.SCHEMES)
+    assert labels.detect([["B-x", "M-x", "E-x"]]).scheme == "bmes"
+    assert labels.detect([["B-x", "E-x", "W-x"]]).scheme == "bmewo"
+    assert labels.detect([["I-x", "E-x", "O"]]).scheme == "ioe2"
+    assert labels.detect([["E-x", "I-x", "O"]]).scheme == "ioe1"
+    assert labels.detect([["PER-B", "PER-I", "O"]]).scheme == "bio"
+    assert labels.detect([["B", "I", "O"]]).scheme == "bio"
+    assert labels.detect([["O"]]).fits == ("bio", "iob1", "io", "bioes", "bilou")
+    assert labels.detect([]).fits == ("bio", "iob1", "io", "bioes", "bilou")
 
 
 def test_detect_never_chooses_in_silence():

@@ -48,7 +48,7 @@ Examples:
 @click.option("--to-unknown", help="Value to write for an unknown label.")
 @click.option("--to-encoding", default="utf-8", show_default=True, help="Encoding of OUT.")
 @click.option("--scheme-from", help="Label scheme of IN; detected by default.")
-@click.option("--scheme-to", help="Label scheme of OUT: bio, iob1, io, bioes or bilou.")
+@click.option("--scheme-to", help="Label scheme of OUT, such as bio, bioes, bmes or ioe2.")
 @click.option("--repair", is_flag=True, help="Read illegal labels as conlleval does.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed.")
 def command(

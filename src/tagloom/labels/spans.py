@@ -220,7 +220,8 @@ def from_spans(
     table = get_scheme(scheme)
     labels = ["O"] * length
     before = Span("", 0, 0)
-    for span in sorted((Span(*span) for span in spans), key=lambda span: span.start):
+    ordered = sorted((Span(*span) for span in spans), key=lambda span: span.start)
+    for span, following in zip(ordered, [*ordered[1:], before], strict=False):
         if not 0 <= span.start < span.end <= length:
             raise ShapeError(
                 parameter="spans",
@@ -242,7 +243,12 @@ def from_spans(
                 hint="Choose another scheme, or pass {merge} to merge them.",
                 options={"merge": True},
             )
-        first, middle, last, single = list((table.beside if touches else "") or table.writes)
+        is_followed = following.start == span.end and following.type == span.type
+        first, middle, last, single = list(
+            (table.before if is_followed else "")
+            or (table.beside if touches else "")
+            or table.writes
+        )
         body = [middle] * (span.end - span.start - 2)
         letters = [single] if span.end - span.start == 1 else [first, *body, last]
         for t, letter in enumerate(letters, span.start):

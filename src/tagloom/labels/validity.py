@@ -15,7 +15,16 @@ from tagloom import checks
 from tagloom.checks import plural
 from tagloom.errors import SchemeError
 from tagloom.labels.label_lists import check_collection, check_labels, labels_of, line_of
-from tagloom.schemes import CODES, SCHEMES, Scheme, get_scheme, legal_transitions, parse_label
+from tagloom.schemes import (
+    CODES,
+    OUTSIDE,
+    SCHEMES,
+    Scheme,
+    get_scheme,
+    legal_transitions,
+    parse_label,
+    split_label,
+)
 from tagloom.trellis.states import StateSpace
 
 Transition = tuple[str | None, str | None]  # previous and current label; None beyond an edge
@@ -228,7 +237,11 @@ def detect_transitions(transitions: Mapping[Transition, int]) -> Detection:
     """Find the schemes in which every transition is legal; see :func:`detect`."""
     bare = next((a for a, _ in transitions if a is not None and parse_label(a) is None), None)
     fits, misfits = [], {}
+    splits = (split_label(a) for a, _ in transitions if a is not None and a != OUTSIDE)
+    letters = {split[0] for split in splits if split is not None}
     for scheme in SCHEMES.values():
+        if scheme.marks and letters.isdisjoint(scheme.marks):
+            continue  # another scheme reads these labels alike
         illegal = {
             transition: n
             for transition, n in transitions.items()
@@ -239,6 +252,8 @@ def detect_transitions(transitions: Mapping[Transition, int]) -> Detection:
         elif illegal:
             count, example = sum(illegal.values()), next(iter(illegal))
             misfits[scheme.name] = f"{count:,} illegal, as {_clash(*example, scheme.name)}"
+        elif scheme.name == "io" and letters - {"I"}:  # io could read PER-B as a type
+            misfits[scheme.name] = f"{min(letters - {'I'})!r} is not a letter of io"
         else:
             fits.append(scheme.name)
     return Detection(tuple(fits), misfits)
@@ -350,7 +365,7 @@ def state_space(labels: Sequence[str], scheme: str | Scheme) -> StateSpace:
     labels : sequence of str
         The label set.
     scheme : str or Scheme
-        ``bio``, ``iob1``, ``io``, ``bioes`` or ``bilou``.
+        A key of ``tagloom.labels.SCHEMES``, such as ``bio`` or ``bioes``.
 
     Raises
     ------

@@ -27,7 +27,7 @@ Bool = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 #: The first that fits is chosen if labels fit several schemes; see tagloom.schemes.
-SCHEMES = ("bio", "bioes", "bilou", "iob1", "io")
+SCHEMES = ("bio", "bioes", "bilou", "bmes", "bmewo", "ioe2", "iob1", "ioe1", "io")
 
 
 class TagDictionary:
@@ -428,9 +428,12 @@ def choose_scheme(
 
 
 def look_like_spans(names: Sequence[str]) -> bool:
-    """Whether all labels are O or a prefix with a type, such as B-PER."""
+    """Whether all labels are O or a letter with a type, such as B-PER or PER-B."""
     return any(n != "O" for n in names) and all(
-        n == "O" or (n[1:2] in ("-", "_") and n[:1] in "BIOESLU") for n in names
+        n == "O"
+        or (n[1:2] in ("-", "_") and n[:1] in "BIOESLUMW")
+        or (n[-2:-1] == "-" and n[-1:] in "BIESLUMW")
+        for n in names
     )
 
 
