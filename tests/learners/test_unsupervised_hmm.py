@@ -206,6 +206,28 @@ def test_likelihood_and_criteria():
     )
 
 
+def test_only_free_parameters_count():
+    X = [[0, 1, 2, 0, 1], [2, 1]]
+    params = {"n_states": 3, "stop": False, "emissions": Categorical(prior=1), "max_iterations": 2}
+    n = {
+        name: tl.HMM(**params | more).fit(X).n_parameters_
+        for name, more in {
+            "all": {},
+            "left-right": {"allowed": "left-right"},
+            "tied": {"tied": [[0, 1]]},
+            "stop": {"stop": True},
+        }.items()
+    }
+    assert n == {
+        "all": 2 + 3 * 2 + 3 * 2,
+        "left-right": 0 + (1 + 1 + 0) + 3 * 2,
+        "tied": 2 + 3 * 2 + 2 * 2,
+        "stop": 2 + 3 * 3 + 3 * 2,
+    }
+    hmm = tl.HMM(**params, allowed="left-right").fit(X)
+    assert tl.load(hmm.to_bytes()).bic(X) == hmm.bic(X)
+
+
 def test_stationary_distribution():
     hmm = tl.HMM.from_probs(["a", "b"], ["x", "y", "z"], **TRUE)
     pi = hmm.stationary_distribution()

@@ -265,7 +265,14 @@ class HiddenMarkovTagger(TableTagger):
 
     @property
     def n_parameters_(self) -> int:
-        """Number of free parameters of chain and emission."""
+        """Number of free parameters of chain and emission.
+
+        Without labels, that of the learned ones: impossible transitions and fixed parts have none,
+        and tied states share those of their emission.
+        """
+        learned = self.training_.get("parameters")
+        if learned is not None:
+            return int(learned)
         return self.chain_.n_parameters + self.emission_.n_parameters
 
     def stationary_distribution(self) -> Float64:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -538,6 +538,7 @@ def learn_hidden(
     record = training_record(reading, learned.outcome, time.perf_counter() - began)
     record |= {
         "algorithm": algorithm.name,
+        "parameters": _count_parameters(problem, model),
         "objectives": learned.objectives,
         "histories": learned.histories if len(learned.histories) > 1 else [],
         "reseeded": [list(pair) for pair in learned.reseeded],
@@ -552,6 +553,30 @@ def learn_hidden(
     if model[1].labels != problem.labels:  # the algorithm has changed the number of states
         allowed = Constraints(model[1].labels)
     return HiddenMarkov.join(*model, allowed, record, learned.outcome.records)
+
+
+def _count_parameters(problem: Unlabelled, model: ChainAndEmission) -> int | None:
+    """Count the free parameters that were learned; None if the emission does not count its own.
+
+    Impossible transitions and fixed parts have none, and tied states share theirs.
+    """
+    from tagloom.learners.expectations import possible_outcomes  # here, for a quick start
+
+    _, emission = model
+    if emission.labels != problem.labels:  # the algorithm has changed the number of states
+        problem = replace(problem, emission=emission, allowed=None)
+    rows = [possible_outcomes(problem)] if "transitions" not in problem.fixed else []
+    rows += [problem.possible.start[None]] if "start" not in problem.fixed else []
+    n = sum(int(np.maximum(row.sum(axis=1) - 1, 0).sum()) for row in rows)
+    if "emission" in problem.fixed:
+        return n
+    try:
+        of_emission = emission.n_parameters
+    except ParameterError:
+        return None
+    Y = len(problem.labels)
+    distinct = Y - sum(len(group) - 1 for group in problem.tied)
+    return n + round(of_emission * distinct / Y)
 
 
 def _read_algorithm(params: Any) -> Algorithm:
