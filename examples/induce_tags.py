@@ -14,7 +14,7 @@ states are whatever classes of words explain the order of words best. Four steps
 4. Say less: a dictionary of one half of the corpus only, scored on the other half.
 
 The bundled corpus is tiny (8,825 tokens), so the states of steps 1 and 2 are rough. Pass a CoNLL-U
-file for a fairer picture; 200,000 tokens take about a minute.
+file for a fairer picture; a large treebank takes minutes.
 
 Run it:
 
