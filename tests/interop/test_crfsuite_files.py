@@ -199,10 +199,10 @@ def test_forged_numbers_of_the_header(small, name, value):
 def test_many_labels_do_not_allocate_their_square():
     from tagloom.interop.crfsuite import _file, _FEATURE  # noqa: I001
 
-    labels = [b"%d\0" % y for y in range(30_000)]
+    labels = [b"%d\0" % y for y in range(6_000)]
     data = _file(labels, [b"a\0"], np.zeros(0, _FEATURE))
     tracemalloc.start()
-    with raises(ModelFileError, where="labels", found="30,000 labels"):
+    with raises(ModelFileError, where="labels", found="6,000 labels"):
         tl.load(data)
     assert tracemalloc.get_traced_memory()[1] < 50 * len(data)
     tracemalloc.stop()
@@ -241,7 +241,7 @@ def check_mutations(data, n, seed, X):
 
 
 def test_damaged_files_are_refused_or_tag(small):
-    assert check_mutations(small, 1000, 0, [SMALL[0]]) > 200
+    assert check_mutations(small, 600, 0, [SMALL[0]]) > 120
 
 
 @pytest.mark.soak

@@ -166,7 +166,7 @@ def _read_attributes(lines: list[str], where: str) -> Attributes:
 
 def _read_weights(lines: list[str], count: int, where: str) -> npt.NDArray[np.float64]:
     if len(lines) != count:
-        raise damaged(f"{where}: weights", f"{count:,}, as the header says", f"{len(lines):,}")
+        raise damaged(f"{where}: weights", f"{count:,}, as in the header", f"{len(lines):,}")
     try:
         return np.array(list(map(float, lines)), np.float64)
     except ValueError as error:

@@ -157,7 +157,7 @@ def _read_header(data: bytes, where: str) -> _Header:
             f"type {checks.show(header.type)}, version {header.version}",
         )
     if header.size != len(data):
-        raise damaged(where, f"{header.size:,} bytes, as the header says", f"{len(data):,} bytes")
+        raise damaged(where, f"{header.size:,} bytes, as in the header", f"{len(data):,} bytes")
     return header
 
 
@@ -191,7 +191,7 @@ def _read_database(data: bytes, at: int, count: int, where: str) -> list[bytes]:
     if chunk != b"CQDB" or order != _BYTE_ORDER or at + size > len(data):
         raise damaged(where, f"a database (CQDB) at byte {at:,}", checks.show(data[at : at + 16]))
     if n != count or index_at + 4 * n > size:
-        raise damaged(where, f"{count:,} entries, as the header says", f"{n:,}")
+        raise damaged(where, f"{count:,} entries, as in the header", f"{n:,}")
     raw = np.frombuffer(data, np.uint8, size, at)
     records = np.frombuffer(data, "<u4", n, at + index_at).astype(np.int64)  # [n] offsets
     if n and (records.min() < _RECORDS_AT or records.max() + 8 > size):

@@ -197,7 +197,7 @@ def _read_weights(
     if lines[-1] == b"":
         lines.pop()
     if len(lines) != count:
-        raise damaged(f"{where}: weights", f"{count:,}, as the first line says", f"{len(lines):,}")
+        raise damaged(f"{where}: weights", f"{count:,}, as in the first line", f"{len(lines):,}")
     positions, values = [], []
     for line in lines:
         number, _, value = line.partition(b"=")
