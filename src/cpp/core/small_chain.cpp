@@ -51,7 +51,9 @@ class Summation {
             log_z_[i] = 0;
             return;
         }
-        const size_t size = (3 * S + 1) * T;
+        // With 8 labels the rows fit where the marginals are written, position by position, later.
+        const bool shares = Y == S;
+        const size_t size = ((shares ? 2 : 3) * S + 1) * T;
         if (scratch.size() < size) scratch = PagedArray<double>(size);
         double pairs[S * S] = {};
         SmallChain task{};
@@ -62,11 +64,11 @@ class Summation {
         task.backward = backward_;
         task.start = start_;
         task.stop = stop_;
-        task.rows = scratch.data();
-        task.alpha = task.rows + S * T;
+        task.alpha = scratch.data();
         task.beta = task.alpha + S * T;
         task.factor = task.beta + S * T;
         task.marginals = marginals_ + first * Y;
+        task.rows = shares ? task.marginals : task.factor + T;
         task.pairs = pairs;
         kernels_in_use().sum(task);
         log_z_[i] = task.offset + std::log(2.0) * task.exponent + std::log(task.z);

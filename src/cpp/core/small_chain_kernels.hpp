@@ -16,7 +16,7 @@ struct SmallChain {
     const double* backward;  // [8, 8] P[a, c] in row c
     const double* start;     // [8] probabilities
     const double* stop;      // [8]
-    double* rows;            // [T, 8] scratch
+    double* rows;            // [T, 8] scratch; may be the marginals if Y is 8
     double* alpha;           // [T, 8] scratch
     double* beta;            // [T, 8] scratch
     double* factor;          // [T] scratch
