@@ -750,7 +750,7 @@ def sentence_of_row(
     value = {
         key: list(column) if isinstance(column, tuple) else column for key, column in value.items()
     }
-    tokens, labels, _, _, _ = _parse_tokens(value, layout)
+    tokens, labels = _parse_tokens(value, layout)[:2]
     further = {
         key: column
         for key, column in value.items()
