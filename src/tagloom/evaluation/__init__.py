@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tagloom.evaluation.comparisons import Comparison, Disagreement, compare
     from tagloom.evaluation.counts import ReadingDifference
     from tagloom.evaluation.evaluations import Evaluation, evaluate
+    from tagloom.evaluation.overlaps import OverlapEvaluation, OverlapScore, evaluate_overlaps
     from tagloom.evaluation.scorers import (
         Scorer,
         accuracy,
@@ -32,6 +33,7 @@ else:
             "comparisons": ["Comparison", "Disagreement", "compare"],
             "counts": ["ReadingDifference"],
             "evaluations": ["Evaluation", "evaluate"],
+            "overlaps": ["OverlapEvaluation", "OverlapScore", "evaluate_overlaps"],
             "scorers": [
                 "Scorer",
                 "accuracy",
@@ -50,6 +52,8 @@ __all__ = [
     "Comparison",
     "Disagreement",
     "Evaluation",
+    "OverlapEvaluation",
+    "OverlapScore",
     "ReadingDifference",
     "Reliability",
     "Score",
@@ -58,6 +62,7 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_clusters",
+    "evaluate_overlaps",
     "fit_temperature",
     "reliability",
     "sentence_accuracy",
