@@ -19,7 +19,7 @@ from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.learners.base import Algorithm, ChainAndEmission, Unlabelled
 from tagloom.learners.concentrations import RowCounts, draw_concentration
-from tagloom.learners.gibbs import mean_emission, read_symbols, refuse_weights
+from tagloom.learners.gibbs import draw_by_symbol, mean_emission, read_symbols, refuse_weights
 from tagloom.parameters import count, number
 from tagloom.scores.emissions import Categorical, Emission
 from tagloom.scores.markov import MarkovChain, count_ngrams
@@ -140,7 +140,7 @@ class BeamSampler:
             self._symbols = read_symbols(problem)
         rng, K = np.random.default_rng([seed, 0]), algorithm.initial_states
         self._native = self._make(
-            rng.integers(0, K, problem.n_tokens).astype(np.int32),
+            draw_by_symbol(problem, K, rng),
             np.full(K + 1, 1 / (K + 1)),
             _FIRST_ALPHA if algorithm.alpha is None else algorithm.alpha,
             _FIRST_GAMMA if algorithm.gamma is None else algorithm.gamma,
@@ -173,17 +173,19 @@ class BeamSampler:
             if self.algorithm.beta is None:
                 self.beta = self._draw_beta(*self._symbols, rng)
             objective = self._native.sweep(*self._symbols, self.beta, seed, threads)
-        self.n_states.append(len(np.unique(self._native.labels)))
+        self.n_states.append(int(np.count_nonzero(np.bincount(self._native.labels))))
         return Step.rising(objective, "log_joint")
 
     def _draw_beta(self, symbols: Int32, n_cells: int, rng: np.random.Generator) -> float:
         labels, is_seen = self._native.labels, symbols >= 0
-        used, numbers = np.unique(labels, return_inverse=True)
-        labels, K = numbers.astype(np.int32), len(used)
-        cells = symbols[is_seen].astype(np.int64) * K + labels[is_seen]
-        counts = np.bincount(cells, minlength=1)
-        totals = np.bincount(labels[is_seen], minlength=K)
-        rows = RowCounts.from_histogram(np.full(K, n_cells), totals, np.bincount(counts))
+        if not is_seen.all():
+            labels, symbols = labels[is_seen], symbols[is_seen]
+        K = int(labels.max(initial=0)) + 1
+        totals = np.bincount(labels, minlength=K)
+        counts = np.bincount(symbols * np.int64(K) + labels, minlength=1)
+        histogram = np.bincount(counts)
+        used = np.count_nonzero(totals)
+        rows = RowCounts.from_histogram(np.full(used, n_cells), totals[totals > 0], histogram)
         return draw_concentration([rows], self.beta, rng)
 
     def _sweep_any(self, rng: np.random.Generator, seed: int, threads: int) -> float:
