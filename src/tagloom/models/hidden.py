@@ -267,8 +267,8 @@ class HiddenMarkovTagger(TableTagger):
     def n_parameters_(self) -> int:
         """Number of free parameters of chain and emission.
 
-        Without labels, that of the learned ones: impossible transitions and fixed parts have none,
-        and tied states share those of their emission.
+        Without labels, impossible transitions have none, and tied states share those of their
+        emission.
         """
         learned = self.training_.get("parameters")
         if learned is not None:

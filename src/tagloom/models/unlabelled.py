@@ -556,20 +556,18 @@ def learn_hidden(
 
 
 def _count_parameters(problem: Unlabelled, model: ChainAndEmission) -> int | None:
-    """Count the free parameters that were learned; None if the emission does not count its own.
+    """Count the free parameters; None if the emission does not count its own.
 
-    Impossible transitions and fixed parts have none, and tied states share theirs.
+    Impossible transitions have none, and tied states share theirs. Fixed parts count: their values
+    come from elsewhere, often from the same data.
     """
     from tagloom.learners.expectations import possible_outcomes  # here, for a quick start
 
     _, emission = model
     if emission.labels != problem.labels:  # the algorithm has changed the number of states
         problem = replace(problem, emission=emission, allowed=None)
-    rows = [possible_outcomes(problem)] if "transitions" not in problem.fixed else []
-    rows += [problem.possible.start[None]] if "start" not in problem.fixed else []
+    rows = possible_outcomes(problem), problem.possible.start[None]
     n = sum(int(np.maximum(row.sum(axis=1) - 1, 0).sum()) for row in rows)
-    if "emission" in problem.fixed:
-        return n
     try:
         of_emission = emission.n_parameters
     except ParameterError:
