@@ -136,7 +136,8 @@ MESSAGES = {
         lambda: read("They swim\n"),
         CONVERT,
         "<file>: expected a known format, found 'They swim' in the first row. Pass format: conll, "
-        "conllu, csv, slash, text, jsonl, jsonl-spans, json, json-spans, spacy, label-studio.",
+        "conllu, csv, slash, text, jsonl, jsonl-spans, json, json-spans, spacy, label-studio, "
+        "brat.",
     ),
     "encoding": (
         lambda: tl.read(io.BytesIO(b"Zo\xeb N\n"), "conll"),
@@ -157,8 +158,10 @@ MESSAGES = {
     "scheme": (
         lambda: tl.labels.validate([["O"]], "bieos"),
         EVAL,
-        "scheme must be one of bio, iob1, io, bioes, bilou, iob2, iobes; got 'bieos'.",
-        "--scheme must be one of bio, iob1, io, bioes, bilou, iob2, iobes; got 'bieos'.",
+        "scheme must be one of bio, iob1, io, bioes, bilou, bmes, bmewo, ioe2, "
+        "ioe1, iob2, iobes; got 'bieos'.",
+        "--scheme must be one of bio, iob1, io, bioes, bilou, bmes, bmewo, ioe2, "
+        "ioe1, iob2, iobes; got 'bieos'.",
     ),
     "illegal label": (
         lambda: tl.labels.convert([["O", "I-PER"]], "bio", "bioes"),

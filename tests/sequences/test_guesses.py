@@ -94,7 +94,7 @@ def test_the_format_to_write_is_that_of_the_name_or_of_the_corpus(tmp_path):
 
 
 def test_annotations_of_brat_are_not_columns():
-    with raises(FormatError, found="brat", hint="jsonl-spans"):
+    with raises(FormatError, expected="doc.ann with its text", found="<file>"):
         tl.read(io.StringIO("T1\tORG 0 2\tEU\nT2\tMISC 11 17\tGerman\n"))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.arrays import TAIL
+from tagloom.sequences.brat import BratLayout, brat_layout
 from tagloom.sequences.column_guesses import conllu_layout, plain_layout
 from tagloom.sequences.columns import ColumnLayout
 from tagloom.sequences.documents import Tokenize, documents
@@ -33,11 +34,11 @@ from tagloom.sequences.objects import ARRAYS, ObjectLayout, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
 from tagloom.sequences.tables import SentenceIds, TableLayout, table_layout
-from tagloom.sequences.targets import AnyLayout, same_columns, target
+from tagloom.sequences.targets import AnyLayout, ReadLayout, same_columns, target
 
 # format -> (function that makes its layout, options that it takes)
 _COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown", "labelled"}
-_READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
+_READERS: dict[str, tuple[Callable[..., tuple[ReadLayout, str]], set[str]]] = {
     "conll": (plain_layout, _COLUMN_OPTIONS),
     "conllu": (conllu_layout, {"label", "token", "columns", "sep", "unknown", "labelled"}),
     "csv": (table_layout, (_COLUMN_OPTIONS - {"comment"}) | {"sentence"}),
@@ -50,6 +51,7 @@ _READERS: dict[str, tuple[Callable[..., tuple[AnyLayout, str]], set[str]]] = {
         ("jsonl-spans", "json-spans", "spacy", "label-studio"),
         (object_layout, {"label", "token", "tokenize", "labelled"}),
     ),
+    "brat": (brat_layout, {"tokenize", "labelled"}),
 }
 _WRITER_OPTIONS = {
     "conll": {"columns", "sep", "unknown", "append"},
@@ -93,7 +95,7 @@ class Stream(Iterator[Sentence]):
     def __init__(
         self,
         file: Input,
-        layout: AnyLayout,
+        layout: ReadLayout,
         notice: str | None,
         batches: Iterator[Iterable[Sentence]] | None = None,
     ) -> None:
@@ -109,7 +111,7 @@ class Stream(Iterator[Sentence]):
     @property
     def problems(self) -> list[str]:
         """Spans that could not be mapped to tokens so far."""
-        return self._layout.problems if isinstance(self._layout, ObjectLayout) else []
+        return self._layout.problems if isinstance(self._layout, ObjectLayout | BratLayout) else []
 
     @property
     def _tail(self) -> bytes:
@@ -503,6 +505,12 @@ def write(
     if not isinstance(sentences, Stream | Corpus):
         sentences = Corpus(sentences)
     format = _choose_format(path, format, sentences)
+    if format not in _WRITER_OPTIONS:
+        raise FormatError(
+            parameter="format",
+            expected=f"one that can be written: {', '.join(_WRITER_OPTIONS)}",
+            found=repr(format),
+        )
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
     if format == "csv":
         options["ids"] = SentenceIds()

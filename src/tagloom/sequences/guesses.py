@@ -31,6 +31,7 @@ FORMATS = {
     "json-spans": "a JSON array with text and spans",
     "spacy": "spaCy's pairs of text and entities",
     "label-studio": "tasks of Label Studio",
+    "brat": "annotations of brat and their text",
 }
 SUFFIXES = {
     ".conllu": "conllu",
@@ -131,16 +132,9 @@ def _not_a_model(sample: _Sample) -> _Guess:
     return None
 
 
-def _not_brat(sample: _Sample) -> _Guess:
-    """Raise for annotations of brat, whose tabs make them look like columns."""
-    if _BRAT.match(sample.rows[0]):
-        raise FormatError(
-            path=sample.path,
-            expected="a file of sentences",
-            found="annotations of brat, whose text is in a separate file",
-            hint="Convert them to jsonl-spans: one object per line with text and spans.",
-        )
-    return None
+def _by_brat(sample: _Sample) -> _Guess:
+    """Recognise annotations of brat, whose tabs make them look like columns."""
+    return ("brat", "by its first annotation") if _BRAT.match(sample.rows[0]) else None
 
 
 def _by_array(sample: _Sample) -> _Guess:
@@ -220,7 +214,7 @@ def _by_blanks(sample: _Sample) -> _Guess:
 _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_name_or_nothing,
     _not_a_model,
-    _not_brat,
+    _by_brat,
     _by_array,
     _by_object,
     _by_conllu_rows,

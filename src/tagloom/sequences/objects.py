@@ -506,7 +506,7 @@ def _parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
         raise FormatError(
             expected=f"a list of spans under {layout.label_key!r}", found=checks.show(spans)
         )
-    labels, problems = _labels_of_spans(text, offsets, [_span(item) for item in spans])
+    labels, problems = labels_of_spans(text, offsets, [_span(item) for item in spans])
     breaks = [t for t in breaks if not str(labels[t]).startswith("I-")]  # not inside a span
     return _Parsed(tokens, labels, text, offsets, problems, breaks)
 
@@ -557,7 +557,7 @@ _SPAN_FORMS: dict[str, Any] = {
 }
 
 
-def _labels_of_spans(
+def labels_of_spans(
     text: str, offsets: list[tuple[int, int]], spans: list[tuple[int, int, str]]
 ) -> tuple[list[Label], list[str]]:
     """Map character spans to BIO; tokens that a span cuts become unknown and are reported."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import arrays
+from tagloom.sequences.brat import BratLayout
 from tagloom.sequences.column_guesses import find_column
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
 from tagloom.sequences.label_names import label_names_of
@@ -22,6 +23,7 @@ from tagloom.sequences.slashes import SlashLayout
 from tagloom.sequences.tables import TableLayout, table_target
 
 AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout | TableLayout
+ReadLayout: TypeAlias = AnyLayout | BratLayout  # brat is read, not written
 
 
 def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
