@@ -178,7 +178,7 @@ def _best_labels(model: LinearTagger, X: list[Any]) -> list[str]:
     """Find the best labels of one sequence.
 
     The same as ``model.predict``, without what that does for batches of any size and for
-    constraints, which these models do not have: a sentence takes half the time.
+    constraints, which these models do not have: less work for each call.
     """
     scores, transitions = model.scores_, model._fitted.transitions.dense_transitions
     if transitions is None or not isinstance(scores.extractor, Items):
