@@ -63,7 +63,7 @@ soak-foreign: $(VENV)/.test  ## damage models of other tools, many thousand time
 	$(BIN)/python -m pytest -m soak -q tests/interop
 
 soak-samplers: $(VENV)/.test  ## the samplers beside exact posteriors, for 100,000 sweeps
-	$(BIN)/python -m pytest -m soak -q tests/learners
+	$(BIN)/python -m pytest -m soak -q tests/learners/test_samplers.py tests/learners/test_gibbs.py
 
 soak-text: $(VENV)/.test  ## split lines of 100 MB
 	$(BIN)/python -m pytest -m soak -q -s tests/text
@@ -109,7 +109,7 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(BIN)/python -m pytest -q -n 2 -m "not peers and not slow and not soak" tests/trellis tests/evaluation tests/sequences \
 	  tests/features tests/training tests/storage tests/scores tests/language tests/dynamics \
-	  tests/models/test_model_files.py
+	  tests/models/test_model_files.py tests/learners/test_samplers.py
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
 	$(PIP) install --no-build-isolation -e '.[docs]'
