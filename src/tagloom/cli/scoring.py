@@ -92,6 +92,8 @@ def read_train(path: str | None, reading: Reading) -> Corpus | None:
     if path is None:
         return None
     named = SUFFIXES.get(split_suffix(path)[0])
+    if named == "csv" and reading.format == "conll":  # columns separated by commas
+        named = "conll"
     if reading.format is not None and named not in (None, reading.format):
         return Reading(encoding=reading.encoding).read(path)
     return replace(reading, label=None).read(path)

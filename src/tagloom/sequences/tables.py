@@ -199,7 +199,7 @@ class TableLayout:
     def _quote_fault(self, path: str, line: int, text: str, error: csv.Error) -> FormatError:
         is_long = "field limit" in str(error)
         why = "a quote that is not closed" if is_long or "end of data" in str(error) else str(error)
-        before = next(csv.reader([text.split('"', 1)[0]], delimiter=self.sep), [])
+        before = _cells(text.split('"', 1)[0], self.sep)
         column = max(len(before) - 1, 0)
         name = f" in column {self.names[column]!r}" if column < len(self.names) else ""
         return FormatError(
@@ -491,9 +491,17 @@ def _choose_columns(
         layout.label = next((i for i in reversed(others) if i != layout.token), -1)
 
 
+def _cells(row: str, sep: str) -> list[str]:
+    """Split one line; a line that is not CSV has no cells."""
+    try:
+        return next(csv.reader([row], delimiter=sep), [])
+    except csv.Error:
+        return []
+
+
 def guess_separator(row: str) -> str:
     """Return the separator that cuts a row into the most fields; a comma if none does."""
-    return max(_SEPARATORS, key=lambda sep: len(next(csv.reader([row], delimiter=sep), [])))
+    return max(_SEPARATORS, key=lambda sep: len(_cells(row, sep)))
 
 
 def _has_quotes(lines: list[str], sep: str) -> bool:
@@ -527,7 +535,7 @@ def is_header(fields: Sequence[str]) -> bool:
 
 def is_table(row: str, sep: str) -> bool:
     """Return whether a row is the header of a table with a sentence column."""
-    fields = next(csv.reader([row], delimiter=sep), [])
+    fields = _cells(row, sep)
     return is_header(fields) and any(map(is_sentence_name, fields))
 
 
