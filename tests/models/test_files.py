@@ -93,8 +93,8 @@ def test_a_model_that_is_not_a_tagger(tmp_path):
     assert storage.read(tmp_path / "mean.tagloom")[0]["kind"] == "model"
     with pytest.raises(ModelFileError) as error:
         tl.Tagger.load(tmp_path / "mean.tagloom")
-    assert error.value.expected == "a Tagger"
-    assert error.value.found == "a tests.Mean"
+    assert error.value.expected == "a model of kind Tagger"
+    assert error.value.found == "tests.Mean"
     for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)):
         np.testing.assert_array_equal(copied.mean_, model.mean_)
     assert not Mean().is_fitted
