@@ -130,6 +130,13 @@ def desk(corpora, model, tmp_path_factory):
     (folder / "pos.wapiti").write_text(wapiti, encoding="utf-8")
     lines = [" ".join(tokens) for tokens in tl.read(folder / "dev.conllu").tokens]
     (folder / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "words.txt").write_text("\n".join(lines[:20]), encoding="utf-8")
+    states = tl.HMM(n_states=3).fit(tagged.tokens).predict(tagged.tokens)
+    tl.write(tagged.with_labels(states), folder / "induced.conllu")
+    sentences = (folder / "train.conllu").read_text(encoding="utf-8").split("\n\n")
+    texts = [" ".join(re.findall(r"^\d+\t(\S+)", s, re.MULTILINE)) for s in sentences]
+    with_text = [f"# text = {text}\n{s}" for text, s in zip(texts, sentences, strict=True) if text]
+    (folder / "train.conllu").write_text("\n\n".join([*with_text, ""]), encoding="utf-8")
     return folder
 
 

@@ -61,6 +61,6 @@ def test_open_labels_are_read_where_they_may_be():
     ],
 )
 def test_invalid_labels_are_named(y, where, found):
-    for read in (read_labels, lambda *given: tl.HMM().fit(X, y)):
+    for read in (read_labels, lambda *given: tl.MostFrequentTag().fit(X, y)):
         with raises(LabelError, where=where, found=found):
             read(X, X, y)

@@ -153,7 +153,7 @@ def _read_header(data: bytes, where: str) -> _Header:
     if header.type != _TYPE or header.version != _VERSION:
         raise damaged(
             where,
-            f"a model of type {_TYPE.decode()}, version {_VERSION}",
+            f"a CRFsuite model of type {_TYPE.decode()}, version {_VERSION}",
             f"type {checks.show(header.type)}, version {header.version}",
         )
     if header.size != len(data):

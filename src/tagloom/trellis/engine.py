@@ -121,8 +121,7 @@ class Transitions:
         if not self.is_first_order or self.weights is not None:
             return False
         trans, start, stop = self.by_label
-        most = max(np.exp(trans.max(initial=-np.inf)), np.exp(start.max(initial=-np.inf)))
-        if most > 1 + 1e-9 or stop.max(initial=-np.inf) > 1e-9:
+        if max(scores.max(initial=-np.inf) for scores in (trans, start, stop)) > 1e-9:
             return False
         return bool(np.exp(trans).sum(axis=1).max(initial=0.0) <= 1 + 1e-9)
 
