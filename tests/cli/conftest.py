@@ -1,19 +1,11 @@
 """Files and processes for the tests of commands."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import tagloom as tl
-
-COMMAND = [sys.executable, "-c", "from tagloom.cli import main; main()"]
-
-
-def environment():
-    return {**os.environ, "PYTHONWARNINGS": "error", "PYTHONIOENCODING": "utf-8"}
+from commands import run
 
 
 @pytest.fixture(scope="session")
@@ -38,20 +30,6 @@ def model(corpora, tmp_path_factory):
     done = run(corpora, "train", "crf", "train.conllu", *options)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return path
-
-
-def run(folder, *arguments, stdin=""):
-    """Run a command as a process."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environment(),
-        timeout=120,
-    )
 
 
 @pytest.fixture(name="run")

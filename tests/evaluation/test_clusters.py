@@ -2,9 +2,6 @@
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn import metrics
 
 import tagloom as tl
+from commands import run
 from raising import raises
 from tagloom.errors import LabelError, ShapeError
 from tagloom.evaluation.assignments import assign
@@ -202,16 +200,6 @@ def files(tmp_path):
     (tmp_path / "gold.conll").write_text("the D\ncat N\n\na D\ndog N\nruns V\n")
     (tmp_path / "induced.conll").write_text("the 4\ncat 2\n\na 4\ndog 2\nruns 2\n")
     return tmp_path
-
-
-def run(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-c", "from tagloom.cli import main; main()", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
-    )
 
 
 def test_command(files):

@@ -1,13 +1,11 @@
 """tagloom eval and tagloom compare, as processes."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 import tagloom as tl
+from commands import run
 
 GOLD = "Ada B-PER\nLovelace I-PER\nwrote O\n\nIn O\nLondon B-LOC\n. O\n"
 WRONG = "Ada B-PER\nLovelace I-PER\nwrote O\n\nIn O\nLondon I-LOC\n. I-PER\n"
@@ -21,17 +19,6 @@ def files(tmp_path):
     (tmp_path / "other.conll").write_text(GOLD.replace("London", "Oslo"))
     (tmp_path / "train.conll").write_text("Ada B-PER\nwrote O\n. O\n")
     return tmp_path
-
-
-def run(folder, *arguments, stdin=""):
-    return subprocess.run(
-        [sys.executable, "-c", "from tagloom.cli import main; main()", *arguments],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONWARNINGS": "error"},
-    )
 
 
 def test_eval_prints_what_evaluate_prints(files):
