@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test test-peers soak-foreign soak-hmm soak-samplers soak-text lint format bench bench-trellis sanitize docs stubs clean
+.PHONY: help demo test pytest test-peers soak-foreign soak-hmm soak-samplers soak-text lint format bench bench-trellis sanitize docs stubs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -50,7 +50,10 @@ $(VENV)/.peers: $(VENV)/.test
 demo: $(VENV)/.installed  ## train, measure and try a tagger, in the terminal
 	$(BIN)/tagloom demo
 
-test: lint  ## set up, lint, type-check and run the tests
+test: $(VENV)/.test  ## set up, lint, type-check and run the tests
+	@$(MAKE) --no-print-directory -j 2 pytest lint
+
+pytest: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not peers and not soak" -q -n auto --maxprocesses 8 --dist loadfile
 
 test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries

@@ -12,7 +12,7 @@ settings.register_profile(
     "tagloom",
     derandomize=True,
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 # Before a release, or after a change to a kernel: pytest --hypothesis-profile=thorough

@@ -43,7 +43,7 @@ RESULTS = {
 }
 
 
-@settings(max_examples=75)
+@settings(max_examples=50)
 @given(anything)
 def test_a_batch_is_a_loop_over_its_sequences(case):
     batch = case.batch()

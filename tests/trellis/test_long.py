@@ -13,7 +13,7 @@ import tagloom as tl
 
 pytestmark = pytest.mark.slow
 
-T, Y = 1_000_000, 20
+T, Y = 500_000, 20
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def elements(ring):
 
 
 @every
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.data())
 def test_semiring_laws(ring, data):
     """Footnote 11 of Eisenstein (2018) §7.7.3, law by law."""

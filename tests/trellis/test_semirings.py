@@ -70,7 +70,7 @@ def same(a, b):
 def test_semiring_laws(semiring, values):
     plus, times, zero, one = semiring.plus, semiring.times, semiring.zero, semiring.one
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(values, values, values)
     def laws(a, b, c):
         assert same(plus(plus(a, b), c), plus(a, plus(b, c)))

@@ -12,7 +12,7 @@ import tagloom as tl
 from strategies import SPACES, cases
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases(spaces=(None, None, *SPACES), looks=("integers",)), st.integers(1, 12))
 def test_the_tie_rule_orders_nbest_and_viterbi(case, n):
     for i, chain in enumerate(case.feasible().chains):
