@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test pytest test-peers soak-foreign soak-hmm soak-samplers soak-text lint format bench bench-trellis sanitize docs stubs clean
+.PHONY: help demo test pytest test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text lint format bench bench-trellis sanitize docs stubs clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -54,7 +54,10 @@ test: $(VENV)/.test  ## set up, lint, type-check and run the tests
 	@$(MAKE) --no-print-directory -j 2 pytest lint
 
 pytest: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not peers and not soak" -q -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not peers and not scripts and not soak" -q -n auto --maxprocesses 8 --dist loadfile
+
+test-scripts: $(VENV)/.test  ## run the examples and the harness of the benchmarks
+	$(BIN)/python -m pytest -m scripts -q -n auto --maxprocesses 8
 
 test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
 	$(BIN)/python -m pytest -m peers -q

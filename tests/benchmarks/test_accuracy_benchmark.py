@@ -9,6 +9,8 @@ import pytest
 
 import tagloom as tl
 
+pytestmark = pytest.mark.scripts
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accuracy.py"
 needs_taggers = pytest.mark.skipif(not hasattr(tl, "CRF"), reason="this tagloom has no taggers yet")
 

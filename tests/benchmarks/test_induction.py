@@ -8,6 +8,8 @@ import pytest
 
 import tagloom as tl
 
+pytestmark = pytest.mark.scripts
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "induction.py"
 
 

@@ -81,6 +81,8 @@ COMMANDS = '''
 import sys
 from harness import Bench, Contestant, Job
 
+pytestmark = pytest.mark.scripts
+
 def ours(bench):
     bench.artefact("made", lambda path: path.write_text(str(len(b"x" * 400_000_000))))  # in a fork
     large = [sys.executable, "-c", "n = 200_000_000; b'x' * n"]

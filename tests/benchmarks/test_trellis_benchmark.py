@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.scripts
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "trellis.py"
 MODULES = {"hmmlearn": "hmmlearn", "pytorch-crf": "torchcrf", "torch-struct": "torch_struct"}
 JOBS_OF = {

@@ -13,6 +13,8 @@ import pytest
 
 import tagloom as tl
 
+pytestmark = pytest.mark.scripts
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAYS = {
     "trellis_tour.py": [

@@ -506,7 +506,7 @@ def test_generated_sentences_have_the_probabilities_of_the_model():
         stop=[0.3, 0.6],
     )  # fmt: skip
     rng = np.random.default_rng(0)
-    n = 20_000
+    n = 6_000
     drawn = Counter()
     for _ in range(n):
         sentence = hmm.generate(rng)
