@@ -636,7 +636,7 @@ def test_two_processes_save_to_one_path(large, tmp_path):
     path = tmp_path / "m.tagloom"
     tl.load(large / "A.tagloom").save(path)
     tl.write(tl.Corpus([["word"] * 20_000], [["A"] * 20_000]), f"{path}.conll")
-    children = [saving(large / f"{label}.tagloom", path, label, 8) for label in "AB"]
+    children = [saving(large / f"{label}.tagloom", path, label, 4) for label in "AB"]
     seen = set()
     while any(child.poll() is None for child in children):
         (label, end) = tl.load(path, verify=True).predict([["w1", "end"]])[0]
