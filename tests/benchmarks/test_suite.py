@@ -13,6 +13,8 @@ import pytest
 
 import tagloom as tl
 
+pytestmark = pytest.mark.scripts
+
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -80,8 +82,6 @@ COMMANDS = '''
 """Start programs."""
 import sys
 from harness import Bench, Contestant, Job
-
-pytestmark = pytest.mark.scripts
 
 def ours(bench):
     bench.artefact("made", lambda path: path.write_text(str(len(b"x" * 400_000_000))))  # in a fork
