@@ -148,7 +148,7 @@ def test_other_invalid_parameters():
         with pytest.raises(ParameterError) as caught:
             svm().set_params(**{name: value}).fit(X, Y)
         assert (caught.value.parameter, caught.value.found) == (name, repr(value))
-    with raises(ParameterError, expected="a tagger with partial_fit", found="StructuredSVM"):
+    with raises(ParameterError, expected="an online learner", found="frank-wolfe"):
         svm().partial_fit(X, Y)
 
 

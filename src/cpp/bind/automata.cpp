@@ -242,11 +242,12 @@ PathsAndScores automaton_nbest(const Automaton& a, const BatchArrays& batch, int
     const std::vector<double> empty_path(1, 0.0);
     std::vector<std::vector<double>> scores(batch.N, empty_path);
     with_ragged(a, batch, [&](const auto& sequences, auto) {
-        const WithoutGil unlocked;
-        sequences.each(threads, [&](int64_t i, const auto& x) {
-            scores[i].resize(nbest(a, x, n, paths[i]));
-            for (size_t k = 0; k < scores[i].size(); ++k)
-                scores[i][k] = path_score(a, x, paths[i].data() + k * x.T);
+        run_interruptible([&] {
+            sequences.each(threads, [&](int64_t i, const auto& x) {
+                scores[i].resize(nbest(a, x, n, paths[i]));
+                for (size_t k = 0; k < scores[i].size(); ++k)
+                    scores[i][k] = path_score(a, x, paths[i].data() + k * x.T);
+            });
         });
     });
     PathsAndScores out;

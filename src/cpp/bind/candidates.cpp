@@ -158,8 +158,7 @@ void candidate_entropy(const CandidateArrays& x, const DenseScores& dense, int64
 NBestArrays candidate_nbest(const CandidateArrays& x, const DenseScores& dense, int64_t threads,
                             int64_t n) {
     return as_arrays(x.with(dense, threads, [&](const auto& batch, auto) {
-        const WithoutGil unlocked;
-        return nbest(batch, n);
+        return run_interruptible([&] { return nbest(batch, n); });
     }));
 }
 

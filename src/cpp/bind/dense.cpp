@@ -73,8 +73,7 @@ void dense_entropy(const DenseScores& scores, const BatchArrays& x, int64_t thre
 NBestArrays dense_nbest(const DenseScores& scores, const BatchArrays& x, int64_t threads,
                         int64_t n) {
     return as_arrays(scores.with(x, threads, [&](const auto& batch, auto) {
-        const WithoutGil unlocked;
-        return nbest(batch, n);
+        return run_interruptible([&] { return nbest(batch, n); });
     }));
 }
 

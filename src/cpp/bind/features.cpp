@@ -306,6 +306,20 @@ void bind_features(nb::module_& m) {
                 return copy_array(counts.data(), counts.size());
             },
             "How often each attribute was added: [size].")
+        .def(
+            "counts_of",
+            [](const PyIndex& self, In<int32_t, 1> ids) {
+                const auto& counts = named(self).counts();
+                auto out = std::make_unique_for_overwrite<int64_t[]>(ids.shape(0));
+                for (std::size_t i = 0; i < ids.shape(0); i++) {
+                    if (ids(i) < 0 || static_cast<std::size_t>(ids(i)) >= counts.size()) {
+                        fail("id " + std::to_string(ids(i)) + " is out of range.");
+                    }
+                    out[i] = counts[static_cast<std::size_t>(ids(i))];
+                }
+                return give(std::move(out), {ids.shape(0)});
+            },
+            "ids"_a, "How often some attributes were added.")
         .def("names", &index_names,
              nb::sig("def names(self) -> tuple[bytes, NDArray[numpy.int64]]"),
              "All names in UTF-8, one after another, and their offsets [size + 1].")

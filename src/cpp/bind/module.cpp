@@ -15,18 +15,24 @@ NB_MODULE(_native, m) {
     nanobind::set_leak_warnings(std::getenv("TAGLOOM_LEAK_WARNINGS") != nullptr);
     tagloom::bind_automata(m);
     tagloom::bind_candidates(m);
+    tagloom::bind_chain_loss(m);
     tagloom::bind_dense(m);
     tagloom::bind_evaluation(m);
     tagloom::bind_features(m);
     tagloom::bind_items(m);
     tagloom::bind_kalman(m);
+    tagloom::bind_network(m);
     tagloom::bind_ngrams(m);
     tagloom::bind_backoff(m);  // uses NGrams
     tagloom::bind_samplers(m);
     tagloom::bind_scoring(m);
     tagloom::bind_sequences(m);
     tagloom::bind_small_chains(m);
-    tagloom::bind_training(m);
+    tagloom::bind_segments(m);
+    tagloom::bind_selection(m);
+    tagloom::bind_training(m);  // uses SegmentShape
+    tagloom::bind_tree_parser(m);
+    tagloom::bind_trees(m);
     tagloom::bind_trellis(m);
     tagloom::bind_vocabulary(m);
 }

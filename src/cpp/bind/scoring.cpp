@@ -69,6 +69,25 @@ nb::list lists_of(const int32_t* y, std::span<const int64_t> offsets, const nb::
     return sentences;
 }
 
+// Numbers, one per token, as a list for each sentence.
+nb::list float_lists(const float* value, std::span<const int64_t> offsets) {
+    const auto N = static_cast<Py_ssize_t>(offsets.size()) - 1;
+    nb::list sentences = nb::steal<nb::list>(PyList_New(N));
+    if (!sentences.is_valid()) throw nb::python_error();
+    for (Py_ssize_t n = 0; n < N; n++) {
+        const Py_ssize_t T_n = offsets[n + 1] - offsets[n];
+        PyObject* sentence = PyList_New(T_n);
+        if (!sentence) throw nb::python_error();
+        PyList_SET_ITEM(sentences.ptr(), n, sentence);
+        for (Py_ssize_t t = 0; t < T_n; t++) {
+            PyObject* number = PyFloat_FromDouble(*value++);
+            if (!number) throw nb::python_error();
+            PyList_SET_ITEM(sentence, t, number);
+        }
+    }
+    return sentences;
+}
+
 void check_offsets(const In<int64_t, 1>& offsets, std::size_t T) {
     bool fits = offsets.shape(0) > 0 && offsets(0) == 0 &&
                 offsets(offsets.shape(0) - 1) == static_cast<int64_t>(T);
@@ -340,28 +359,21 @@ class Decoder {
     }
 
     nb::object decode(nb::handle columns, nb::handle numeric, int64_t threads) const {
-        check_threads(threads);
-        PyBatch read = scorer_.read(columns, numeric);
-        std::optional<PyBatch> read_edges;
-        if (edges_) read_edges.emplace(edges_->read(columns, numeric));
-        const std::vector<int64_t>& offsets = read.batch.offsets;
-        const auto path =
-            std::make_unique_for_overwrite<int32_t[]>(static_cast<std::size_t>(offsets.back()));
-        bool sound;
-        {
-            const WithoutGil unlocked;
-            const ScoredWords nodes = scorer_.score_words(read.batch, threads, ScoredWords::kNodes);
-            std::optional<ScoredWords> edges;
-            if (edges_) {
-                edges.emplace(edges_->score_words(read_edges->batch, threads, ScoredWords::kEdges));
-            }
-            const WordScores words(nodes, edges ? &*edges : nullptr);
-            sound = normaliser_
-                        ? tagloom::decode(LocalScores(words, *normaliser_), transitions_, offsets,
-                                          threads, path.get())
-                        : tagloom::decode(words, transitions_, offsets, threads, path.get());
-        }
-        return sound ? nb::object(lists_of(path.get(), offsets, labels_)) : nb::none();
+        std::vector<int64_t> offsets;
+        const auto path = paths(columns, numeric, threads, offsets, nullptr, 1);
+        return path ? nb::object(lists_of(path.get(), offsets, labels_)) : nb::none();
+    }
+
+    // Labels, and the probability of each; None also where scaled probabilities are not safe.
+    nb::object decode_with_probs(nb::handle columns, nb::handle numeric, double temperature,
+                                 int64_t threads) const {
+        if (!(temperature > 0)) fail("temperature must be above 0.");
+        std::vector<int64_t> offsets;
+        std::unique_ptr<float[]> probs;
+        const auto path = paths(columns, numeric, threads, offsets, &probs, temperature);
+        if (!path) return nb::none();
+        return nb::make_tuple(lists_of(path.get(), offsets, labels_),
+                              float_lists(probs.get(), offsets));
     }
 
     // The same for a few lists of tokens, for templates that read tokens only. Also None for more
@@ -380,6 +392,38 @@ class Decoder {
     }
 
   private:
+    // The best path [T], or null; with its probabilities [T] if `probs` is given.
+    std::unique_ptr<int32_t[]> paths(nb::handle columns, nb::handle numeric, int64_t threads,
+                                     std::vector<int64_t>& offsets, std::unique_ptr<float[]>* probs,
+                                     double temperature) const {
+        check_threads(threads);
+        PyBatch read = scorer_.read(columns, numeric);
+        std::optional<PyBatch> read_edges;
+        if (edges_) read_edges.emplace(edges_->read(columns, numeric));
+        offsets = read.batch.offsets;
+        const auto T = static_cast<std::size_t>(offsets.back());
+        auto path = std::make_unique_for_overwrite<int32_t[]>(T);
+        if (probs) *probs = std::make_unique_for_overwrite<float[]>(T);
+        bool sound;
+        {
+            const WithoutGil unlocked;
+            const ScoredWords nodes = scorer_.score_words(read.batch, threads, ScoredWords::kNodes);
+            std::optional<ScoredWords> edges;
+            if (edges_) {
+                edges.emplace(edges_->score_words(read_edges->batch, threads, ScoredWords::kEdges));
+            }
+            const WordScores words(nodes, edges ? &*edges : nullptr);
+            std::optional<LocalScores> local;
+            if (normaliser_) local.emplace(words, *normaliser_);
+            const ScoreSource& scores = local ? static_cast<const ScoreSource&>(*local) : words;
+            sound = probs ? tagloom::decode_with_probs(scores, transitions_, temperature, offsets,
+                                                       threads, path.get(), probs->get())
+                          : tagloom::decode(scores, transitions_, offsets, threads, path.get());
+        }
+        if (!sound) path.reset();
+        return path;
+    }
+
     nb::object held_;
     const Scorer& scorer_;
     nb::object held_edges_;
@@ -446,6 +490,12 @@ void bind_scoring(nb::module_& m) {
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
                      "list[list[str]] | None"),
              "The best labels of every sentence; None if one has no path or no finite scores.")
+        .def("decode_with_probs", &Decoder::decode_with_probs, "columns"_a, "numeric"_a,
+             "temperature"_a = 1.0, "threads"_a = 1,
+             nb::sig("def decode_with_probs(self, columns: Sequence[Sequence[Sequence[str]]], "
+                     "numeric: Sequence[NDArray[numpy.float64]], temperature: float = 1.0, "
+                     "threads: int = 1) -> tuple[list[list[str]], list[list[float]]] | None"),
+             "The best labels and the marginal probability of each; None if a trellis must answer.")
         .def("decode_few", &Decoder::decode_few, "sentences"_a, "threads"_a = 1,
              nb::sig("def decode_few(self, sentences: object, threads: int = 1) -> "
                      "list[list[str]] | None"),

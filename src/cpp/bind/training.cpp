@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
@@ -22,6 +23,7 @@
 #include "core/lbfgs.hpp"
 #include "core/linear.hpp"
 #include "core/online.hpp"
+#include "core/resident.hpp"
 
 namespace nb = nanobind;
 
@@ -100,11 +102,10 @@ void make_labels(LabelArrays* self, Array<const int32_t> gold, int64_t n_labels,
     new (self) LabelArrays{std::move(gold), n_labels, std::move(sets), std::move(allowed)};
 }
 
-void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
-                           const AttributeArrays& nodes, const LabelArrays& labels,
-                           const AttributeArrays* edges, Maybe<const double> weight,
-                           bool all_combinations, bool boundaries, bool float32, const Space* space,
-                           int64_t threads) {
+Examples examples_of(const Array<const int64_t>& offsets, const AttributeArrays& nodes,
+                     const LabelArrays& labels, const AttributeArrays* edges,
+                     const Maybe<const double>& weight, bool boundaries, bool float32,
+                     const Space* space) {
     Examples x{};
     x.N = int64_t(offsets.shape(0)) - 1;
     x.T = labels.gold.shape(0);
@@ -117,7 +118,6 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
     require(!weight || int64_t(weight->shape(0)) == x.N,
             "weight must have one entry for each sentence");
     x.weight = weight ? weight->data() : nullptr;
-    x.all_combinations = all_combinations;
     x.boundaries = boundaries;
     x.float32 = float32;
     x.space = space;
@@ -126,6 +126,17 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
         x.n_sets = labels.sets->shape(0);
     }
     x.allowed = labels.allowed ? labels.allowed->data() : nullptr;
+    return x;
+}
+
+void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
+                           const AttributeArrays& nodes, const LabelArrays& labels,
+                           const AttributeArrays* edges, Maybe<const double> weight,
+                           bool all_combinations, bool boundaries, bool float32, const Space* space,
+                           const SegmentShape* segments, int64_t threads) {
+    Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, float32, space);
+    x.all_combinations = all_combinations;
+    x.segments = segments;
     const WithoutGil unlocked;
     new (self) LinearObjective(x, threads);
 }
@@ -326,11 +337,10 @@ Rule rule_of(const std::string& name) {
     return Rule::frank_wolfe;
 }
 
+void check_permutation(const Array<const int64_t>& permutation, int64_t n);
+
 std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t> permutation) {
-    require(int64_t(permutation.size()) == self.sentences, "permutation must be [n_sentences]");
-    for (size_t i = 0; i < permutation.size(); ++i)
-        require(permutation(i) >= 0 && permutation(i) < self.sentences,
-                "permutation must contain 0 to n_sentences - 1");
+    check_permutation(permutation, self.sentences);
     const WithoutGil unlocked;
     std::lock_guard lock(self.online->mutex);
     const Epoch epoch = self.online->epoch(permutation.data());
@@ -369,6 +379,34 @@ void online_restore(OnlineOwner& self, const State& from) {
     self.online->restore(state);
 }
 
+void check_permutation(const Array<const int64_t>& permutation, int64_t n) {
+    require(int64_t(permutation.size()) == n, "permutation must be [n_sentences]");
+    for (size_t i = 0; i < permutation.size(); ++i)
+        require(permutation(i) >= 0 && permutation(i) < n,
+                "permutation must contain 0 to n_sentences - 1");
+}
+
+OnlineOptions options_of(const std::string& rule, double l2, double eta, double decay, bool average,
+                         int64_t average_from, double first_square, double C, double margin) {
+    require(
+        l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 && first_square > 0 && margin >= 0,
+        "l2, eta, decay, average_from and margin must not be negative, and first_square must "
+        "be positive");
+    const OnlineOptions options{rule_of(rule), l2,           eta, decay, average,
+                                average_from,  first_square, C,   {},    margin};
+    if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe)
+        require(C > 0, "the SVM needs C > 0");
+    return options;
+}
+
+std::vector<double> costs_of(const Maybe<const double>& cost, Rule rule, int64_t Y) {
+    require(cost || (rule != Rule::subgradient && rule != Rule::frank_wolfe),
+            "the SVM needs cost [Y * Y]");
+    if (!cost) return {};
+    require(int64_t(cost->size()) == Y * Y, "cost must be [Y * Y]");
+    return {cost->data(), cost->data() + cost->size()};
+}
+
 void bind_online(nb::module_& m) {
     nb::class_<OnlineOwner>(m, "Online",
                             "AdaGrad, SGD, the perceptron and the SVM; see tagloom.training.")
@@ -377,19 +415,9 @@ void bind_online(nb::module_& m) {
             [](OnlineOwner* self, const LinearObjective& objective, const std::string& rule,
                double l2, double eta, double decay, bool average, int64_t average_from,
                double first_square, double C, Maybe<const double> cost, double margin) {
-                require(l2 >= 0 && eta >= 0 && decay >= 0 && average_from >= 0 &&
-                            first_square > 0 && margin >= 0,
-                        "l2, eta, decay, average_from and margin must not be negative, and "
-                        "first_square must be positive");
-                OnlineOptions options{rule_of(rule), l2,           eta, decay, average,
-                                      average_from,  first_square, C,   {},    margin};
-                if (options.rule == Rule::subgradient || options.rule == Rule::frank_wolfe)
-                    require(C > 0 && cost, "the SVM needs C > 0 and cost [Y * Y]");
-                if (cost) {
-                    require(int64_t(cost->size()) == objective.Y * objective.Y,
-                            "cost must be [Y * Y]");
-                    options.cost.assign(cost->data(), cost->data() + cost->size());
-                }
+                OnlineOptions options = options_of(rule, l2, eta, decay, average, average_from,
+                                                   first_square, C, margin);
+                options.cost = costs_of(cost, options.rule, objective.Y);
                 new (self) OnlineOwner{Online::make(objective, options), objective.N};
             },
             nb::arg("objective"), nb::arg("rule"), nb::kw_only(), nb::arg("l2") = 0.0,
@@ -416,6 +444,214 @@ void bind_online(nb::module_& m) {
         .def("state", online_state)
         .def("restore", online_restore, nb::arg("state"));
 }
+
+// ---------------------------------------------------------------------------------------------
+// The resident model. Callers serialise learning and reading: what they read together, such as the
+// rows and the tail, must be of the same moment, so a lock for each call would not do.
+
+struct ResidentOwner {
+    std::unique_ptr<Resident> model;
+    Rule rule;
+
+    int64_t section(int64_t s) const {
+        require(s >= 0 && s < model->n_sections(), "no such section");
+        return s;
+    }
+};
+
+Fresh<float> resident_score(ResidentOwner& self, int64_t section, Array<const int64_t> indptr,
+                            Array<const int32_t> ids, Maybe<const float> values, int64_t group,
+                            double least, int64_t threads) {
+    self.section(section);
+    const int64_t T = int64_t(indptr.shape(0)) - 1, nnz = ids.shape(0);
+    require(T >= 0 && group >= 1 && threads >= 1, "indptr must not be empty");
+    require(!values || int64_t(values->shape(0)) == nnz, "values must have one entry for each id");
+    bool fits = indptr(0) == 0 && indptr(T) == nnz;
+    for (int64_t t = 0; fits && t < T; ++t) fits = indptr(t) <= indptr(t + 1);
+    require(fits, "indptr must rise from 0 to the number of ids");
+    const int64_t known = self.model->n_attributes(section) / group;
+    for (int64_t j = 0; j < nnz; ++j)
+        require(ids(j) >= 0 && ids(j) < known, "an attribute has no row yet");
+    const size_t size = size_t(T) * group * self.model->width(section);
+    auto* own = new float[size];
+    nb::capsule owner(own, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+    const Attributes x{indptr.data(), ids.data(), values ? values->data() : nullptr, nnz, known};
+    {
+        const WithoutGil unlocked;
+        self.model->score(section, group, x, T, float(least), threads, own);
+    }
+    return Fresh<float>(own, {size}, owner);
+}
+
+std::tuple<double, int64_t> resident_learn(ResidentOwner& self, Array<const int64_t> offsets,
+                                           const AttributeArrays& nodes, const LabelArrays& labels,
+                                           Array<const int64_t> permutation,
+                                           const AttributeArrays* edges, Maybe<const double> weight,
+                                           Maybe<const double> cost, bool boundaries,
+                                           const Space* space, bool frees_seen) {
+    Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, true, space);
+    check_permutation(permutation, x.N);
+    require(x.Y == self.model->n_labels(), "set_labels() has not been called");
+    int64_t n_nodes = 0;
+    for (int64_t s = 0; s + 1 < self.model->n_sections(); ++s)
+        n_nodes += self.model->n_attributes(s);
+    require(x.nodes.n == n_nodes, "grow() has not been called for the attributes of nodes");
+    require(!edges || x.edges.n == self.model->n_attributes(self.model->n_sections() - 1),
+            "grow() has not been called for the attributes of edges");
+    std::vector<double> costs = costs_of(cost, self.rule, x.Y);
+    const WithoutGil unlocked;
+    const Epoch epoch = self.model->learn(x, permutation.data(), std::move(costs), frees_seen);
+    return {epoch.loss, epoch.mistakes};
+}
+
+using Ids = std::vector<std::optional<Array<const int64_t>>>;
+
+void resident_set_labels(ResidentOwner& self, int64_t n_labels, Array<const int64_t> place,
+                         const Ids& ids) {
+    require(int64_t(place.size()) == self.model->n_labels() && n_labels >= self.model->n_labels(),
+            "place must have an entry for each old label");
+    std::vector<uint8_t> taken(n_labels);
+    for (size_t y = 0; y < place.size(); ++y)
+        require(place(y) >= 0 && place(y) < n_labels && !std::exchange(taken[place(y)], 1),
+                "place must contain different numbers below n_labels");
+    require(int64_t(ids.size()) == self.model->n_sections(), "ids must be [sections]");
+    std::vector<std::vector<int64_t>> all(ids.size());
+    for (size_t s = 0; s < ids.size(); ++s) {
+        if (!ids[s]) continue;
+        all[s].assign(ids[s]->data(), ids[s]->data() + ids[s]->size());
+        for (const int64_t a : all[s])
+            require(a >= -1 && a < self.model->n_attributes(s), "ids must be old numbers, or -1");
+    }
+    const WithoutGil unlocked;
+    self.model->set_labels(n_labels, {place.data(), place.size()}, all);
+}
+
+void resident_start_from(ResidentOwner& self, int64_t section, Array<const int32_t> attributes,
+                         Array<const int32_t> columns, Array<const double> weights) {
+    const int64_t s = self.section(section);
+    require(attributes.size() == weights.size() && columns.size() == weights.size(),
+            "attributes, columns and weights must have one length");
+    for (size_t j = 0; j < weights.size(); ++j)
+        require(attributes(j) >= 0 && attributes(j) < self.model->n_attributes(s) &&
+                    columns(j) >= 0 && columns(j) < self.model->width(s),
+                "an attribute or a column is out of range");
+    const WithoutGil unlocked;
+    self.model->start_from(s, {attributes.data(), attributes.size()},
+                           {columns.data(), columns.size()}, {weights.data(), weights.size()});
+}
+
+#define TL_ONLINE_OPTIONS                                                             \
+    nb::kw_only(), nb::arg("l2") = 0.0, nb::arg("eta") = 0.0, nb::arg("decay") = 0.0, \
+                   nb::arg("average") = false, nb::arg("average_from") = 0,           \
+                   nb::arg("first_square") = 1.0, nb::arg("C") = 1.0, nb::arg("margin") = 0.0
+
+void bind_resident(nb::module_& m) {
+    nb::class_<ResidentOwner>(
+        m, "Resident", "A linear model that learns in place and grows; see tagloom.training.")
+        .def(
+            "__init__",
+            [](ResidentOwner* self, const std::string& rule, int64_t n_labels,
+               int64_t n_node_sections, double l2, double eta, double decay, bool average,
+               int64_t average_from, double first_square, double C, double margin) {
+                require(n_labels >= 1 && n_node_sections >= 1,
+                        "there must be labels and sections of attributes");
+                const OnlineOptions options = options_of(rule, l2, eta, decay, average,
+                                                         average_from, first_square, C, margin);
+                new (self) ResidentOwner{
+                    std::make_unique<Resident>(options, n_node_sections, n_labels, true),
+                    options.rule};
+            },
+            nb::arg("rule"), nb::arg("n_labels"), nb::arg("n_node_sections"), TL_ONLINE_OPTIONS)
+        .def(
+            "fork",
+            [](ResidentOwner& self, const std::string& rule, double l2, double eta, double decay,
+               bool average, int64_t average_from, double first_square, double C, double margin) {
+                const OnlineOptions options = options_of(rule, l2, eta, decay, average,
+                                                         average_from, first_square, C, margin);
+                require(options.rule == self.rule, "the rule must be the same");
+                const WithoutGil unlocked;
+                return ResidentOwner{std::make_unique<Resident>(*self.model, options),
+                                     options.rule};
+            },
+            nb::arg("rule"), TL_ONLINE_OPTIONS, "A copy that learns separately.")
+        .def_prop_ro("n_labels", [](const ResidentOwner& self) { return self.model->n_labels(); })
+        .def_prop_ro(
+            "n_rows", [](const ResidentOwner& self) { return self.model->n_rows(); },
+            "Number of weights in all rows.")
+        .def_prop_ro("n_sentences",
+                     [](const ResidentOwner& self) { return self.model->n_sentences(); })
+        .def(
+            "n_attributes",
+            [](const ResidentOwner& self, int64_t section) {
+                return self.model->n_attributes(self.section(section));
+            },
+            nb::arg("section"))
+        .def("set_labels", resident_set_labels, nb::arg("n_labels"), nb::arg("place"),
+             nb::arg("ids"),
+             "More labels: place [old labels] has their new numbers; ids[s] [new numbers] the old "
+             "numbers of attributes that are numbered by label, or None.")
+        .def(
+            "set_tail",
+            [](ResidentOwner& self, Array<const int64_t> from, Array<const bool> free) {
+                require(from.size() == free.size(), "from_ and free must have one length");
+                const int64_t n_old = std::ssize(self.model->tail());
+                for (size_t j = 0; j < from.size(); ++j)
+                    require(from(j) >= -1 && from(j) < n_old,
+                            "from_ must contain old numbers, or -1");
+                const std::vector<uint8_t> mask(free.data(), free.data() + free.size());
+                self.model->set_tail({from.data(), from.size()}, mask);
+            },
+            nb::arg("from_"), nb::arg("free"),
+            "Lay out the weights of transitions anew: the old number of each, or -1.")
+        .def(
+            "grow",
+            [](ResidentOwner& self, const std::vector<int64_t>& sizes, bool all_combinations) {
+                require(int64_t(sizes.size()) == self.model->n_sections(),
+                        "sizes must be [sections]");
+                self.model->grow(sizes, all_combinations);
+            },
+            nb::arg("sizes"), nb::arg("all_combinations"),
+            "Add attributes, up to the given number in each section.")
+        .def("start_from", resident_start_from, nb::arg("section"), nb::arg("attributes"),
+             nb::arg("columns"), nb::arg("weights"), "Set weights of attributes.")
+        .def(
+            "start_tail_from",
+            [](ResidentOwner& self, Array<const double> weights, int64_t steps) {
+                require(int64_t(weights.size()) == std::ssize(self.model->tail()),
+                        "weights must be those of the tail");
+                self.model->start_tail_from({weights.data(), weights.size()}, steps);
+            },
+            nb::arg("weights"), nb::arg("steps"),
+            "Set the weights of transitions, and the number of sentences learnt from.")
+        .def("learn", resident_learn, nb::arg("offsets"), nb::arg("nodes"), nb::arg("labels"),
+             nb::arg("permutation"), nb::kw_only(), nb::arg("edges").none() = nb::none(),
+             nb::arg("weight").none() = nb::none(), nb::arg("cost").none() = nb::none(),
+             nb::arg("boundaries") = true, nb::arg("space").none() = nb::none(),
+             nb::arg("frees_seen") = false,
+             "One pass over the sentences: (sum of losses, sentences with a mistake). frees_seen: "
+             "transitions that occur get a weight.")
+        .def("score", resident_score, nb::arg("section"), nb::arg("indptr"), nb::arg("ids"),
+             nb::arg("values").none() = nb::none(), nb::arg("group") = 1, nb::arg("least") = 0.0,
+             nb::arg("threads") = 1,
+             "Sums of the rows of each token's attributes, flat [T, group * width]; smaller "
+             "weights than least count as 0.")
+        .def(
+            "rows",
+            [](ResidentOwner& self, int64_t section) {
+                const int64_t s = self.section(section);
+                const size_t n = size_t(self.model->n_attributes(s)) * self.model->width(s);
+                auto* own = new float[n];
+                nb::capsule owner(own, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+                self.model->read(s, own);
+                return Fresh<float>(own, {n}, owner);
+            },
+            nb::arg("section"), "The weights of a section, flat [attributes, width].")
+        .def(
+            "tail", [](ResidentOwner& self) { return copy_of(self.model->tail()); },
+            "The weights of transitions, starts, stops and ties.");
+}
+
+#undef TL_ONLINE_OPTIONS
 
 }  // namespace
 
@@ -446,7 +682,8 @@ void bind_training(nb::module_& m) {
              nb::arg("labels"), nb::kw_only(), nb::arg("edges").none() = nb::none(),
              nb::arg("weight").none() = nb::none(), nb::arg("all_combinations") = false,
              nb::arg("boundaries") = true, nb::arg("float32") = true,
-             nb::arg("space").none() = nb::none(), nb::arg("threads") = 1)
+             nb::arg("space").none() = nb::none(), nb::arg("segments").none() = nb::none(),
+             nb::arg("threads") = 1)
         .def_prop_ro("n_labels", [](const LinearObjective& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const LinearObjective& p) { return p.N; })
         .def_prop_ro("n_tokens", [](const LinearObjective& p) { return p.T; })
@@ -467,6 +704,7 @@ void bind_training(nb::module_& m) {
             "Set which weights are free; call it before an optimiser reads the mask.");
     bind_lbfgs(m);
     bind_online(m);
+    bind_resident(m);
 }
 
 }  // namespace tagloom

@@ -90,6 +90,16 @@ std::pair<int64_t, double> check_scores(
 }  // namespace
 
 void bind_trellis(nb::module_& m) {
+    m.def(
+        "compiler",
+        [] {
+#if defined(__clang__)
+            return "clang " __clang_version__;
+#else
+            return "GCC " __VERSION__;
+#endif
+        },
+        "The compiler that built this module, for reports.");
     m.def("instruction_sets", instruction_sets,
           "Instruction sets that this machine can run, narrowest first.");
     m.def("instruction_set", [] { return kernels().name; }, "The instruction set in use.");

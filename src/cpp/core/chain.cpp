@@ -1,6 +1,7 @@
 #include "core/chain.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/dispatch.hpp"
@@ -20,10 +21,11 @@ void grow(std::vector<T>& vector, int64_t size) {
 }  // namespace
 
 template <class In>
-Chain<In>::Chain(const Space& space_, bool boundaries_, bool with_edges)
+Chain<In>::Chain(const Space& space_, bool boundaries_, bool with_edges, bool separate_)
     : space(space_),
       boundaries(boundaries_),
-      is_dense(space.levels == 1 || (space.levels > 1 && !with_edges)),
+      separate(separate_),
+      is_dense(!separate && (space.levels == 1 || (space.levels > 1 && !with_edges))),
       Y(space.Y),
       stride(round_up(Y, 8)),
       rows(is_dense ? space.levels * space.G * Y : 0),
@@ -41,6 +43,7 @@ template <class In>
 void Chain<In>::set(const double* tail_) {
     tail = tail_;
     is_scored = false;
+    if (separate) return;
     if (!is_dense) {
         score_transitions();
         return;
@@ -63,6 +66,7 @@ void Chain<In>::score_transitions() {
 template <class In>
 double Chain<In>::sum(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
                       In* pairs, double* counts) {
+    if (separate) return sum_token(emit, marginals);
     double log_z = 0;
     if (is_dense && sum_dense(emit, edge, T, weight, marginals, pairs, counts, log_z)) return log_z;
     score_transitions();
@@ -74,6 +78,29 @@ double Chain<In>::sum(const In* emit, const In* edge, int64_t T, double weight, 
     log_z = expectations(automaton, Sequence<In>{emit, edge, T}, weight, expected);
     space.spread(transitions.data(), starts.data(), stops.data(), boundaries, counts);
     return log_z;
+}
+
+// log_z = log sum_y exp(emit[y]), marginals[y] = exp(emit[y] - log_z).
+template <class In>
+double Chain<In>::sum_token(const In* emit, In* marginals) {
+    const double high = *std::max_element(emit, emit + Y);
+    if (!(high > -kInfinity)) {
+        std::fill_n(marginals, Y, In(0));
+        return high;
+    }
+    for (int64_t y = 0; y < Y; ++y) row[y] = emit[y] - high;
+    kernels().exp(row.data(), Y);
+    double sum = 0;
+    for (int64_t y = 0; y < Y; ++y) sum += row[y];
+    for (int64_t y = 0; y < Y; ++y) marginals[y] = static_cast<In>(row[y] / sum);
+    return high + std::log(sum);
+}
+
+// -1 if no label has a score.
+template <class In>
+int32_t Chain<In>::best_label(const In* emit) const {
+    const In* best = std::max_element(emit, emit + Y);
+    return *best > -kInfinity ? static_cast<int32_t>(best - emit) : -1;
 }
 
 // False where probabilities may underflow; see core/dense.hpp.
@@ -139,6 +166,10 @@ bool Chain<In>::sum_dense(const In* emit, const In* edge, int64_t T, double weig
 
 template <class In>
 void Chain<In>::viterbi(const In* emit, const In* edge, int64_t T, int32_t* path) {
+    if (separate) {
+        path[0] = best_label(emit);
+        return;
+    }
     if (!is_dense) {
         tagloom::viterbi(automaton, Sequence<In>{emit, edge, T}, path);
         return;

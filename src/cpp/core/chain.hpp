@@ -1,5 +1,6 @@
 // One sentence at a time through the trellis of a model in training: expected counts for the
-// weights of transitions, or the best path. Scratch memory is reused.
+// weights of transitions, or the best path. Scratch memory is reused. Sentences of single tokens
+// without boundaries take O(Y) instead: a softmax, or the largest score.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace tagloom {
 template <class In>
 class Chain {
   public:
-    Chain(const Space& space, bool boundaries, bool with_edges);
+    Chain(const Space& space, bool boundaries, bool with_edges, bool separate);
 
     void set(const double* tail);  // see space.hpp; it must outlive the next calls
 
@@ -26,13 +27,15 @@ class Chain {
     double path_score(const In* emit, const In* edge, int64_t T, const int32_t* path) const;
 
   private:
+    double sum_token(const In* emit, In* marginals);
+    int32_t best_label(const In* emit) const;
     bool sum_dense(const In* emit, const In* edge, int64_t T, double weight, In* marginals,
                    In* pairs, double* counts, double& log_z);
     void score_transitions();  // of the automaton, once for a tail
     double exponentials(const double* x, double* prob, int64_t rows, double& offset) const;
 
     const Space& space;
-    const bool boundaries, is_dense;
+    const bool boundaries, separate, is_dense;
     const int64_t Y, stride, rows;  // rows of all dense matrices
     const double* tail = nullptr;
     std::vector<double> scores;       // [levels, G, Y, stride] of transitions, padded with -inf

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <memory>
 
 #include "core/dense.hpp"
 #include "core/dispatch.hpp"
@@ -48,12 +49,39 @@ std::vector<int64_t> cut(std::span<const int64_t> offsets, int64_t Y, bool has_e
 // The largest |score| that is not -inf; infinite or NaN if a score is NaN or +inf.
 float largest_of(const float* scores, int64_t n) { return kernels().largest_f32(scores, n); }
 
+// Transitions at the temperature of the model, and where to put probabilities.
+struct Probabilities {
+    const DenseTransitions& transitions;
+    float scale;   // 1 / temperature
+    float* probs;  // [T], whole batch
+};
+
+// Replaces the scores of a batch by its marginals, and reads off those of the path. False if a
+// sequence needs log space.
+bool read_marginals(DenseBatch<float>& batch, const Probabilities& wanted, float* scores,
+                    int64_t count, float* marginals, const int32_t* path, float* probs) {
+    if (wanted.scale != 1) {
+        for (int64_t i = 0; i < count; i++) scores[i] *= wanted.scale;  // -inf stays -inf
+    }
+    batch.transitions = wanted.transitions.trans.data();
+    batch.start = wanted.transitions.start.data();
+    batch.stop = wanted.transitions.stop.data();
+    std::vector<double> log_z(static_cast<std::size_t>(batch.N));
+    const auto ok = std::make_unique<bool[]>(static_cast<std::size_t>(batch.N));
+    Expected<float> expected;
+    expected.marginals = marginals;
+    sum(batch, nullptr, expected, log_z.data(), ok.get());
+    const int64_t T = batch.offsets[batch.N];
+    for (int64_t t = 0; t < T; t++) probs[t] = marginals[t * batch.Y + path[t]];
+    return std::all_of(ok.get(), ok.get() + batch.N, [](bool each) { return each; });
+}
+
 bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions,
-                  const SentenceRange& sentences, int32_t* path) {
+                  const SentenceRange& sentences, int32_t* path, const Probabilities* wanted) {
     const int64_t begin = sentences.begin(), T = sentences.tokens(), Y = transitions.Y;
     const int64_t edges = transitions.has_edges ? T * Y * Y : 0;
     thread_local Scratch<float> memory;
-    const auto taken = memory.take(static_cast<std::size_t>(T * Y + edges));
+    const auto taken = memory.take(static_cast<std::size_t>(T * Y + edges + (wanted ? T * Y : 0)));
     float *emit = taken.data, *edge = transitions.has_edges ? emit + T * Y : nullptr;
     scores.score(sentences, emit, edge);
     constexpr float kMost = std::numeric_limits<float>::max();
@@ -81,20 +109,50 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     batch.threads = 1;
     batch.largest_emit = largest;
     viterbi(batch, path + begin, nullptr);
-    return std::all_of(path + begin, path + begin + T, [](int32_t y) { return y >= 0; });
+    if (!std::all_of(path + begin, path + begin + T, [](int32_t y) { return y >= 0; })) {
+        return false;
+    }
+    return !wanted || read_marginals(batch, *wanted, emit, T * Y + edges, emit + T * Y + edges,
+                                     path + begin, wanted->probs + begin);
 }
 
-}  // namespace
-
-bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
-            std::span<const int64_t> offsets, int64_t threads, int32_t* path) {
+bool decode_pieces(const ScoreSource& scores, const DenseTransitions& transitions,
+                   std::span<const int64_t> offsets, int64_t threads, int32_t* path,
+                   const Probabilities* wanted) {
     const std::vector<int64_t> pieces = cut(offsets, transitions.Y, transitions.has_edges, threads);
     std::atomic<bool> sound = true;
     parallel_for(static_cast<int64_t>(pieces.size()) - 1, threads, [&](int64_t p, int64_t) {
         const SentenceRange sentences{offsets, pieces[p], pieces[p + 1]};
-        if (sound && !decode_piece(scores, transitions, sentences, path)) sound = false;
+        if (sound && !decode_piece(scores, transitions, sentences, path, wanted)) sound = false;
     });
     return sound;
+}
+
+}  // namespace
+
+DenseTransitions DenseTransitions::tempered(double temperature) const {
+    DenseTransitions divided = *this;
+    for (auto* scores : {&divided.trans, &divided.start, &divided.stop}) {
+        for (double& score : *scores) score /= temperature;
+    }
+    return divided;
+}
+
+bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
+            std::span<const int64_t> offsets, int64_t threads, int32_t* path) {
+    return decode_pieces(scores, transitions, offsets, threads, path, nullptr);
+}
+
+bool decode_with_probs(const ScoreSource& scores, const DenseTransitions& transitions,
+                       double temperature, std::span<const int64_t> offsets, int64_t threads,
+                       int32_t* path, float* probs) {
+    if (temperature == 1) {
+        const Probabilities wanted{transitions, 1, probs};
+        return decode_pieces(scores, transitions, offsets, threads, path, &wanted);
+    }
+    const DenseTransitions divided = transitions.tempered(temperature);
+    const Probabilities wanted{divided, static_cast<float>(1 / temperature), probs};
+    return decode_pieces(scores, transitions, offsets, threads, path, &wanted);
 }
 
 }  // namespace tagloom

@@ -4,6 +4,7 @@
 //   for each piece (whole sentences, some thousand scores), on all threads:
 //     emit [T, Y] (and edge [T, Y, Y])  =  scores from a ScoreSource
 //     path [T]                          =  Viterbi over these and the transitions
+//     probs [T]                         =  the marginals of that path, if they are requested
 #pragma once
 
 #include <cstdint>
@@ -64,11 +65,20 @@ struct DenseTransitions {
     std::vector<double> trans;        // [levels, G, Y, Y]
     std::vector<double> start, stop;  // [Y]
     bool has_edges = false;           // whether the source has edge scores too
+
+    // The same divided by a temperature.
+    DenseTransitions tempered(double temperature) const;
 };
 
 // The best label of every token: path [T]. False, with an undefined path, if a sentence has no path
 // or a score is NaN or +inf; the caller then takes the slow path, which raises a precise error.
 bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
             std::span<const int64_t> offsets, int64_t threads, int32_t* path);
+
+// The same, and the probability of each of these labels: probs [T],
+// Pr(y_t = path[t] | x; scores / temperature). Also false if scaled probabilities are not safe.
+bool decode_with_probs(const ScoreSource& scores, const DenseTransitions& transitions,
+                       double temperature, std::span<const int64_t> offsets, int64_t threads,
+                       int32_t* path, float* probs);
 
 }  // namespace tagloom

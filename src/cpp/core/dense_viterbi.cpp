@@ -41,6 +41,38 @@ void viterbi_single(const DenseBatch<In>& batch, const Transitions<double>& tran
         kernels().one_viterbi_f64(task);
 }
 
+// Whether no label depends on another: every transition has the same finite score.
+template <class In>
+bool is_independent(const DenseBatch<In>& batch) {
+    if (batch.edge || batch.levels != 1 || batch.G != 1) return false;
+    const double same = batch.transitions[0];
+    return std::isfinite(same) &&
+           std::all_of(batch.transitions + 1, batch.transitions + batch.Y * batch.Y,
+                       [&](double score) { return score == same; });
+}
+
+// path[t] = argmax_y emit[t, y], with start at the first position and stop at the last, in O(T Y).
+template <class In>
+void best_labels(const DenseBatch<In>& batch, int64_t i, int32_t* path) {
+    const int64_t Y = batch.Y, T = batch.length(i);
+    for (int64_t t = 0; t < T; ++t) {
+        const In* emit = batch.emit_of(i) + t * Y;
+        double best = kMinusInf;
+        int32_t label = -1;
+        for (int64_t y = 0; y < Y; ++y) {
+            double score = emit[y];
+            if (t == 0) score += batch.start[y];
+            if (t == T - 1) score += batch.stop[y];
+            if (score > best) best = score, label = static_cast<int32_t>(y);
+        }
+        path[t] = label;
+        if (label < 0) {
+            std::fill_n(path, T, -1);
+            return;
+        }
+    }
+}
+
 double largest_finite(const double* x, int64_t n) {
     double m = 0;
     for (int64_t i = 0; i < n; ++i)
@@ -150,6 +182,14 @@ void viterbi(const DenseBatch<In>& batch, int32_t* path, double* score) {
     const int64_t longest = std::min(kLaneBytes / 4 / (batch.G * batch.Y * lanes), kLongestInLanes);
     const BatchPlan plan = batch.plan(lanes, longest);
     if (score) std::fill_n(score, batch.N, 0.0);  // of empty sequences
+    if (is_independent(batch)) {
+        parallel_for(batch.N, plan.threads, [&](int64_t i, int64_t) {
+            if (batch.length(i) == 0) return;
+            best_labels(batch, i, path + batch.offsets[i]);
+            if (score) score[i] = score_of(batch, i, path + batch.offsets[i]);
+        });
+        return;
+    }
     const OwnedTransitions<double> one(batch, batch.transitions, batch.stop, round_up(batch.Y, 8),
                                        kMinusInf);
     std::optional<WholeTransitions> many;

@@ -67,6 +67,7 @@ struct LinearObjective::Worker {
     std::vector<int64_t> offsets;
     std::unique_ptr<bool[]> ok;
     std::unique_ptr<Chain<In>> chain;  // for this theta, created when first needed
+    std::unique_ptr<SegmentChain<In>> segments;
 };
 
 // One block in progress: n sentences from `lo` on in work order, whose tokens begin at `first`.
@@ -93,6 +94,7 @@ class LinearObjective::Block {
         make_room();
         score();
         with_counts = gradient;
+        if (objective.segments) return run_segments(gradient);
         sum_paths(worker.emit.data(), objective.weight.data() + lo, gamma(), xi());
         double loss = 0;
         subtract_gold(loss);
@@ -102,6 +104,7 @@ class LinearObjective::Block {
     }
 
   private:
+    double run_segments(double* gradient);
     void make_room();
     void score();
     void add_up(const OwnedLists& lists, int64_t width, In* out);
@@ -130,6 +133,26 @@ class LinearObjective::Block {
     const int64_t shard, lo, n, first, tokens, Y, YY;  // YY: Y * Y, or 0 without edges
     bool with_counts = false;
 };
+
+// The same for segments, sentence by sentence; see segment_chain.hpp.
+template <class In>
+double LinearObjective::Block<In>::run_segments(double* gradient) {
+    if (!worker.segments) {
+        worker.segments =
+            std::make_unique<SegmentChain<In>>(*objective.segments, Y, objective.boundaries);
+        worker.segments->set(theta + objective.trans_at);
+    }
+    double loss = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t at = begin(i);
+        if (length(i) == 0) continue;
+        loss += weight(i) * worker.segments->residuals(
+                                lo + i, first + at, length(i), worker.emit.data() + at * Y,
+                                weight(i), gradient ? gamma() + at * Y : nullptr, counts());
+    }
+    if (gradient) add_gradient(gradient);
+    return loss;
+}
 
 template <class In>
 void LinearObjective::Block<In>::make_room() {
@@ -181,7 +204,8 @@ void LinearObjective::Block<In>::sum_paths(const In* emit, const double* weights
                                            In* pairs) {
     std::fill_n(worker.ok.get(), n, false);
     const int64_t levels = objective.space.levels;
-    if (levels == 1 || (levels > 1 && !with_edges())) sum_dense(emit, weights, marginals, pairs);
+    const bool is_dense = levels == 1 || (levels > 1 && !with_edges());
+    if (is_dense && !objective.is_separate()) sum_dense(emit, weights, marginals, pairs);
     for (int64_t i = 0; i < n; ++i)
         if (!worker.ok[i] && length(i) > 0) sum_one(i, emit, weights, marginals, pairs);
 }
@@ -219,8 +243,8 @@ template <class In>
 void LinearObjective::Block<In>::sum_one(int64_t i, const In* emit, const double* weights,
                                          In* marginals, In* pairs) {
     if (!worker.chain) {
-        worker.chain =
-            std::make_unique<Chain<In>>(objective.space, objective.boundaries, with_edges());
+        worker.chain = std::make_unique<Chain<In>>(objective.space, objective.boundaries,
+                                                   with_edges(), objective.is_separate());
         worker.chain->set(theta + objective.trans_at);
     }
     const int64_t at = begin(i);
@@ -314,7 +338,8 @@ template <class In>
 double LinearObjective::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, double* grad,
                             int64_t threads) const {
     const int64_t K = static_cast<int64_t>(shards.size()) - 1;
-    const int64_t additions = static_cast<int64_t>(node_lists.full.size()) * Y + T * Y * Y;
+    const int64_t additions =
+        static_cast<int64_t>(node_lists.full.size()) * Y + T * Y * (separate ? 1 : Y);
     threads = additions < kWorthThreads ? 1 : std::max<int64_t>(threads, 1);
     // Moved out while in use: after an exception a new one is created.
     std::shared_ptr<Workspace<In>> work = std::move(kept);

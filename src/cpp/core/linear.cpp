@@ -14,9 +14,6 @@
 namespace tagloom {
 namespace {
 
-template <class In>
-constexpr In kInfinity = std::numeric_limits<In>::infinity();
-
 constexpr int64_t kFull = 4;                // full row if an attribute has 1/4 of the labels
 constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each adds a whole gradient
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
@@ -32,54 +29,6 @@ constexpr int64_t kShardEnds[] = {5, 10, 15, 20, 23, 26, 29, 31, 32};
 constexpr int64_t kFewShardEnds[] = {8, 16, 24, 29, 32};
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
-
-void check_attributes(const Attributes& x, int64_t T, int64_t width, const std::string& prefix) {
-    if (x.indptr[0] != 0 || x.indptr[T] != x.nnz)
-        fail(prefix + "indptr must run from 0 to len(" + prefix +
-             "ids) = " + std::to_string(x.nnz) + "; it runs from " + std::to_string(x.indptr[0]) +
-             " to " + std::to_string(x.indptr[T]) + ".");
-    for (int64_t t = 0; t < T; ++t)
-        if (x.indptr[t] > x.indptr[t + 1])
-            fail(prefix + "indptr must not decrease; it does at token " + std::to_string(t) + ".");
-    for (int64_t j = 0; j < x.nnz; ++j) {
-        if (x.ids[j] < 0 || x.ids[j] >= x.n)
-            fail(prefix + "ids[" + std::to_string(j) + "] is " + std::to_string(x.ids[j]) +
-                 "; attributes are numbered 0 to " + std::to_string(x.n - 1) + ".");
-        if (x.values && !std::isfinite(x.values[j]))
-            fail(prefix + "values[" + std::to_string(j) + "] is not a finite number.");
-    }
-    for (int64_t k = 0; k < x.n_extra; ++k)
-        if (x.extra[k] < 0 || x.extra[k] >= x.n || x.extra_cols[k] >= width)
-            fail(prefix + "extra[" + std::to_string(k) + "] is out of range.");
-}
-
-void check(const Examples& x) {
-    if (x.Y < 1 || x.Y > 65535)
-        fail("the number of labels must be 1 to 65535; got " + std::to_string(x.Y) + ".");
-    if (x.edges.indptr && x.Y > 256)
-        fail("edge attributes need at most 256 labels; got " + std::to_string(x.Y) + ".");
-    if (x.nodes.n < 0 || x.edges.n < 0) fail("the number of attributes must not be negative.");
-    if (x.N < 0 || x.offsets[0] != 0 || x.offsets[x.N] != x.T)
-        fail("offsets must run from 0 to the number of tokens.");
-    for (int64_t i = 0; i < x.N; ++i) {
-        if (x.offsets[i] > x.offsets[i + 1])
-            fail("offsets must not decrease; they do at sentence " + std::to_string(i) + ".");
-        if (x.weight && !(x.weight[i] >= 0 && std::isfinite(x.weight[i])))
-            fail("weight[" + std::to_string(i) + "] must be finite and not negative.");
-    }
-    for (int64_t t = 0; t < x.T; ++t)
-        if (x.gold[t] < -x.n_sets || x.gold[t] >= x.Y)
-            fail("gold[" + std::to_string(t) + "] is " + std::to_string(x.gold[t]) +
-                 "; labels are numbered 0 to " + std::to_string(x.Y - 1) + ", sets of them -1 to " +
-                 std::to_string(-x.n_sets) + ".");
-    for (int64_t t = 0; x.allowed && t < x.T; ++t)
-        if (x.allowed[t] < -x.n_sets || x.allowed[t] >= 0)
-            fail("allowed[" + std::to_string(t) + "] is not a set of labels.");
-    if (x.space && x.space->Y != x.Y)
-        fail("the state space must have the same number of labels, " + std::to_string(x.Y) + ".");
-    check_attributes(x.nodes, x.T, x.Y, "nodes.");
-    if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edges.");
-}
 
 // Appends the row of an attribute that occurs with the columns whose bits are set.
 void add_row(const uint64_t* bits, WeightPattern& rows) {
@@ -197,27 +146,28 @@ OwnedLists make_lists(const Attributes& x, const WeightPattern& rows, int64_t ba
 
 }  // namespace
 
-LinearObjective::LinearObjective(const Examples& x, int64_t threads)
-    : N(x.N), T(x.T), Y(x.Y), boundaries(x.boundaries), float32(x.float32) {
-    check(x);
+LinearObjective::LinearObjective(const Examples& x, int64_t threads) : Corpus(x) {
     if (x.nodes.nnz + x.edges.nnz < kWorthThreads) threads = 1;
-    space = x.space ? *x.space : Space::first_order(Y);
-    space.index_dense();
-    sets.assign(x.sets, x.sets + x.n_sets * Y);
     lay_out_rows(x, threads);
     order_sentences(x);
     copy_labels(x);
+    observed.assign(n_tail(), 0.0);
+    free_rows_and_ties(x.all_combinations);
+    if (x.segments)
+        copy_segments(x);
+    else
+        count_gold();
     lay_out_lists(x, threads);
     find_reach(threads);
 }
 
-template <class See>
-void LinearObjective::each_seen(int32_t label, const See& see) const {
-    if (label >= 0) return see(label);
-    const uint8_t* set = sets.data() + (-1 - label) * Y;
-    if (std::count(set, set + Y, 1) == Y) return;
-    for (int64_t y = 0; y < Y; ++y)
-        if (set[y]) see(y);
+void LinearObjective::each_row(const UseRow& use) const {
+    auto each = [&](const WeightPattern& of, int64_t base) {
+        for (size_t a = 0; a + 1 < of.ptr.size(); ++a)
+            use(base + of.ptr[a], of.ptr[a + 1] - of.ptr[a], of.is_full(a));
+    };
+    each(nodes, 0);
+    each(edges, edges_at);
 }
 
 // Determines the weights and their places in theta.
@@ -276,41 +226,43 @@ void LinearObjective::order_sentences(const Examples& x) {
     }
 }
 
-// Labels and weights in work order; the counts of gold paths; which weights are free.
-void LinearObjective::copy_labels(const Examples& x) {
-    observed.assign(space.tail_size(boundaries), 0.0);
-    is_free.assign(size(), x.all_combinations);
+void LinearObjective::free_rows_and_ties(bool all_combinations) {
+    is_free.assign(size(), all_combinations);
     std::copy(nodes.is_free.begin(), nodes.is_free.end(), is_free.begin());
     std::copy(edges.is_free.begin(), edges.is_free.end(), is_free.begin() + edges_at);
     // Tied weights are always free: the state space defines them.
     std::fill(is_free.begin() + trans_at + space.ties_at(boundaries), is_free.end(), 1);
-    gold.reserve(T);
-    weight.reserve(N);
-    for (const int64_t i : order) {
-        weight.push_back(x.weight ? x.weight[i] : 1.0);
-        const int64_t lo = x.offsets[i], hi = x.offsets[i + 1];
-        gold.insert(gold.end(), x.gold + lo, x.gold + hi);
-        if (x.allowed) allowed.insert(allowed.end(), x.allowed + lo, x.allowed + hi);
-        is_open.push_back(std::any_of(x.gold + lo, x.gold + hi, [](int32_t g) { return g < 0; }));
-        if (lo == hi) continue;
-        if (!is_open.back() &&
-            !space.each_of_path(x.gold + lo, hi - lo, boundaries,
-                                [&](int64_t j) { observed[j] += weight.back(); }))
-            fail("sentence " + std::to_string(i) + ": the state space does not accept its labels.");
-        mark_seen(x.gold + lo, hi - lo);
-    }
 }
 
-// Frees the transitions, start and stop of one sentence.
-void LinearObjective::mark_seen(const int32_t* labels, int64_t n) {
-    uint8_t* tail = is_free.data() + trans_at;
-    for (int64_t t = 1; t < n; ++t)
-        each_seen(labels[t - 1], [&](int64_t y_prev) {
-            each_seen(labels[t], [&](int64_t y) { tail[y_prev * Y + y] = 1; });
+// The counts of the gold paths, whose transitions are free.
+void LinearObjective::count_gold() {
+    for (int64_t i = 0; i < N; ++i)
+        if (!is_open[i] && starts[i] < starts[i + 1])
+            space.each_of_path(gold.data() + starts[i], starts[i + 1] - starts[i], boundaries,
+                               [&](int64_t j) { observed[j] += weight[i]; });
+    mark_seen(is_free.data() + trans_at);
+}
+
+// The rows of segments in work order; the counts and the free weights of the gold segmentations.
+void LinearObjective::copy_segments(const Examples& x) {
+    const SegmentShape& from = *x.segments;
+    segments = std::make_unique<SegmentShape>(from);
+    SegmentShape& to = *segments;
+    for (auto* of : {&to.begin, &to.length, &to.gold}) of->clear();
+    to.n_tokens.clear();
+    for (const int64_t i : order) {
+        const int64_t lo = x.offsets[i], hi = x.offsets[i + 1];
+        to.n_tokens.push_back(from.n_tokens[i]);
+        to.begin.insert(to.begin.end(), from.begin.begin() + lo, from.begin.begin() + hi);
+        to.length.insert(to.length.end(), from.length.begin() + lo, from.length.begin() + hi);
+        to.gold.insert(to.gold.end(), from.gold.begin() + lo, from.gold.begin() + hi);
+    }
+    const SegmentChain<double> chain(to, Y, boundaries);
+    for (int64_t i = 0; i < N; ++i)
+        chain.each_of_gold(starts[i], to.n_tokens[i], [&](int64_t j) {
+            observed[j] += weight[i];
+            is_free[trans_at + j] = 1;
         });
-    if (!boundaries) return;
-    each_seen(labels[0], [&](int64_t y) { tail[Y * Y + y] = 1; });
-    each_seen(labels[n - 1], [&](int64_t y) { tail[Y * Y + Y + y] = 1; });
 }
 
 // The weights of each token's attributes, in work order.
@@ -346,27 +298,5 @@ void LinearObjective::find_reach(int64_t threads) {
         reach[k] = last;
     });
 }
-
-template <class In>
-void LinearObjective::forbid(int64_t first, int64_t n, In* emit) const {
-    if (allowed.empty()) return;
-    for (int64_t t = 0; t < n; ++t)
-        for (int64_t y = 0; y < Y; ++y)
-            if (!permits(allowed[first + t], y)) emit[t * Y + y] = -kInfinity<In>;
-}
-
-template <class In>
-void LinearObjective::close(int64_t first, int64_t n, const In* emit,
-                            std::vector<In>& closed) const {
-    closed.assign(emit, emit + n * Y);
-    for (int64_t t = 0; t < n; ++t)
-        for (int64_t y = 0; y < Y; ++y)
-            if (!permits(gold[first + t], y)) closed[t * Y + y] = -kInfinity<In>;
-}
-
-template void LinearObjective::forbid(int64_t, int64_t, float*) const;
-template void LinearObjective::forbid(int64_t, int64_t, double*) const;
-template void LinearObjective::close(int64_t, int64_t, const float*, std::vector<float>&) const;
-template void LinearObjective::close(int64_t, int64_t, const double*, std::vector<double>&) const;
 
 }  // namespace tagloom

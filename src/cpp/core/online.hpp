@@ -48,6 +48,8 @@ struct OnlineState {
     std::vector<double> theta, squares, sums;  // squares: AdaGrad; sums: with averaging
     int64_t epochs = 0, averaged = 0;          // averaged: sentences since averaging began
     int64_t steps = 0;                         // sentences visited
+    int64_t corpus = 0;                        // sentences of the whole corpus; 0: unchanged
+    double elapsed = -1;                       // epochs with fractions; below 0: `epochs`
     std::vector<int64_t> n_paths;              // [N]
     std::vector<int32_t> paths;                // concatenated, each as long as its sentence
     std::vector<double> shares;
@@ -55,18 +57,46 @@ struct OnlineState {
 
 class Online {
   public:
+    // A learner of one corpus.
     static std::unique_ptr<Online> make(const LinearObjective& objective,
                                         const OnlineOptions& options);
+    // A learner of a corpus in parts, with n_rows weights of rows and n_tail of the tail so far.
+    // Not for Frank-Wolfe, whose state is that of the sentences.
+    static std::unique_ptr<Online> make(const RowMap& map, int64_t n_rows, int64_t n_tail,
+                                        bool float32, const OnlineOptions& options);
     virtual ~Online() = default;
 
     // One pass in the order of `permutation` [N]. std::overflow_error when weights overflow.
-    virtual Epoch epoch(const int64_t* permutation) = 0;
+    Epoch epoch(const int64_t* permutation);
+
+    // The same for a corpus in parts: begin, then attach and visit for each part, then end.
+    // `n` sentences are visited, of a corpus of `n_corpus`, which C and l2 refer to.
+    virtual void begin(int64_t n, int64_t n_corpus) = 0;
+    virtual void attach(const Corpus& part) = 0;  // it must outlive visit()
+    virtual Epoch visit(const int64_t* permutation, int64_t n) = 0;
+    virtual void end() = 0;
+
+    // Weights whose map has changed: their number, or their order. Weight j is the old from_rows[j]
+    // (null: the old j), or new if that is -1 or beyond the old weights; from_tail likewise.
+    virtual void remap(int64_t n_rows, const int64_t* from_rows, int64_t n_tail,
+                       const int64_t* from_tail) = 0;
+    // A weight that was masked is free from now on.
+    virtual void release(int64_t weight) = 0;
+    // The weights of rows [first, first + n), averaged if options.average.
+    virtual void read_rows(int64_t first, int64_t n, float* out) const = 0;
+    virtual std::vector<double> read_tail() const = 0;
+    virtual void set_cost(std::vector<double> cost) = 0;  // see OnlineOptions
+
     virtual std::vector<double> theta() const = 0;  // averaged if options.average
     virtual Certificate certify() = 0;              // Frank-Wolfe only
     virtual OnlineState state() const = 0;
     virtual void restore(const OnlineState& state) = 0;  // std::invalid_argument: wrong sizes
 
     std::mutex mutex;  // for callers that share it
+
+  protected:
+    int64_t n_own = 0;  // sentences of the one corpus, if it is not in parts
+    int64_t N = 1;      // sentences of the whole corpus
 };
 
 }  // namespace tagloom

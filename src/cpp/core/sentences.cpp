@@ -17,36 +17,43 @@ void grow(std::vector<T>& vector, int64_t size) {
 }  // namespace
 
 template <class In>
-Sentences<In>::Sentences(const LinearObjective& objective_)
-    : objective(objective_),
-      Y(objective.Y),
-      YY(objective.has_edges() ? Y * Y : 0),
-      W(objective.trans_at),
-      places(objective.N),
-      chain(objective.space, objective.boundaries, objective.has_edges()) {
-    for (int64_t i = 0; i < objective.N; ++i) places[objective.order[i]] = i;
+Sentences<In>::Sentences(const Corpus& corpus_, const RowMap& map)
+    : corpus(corpus_),
+      Y(corpus.Y),
+      YY(corpus.has_edges() ? Y * Y : 0),
+      W(map.tail_at()),
+      free_rows(map.free_rows()),
+      free_tail(map.free_tail()),
+      places(corpus.N),
+      chain(corpus.space, corpus.boundaries, corpus.has_edges(), corpus.is_separate()) {
+    for (int64_t i = 0; i < corpus.N; ++i) places[corpus.order[i]] = i;
+    if (corpus.segments)
+        segments = std::make_unique<SegmentChain<In>>(*corpus.segments, Y, corpus.boundaries);
 }
 
 template <class In>
 bool Sentences<In>::has_open() const {
-    return std::any_of(objective.is_open.begin(), objective.is_open.end(),
+    return std::any_of(corpus.is_open.begin(), corpus.is_open.end(),
                        [](uint8_t is_open) { return is_open; });
 }
 
 template <class In>
 void Sentences<In>::choose(int64_t place, const In* rows_, const double* tail) {
     at = place;
-    first = objective.starts[place];
+    first = corpus.starts[place];
     T = length(place);
     rows = rows_;
     grow(emit, T * Y + kRowSlack);
-    add_up(objective.node_lists, Y, emit.data());
+    add_up(corpus.node_lists, Y, emit.data());
     if (YY > 0) {
         grow(edge, T * YY + kRowSlack);
-        add_up(objective.edge_lists, YY, edge.data());
+        add_up(corpus.edge_lists, YY, edge.data());
     }
-    objective.forbid(first, T, emit.data());
-    chain.set(tail);
+    corpus.forbid(first, T, emit.data());
+    if (segments)
+        segments->set(tail);
+    else
+        chain.set(tail);
 }
 
 template <class In>
@@ -67,8 +74,8 @@ double Sentences<In>::path_score(const int32_t* path) const {
 // transitions to and from t.
 template <class In>
 double Sentences<In>::update_size(int64_t t) const {
-    const auto& nodes = objective.node_lists.square;
-    const auto& edges = objective.edge_lists.square;
+    const auto& nodes = corpus.node_lists.square;
+    const auto& edges = corpus.edge_lists.square;
     const int64_t token = first + t;
     double square = nodes[token] + 2;
     if (!edges.empty()) square += edges[token] + (t + 1 < T ? edges[token + 1] : 0);
@@ -83,9 +90,9 @@ void Sentences<In>::viterbi(std::vector<int32_t>& path) {
 
 template <class In>
 const int32_t* Sentences<In>::right_path() {
-    if (!objective.is_open[at]) return gold();
+    if (!corpus.is_open[at]) return gold();
     grow(completed, T);
-    objective.close(first, T, emit.data(), closed);
+    corpus.close(first, T, emit.data(), closed);
     decode(closed.data(), completed.data());
     return completed.data();
 }
@@ -102,14 +109,22 @@ template <class In>
 double Sentences<In>::residuals() {
     grow(gamma, T * Y);
     grow(xi, T * YY);
-    counts.assign(n_tail() + kRowSlack, 0.0);
-    double loss = chain.sum(emit.data(), edges(), T, weight(), gamma.data(), pairs_or_null(xi),
-                            counts.data());
-    if (objective.is_open[at]) {
-        loss -= subtract_open();
+    counts.assign((uses_tail() ? n_tail() : 0) + kRowSlack, 0.0);
+    double loss = 0;
+    if (segments) {
+        loss =
+            segments->residuals(at, first, T, emit.data(), weight(), gamma.data(), counts.data());
+        segments->each_of_gold(first, corpus.segments->n_tokens[at],
+                               [&](int64_t j) { counts[j] -= weight(); });
     } else {
-        loss -= path_score(gold());
-        subtract_gold();
+        loss = chain.sum(emit.data(), edges(), T, weight(), gamma.data(), pairs_or_null(xi),
+                         counts.data());
+        if (corpus.is_open[at]) {
+            loss -= subtract_open();
+        } else {
+            loss -= path_score(gold());
+            subtract_gold();
+        }
     }
     if (!std::isfinite(loss)) throw std::overflow_error("the loss is no longer finite");
     std::fill_n(xi.begin(), YY, In(0));  // the first token has no label before it
@@ -124,15 +139,15 @@ double Sentences<In>::residuals() {
 template <class In>
 void Sentences<In>::subtract_gold() {
     const int32_t* path = gold();
-    objective.space.each_of_path(path, T, objective.boundaries,
-                                 [&](int64_t j) { counts[j] -= weight(); });
+    corpus.space.each_of_path(path, T, corpus.boundaries,
+                              [&](int64_t j) { counts[j] -= weight(); });
     for (int64_t t = 0; t < T; ++t) gamma[t * Y + path[t]] -= In(1);
     for (int64_t t = 1; YY > 0 && t < T; ++t) xi[t * YY + path[t - 1] * Y + path[t]] -= In(1);
 }
 
 template <class In>
 double Sentences<In>::subtract_open() {
-    objective.close(first, T, emit.data(), closed);
+    corpus.close(first, T, emit.data(), closed);
     grow(observed, T * Y);
     grow(observed_pairs, T * YY);
     const double log_z = chain.sum(closed.data(), edges(), T, -weight(), observed.data(),
@@ -155,8 +170,8 @@ void Sentences<In>::update(RowUpdate<In> task) const {
         else
             kernels().rows().update_f64(task);
     };
-    apply(objective.node_lists, Y, gamma.data());
-    if (YY > 0) apply(objective.edge_lists, YY, xi.data());
+    apply(corpus.node_lists, Y, gamma.data());
+    if (YY > 0) apply(corpus.edge_lists, YY, xi.data());
 }
 
 template class Sentences<float>;

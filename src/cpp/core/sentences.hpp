@@ -7,6 +7,7 @@
 //                                         O(T A), O(T Y) of one or two paths
 //   viterbi, right_path                   O(T Y^2)  the best path
 //   residuals                             O(T Y^2)  forward-backward: expected minus observed
+//                                         both O(Y) for single tokens without boundaries
 //   update                                O(T A Y)  weights -= rate * residuals
 //
 // Weights are the rows [n_rows] of attributes, in the kernels' type, and the tail [n_tail] of
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/chain.hpp"
@@ -24,32 +26,29 @@ namespace tagloom {
 template <class In>
 class Sentences {
   public:
-    explicit Sentences(const LinearObjective& objective);
+    Sentences(const Corpus& corpus, const RowMap& map);  // both must outlive it
 
     // ---- of the corpus ---------------------------------------------------------------------
 
-    int64_t size() const { return objective.N; }
+    int64_t size() const { return corpus.N; }
     int64_t n_labels() const { return Y; }
-    int64_t n_rows() const { return W; }
-    int64_t n_tail() const { return objective.size() - W; }
-    bool is_free(int64_t weight) const { return objective.is_free[weight]; }
+    int64_t n_tail() const { return corpus.n_tail(); }
+    bool uses_tail() const { return !corpus.is_separate(); }
+    bool is_free(int64_t weight) const {
+        return weight < W ? free_rows[weight] : free_tail[weight - W];
+    }
     bool has_open() const;  // whether any sentence has open labels
     // The place of a sentence in work order, by which the calls below number sentences.
     int64_t place(int64_t sentence) const { return places[sentence]; }
-    int64_t length(int64_t place) const {
-        return objective.starts[place + 1] - objective.starts[place];
-    }
-    // Calls use(weight, first): the last update of a full row is stored at its first weight.
-    template <class Use>
-    void each_row_weight(const Use& use) const;
+    int64_t length(int64_t place) const { return corpus.starts[place + 1] - corpus.starts[place]; }
 
     // ---- one sentence ----------------------------------------------------------------------
 
     void choose(int64_t place, const In* rows, const double* tail);  // both must outlive it
 
     int64_t length() const { return T; }
-    double weight() const { return objective.weight[at]; }
-    const int32_t* gold() const { return objective.gold.data() + first; }  // see Examples
+    double weight() const { return corpus.weight[at]; }
+    const int32_t* gold() const { return corpus.gold.data() + first; }  // see Examples
     double path_score(const int32_t* path) const;
     // emit[t, y] += amount(t, y) for every wrong label y.
     template <class Amount>
@@ -71,7 +70,8 @@ class Sentences {
     // The loss -log Pr(gold); its gradient times the sentence's weight is kept for update().
     // std::overflow_error if the loss is not finite.
     double residuals();
-    const double* tail_residuals() const { return counts.data(); }  // [n_tail + slack]
+    // [n_tail + slack] if the tail is used
+    const double* tail_residuals() const { return counts.data(); }
     // Applies the residuals of nodes and edges. The caller sets all of the task but lists and rows.
     void update(RowUpdate<In> task) const;
 
@@ -91,11 +91,13 @@ class Sentences {
     const In* edges() const { return YY > 0 ? edge.data() : nullptr; }
     In* pairs_or_null(std::vector<In>& of) const { return YY > 0 ? of.data() : nullptr; }
 
-    const LinearObjective& objective;
-    const int64_t Y, YY, W;       // YY: Y * Y, or 0 without edges
+    const Corpus& corpus;
+    const int64_t Y, YY, W;  // YY: Y * Y, or 0 without edges; W: where the tail begins
+    const uint8_t *free_rows, *free_tail;
     std::vector<int64_t> places;  // [N] place of each sentence in work order
     Chain<In> chain;
-    int64_t at = 0, first = 0, T = 0;  // the chosen sentence: place, first token, length
+    std::unique_ptr<SegmentChain<In>> segments;  // instead of the chain, for a segment model
+    int64_t at = 0, first = 0, T = 0;            // the chosen sentence: place, first token, length
     const In* rows = nullptr;
     std::vector<In> emit, edge;                        // [T, Y], [T, Y, Y]
     std::vector<In> gamma, xi;                         // residuals like emit and edge
@@ -107,33 +109,21 @@ class Sentences {
 // ---------------------------------------------------------------------------------------------
 
 template <class In>
-template <class Use>
-void Sentences<In>::each_row_weight(const Use& use) const {
-    auto each = [&](const WeightPattern& of, int64_t base) {
-        for (size_t a = 0; a + 1 < of.ptr.size(); ++a)
-            for (int64_t j = of.ptr[a]; j < of.ptr[a + 1]; ++j)
-                use(base + j, base + (of.is_full(a) ? of.ptr[a] : j));
-    };
-    each(objective.nodes, 0);
-    each(objective.edges, objective.edges_at);
-}
-
-template <class In>
 template <class Amount>
 void Sentences<In>::add_to_wrong(const Amount& amount) {
     for (int64_t t = 0; t < T; ++t)
         for (int64_t y = 0; y < Y; ++y)
-            if (!objective.permits(gold()[t], y)) emit[t * Y + y] += static_cast<In>(amount(t, y));
+            if (!corpus.permits(gold()[t], y)) emit[t * Y + y] += static_cast<In>(amount(t, y));
 }
 
 template <class In>
 template <class Use>
 void Sentences<In>::each_feature(const int32_t* path, const Use& use) const {
     for (int64_t t = 0; t < T; ++t) {
-        each_of_token(objective.node_lists, t, path[t], use);
-        if (YY > 0 && t > 0) each_of_token(objective.edge_lists, t, path[t - 1] * Y + path[t], use);
+        each_of_token(corpus.node_lists, t, path[t], use);
+        if (YY > 0 && t > 0) each_of_token(corpus.edge_lists, t, path[t - 1] * Y + path[t], use);
     }
-    objective.space.each_of_path(path, T, objective.boundaries, [&](int64_t j) {
+    corpus.space.each_of_path(path, T, corpus.boundaries, [&](int64_t j) {
         if (is_free(W + j)) use(W + j, 1.0);
     });
 }
@@ -145,9 +135,9 @@ void Sentences<In>::each_difference(const int32_t* right, const int32_t* wrong,
     bool was_same = true;  // of the previous label
     for (int64_t t = 0; t < T; ++t) {
         const bool is_same = right[t] == wrong[t];
-        if (!is_same) each_of_token(objective.node_lists, t, right[t], wrong[t], use);
+        if (!is_same) each_of_token(corpus.node_lists, t, right[t], wrong[t], use);
         if (YY > 0 && t > 0 && !(is_same && was_same))
-            each_of_token(objective.edge_lists, t, right[t - 1] * Y + right[t],
+            each_of_token(corpus.edge_lists, t, right[t - 1] * Y + right[t],
                           wrong[t - 1] * Y + wrong[t], use);
         was_same = is_same;
     }
@@ -195,8 +185,8 @@ template <class In>
 template <class Use>
 void Sentences<In>::each_of_transitions(const int32_t* right, const int32_t* wrong,
                                         const Use& use) const {
-    const Space& space = objective.space;
-    const bool bounds = objective.boundaries;
+    const Space& space = corpus.space;
+    const bool bounds = corpus.boundaries;
     auto give = [&](double value) {
         return [&, value](int64_t j) {
             if (is_free(W + j)) use(W + j, value);

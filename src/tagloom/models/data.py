@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,6 +180,16 @@ def _check_each(
             checks.label(label, checks.place(i, t, path), may_be_open=may_be_open)
 
 
+def _label_hint(sentence: Any) -> str:
+    """Return where labels can come from, given a sentence that has none."""
+    if isinstance(sentence, Mapping):
+        return "For dicts with tokens and labels, fit on Corpus.from_dicts(rows)."
+    first = next(iter(sentence), None)
+    if isinstance(first, tuple) and len(first) == 2:
+        return "For pairs of token and label, fit on Corpus.from_pairs(sentences)."
+    return "Pass them as y, or a corpus read with tagloom.read(path, label=...)."
+
+
 def _labellings(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
     if y is None:
         if isinstance(X, Corpus):
@@ -193,7 +203,7 @@ def _labellings(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
                 where=checks.place(missing),
                 expected="labels",
                 found="none",
-                hint="Pass them as y, or a corpus read with tagloom.read(path, label=...).",
+                hint=_label_hint(sentences[missing]),
             )
         return [s.labels for s in sentences]
     if isinstance(y, str | bytes) or not isinstance(y, Iterable):

@@ -34,11 +34,14 @@ _REGISTRY: Registry[Model] = Registry(
     ENTRY_POINTS,
     {
         "CRF": "tagloom.models.crf",
+        "DependencyParser": "tagloom.models.parsers",
         "HMM": "tagloom.models.hmm",
         "LinearGaussian": "tagloom.dynamics.linear_gaussian",
         "MEMM": "tagloom.models.memm",
         "MostFrequentTag": "tagloom.models.baselines",
         "NGramModel": "tagloom.language.ngrams",
+        "NeuralTagger": "tagloom.models.neural",
+        "SemiCRF": "tagloom.models.semicrf",
         "StructuredPerceptron": "tagloom.models.perceptrons",
         "StructuredSVM": "tagloom.models.svm",
         "TokenClassifier": "tagloom.models.tokens",
@@ -147,7 +150,14 @@ class Model(Estimator, ABC):
         return _to_bytes(self._whole_file())
 
     @classmethod
-    def load(cls, path: Any, *, features: Any = None, verify: bool | None = None) -> Self:
+    def load(
+        cls,
+        path: Any,
+        *,
+        features: Any = None,
+        verify: bool | None = None,
+        private: bool = False,
+    ) -> Self:
         """Read a model of this class or of a subclass; see `tagloom.load`.
 
         Raises
@@ -166,7 +176,7 @@ class Model(Estimator, ABC):
         ...
         tagloom.errors.ModelFileError: <bytes>: expected a model of kind CRF, found HMM.
         """
-        model = load(path, features=features, verify=verify)
+        model = load(path, features=features, verify=verify, private=private)
         if not isinstance(model, cls):
             raise ModelFileError(
                 where=_name_of(path), expected=f"a model of kind {cls.__name__}", found=model.kind
@@ -256,7 +266,9 @@ class Model(Estimator, ABC):
             )
 
 
-def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
+def load(
+    path: Any, *, features: Any = None, verify: bool | None = None, private: bool = False
+) -> Any:
     """Read a model that `Model.save` wrote, or a model of CRFsuite, CRF++ or Wapiti.
 
     A file is mapped into memory, not copied; nothing in it is executed. Models of other tools are
@@ -264,15 +276,19 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
 
     Parameters
     ----------
-    path : str, path, bytes or file object
-        The name of the file, or its contents: bytes, or an object with ``read()`` that returns
-        bytes.
+    path : str, path, bytes, file object or Copy
+        The name of the file, or its contents: bytes, an object with ``read()`` that returns
+        bytes, or a `tagloom.storage.Copy`.
     features : callable, optional
         The feature function, if the model was trained with one: a file stores only its name. Also
         for models of CRFsuite.
     verify : bool, optional
         Whether to verify the checksum of every array, which reads the whole file. By default if
         it has at most 64 MB; the header and the feature table are always verified.
+    private : bool
+        Whether to copy the file into memory first. A file that is mapped must not be changed in
+        place: ``cp`` over it may change predictions or end the program. A copy is independent of
+        the file; for programs that run for long, such as `tagloom serve`.
 
     Returns
     -------
@@ -297,6 +313,9 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
     [['N', 'V']]
     """
     where = _name_of(path)
+    if checks.flag(private, "private") and isinstance(path, str | os.PathLike):
+        with storage.Copy.of(path) as copy:
+            return load(copy, features=features, verify=verify)
     if hasattr(path, "read"):
         path = path.read()
         if not isinstance(path, bytes):
@@ -305,8 +324,11 @@ def load(path: Any, *, features: Any = None, verify: bool | None = None) -> Any:
             )
     foreign = _foreign_module(path)
     if foreign is not None:
-        return import_module(foreign).load_foreign(path, features, where)
-    if isinstance(path, str | os.PathLike):
+        source = bytes(path.data) if isinstance(path, storage.Copy) else path
+        return import_module(foreign).load_foreign(source, features, where)
+    if isinstance(path, storage.Copy):
+        header, arrays = storage.read_copy(path, verify=verify)
+    elif isinstance(path, str | os.PathLike):
         header, arrays = storage.read(path, verify=verify)
     elif isinstance(path, bytes | bytearray | memoryview):
         header, arrays = storage.read_bytes(path, verify=verify, name=where)
@@ -334,7 +356,9 @@ def is_foreign(path: str | os.PathLike[str]) -> bool:
 def _foreign_module(path: Any) -> str | None:
     """Return the module that reads a file of another tool; None for all other files."""
     head = b""
-    if isinstance(path, bytes | bytearray | memoryview):
+    if isinstance(path, storage.Copy):
+        head = path.data[:_LONGEST]
+    elif isinstance(path, bytes | bytearray | memoryview):
         head = bytes(path[:_LONGEST])
     elif isinstance(path, str | os.PathLike) and os.path.isfile(path):
         with open(path, "rb") as file:

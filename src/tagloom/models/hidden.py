@@ -20,6 +20,7 @@ from tagloom.errors import ModelFileError
 from tagloom.models.constraints import Constraints
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.tables import TableTagger
+from tagloom.notebooks import Rows
 from tagloom.parameters import attribute
 from tagloom.renames import renamed_property
 from tagloom.scores import Decoder, LinearScores
@@ -84,7 +85,7 @@ class HiddenMarkov(Fitted):
             emission=emission,
             constraints=constraints or Constraints(emission.labels),
             training={} if training is None else training,
-            history=list(history),
+            history=Rows(history),
         )
 
     @property

@@ -130,6 +130,7 @@ class IterativeModel(Model, Generic[D, W]):
         sample_weight: Any = None,
         callback: Listener | None = None,
         progress: bool | None = None,
+        verbose: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Learn from data.
@@ -154,7 +155,11 @@ class IterativeModel(Model, Generic[D, W]):
         callback : callable, optional
             Called with a `Record` after each iteration.
         progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal.
+            Whether to show a progress bar on stderr; by default if that is a terminal, and in
+            notebooks.
+        verbose : bool, default False
+            Whether to print a line for each iteration on stderr. The logger "tagloom" gets these
+            lines at level INFO in any case.
         checkpoint : path, optional
             A file to which the run is saved every half a minute and when it ends. If it exists,
             training resumes from it and gives the same numbers.
@@ -174,7 +179,13 @@ class IterativeModel(Model, Generic[D, W]):
             checkpoint = checks.path(checkpoint, "checkpoint")
         data = self.read_data(X, y, sample_weight)
         return self.fit_data(
-            data, dev=dev, callback=callback, progress=progress, checkpoint=checkpoint, began=began
+            data,
+            dev=dev,
+            callback=callback,
+            progress=progress,
+            verbose=verbose,
+            checkpoint=checkpoint,
+            began=began,
         )
 
     def fit_data(
@@ -184,6 +195,7 @@ class IterativeModel(Model, Generic[D, W]):
         dev: Any = None,
         callback: Listener | None = None,
         progress: bool | None = None,
+        verbose: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         began: float | None = None,
     ) -> Self:
@@ -193,7 +205,7 @@ class IterativeModel(Model, Generic[D, W]):
         ----------
         data : object
             The result of `read_data`.
-        dev, callback, progress, checkpoint
+        dev, callback, progress, verbose, checkpoint
             As for `fit`.
         began : float, optional
             When `fit` was called, by `time.perf_counter`.
@@ -211,6 +223,7 @@ class IterativeModel(Model, Generic[D, W]):
             patience=patience,
             callback=callback,
             progress=progress,
+            verbose=verbose,
             checkpoint=file,
             identity={} if file is None else self.identity(data),
             title=type(self).__name__,

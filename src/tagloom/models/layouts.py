@@ -55,7 +55,7 @@ class Layout:
     ) -> Layout:
         """Return the layout of an objective."""
         rows, edges = objective.rows()[:2], objective.edge_rows()[:2]
-        return cls(labels, *rows, *edges, objective.boundaries, _ties(labels, states))
+        return cls(labels, *rows, *edges, objective.boundaries, tie_names(labels, states))
 
     @classmethod
     def of_scores(cls, scores: LinearScores) -> Layout:
@@ -68,7 +68,7 @@ class Layout:
             edges.ptr,
             edges.cols,
             True,
-            _ties(scores.labels, scores.states),
+            tie_names(scores.labels, scores.states),
         )
 
     @property
@@ -135,7 +135,7 @@ class Layout:
 _NOTHING = np.empty(0, dtype=np.float32)
 
 
-def _ties(labels: tuple[str, ...], states: StateSpace | None) -> tuple[Any, ...]:
+def tie_names(labels: tuple[str, ...], states: StateSpace | None) -> tuple[Any, ...]:
     """Return the meaning of each tied weight: an n-gram of labels, or a place in its group."""
     if states is None:
         return ()

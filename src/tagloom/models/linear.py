@@ -8,25 +8,29 @@ this file, from the layout of the weights to the model file. `reading` reads the
 from __future__ import annotations
 
 import copy
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, evaluation, features, training
 from tagloom.errors import ParameterError
-from tagloom.features import Templates
+from tagloom.features import FeatureExtractor, Templates
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import label_number, read_dev, seen_transitions
+from tagloom.models.data import read_dev, seen_transitions
 from tagloom.models.fitted import Fitted, Learned
-from tagloom.models.iterative import IterativeModel, training_record
+from tagloom.models.iterative import IterativeModel
 from tagloom.models.shared import ConstraintParameters, LabelParameters
 from tagloom.models.taggers import Tagger
+from tagloom.models.weights import FeatureWeights
+from tagloom.notebooks import Rows
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.scores import Decoder, LinearScores, Scored
 from tagloom.scores.parts import Parts
@@ -37,21 +41,15 @@ from tagloom.trellis.machine import ALL_THREADS
 if TYPE_CHECKING:
     from tagloom.models.compaction import Compaction
     from tagloom.models.layouts import Layout
-    from tagloom.models.reading import TrainingData, WarmStart
+    from tagloom.models.reading import Known, TrainingData, WarmStart
+    from tagloom.models.resident import LiveScores, Part, Resident
     from tagloom.training import Optimiser, Outcome, Record
+    from tagloom.training.online import OnlineLearner
 
 Float64 = npt.NDArray[np.float64]
 
 # Most weights for which all combinations of attributes and labels are kept; more take gigabytes.
 _MANY_WEIGHTS = 1 << 25
-
-
-class FeatureWeight(NamedTuple):
-    """The weight of one feature."""
-
-    attribute: str
-    label: str
-    weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,36 +58,50 @@ class LinearFitted(Fitted):
 
     Attributes
     ----------
-    scores : LinearScores
+    source : LinearScores or LiveScores
+        The latter after ``partial_fit``: the weights change in place.
     constraints : Constraints
     training : dict
         The training record.
     history : list of Record
     compaction : Compaction or None
-    online : WarmStart or None
-        Where ``partial_fit`` continues.
     """
 
-    scores: LinearScores = field(kw_only=True)
+    source: LinearScores | LiveScores = field(kw_only=True)
     constraints: Constraints = field(kw_only=True)
     training: dict[str, Any] = field(default_factory=dict, kw_only=True)
     history: list[Record] = field(default_factory=list, kw_only=True)
     compaction: Compaction | None = field(default=None, kw_only=True)
-    online: WarmStart | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def scores(self) -> LinearScores:
+        """The scores as arrays; copied from live ones at first use."""
+        source = self.source
+        return source if isinstance(source, LinearScores) else source.to_scores()
+
+    @property
+    def live(self) -> LiveScores | None:
+        """The live scores, unless there is a copy of them, which is faster."""
+        source = self.source
+        return None if isinstance(source, LinearScores) or "scores" in self.__dict__ else source
 
     @cached_property
     def transitions(self) -> Trellis:
         """A trellis without tokens, whose transitions all batches share."""
-        return _shared_transitions(self.scores, self.constraints)
+        return shared_transitions(self.source, self.constraints)
 
     @cached_property
     def normaliser(self) -> _native.LocalNormaliser | None:
         """The native object that turns scores into log probabilities; None if not local."""
         return None
 
-    @cached_property
+    @property
     def decoder(self) -> Decoder | None:
         """The native decoder of ordinary sentences; None if a trellis is required."""
+        return None if self.live is not None else self._decoder
+
+    @cached_property
+    def _decoder(self) -> Decoder | None:
         transitions = self.transitions.dense_transitions
         if self.constraints.dictionary or transitions is None:
             return None
@@ -97,7 +109,11 @@ class LinearFitted(Fitted):
 
 
 class LinearTagger(
-    ConstraintParameters, LabelParameters, IterativeModel["TrainingData", Float64], Tagger
+    FeatureWeights,
+    ConstraintParameters,
+    LabelParameters,
+    IterativeModel["TrainingData", Float64],
+    Tagger,
 ):
     """A tagger that scores labels by feature weights and transitions by transition weights.
 
@@ -121,6 +137,7 @@ class LinearTagger(
         "num_memories": "memory",
         "max_iter": "max_iterations",
         "n_iter": "max_iterations",
+        "verbose": "an argument of fit()",
     }
 
     features: Any = parameter(
@@ -188,7 +205,6 @@ class LinearTagger(
         help="Whether `fit` continues from the present weights.",
     )
 
-    scores_ = Learned[LinearScores]()
     constraints_ = Learned[Constraints]()
     history_ = Learned["list[Record]"](record=True)
     training_ = Learned["dict[str, Any]"](record=True)
@@ -202,14 +218,30 @@ class LinearTagger(
 
     @abstractmethod
     def _optimiser(
-        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
+        self,
+        data: TrainingData | None,
+        objective: _native.LinearObjective | None,
+        theta: Float64 | None,
     ) -> Optimiser:
-        """Make the learner; weights start from ``theta``, or from 0 if it is None."""
+        """Make the learner; weights start from ``theta``, or from 0 if it is None.
+
+        Without an objective, a learner whose corpus comes in parts.
+        """
 
     @property
     @abstractmethod
     def is_online(self) -> bool:
         """Whether the learner is online: it updates the weights sentence by sentence."""
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the learner can take a corpus in parts."""
+        return self.is_online
+
+    @property
+    def _part_algorithm(self) -> str:
+        """An algorithm that can."""
+        return "adagrad"
 
     def _least_weight(self) -> float:
         """Return the default of ``min_weight``."""
@@ -220,7 +252,10 @@ class LinearTagger(
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn from more sentences in one epoch; for online learners.
 
-        New words, labels and features are added; existing weights are kept.
+        The cost depends on these sentences, not on the model or on earlier ones: the weights stay
+        in memory and change in place. New words, labels and features are added; a new label costs
+        time proportional to the model, and so does a penalty ``l2``. Penalties and C refer to all
+        sentences so far. Predictions use the new weights at once, without a copy of the model.
 
         Parameters
         ----------
@@ -238,50 +273,181 @@ class LinearTagger(
             If the learner needs all sentences at once.
         """
         self._check_parameters()
-        if not self.is_online:
+        if not self.takes_parts:
             raise ParameterError(
                 f"{self!r} learns from all sentences at once.",
                 expected="an online learner for partial_fit",
                 found=repr(self),
                 hint="For partial_fit choose an online learner, such as {algorithm}; to continue "
                 "from the present weights, {warm_start}.",
-                options={"algorithm": "adagrad", "warm_start": True},
+                options={"algorithm": self._part_algorithm, "warm_start": True},
             )
-        from tagloom.models.reading import WarmStart
+        resident = self._resident()
+        with nullcontext() if resident is None else resident.lock:
+            return self._learn_more(resident, X, y, sample_weight)
 
-        data = self._read(X, y, sample_weight, self._warm_start() if self.is_fitted else None)
-        objective, theta = self._lay_out(data)
-        learner = self._optimiser(data, objective, theta)
-        start, layout = data.start, data.layout
-        assert layout is not None
-        if start is not None and start.state is not None:
-            learner.restore(_carry_state(start.state, start.layout, learner, layout))
-        outcome = training.fit_iteratively(learner, max_iterations=1)
-        history = list(self.history_) if self.is_fitted else []
-        self.finish(data, outcome, training_record(data, outcome, outcome.records[-1].seconds))
-        next_start = WarmStart(
-            data.extractor, data.index, data.edge_index, layout, outcome.weights, learner.state()
-        )
-        self._fitted = replace(
-            self._fitted, history=[*history, *outcome.records], online=next_start
+    def _learn_more(self, resident: Resident | None, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Learn from more sentences; the caller holds the lock of the resident model."""
+        from tagloom.models.resident import Resident
+        from tagloom.training.online import OnlineLearner, overflow
+
+        began = time.perf_counter()
+        data = self._read(X, y, sample_weight, resident, in_parts=True)
+        learner = self._optimiser(data, None, None)
+        assert isinstance(learner, OnlineLearner)
+        rule, options = learner.rule, learner.options
+        if resident is None:
+            resident = Resident.begin(data, rule, options, self._n_node_sections)
+        elif resident.settings not in ({}, self._settings()):
+            resident = resident.fork(options)
+        resident.settings = self._settings()  # options that depend on data stay those of the first
+        part = self._part(data)
+        takes_all = self._takes_all(sum(part.sizes[:-1]) * len(data.names))
+        n = len(part.offsets) - 1
+        try:
+            loss, _ = resident.learn(
+                data,
+                part,
+                order=learner.order(n, resident.n_calls),
+                all_combinations=takes_all,
+                transitions=self._free_transitions(data.extractor, takes_all),
+            )
+        except OverflowError as error:
+            self.__dict__.pop("_fitted", None)  # the weights are lost
+            raise overflow(error, resident.n_calls) from None
+        calls, seconds = resident.n_calls, time.perf_counter() - began
+        record = training.Record(calls, loss / max(n, 1), None, None, True, 1, seconds)
+        summary = {
+            "sentences": resident.summary.sentences,
+            "tokens": resident.summary.tokens,
+            "digest": resident.digest,
+            "iterations": calls,
+            "best_iteration": calls,
+            "stopped": "max_iterations",
+            "loss": record.loss,
+            "dev": None,
+            "seconds": round(seconds, 3),
+        }
+        self._fitted = self._make_state(
+            self._live_scores(resident, data),
+            data.constraints,
+            history=Rows([*(self.history_ if self.is_fitted else ()), record]),
+            training=summary,
+            **self._extra_state(data),
         )
         return self
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters that are plain numbers and strings."""
+        return {k: v for k, v in self.get_params().items() if isinstance(v, int | float | str)}
+
+    def _resident(self) -> Resident | None:
+        """Return the resident model that learns next; None if there is none yet."""
+        from tagloom.training.online import OnlineLearner
+
+        if not self.is_fitted:
+            return None
+        source = self._fitted.source
+        learner = self._optimiser(None, None, None)
+        assert isinstance(learner, OnlineLearner)
+        if not isinstance(source, LinearScores) and source.resident.rule == learner.rule:
+            return source.resident
+        return self._resident_of(self.scores_, learner)
+
+    def _resident_of(self, scores: LinearScores, learner: OnlineLearner) -> Resident:
+        """Make a resident model from the weights of a fitted one."""
+        from tagloom.models.reading import WarmStart
+        from tagloom.models.resident import Resident
+
+        start = WarmStart.from_scores(scores)
+        resident = Resident.of_start(start, learner.rule, learner.options, self._n_node_sections)
+        # θ = C·(sum of steps) where each sentence was seen once; see training.Subgradient.
+        scale = 1 / learner.options["C"] if learner.rule == "subgradient" else 1.0
+        takes_all = self._takes_all(start.index.size * len(scores.labels))
+        steps = int(self.training_.get("sentences", 0))
+        self._start_weights(resident, scores, scale, steps, takes_all)
+        return resident
+
+    # Node sections of a resident model; see `tagloom.models.resident.Part`.
+    _n_node_sections: ClassVar[int] = 1
+
+    def _start_weights(
+        self, resident: Resident, scores: LinearScores, scale: float, steps: int, takes_all: bool
+    ) -> None:
+        """Give a resident model the weights of a fitted one."""
+        edges = scores.edge_rows
+        resident.grow([scores.index.size, 0 if edges is None else edges.n_attributes], takes_all)
+        resident.start_rows(0, scores.rows, scale)
+        if edges is not None:
+            resident.start_rows(1, edges, scale)
+        ends = [scores.start, scores.stop] if self.boundaries else []
+        tail = np.concatenate([scores.trans.ravel(), *ends, scores.tied])
+        transitions = self._free_transitions(scores.extractor, takes_all)
+        resident.start_tail(scale * tail, steps, scores.states, self.boundaries, transitions)
+
+    def _part(self, data: TrainingData) -> Part:
+        """Return sentences in the form in which a resident model learns from them."""
+        from tagloom.models.resident import Part
+
+        nodes, edges, labels = self._arrays(data)
+        return Part(
+            data.encoded.offsets,
+            nodes,
+            [data.index.size, data.edge_index.size],
+            labels,
+            edges,
+            data.weight,
+            self.boundaries,
+            None if data.states is None else data.states.native,
+        )
+
+    def _free_transitions(self, extractor: FeatureExtractor, takes_all: bool) -> str:
+        """Return which transitions a resident model learns: all, those seen, or none."""
+        if not extractor.transitions:
+            return "none"
+        if self.transitions != "auto":
+            return self.transitions
+        return "all" if takes_all else "seen"
+
+    def _live_scores(self, resident: Resident, data: TrainingData) -> LiveScores:
+        """Return the scores of a resident model."""
+        from tagloom.models.resident import LiveScores
+
+        return LiveScores(
+            labels=tuple(data.names),
+            extractor=data.extractor,
+            states=data.states,
+            resident=resident,
+            least=self._least_weight() if self.min_weight is None else self.min_weight,
+            **resident.tail()._asdict(),
+        )
+
+    def __copy__(self) -> Self:
+        new = super().__copy__()
+        source = self._fitted.source if self.is_fitted else None
+        if source is not None and not isinstance(source, LinearScores):  # learns in place
+            new._fitted = replace(
+                self._fitted, source=replace(source, resident=source.resident.fork())
+            )
+        return new
 
     def _warm_start(self) -> WarmStart:
         """Return the weights and indexes from which training continues."""
         from tagloom.models.reading import WarmStart
 
-        return self._fitted.online or WarmStart.from_scores(self.scores_)
+        return WarmStart.from_scores(self.scores_)
 
     def read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Turn labelled sentences into arrays."""
         start = self._warm_start() if self.warm_start and self.is_fitted else None
         return self._read(X, y, sample_weight, start)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, start: Known | None, *, in_parts: bool = False
+    ) -> TrainingData:
         from tagloom.models.reading import read
 
-        return read(self, X, y, sample_weight, start)
+        return read(self, X, y, sample_weight, start, in_parts=in_parts)
 
     def make_learner(self, data: TrainingData) -> Optimiser:
         """Make the objective and its learner."""
@@ -311,25 +477,12 @@ class LinearTagger(
         """Make the native objective and the layout of its weights."""
         from tagloom.models.layouts import Layout
 
-        encoded, start = data.encoded, data.start
-        extra_nodes, extra_edges = (None, None) if start is None else start.layout.pairs(data.names)
-        nodes = _native.Attributes(
-            encoded.indptr, encoded.ids, data.index.size, encoded.values, extra_nodes
-        )
-        edges = None
-        if encoded.edge_indptr is not None and encoded.edge_ids is not None:
-            edges = _native.Attributes(
-                encoded.edge_indptr,
-                encoded.edge_ids,
-                data.edge_index.size,
-                encoded.edge_values,
-                extra_edges,
-            )
-        sets = data.sets.view(np.uint8)
+        start = data.start
+        nodes, edges, labels = self._arrays(data)
         objective = _native.LinearObjective(
-            encoded.offsets,
+            data.encoded.offsets,
             nodes,
-            _native.Labels(data.gold.numbers, len(data.names), sets, data.allowed),
+            labels,
             edges=edges,
             weight=data.weight,
             all_combinations=self._takes_all(data.index.size * len(data.names)),
@@ -348,6 +501,29 @@ class LinearTagger(
         objective.set_mask(free)
         return objective, layout
 
+    @staticmethod
+    def _arrays(
+        data: TrainingData,
+    ) -> tuple[_native.Attributes, _native.Attributes | None, _native.Labels]:
+        """Return the attributes of nodes and of edges, and the labels."""
+        encoded, start = data.encoded, data.start
+        extra_nodes, extra_edges = (None, None) if start is None else start.layout.pairs(data.names)
+        nodes = _native.Attributes(
+            encoded.indptr, encoded.ids, data.index.size, encoded.values, extra_nodes
+        )
+        edges = None
+        if encoded.edge_indptr is not None and encoded.edge_ids is not None:
+            edges = _native.Attributes(
+                encoded.edge_indptr,
+                encoded.edge_ids,
+                data.edge_index.size,
+                encoded.edge_values,
+                extra_edges,
+            )
+        sets = data.sets.view(np.uint8)
+        labels = _native.Labels(data.gold.numbers, len(data.names), sets, data.allowed)
+        return nodes, edges, labels
+
     def _takes_all(self, n_weights: int) -> bool:
         """Whether attributes get weights for all labels, ``n_weights`` of them."""
         if self.combinations == "auto":
@@ -363,22 +539,16 @@ class LinearTagger(
 
         sentences, gold = read_dev(dev)
         encoded = data.extractor.encode(sentences, data.index, data.edge_index)
-        number = {label: y for y, label in enumerate(data.names)}
-        gold_path = np.array([number.get(label, -1) for path in gold for label in path], np.int32)
         threads = self.n_threads or ALL_THREADS
 
         def score(theta: Float64) -> float:
             scores = cut(theta, data)
             scored = self._normalised(scores, scores.score_encoded(encoded, threads))
-            trellis = _shared_transitions(scores, data.constraints).with_scores(
+            trellis = shared_transitions(scores, data.constraints).with_scores(
                 scored.emit, edge=scored.edge, offsets=scored.offsets
             )
             path = data.constraints.restrict(trellis, sentences).viterbi().path
-            scheme = data.constraints.scheme
-            if scheme is None:
-                return float(np.mean(path == gold_path))
-            predicted = _native.label_lists(path, encoded.offsets, data.names)
-            return evaluation.evaluate(gold, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+            return score_path(path, encoded.offsets, data, gold)
 
         return score
 
@@ -391,7 +561,7 @@ class LinearTagger(
         self._fitted = self._make_state(
             scores.keep(np.abs(scores.rows.weights) >= least) if least else scores,
             data.constraints,
-            history=outcome.records,
+            history=Rows(outcome.records),
             training=record,
             **self._extra_state(data),
         )
@@ -404,16 +574,27 @@ class LinearTagger(
 
     def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         """Score sentences; see `Tagger.score_sentences`."""
-        fitted, threads = self._fitted, n_threads or self.n_threads
-        scored = fitted.scores.score(sentences, threads or ALL_THREADS)
-        scored = self._normalised(fitted.scores, scored)
+        threads = n_threads or self.n_threads
+        while True:
+            fitted = self._fitted
+            live = fitted.live
+            if live is None:
+                scored = fitted.scores.score(sentences, threads or ALL_THREADS)
+                break
+            with live.resident.lock:
+                if self._fitted is fitted:  # otherwise it has learnt since
+                    scored = live.score(sentences, threads or ALL_THREADS)
+                    break
+        if live is not None and live.resident.is_copy_due:
+            _ = fitted.scores
+        scored = self._normalised(fitted.source, scored)
         batch = fitted.transitions.with_scores(
             scored.emit, edge=scored.edge, offsets=scored.offsets
         )
         batch.n_threads = threads
         return fitted.constraints.restrict(batch, sentences)
 
-    def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
+    def _normalised(self, scores: LinearScores | LiveScores, scored: Scored) -> Scored:
         """Normalise the scores of a batch, in local models; by default return them unchanged."""
         return scored
 
@@ -425,17 +606,18 @@ class LinearTagger(
     @property
     def reads_only_tokens(self) -> bool:
         """Whether the features are known to depend on the tokens alone."""
-        extractor = self.scores_.extractor
+        self._check_fitted("reads_only_tokens")
+        extractor = self._fitted.source.extractor
         return isinstance(extractor, Templates) and extractor.reads_only_tokens
 
     @classmethod
     def _make_state(
-        cls, scores: LinearScores, constraints: Constraints, **records: Any
+        cls, scores: LinearScores | LiveScores, constraints: Constraints, **records: Any
     ) -> LinearFitted:
         """Make the state of a fitted model."""
         return cls._state_type(
             labels=Fitted.label_array(scores.labels),
-            scores=scores,
+            source=scores,
             constraints=constraints,
             **records,
         )
@@ -473,89 +655,8 @@ class LinearTagger(
     def _scores_per_token(self) -> int:
         Y, states = len(self.labels_), self._fitted.transitions.states
         if states.kind == "labels":
-            return Y if self.scores_.edge_rows is None else Y * Y
+            return Y * Y if self._fitted.source.has_edges else Y
         return max(states.n_states, 1)
-
-    # ---- looking inside --------------------------------------------------------------------
-
-    @property
-    def transitions_(self) -> Float64:
-        """The weights of transitions y_prev → y [Y, Y], in the order of ``labels_``."""
-        self._check_fitted("transitions_")
-        return self.scores_.trans
-
-    @property
-    def transition_features_(self) -> dict[tuple[str, str], float]:
-        """The weights of transitions by name: (from, to) → weight, without zeros."""
-        names = self._label_list
-        from_, to = np.nonzero(self.transitions_)
-        weights = self.scores_.trans[from_, to].tolist()
-        return {(names[i], names[j]): w for i, j, w in zip(from_, to, weights, strict=True)}
-
-    @property
-    def state_features_(self) -> dict[tuple[str, str], float]:
-        """The weights of features by name: (attribute, label) → weight."""
-        return {(w.attribute, w.label): w.weight for w in self.feature_weights()}
-
-    def feature_weights(
-        self, pattern: str | None = None, *, label: str | None = None, n: int | None = None
-    ) -> list[FeatureWeight]:
-        """List weights of features, the strongest first.
-
-        Parameters
-        ----------
-        pattern : str, optional
-            A shell pattern that the attribute must match, such as ``"suffix*"``.
-        label : str, optional
-            Only weights of this label; then the largest come first, the most negative last.
-        n : int, optional
-            Maximum number.
-
-        Returns
-        -------
-        list of FeatureWeight
-            ``attribute``, ``label``, ``weight``; edge features have a label ``from → to``.
-        """
-        self._check_fitted("feature_weights")
-        weights = self._node_weights(pattern, label, n)
-        if self.scores_.edge_rows is not None and label is None:
-            weights += self._edge_weights(pattern)
-        if label is None:
-            weights.sort(key=lambda w: (-abs(w.weight), w.attribute, w.label))
-        else:
-            weights.sort(key=lambda w: (-w.weight, w.attribute))
-        return weights[:n]
-
-    def _node_weights(
-        self, pattern: str | None, label: str | None, n: int | None
-    ) -> list[FeatureWeight]:
-        """List weights of (attribute, label); at least the n strongest of them."""
-        scores, names = self.scores_, self._label_list
-        y = label_number(label, names)
-        chosen = np.ones(len(scores.rows.cols), dtype=bool)
-        if y is not None:
-            chosen &= scores.rows.cols == y
-        if n is not None and n > 0 and pattern is None:  # make names for the strongest only
-            strengths = scores.rows.weights if y is not None else np.abs(scores.rows.weights)
-            candidates = strengths[chosen & (scores.rows.weights != 0)]
-            if len(candidates) > n:
-                chosen &= strengths >= np.partition(candidates, -n)[-n]
-        return [
-            FeatureWeight(attribute, names[col], weight)
-            for attribute, col, weight in scores.named(scores.rows, scores.names, chosen, pattern)
-        ]
-
-    def _edge_weights(self, pattern: str | None) -> list[FeatureWeight]:
-        scores, names = self.scores_, self._label_list
-        assert scores.edge_rows is not None
-        assert scores.edge_names is not None
-        everything = np.ones(len(scores.edge_rows.cols), dtype=bool)
-        return [
-            FeatureWeight(attribute, f"{names[col // len(names)]} → {names[col % len(names)]}", w)
-            for attribute, col, w in scores.named(
-                scores.edge_rows, scores.edge_names, everything, pattern
-            )
-        ]
 
     # ---- smaller ---------------------------------------------------------------------------
 
@@ -602,17 +703,16 @@ class LinearTagger(
             X, y = dev if isinstance(dev, tuple) else (dev, None)
 
             def measure(scores: LinearScores) -> float:
-                new._fitted = replace(self._fitted, scores=scores)
+                new._fitted = replace(self._fitted, source=scores)
                 return new.score(X, y)
 
         scores, report = compaction.compact(self.scores_, measure, max_bytes, min_accuracy)
         new._fitted = replace(
             self._fitted,
-            scores=scores,
+            source=scores,
             training={**self.training_, "compaction": report._asdict()},
             compaction=report,
             temperature=1.0,  # it was fitted to the scores of all weights
-            online=None,
         )
         return new
 
@@ -634,7 +734,7 @@ class LinearTagger(
         }
 
     def _feature_function(self) -> Any:
-        extractor = self.scores_.extractor
+        extractor = self._fitted.source.extractor
         return extractor if isinstance(extractor, features.Function) else None
 
     def to_file(self) -> File:
@@ -669,9 +769,15 @@ class LinearTagger(
             scores,
             constraints,
             training=dict(header["training"]),
-            history=[training.Record.from_row(row) for row in header["history"]],
+            history=Rows(training.Record.from_row(row) for row in header["history"]),
+            **cls._extra_from_file(file),
         )
         return tagger
+
+    @classmethod
+    def _extra_from_file(cls, file: File) -> dict[str, Any]:
+        """Read the fields of the fitted state that only some models have; see `_extra_state`."""
+        return {}
 
 
 def _choose_transitions(
@@ -686,7 +792,7 @@ def _choose_transitions(
     free[: Y * Y + n_ends] &= np.concatenate([part.ravel() for part in seen])[: Y * Y + n_ends]
 
 
-def _shared_transitions(scores: LinearScores, constraints: Constraints) -> Trellis:
+def shared_transitions(scores: LinearScores | LiveScores, constraints: Constraints) -> Trellis:
     """Make a trellis without tokens, with the transitions of all batches; −inf is forbidden."""
     trans, start, stop, states = constraints.forbid(
         scores.trans, scores.start, scores.stop, scores.states
@@ -696,21 +802,19 @@ def _shared_transitions(scores: LinearScores, constraints: Constraints) -> Trell
     return Trellis(none, trans, start, stop, states=states, weights=tied, labels=scores.labels)
 
 
-def _carry_state(
-    state: dict[str, npt.NDArray[Any]], old: Layout, optimiser: Optimiser, new: Layout
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the state of a learner in the layout of a new one.
-
-    New weights start as in the new learner, and so do weights that are masked in either of the two,
-    which AdaGrad marks by an infinite sum of squares.
-    """
-    fresh, carried = optimiser.state(), dict(state)
-    for name, array in state.items():
-        if len(array) == old.n_weights:
-            moved = old.carry(array, new, fresh[name])
-            is_kept = np.isfinite(moved) & np.isfinite(fresh[name])
-            carried[name] = np.where(is_kept, moved, fresh[name])
-    return carried
+def score_path(
+    path: npt.NDArray[np.int32],
+    offsets: npt.NDArray[np.int64],
+    data: TrainingData,
+    gold: list[list[str]],
+) -> float:
+    """Score predicted labels: span F1 if the labels are spans, otherwise token accuracy."""
+    predicted = _native.label_lists(path, offsets, data.names)
+    scheme = data.constraints.scheme
+    if scheme is not None:
+        return evaluation.evaluate(gold, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+    right = sum(sum(map(str.__eq__, *pair)) for pair in zip(gold, predicted, strict=True))
+    return right / len(path)
 
 
 def _is_plain(spec: Any) -> bool:

@@ -79,7 +79,10 @@ class StructuredPerceptron(LinearTagger):
         return 20, 5
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
+        self,
+        data: TrainingData | None,
+        objective: _native.LinearObjective | None,
+        theta: Float64 | None,
     ) -> training.Optimiser:
         return training.AveragedPerceptron(
             objective,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, checks, features
-from tagloom.errors import LabelError
+from tagloom.errors import LabelError, ParameterError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models import constraints
 from tagloom.models.constraints import Constraints
@@ -34,12 +34,16 @@ from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
     from tagloom.models.layouts import Layout
+    from tagloom.models.summaries import Summary
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 # With states="auto", a space of order k with more transitions is pruned to the histories seen.
 _MANY_TRANSITIONS = 100_000
+
+# Pairs of labels are numbered in 16 bits.
+_MOST_EDGE_LABELS = 256
 
 
 class Settings(Protocol):
@@ -59,6 +63,26 @@ class Settings(Protocol):
         """Whether training labels may be None, unknown, or sets, one of several."""
 
 
+class Known(Protocol):
+    """Labels and attributes that sentences may add to; a `WarmStart` or a resident model."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The labels so far."""
+
+    @property
+    def extractor(self) -> FeatureExtractor:
+        """The extractor of features."""
+
+    @property
+    def index(self) -> _native.Index:
+        """The numbers of attributes."""
+
+    @property
+    def edge_index(self) -> _native.Index:
+        """The numbers of edge attributes."""
+
+
 @dataclass(eq=False)
 class WarmStart:
     """The weights and indexes of a tagger, from which training continues.
@@ -71,8 +95,6 @@ class WarmStart:
     layout : Layout
     theta : ndarray
         The weights.
-    state : dict or None
-        The rest of the learner's state.
     """
 
     extractor: FeatureExtractor
@@ -80,7 +102,11 @@ class WarmStart:
     edge_index: _native.Index
     layout: Layout
     theta: Float64
-    state: dict[str, npt.NDArray[Any]] | None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the layout."""
+        return self.layout.labels
 
     @classmethod
     def from_scores(cls, scores: LinearScores) -> WarmStart:
@@ -92,7 +118,7 @@ class WarmStart:
         if scores.edge_index is not None and scores.edge_names is not None:
             edge_index = _growing(scores.edge_index, scores.edge_names)
         layout = Layout.of_scores(scores)
-        return cls(scores.extractor, index, edge_index, layout, join(scores), None)
+        return cls(scores.extractor, index, edge_index, layout, join(scores))
 
 
 @dataclass(eq=False)
@@ -122,6 +148,10 @@ class TrainingData:
         The layout of θ, set once the objective exists.
     cost : ndarray of float64, shape (Y, Y), or None
         The cost of each mistake, for the SVM.
+    mean_square : float
+        Sum of the squared values of a token's attributes, on average: their number if all are 1.
+    summary : Summary or None
+        Of a corpus that comes in parts: of all parts so far.
     """
 
     names: list[str]
@@ -138,6 +168,8 @@ class TrainingData:
     start: WarmStart | None = None
     layout: Layout | None = None
     cost: Float64 | None = None
+    mean_square: float = 0.0
+    summary: Summary | None = None
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -168,28 +200,63 @@ class TrainingData:
 
 
 def read(
-    settings: Settings, X: Any, y: Any, sample_weight: Any, start: WarmStart | None
+    settings: Settings,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    start: Known | None,
+    *,
+    in_parts: bool = False,
 ) -> TrainingData:
     """Turn labelled sentences into arrays.
+
+    Parameters
+    ----------
+    settings : Settings
+    X, y, sample_weight
+        The arguments of `fit`.
+    start : WarmStart, Resident or None
+        The labels and attributes that exist already.
+    in_parts : bool
+        Whether these sentences are a part of a corpus. What depends on the whole corpus then
+        depends on all parts so far, and attributes below ``min_count`` stay in the index, where
+        they are counted on.
 
     Raises
     ------
     SentenceError, LabelError
         If the data are wrong; the message names the sentence.
     """
+    from tagloom.models.resident import Resident
+    from tagloom.models.summaries import Summary
+
     sentences = checks.sentences(X)
     path = getattr(X, "path", None)
     check_not_empty(sentences, path)
     read = read_labels(sentences, X, y, may_be_open=settings.takes_open_labels)
     gold = number_labels(read, _label_names(settings, read, start))
-    extractor, index, edge_index, encoded = _encode(settings, sentences, gold.names, start)
+    checks.label_count(len(gold.names))
+    extractor, index, edge_index, encoded = _encode(
+        settings, sentences, gold.names, start, in_parts=in_parts
+    )
+    if encoded.edge_indptr is not None:
+        _check_edges(len(gold.names))
     if isinstance(extractor, Templates):
         extractor.check_labels_unread(sentences, read.labellings)
     weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
     spec, labellings = settings.constraints, read.labellings
-    scheme = constraints.choose_scheme(spec, gold, labellings, encoded.offsets)
-    resolved = constraints.resolve(spec, scheme, gold, sentences, labellings)
-    states = _choose_states(settings, gold, encoded.offsets)
+    summary = None
+    if in_parts:
+        order = settings.order if _takes_seen(settings, gold) else 1
+        part = Summary.of(sentences, labellings, read.number_of, constraints=spec, order=order)
+        summary = start.summary if isinstance(start, Resident) else Summary()
+        summary.add(part)
+        resolved = summary.constraints(spec, gold.names)
+        states = _choose_states(settings, gold, encoded.offsets, summary)
+    else:
+        scheme = constraints.choose_scheme(spec, gold, labellings, encoded.offsets)
+        resolved = constraints.resolve(spec, scheme, gold, sentences, labellings)
+        states = _choose_states(settings, gold, encoded.offsets)
     sets, allowed = gold.sets, None
     if settings.constrain_training:
         sets, allowed = _training_sets(resolved, gold, sentences)
@@ -209,21 +276,42 @@ def read(
         constraints=resolved,
         allowed=allowed,
         sets=sets,
-        start=start,
+        start=start if isinstance(start, WarmStart) else None,
+        summary=summary,
+        mean_square=_mean_square(encoded),
     )
 
 
-def _label_names(
-    settings: Settings, read: ReadLabels, start: WarmStart | None
-) -> Sequence[str] | None:
+def _mean_square(encoded: Encoded) -> float:
+    total = len(encoded.ids) if encoded.values is None else np.square(encoded.values).sum()
+    return float(total) / max(len(encoded.indptr) - 1, 1)
+
+
+def _check_edges(Y: int) -> None:
+    """Raise if there are too many labels for edge attributes, which have pairs of them."""
+    if Y > _MOST_EDGE_LABELS:
+        raise ParameterError(
+            parameter="features",
+            expected=f"no edge(...) templates with more than {_MOST_EDGE_LABELS} labels",
+            found=f"edge templates, and {Y:,} labels",
+            hint="Leave the edge templates out, or join rare labels.",
+        )
+
+
+def _label_names(settings: Settings, read: ReadLabels, start: Known | None) -> Sequence[str] | None:
     """Return the label set: as given, or the earlier labels together with those of the data."""
     if settings.labels is not None or start is None:
         return settings.labels
-    return sorted({*start.layout.labels, *number_labels(read, None).names})
+    return sorted({*start.labels, *read.number_of})
 
 
 def _encode(
-    settings: Settings, sentences: Sequence[Any], names: Sequence[str], start: WarmStart | None
+    settings: Settings,
+    sentences: Sequence[Any],
+    names: Sequence[str],
+    start: Known | None,
+    *,
+    in_parts: bool,
 ) -> tuple[FeatureExtractor, _native.Index, _native.Index, Encoded]:
     """Number the attributes of all tokens; attributes of a warm start keep their numbers."""
     if start is None:
@@ -236,7 +324,9 @@ def _encode(
     if isinstance(extractor, Templates):  # others call Python for every token
         options["n_threads"] = settings.n_threads or ALL_THREADS
     encoded = extractor.encode(sentences, index, edge_index, grow=True, **options)
-    if settings.min_count > 1:  # attributes of a warm start stay
+    if settings.min_count > 1 and in_parts:
+        encoded = _without_rare_so_far(encoded, index, edge_index, settings.min_count)
+    elif settings.min_count > 1:  # attributes of a warm start stay
         index = _without_rare(index, settings.min_count, n_before)
         edge_index = _without_rare(edge_index, settings.min_count, n_edges_before)
         encoded = extractor.encode(sentences, index, edge_index, **options)
@@ -248,6 +338,8 @@ def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str])
     if not (isinstance(spec, str) and spec == "auto"):
         return spec
     first = sentences[0]
+    if getattr(getattr(first, "_layout", None), "format", None) == "crfsuite":
+        return "attributes"
     if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
         return None  # dicts, lists or numbers: the tokens already are features
     return "ner" if constraints.look_like_spans(names) else "pos"
@@ -262,18 +354,45 @@ def _without_rare(index: _native.Index, min_count: int, n_before: int) -> _nativ
     return index.keep((index.counts() >= min_count) | (np.arange(index.size) < n_before))
 
 
-def _choose_states(settings: Settings, gold: Gold, offsets: Int64) -> StateSpace | None:
+def _without_rare_so_far(
+    encoded: Encoded, index: _native.Index, edge_index: _native.Index, min_count: int
+) -> Encoded:
+    """Leave out the attributes that have occurred less often in all parts so far."""
+    from tagloom.models.resident import keep_attributes
+
+    kept = index.counts_of(encoded.ids) >= min_count
+    nodes = keep_attributes(encoded.indptr, encoded.ids, encoded.values, kept)
+    if encoded.edge_indptr is None or encoded.edge_ids is None:
+        return Encoded(encoded.offsets, *nodes)
+    kept = edge_index.counts_of(encoded.edge_ids) >= min_count
+    edges = keep_attributes(encoded.edge_indptr, encoded.edge_ids, encoded.edge_values, kept)
+    return Encoded(encoded.offsets, *nodes, *edges)
+
+
+def _takes_seen(settings: Settings, gold: Gold) -> bool:
+    """Whether only the label histories that occur are states."""
+    if isinstance(settings.states, StateSpace) or settings.order == 1:
+        return False
+    if settings.states == "auto":
+        n_transitions: int = len(gold.names) ** (settings.order + 1)
+        return n_transitions > _MANY_TRANSITIONS
+    return bool(settings.states == "seen")
+
+
+def _choose_states(
+    settings: Settings, gold: Gold, offsets: Int64, summary: Summary | None = None
+) -> StateSpace | None:
     """Choose the states whose transitions have weights; None: the labels themselves."""
     names = tuple(gold.names)
     if isinstance(settings.states, StateSpace):
         return constraints.over(settings.states, names, "states")
     if settings.order == 1:
         return None
-    which = settings.states
-    if which == "auto":
-        which = "all" if len(names) ** (settings.order + 1) <= _MANY_TRANSITIONS else "seen"
-    seen = _labelled_runs(gold, offsets) if which == "seen" else None
-    return StateSpace.order(names, settings.order, seen)
+    if not _takes_seen(settings, gold):
+        return StateSpace.order(names, settings.order)
+    if summary is not None:
+        return summary.state_space(names, settings.order)
+    return StateSpace.order(names, settings.order, _labelled_runs(gold, offsets))
 
 
 def _labelled_runs(gold: Gold, offsets: Int64) -> list[npt.NDArray[np.int32]]:

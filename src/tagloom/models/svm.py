@@ -18,7 +18,7 @@ from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.storage import File
 
 if TYPE_CHECKING:
-    from tagloom.models.reading import TrainingData, WarmStart
+    from tagloom.models.reading import Known, TrainingData
 
 Float64 = npt.NDArray[np.float64]
 
@@ -130,20 +130,14 @@ class StructuredSVM(LinearTagger):
         """Whether the learner is online: always."""
         return True
 
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Raise: C balances the losses of a whole corpus against the weights.
+    @property
+    def takes_parts(self) -> bool:
+        """Whether the learner can take a corpus in parts."""
+        return self.algorithm != "frank-wolfe"
 
-        Raises
-        ------
-        ParameterError
-            Always.
-        """
-        raise ParameterError(
-            "StructuredSVM has no partial_fit: its objective is over a whole corpus.",
-            expected="a tagger with partial_fit",
-            found="StructuredSVM",
-            hint="Call fit() with all sentences, or use StructuredPerceptron.",
-        )
+    @property
+    def _part_algorithm(self) -> str:
+        return "subgradient"
 
     def default_limits(self) -> tuple[int, int]:
         """Return the largest number of epochs and the patience of the algorithm."""
@@ -161,19 +155,25 @@ class StructuredSVM(LinearTagger):
                 options={"algorithm": "subgradient", "checkpoint": ...},
             )
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
-        data = super()._read(X, y, sample_weight, start)
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, start: Known | None, *, in_parts: bool = False
+    ) -> TrainingData:
+        data = super()._read(X, y, sample_weight, start, in_parts=in_parts)
         data.cost = cost_matrix(self.cost, data.names)
         return data
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
+        self,
+        data: TrainingData | None,
+        objective: _native.LinearObjective | None,
+        theta: Float64 | None,
     ) -> training.Optimiser:
+        cost = None if data is None else data.cost
         if self.algorithm == "frank-wolfe":
             return training.FrankWolfe(
                 objective,
                 C=self.C,
-                cost=data.cost,
+                cost=cost,
                 tolerance=self.tolerance,
                 shuffle=self.shuffle,
                 random_state=self.random_state,
@@ -181,7 +181,7 @@ class StructuredSVM(LinearTagger):
         return training.Subgradient(
             objective,
             C=self.C,
-            cost=data.cost,
+            cost=cost,
             average=self.average,
             shuffle=self.shuffle,
             random_state=self.random_state,

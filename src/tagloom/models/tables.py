@@ -7,8 +7,9 @@ from typing import Any
 from tagloom.models.capabilities import Capability
 from tagloom.models.data import label_number
 from tagloom.models.fitted import Learned
-from tagloom.models.linear import FeatureWeight
 from tagloom.models.taggers import Tagger
+from tagloom.models.weights import FeatureWeight
+from tagloom.notebooks import Rows
 from tagloom.scores.tables import WordTable
 
 
@@ -38,7 +39,7 @@ class TableTagger(Tagger):
 
     def feature_weights(
         self, pattern: str | None = None, *, label: str | None = None, n: int | None = None
-    ) -> list[FeatureWeight]:
+    ) -> Rows[FeatureWeight]:
         """List the scores of known words, the largest first.
 
         Parameters
@@ -71,4 +72,6 @@ class TableTagger(Tagger):
         names = self._label_list
         y = label_number(label, names)
         strongest = self.table_.strongest(pattern, y, n) if hasattr(self, "table_") else ()
-        return [FeatureWeight(attribute, names[i], weight) for attribute, i, weight in strongest]
+        return Rows(
+            FeatureWeight(attribute, names[i], weight) for attribute, i, weight in strongest
+        )

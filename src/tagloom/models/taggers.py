@@ -9,6 +9,7 @@ here, once for all models. Files are in `files`, the fitted state in `fitted`, c
 from __future__ import annotations
 
 import copy
+import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, checks, evaluation, labels
+from tagloom import _native, checks, evaluation, labels, notebooks
 from tagloom.errors import NotFittedError, ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import check_known, known_mask
 from tagloom.models.data import as_weights, gold_labels, token_names
 from tagloom.models.files import Model
 from tagloom.models.fitted import Fitted
+from tagloom.notebooks import Rows
 from tagloom.parameters import attribute
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
@@ -239,6 +241,32 @@ class Tagger(Model):
             result += best
         return result
 
+    def predict_one(
+        self, sentence: Any, *, known: Any = None, n_threads: int | None = None
+    ) -> list[str]:
+        """Find the best labels of one sentence.
+
+        Parameters
+        ----------
+        sentence : list of str, Sentence, or list of features
+        known : list, optional
+            Known labels: for each token None, its label, or a set of allowed labels.
+        n_threads : int, optional
+
+        Returns
+        -------
+        list of str
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tagger = tl.CRF("words").fit([["they", "can", "fish"]], [["N", "V", "V"]])
+        >>> tagger.predict_one(["they", "fish"])
+        ['N', 'V']
+        """
+        known = None if known is None else [known]
+        return self.predict([sentence], known=known, n_threads=n_threads)[0]
+
     def _best_labels(self, scored: Structure) -> list[list[str]]:
         best_path, _ = scored.viterbi()
         return _native.label_lists(best_path, scored.offsets, self._label_list)
@@ -272,9 +300,64 @@ class Tagger(Model):
         names = self._label_list
         return [[dict(zip(names, probs, strict=True)) for probs in g.tolist()] for g in result]
 
+    def predict_with_probs(
+        self, X: Any, *, known: Any = None, n_threads: int | None = None
+    ) -> tuple[Labellings, list[list[float]]]:
+        """Find the best labels of each sentence and the probability of each of these labels.
+
+        The labels are those of `predict`, the probabilities those of `predict_marginals`, but
+        sentences are scored once, and for most models without arrays in between.
+
+        Parameters
+        ----------
+        X : sequence of sentences
+        known : sequence, optional
+            Known labels, one entry per sentence: None, or a list that gives for each token None,
+            its label, or a set of allowed labels.
+        n_threads : int, optional
+
+        Returns
+        -------
+        labels : list of list of str
+        probs : list of list of float
+            ``probs[i][t]`` = Pr(y_t = labels[i][t] | sentence i).
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> X = [["they", "can", "fish"], ["fish", "can", "swim"], ["they", "fish"]]
+        >>> tagger = tl.HMM().fit(X, [["N", "V", "V"], ["N", "V", "V"], ["N", "V"]])
+        >>> labels, probs = tagger.predict_with_probs([["they", "swim"]])
+        >>> labels[0], [round(p, 2) for p in probs[0]]
+        (['N', 'V'], [1.0, 1.0])
+        """
+        self._check_fitted("predict_with_probs")
+        checks.threads(n_threads)
+        decoder = self._fitted.decoder if known is None and self.decodes_natively else None
+        threads = n_threads or getattr(self, "n_threads", None) or ALL_THREADS
+        labellings = Labellings()
+        probs: list[list[float]] = []
+        for sentences, known_piece in self._pieces(X, known, n_threads):
+            both = None
+            if decoder is not None:
+                both = decoder.decode_with_probs(sentences, self.temperature_, threads)
+            if both is None:
+                both = self._best_with_probs(self._scored(sentences, known_piece, n_threads))
+            labellings += both[0]
+            probs += both[1]
+        return labellings, probs
+
+    def _best_with_probs(self, scored: Structure) -> tuple[list[list[str]], list[list[float]]]:
+        best_path, _ = scored.viterbi()
+        gamma = self._tempered(scored).marginals()  # [T, Y]
+        flat = gamma[np.arange(len(best_path)), best_path].tolist()
+        bounds = scored.offsets.tolist()
+        probs = [flat[start:end] for start, end in itertools.pairwise(bounds)]
+        return _native.label_lists(best_path, scored.offsets, self._label_list), probs
+
     def predict_nbest(
         self, X: Any, n: int, *, known: Any = None, n_threads: int | None = None
-    ) -> list[list[Labelling]]:
+    ) -> Rows[list[Labelling]]:
         """Find the n best labellings of each sentence, the best first.
 
         Parameters
@@ -290,17 +373,18 @@ class Tagger(Model):
         -------
         list of list of Labelling
             Labels, probability and score; fewer than n if a sentence has fewer labellings.
+            ``to_frame()`` makes a data frame of it.
         """
         self._check_fitted("predict_nbest")
         names = np.array(self._label_list, dtype=object)
-        return [
+        return Rows(
             [
                 Labelling(names[path].tolist(), float(prob), float(score))
                 for path, score, prob in zip(*best, strict=True)
             ]
             for batch in self._batches(X, known, n_threads)
             for best in batch.nbest(n, on_infeasible="raise")
-        ]
+        )
 
     def predict_spans(
         self,
@@ -310,7 +394,7 @@ class Tagger(Model):
         scheme: str | None = None,
         known: Any = None,
         n_threads: int | None = None,
-    ) -> list[list[PredictedSpan]]:
+    ) -> Rows[list[PredictedSpan]]:
         """Find spans, each with the probability that the labels contain exactly this span.
 
         The probability is the sum over all labellings that contain a span of this type, start and
@@ -337,7 +421,8 @@ class Tagger(Model):
         Returns
         -------
         list of list of PredictedSpan
-            For each sentence its spans, sorted by start, end and type.
+            For each sentence its spans, sorted by start, end and type. ``to_frame()`` makes a
+            data frame of it.
 
         Raises
         ------
@@ -364,7 +449,7 @@ class Tagger(Model):
             threshold = checks.number(threshold, "threshold", above=0, most=1)
         scheme = getattr(self, "scheme_", None) if scheme is None else scheme
         types, rules = labels.span_rules(self._label_list, scheme)
-        result: list[list[PredictedSpan]] = []
+        result: Rows[list[PredictedSpan]] = Rows()
         for piece in self._pieces(X, known, n_threads):
             scored = self._scored(*piece, n_threads)
             batch = _as_trellis(self._tempered(scored), "predict_spans")
@@ -438,7 +523,9 @@ class Tagger(Model):
         parts = [batch.entropy() for batch in self._batches(X, known, None)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def explain(self, sentence: Any, *, known: Any = None) -> Explanation:
+    def explain(
+        self, sentence: Any, *, known: Any = None, positions: Sequence[int] | None = None
+    ) -> Explanation:
         """Explain for each token why it has its label and not another one.
 
         The rival of a token is the best path that has another label there. Every term in which the
@@ -447,7 +534,7 @@ class Tagger(Model):
         (`Trellis.path_score`), to within 1e-12 of the sum of the absolute weights. If a model sums
         its scores in float32, the rounding error, about 1e-6 of that sum, is the term ``rounding``.
 
-        The time is quadratic in the length of the sentence.
+        The time is quadratic in the length of the sentence, and linear for each position.
 
         Parameters
         ----------
@@ -456,6 +543,8 @@ class Tagger(Model):
         known : list, optional
             Known labels of the sentence: for each token None, its label, or a set of allowed
             labels. The best path and its rivals are restricted to them.
+        positions : sequence of int, optional
+            The tokens to explain, counted from 0; all by default.
 
         Returns
         -------
@@ -467,6 +556,8 @@ class Tagger(Model):
         ------
         InfeasibleError
             If the sentence has no possible labels.
+        ParameterError
+            If a position is not in the sentence.
 
         Examples
         --------
@@ -507,7 +598,15 @@ class Tagger(Model):
         parts = tempered(self.score_parts(sentences[0], trellis), self.temperature_)
         trellis = _as_trellis(self._tempered(trellis), "explain")
         tokens = token_names(sentences[0])
-        return explanations.explain(tokens, trellis, path, parts, self._label_list)
+        if positions is not None:
+            positions = [checks.count(t, "positions") for t in positions]
+            if any(t >= len(path) for t in positions):
+                raise ParameterError(
+                    parameter="positions",
+                    expected=f"numbers below {len(path)}, the number of tokens",
+                    found=checks.show(positions),
+                )
+        return explanations.explain(tokens, trellis, path, parts, self._label_list, positions)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the share of tokens that are labelled correctly.
@@ -721,6 +820,22 @@ class Tagger(Model):
     def is_fitted(self) -> bool:
         """Whether the tagger is fitted."""
         return "_fitted" in self.__dict__
+
+    def _repr_html_(self) -> str:
+        if not self.is_fitted:
+            return notebooks.rows_html(f"{type(self).__name__}, not fitted", self.get_params())
+        description = self.describe()
+        shown = {
+            "labels": f"{len(self.labels_)}: {checks.show(', '.join(self._label_list), 200)[1:-1]}",
+            "scheme": description["scheme"] or "none",
+            **{
+                name: f"{value:,}"
+                for name, value in description.items()
+                if isinstance(value, int) and not isinstance(value, bool)
+            },
+            **description["training"],
+        }
+        return notebooks.rows_html(repr(self), {k: v for k, v in shown.items() if v is not None})
 
     def describe(self) -> dict[str, Any]:
         """Describe the tagger as plain data, ready for JSON.

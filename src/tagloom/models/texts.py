@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from tagloom import labels as schemes
 from tagloom.models.constraints import look_like_spans
 from tagloom.sequences import Sentence
@@ -115,8 +113,11 @@ def tag(
     has_spans = look_like_spans(tagger.labels_.tolist())
     while batch := list(islice(sentences, _BATCH)):
         rows: Any = [s.tokens for s in batch] if tagger.reads_only_tokens else batch
-        labellings = tagger.predict(rows, n_threads=n_threads)
-        label_probs = _label_probs(tagger, rows, labellings, n_threads) if probs else None
+        label_probs = None
+        if probs:
+            labellings, label_probs = tagger.predict_with_probs(rows, n_threads=n_threads)
+        else:
+            labellings = tagger.predict(rows, n_threads=n_threads)
         spans = _spans(tagger, rows, labellings, probs, n_threads) if has_spans else None
         for i, sentence in enumerate(batch):
             tagged = TaggedSentence(
@@ -125,19 +126,6 @@ def tag(
             tagged.probs = None if label_probs is None else label_probs[i]
             tagged.spans = [] if spans is None else [_in_text(sentence, *span) for span in spans[i]]
             yield tagged
-
-
-def _label_probs(
-    tagger: Tagger, rows: Sequence[Any], labellings: list[list[str]], n_threads: int | None
-) -> list[list[float]]:
-    """Return the probability of each predicted label."""
-    number = {label: y for y, label in enumerate(tagger.labels_.tolist())}
-    return [
-        gamma[np.arange(len(path)), [number[label] for label in path]].tolist()
-        for gamma, path in zip(
-            tagger.predict_marginals(rows, n_threads=n_threads), labellings, strict=True
-        )
-    ]
 
 
 def _spans(

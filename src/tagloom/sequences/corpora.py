@@ -15,9 +15,11 @@ from typing import Any
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.arrays import TAIL
-from tagloom.sequences.brat import BratLayout, brat_layout
+from tagloom.sequences.attribute_rows import attribute_layout
+from tagloom.sequences.brat import BratLayout, brat_layout, write_brat
 from tagloom.sequences.column_guesses import conllu_layout, plain_layout
 from tagloom.sequences.columns import ColumnLayout
+from tagloom.sequences.docbin import docbin_layout, write_docbin
 from tagloom.sequences.documents import Tokenize, documents
 from tagloom.sequences.files import (
     BOM,
@@ -27,6 +29,7 @@ from tagloom.sequences.files import (
     open_output,
     sample_lines,
     split_suffix,
+    stamp_of,
 )
 from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, PASS_FORMAT, SUFFIXES, guess_format
 from tagloom.sequences.label_names import LabelNames
@@ -52,6 +55,8 @@ _READERS: dict[str, tuple[Callable[..., tuple[ReadLayout, str]], set[str]]] = {
         (object_layout, {"label", "token", "tokenize", "labelled"}),
     ),
     "brat": (brat_layout, {"tokenize", "labelled"}),
+    "crfsuite": (attribute_layout, {"labelled"}),
+    "docbin": (docbin_layout, {"label", "labelled"}),
 }
 _WRITER_OPTIONS = {
     "conll": {"columns", "sep", "unknown", "append"},
@@ -65,6 +70,9 @@ _WRITER_OPTIONS = {
     "json-spans": {"label", "append"},
     "spacy": {"label"},
     "label-studio": set(),
+    "brat": set(),
+    "crfsuite": set(),
+    "docbin": {"label"},
 }
 
 
@@ -211,6 +219,8 @@ class Stream(Iterator[Sentence]):
         )
         corpus.problems = self.problems
         corpus._tail = self._tail
+        if self._file.stamp is not None and self.path is not None:
+            corpus._stamps[os.path.realpath(self.path)] = self._file.stamp
         return corpus
 
     def close(self) -> None:
@@ -292,7 +302,8 @@ def stream(
     try:
         why = None
         lines = sample_lines(file, 1 if format else SAMPLE)
-        if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
+        is_binary = format == "docbin" or split_suffix(file.name)[0] == ".spacy"
+        if len(lines) == 1 and "\r" in lines[0].rstrip("\r") and not is_binary:
             raise FormatError(
                 path=file.name,
                 line=1,
@@ -445,7 +456,8 @@ def write(
     r"""Write a corpus.
 
     In the format that it was read from, the file is reproduced byte for byte, except for the
-    fields that were changed.
+    fields that were changed. A corpus does not replace the file that it was read from if another
+    program has changed that file since.
 
     Parameters
     ----------
@@ -479,7 +491,8 @@ def write(
     Raises
     ------
     FormatError
-        If the format cannot hold a sentence (the message names it), or no format is implied.
+        If the format cannot hold a sentence (the message names it), no format is implied, or the
+        file was changed since the corpus was read from it.
     SentenceError
         If a sentence is a str.
     OSError
@@ -512,12 +525,21 @@ def write(
             found=repr(format),
         )
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
+    if format == "brat":
+        write_brat(sentences, path, encoding)
+        return
+    if format == "docbin":
+        with open_output(path, encoding) as out:
+            write_docbin(sentences, out, options.get("label"))
+        return
     if format == "csv":
         options["ids"] = SentenceIds()
     # Keys: the layout that a sentence was read with, and whether it has labels.
     layouts: dict[tuple[int, bool], AnyLayout] = {}
     end, n = b"", 0
-    with open_output(path, encoding) as out:
+    stamps = sentences._stamps if isinstance(sentences, Corpus) else {}
+    target_path = os.path.realpath(path) if isinstance(path, str | os.PathLike) else ""
+    with open_output(path, encoding, stamps.get(target_path)) as out:
         first: AnyLayout | None = None
         for batch in _batches(sentences, format):
             parts = []
@@ -546,6 +568,8 @@ def write(
         if format in ARRAYS and not tail:
             tail = b"[]\n" if first is None else TAIL
         out.write(tail)
+    if target_path in stamps:
+        stamps[target_path] = stamp_of(target_path)
 
 
 def relabel(

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, Any, TypeAlias
 
 from tagloom import checks
@@ -20,6 +21,8 @@ from tagloom._native import first_bad_byte
 from tagloom.errors import FormatError, MissingExtraError, about_file
 
 Source: TypeAlias = str | os.PathLike[str] | IO[Any]
+#: What changes when a file is replaced or rewritten: inode, size and time of the last change.
+Stamp: TypeAlias = tuple[int, int, int]
 
 BOM = codecs.BOM_UTF8
 # Large enough to be fast, small enough that a stream needs little memory.
@@ -66,6 +69,7 @@ class Input:
 
     def __init__(self, source: Source, encoding: str = "utf-8") -> None:
         self._owned = False
+        self.stamp: Stamp | None = None  # of a file that was opened by its name
         file: IO[Any]
         if not isinstance(source, str | os.PathLike):
             if not hasattr(source, "read"):
@@ -80,6 +84,7 @@ class Input:
         else:
             self.name = os.fspath(source)
             file, self._owned = open(source, "rb"), True  # noqa: SIM115 closed by close()
+            self.stamp = stamp_of(file.fileno())
         self._file = file
         is_text = isinstance(file, io.TextIOBase)
         self._ahead = b""
@@ -303,12 +308,13 @@ def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:
 def bad_byte_error(byte: int, name: str, line: int, offset: int) -> FormatError:
     """Return the error for a byte that cannot occur in a text file."""
     other = "utf-16" if byte == 0 else "latin-1"
+    names = other if byte == 0 else "latin-1, shift_jis, euc-jp or gbk"
     return FormatError(
         path=name,
         line=line,
         expected="text in UTF-8",
         found=f"byte 0x{byte:02X} at offset {offset}",
-        hint=f"If the file is in another encoding, such as {other}, pass {{encoding}}.",
+        hint=f"If the file is in another encoding, such as {names}, pass it, as in {{encoding}}.",
         options={"encoding": other},
     )
 
@@ -455,11 +461,22 @@ class Output:
 
 
 @contextlib.contextmanager
-def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
+def open_output(
+    target: Source, encoding: str = "utf-8", stamp: Stamp | None = None
+) -> Iterator[Output]:
     """Open a file for writing; it appears under its name only when it is complete.
 
-    The bytes go to a temporary file in the same folder, which is renamed at the end. So an error
-    leaves the old file, and a file can be read as a stream while it is being rewritten.
+    The bytes go to a temporary file in the same folder, which is flushed and renamed at the end. So
+    an error or a crash leaves the old file, and a file can be read as a stream while it is being
+    rewritten.
+
+    Parameters
+    ----------
+    target : path, "-" or open file
+    encoding : str
+    stamp : tuple, optional
+        `stamp_of` the file when it was read. If it differs at the end, somebody else has written
+        the file: FormatError is raised and that file stays.
     """
     if not isinstance(target, str | os.PathLike):
         name = str(getattr(target, "name", "<file>"))
@@ -471,7 +488,7 @@ def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
             yield Output(stdout or _Text(sys.stdout), encoding, "<stdout>", is_live=True)
             sys.stdout.flush()
         return
-    import tempfile
+    from tagloom.storage.replacing import replacing
 
     name = os.fspath(target)
     compression = split_suffix(name)[1]
@@ -483,24 +500,30 @@ def open_output(target: Source, encoding: str = "utf-8") -> Iterator[Output]:
         ):
             yield Output(out, encoding, name)
         return
-    path = os.path.realpath(name)  # a symbolic link stays one
-    folder, base = os.path.split(path)
-    try:
-        handle, part = tempfile.mkstemp(dir=folder, prefix=f".{base}.", suffix=".part")
-    except OSError as error:
-        raise about_file(error, name) from None
-    try:
-        with (
-            _naming(name),
-            open(handle, "wb") as plain,
-            _compressed(plain, compression, name) as out,
-        ):
-            yield Output(out, encoding, name)
-        os.chmod(part, os.stat(path).st_mode if os.path.exists(path) else 0o666 & ~_umask())
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
+    check = None if stamp is None else partial(_check_unchanged, name, stamp)
+    with (
+        _naming(name),
+        replacing(name, check) as new,
+        _compressed(new, compression, name) as out,
+    ):
+        yield Output(out, encoding, name)
+
+
+def stamp_of(path: str | int) -> Stamp:
+    """Return what identifies the contents of a file, by its name or descriptor."""
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _check_unchanged(name: str, stamp: Stamp) -> None:
+    """Raise FormatError if somebody has changed a file since it had this stamp."""
+    if not os.path.exists(name) or stamp_of(name) != stamp:
+        raise FormatError(
+            path=name,
+            expected="the file as it was read",
+            found="a file that was changed or removed since",
+            hint="Read it again and repeat the edits, or write to another file.",
+        )
 
 
 @contextlib.contextmanager
@@ -526,12 +549,6 @@ def _compressed(file: IO[bytes], compression: str | None, name: str) -> Any:
     if compression == "zstd":
         return _import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)
     return contextlib.nullcontext(file)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_all(file: Any, data: bytes) -> None:

@@ -266,6 +266,11 @@ class Sentence:
         more = ["…"] if len(self.tokens) > 12 else []
         return f"Sentence({' '.join(shown + more)!r})"
 
+    def _repr_html_(self) -> str:
+        from tagloom.notebooks import tokens_html
+
+        return tokens_html(self.tokens, self.labels)
+
 
 def no_labels(where: str) -> LabelError:
     """Return the error for a sentence that has no labels at all."""
@@ -318,6 +323,9 @@ def _as_labels(labels: Iterable[Any], n_tokens: int) -> list[Label]:
             expected=f"{checks.plural(n_tokens, 'label')}, one per token", found=str(len(result))
         )
     return result
+
+
+_SHOWN = 5  # sentences of a corpus that a notebook shows
 
 
 class Corpus(Sequence[Sentence]):
@@ -390,6 +398,8 @@ class Corpus(Sequence[Sentence]):
         self.notice = notice
         self.problems = list(problems)
         self._tail = b""  # bytes of the file after its last sentence
+        # Path -> stamp of the file as it was last read or written, shared with copies; see `write`.
+        self._stamps: dict[str, tuple[int, int, int]] = {}
 
     @classmethod
     def from_pairs(cls, sentences: Iterable[Iterable[tuple[str, Any]]]) -> Corpus:
@@ -519,6 +529,67 @@ class Corpus(Sequence[Sentence]):
 
         return frame_of(self)
 
+    @classmethod
+    def from_spacy(cls, docs: Iterable[Any], *, label: str = "entities") -> Corpus:
+        """Make a corpus of documents of spaCy, one sentence for each of theirs.
+
+        Parameters
+        ----------
+        docs : iterable of spacy.tokens.Doc
+        label : str, default "entities"
+            The labels: "entities" as BIO labels, or "upos", "xpos" or "lemma".
+
+        Returns
+        -------
+        Corpus
+            Its sentences share the text of their document; tokens of blanks are left out.
+
+        Raises
+        ------
+        FormatError
+            If there are no such labels.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> corpus = Corpus.from_spacy(docs)  # doctest: +SKIP
+        """
+        from tagloom.sequences.docbin import check_label, sentences_of_doc
+
+        name = check_label(label)
+        return cls([s for doc in docs for s in sentences_of_doc(doc, name)], label=name)
+
+    def to_spacy(self, vocab: Any = None, *, label: str = "entities") -> list[Any]:
+        """Return documents of spaCy; consecutive sentences of one text are one document.
+
+        Parameters
+        ----------
+        vocab : spacy.vocab.Vocab, optional
+            ``nlp.vocab`` of a pipeline, to process the documents further; an empty one by default.
+        label : str, default "entities"
+            What the labels become: "entities", which must be BIO labels, or "upos", "xpos" or
+            "lemma".
+
+        Returns
+        -------
+        list of spacy.tokens.Doc
+
+        Raises
+        ------
+        FormatError
+            If a label does not fit; names the sentence.
+        MissingExtraError
+            If spaCy is not installed.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> docs = Corpus([["Ann", "left"]], [["B-PER", "O"]]).to_spacy()  # doctest: +SKIP
+        """
+        from tagloom.sequences.docbin import check_label, docs_of_sentences
+
+        return list(docs_of_sentences(self, vocab, check_label(label)))
+
     @property
     def tokens(self) -> list[list[str]]:
         """The tokens of every sentence."""
@@ -593,7 +664,7 @@ class Corpus(Sequence[Sentence]):
         """
         new = self[:]
         new._sentences = _with_labels(self._sentences, labels)
-        new.problems, new._tail = list(self.problems), self._tail
+        new.problems, new._tail, new._stamps = list(self.problems), self._tail, self._stamps
         return new
 
     def __len__(self) -> int:
@@ -623,6 +694,12 @@ class Corpus(Sequence[Sentence]):
         return self._sentences == other._sentences
 
     __hash__ = None  # type: ignore[assignment]  # the sentences may change
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        shown = "".join(sentence._repr_html_() for sentence in self._sentences[:_SHOWN])
+        return f"<p>{escape(repr(self))}</p>{shown}{'<p>…</p>' if len(self) > _SHOWN else ''}"
 
     def __repr__(self) -> str:
         parts = [repr(self.path)] if self.path else []

@@ -13,17 +13,19 @@ from typing import Any, TypeAlias
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import arrays
+from tagloom.sequences.attribute_rows import AttributeLayout
 from tagloom.sequences.brat import BratLayout
 from tagloom.sequences.column_guesses import find_column
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
+from tagloom.sequences.docbin import DocBinLayout
 from tagloom.sequences.label_names import label_names_of
 from tagloom.sequences.objects import ObjectLayout
 from tagloom.sequences.sentences import Sentence
 from tagloom.sequences.slashes import SlashLayout
 from tagloom.sequences.tables import TableLayout, table_target
 
-AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout | TableLayout
-ReadLayout: TypeAlias = AnyLayout | BratLayout  # brat is read, not written
+AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout | TableLayout | AttributeLayout
+ReadLayout: TypeAlias = AnyLayout | BratLayout | DocBinLayout  # written as a whole, not by sentence
 
 
 def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
@@ -36,6 +38,8 @@ def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLa
         return _new_conllu(options) if format == "conllu" else _new_columns(sentence, options)
     if format in ("slash", "text"):
         return _slashes(sentence, format, options)
+    if format == "crfsuite":
+        return AttributeLayout()
     if format == "csv":
         return table_target(sentence, options, list(options.get("append", ())))
     return _objects(sentence, format, options)

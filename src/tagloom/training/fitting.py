@@ -7,6 +7,7 @@ networks. The loop never looks inside the weights; see `tagloom.training.learner
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -24,7 +26,7 @@ from tagloom.errors import ParameterError, TrainingError
 from tagloom.renames import warn_renamed
 from tagloom.training.checkpoints import Checkpoint
 from tagloom.training.learners import Learner, Optimiser, State, Step
-from tagloom.training.progress import Bar, shows_progress
+from tagloom.training.progress import Lines, make_bar, show_record, shows_progress
 from tagloom.training.records import Listener, Record
 
 W = TypeVar("W")
@@ -87,6 +89,7 @@ def fit_iteratively(
     checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     identity: Mapping[str, Any] | None = None,
     progress: bool | None = False,
+    verbose: bool = False,
     title: str = "Training",
 ) -> Outcome[W]:
     """Step until the learner has converged, the development score stalls, or the limit is reached.
@@ -111,9 +114,12 @@ def fit_iteratively(
         With a path: everything that the run depends on, such as parameters and a digest of the
         data. The checkpoint of another run is refused.
     progress : bool, optional
-        Whether to show a progress bar on stderr; None: if stderr is a terminal.
+        Whether to show a progress bar on stderr; None: if stderr is a terminal, or in a notebook.
+    verbose : bool
+        Whether to print a line for each iteration on stderr. The logger "tagloom" gets the same
+        lines at level INFO in any case.
     title : str
-        Title of the progress bar.
+        Title of the progress bar and of these lines.
 
     Returns
     -------
@@ -152,8 +158,20 @@ def fit_iteratively(
         checkpoint = Checkpoint(checks.path(checkpoint, "checkpoint"), identity or {})
     with ExitStack() as stack:
         if shows_progress(progress):
-            listeners = [*listeners, stack.enter_context(Bar(title, max_iterations))]
+            bar = make_bar(title, max_iterations)
+            stack.enter_context(bar)
+            listeners = [*listeners, bar]
+        if verbose:
+            listeners = [*listeners, Lines(title)]
+        listeners = [*listeners, partial(_log, title)]
         return _Run(learner, dev, patience, listeners, checkpoint).run(max_iterations)
+
+
+def _log(title: str, record: Record) -> None:
+    """Log a record; Python hides level INFO unless the program asks for it."""
+    logger = logging.getLogger("tagloom")
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("%s %d  %s", title, record.iteration, show_record(record))
 
 
 def run(
@@ -193,6 +211,7 @@ class Fitting(Generic[W]):
     callback : callable, optional
         Called with each `Record`.
     progress : bool, optional
+    verbose : bool
     checkpoint : str, optional
         File name; several runs append a suffix each.
     identity : mapping
@@ -205,6 +224,7 @@ class Fitting(Generic[W]):
     patience: int | None = None
     callback: Listener | None = None
     progress: bool | None = False
+    verbose: bool = False
     checkpoint: str | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     title: str = "Training"
@@ -229,6 +249,7 @@ class Fitting(Generic[W]):
             checkpoint=None if self.checkpoint is None else self.checkpoint + suffix,
             identity=self.identity,
             progress=self.progress,
+            verbose=self.verbose,
             title=self.title + title,
         )
 

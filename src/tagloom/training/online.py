@@ -28,7 +28,7 @@ Float64 = npt.NDArray[np.float64]
 _FIRST_SQUARE = 1.0
 
 
-class _Online:
+class OnlineLearner:
     """Base of the online learners.
 
     Each epoch visits the sentences in an order drawn from (random_state, epoch), in one native
@@ -37,19 +37,25 @@ class _Online:
 
     def __init__(
         self,
-        objective: LinearObjective,
+        objective: LinearObjective | None,
         rule: str,
         *,
         random_state: int,
         shuffle: bool,
         theta: npt.ArrayLike | None = None,
+        cost: npt.ArrayLike | None = None,
         **options: Any,
     ) -> None:
         self.random_state = checks.count(random_state, "random_state")
         self.shuffle = bool(shuffle)
-        self._n_sentences = objective.n_sentences
-        self._native = _native.Online(objective, rule, first_square=_FIRST_SQUARE, **options)
+        self.rule, self.options = rule, {**options, "first_square": _FIRST_SQUARE}
         self._epochs = 0
+        if objective is None:  # the settings of a learner whose corpus comes in parts
+            return
+        self._n_sentences = objective.n_sentences
+        if rule in ("subgradient", "frank-wolfe"):
+            options["cost"] = _costs(cost, objective)
+        self._native = _native.Online(objective, rule, first_square=_FIRST_SQUARE, **options)
         if theta is not None:
             self._restart(theta=as_weights(theta, objective.n_weights))
 
@@ -64,22 +70,26 @@ class _Online:
 
     def _epoch(self) -> tuple[float, int]:
         """Visit every sentence once; return the sum of losses and the number of mistakes."""
-        order = np.arange(self._n_sentences, dtype=np.int64)
-        if self.shuffle:
-            order = np.random.default_rng([self.random_state, self._epochs]).permutation(order)
         try:
-            loss, n_mistakes = self._native.epoch(order)
+            loss, n_mistakes = self._native.epoch(self.order(self._n_sentences, self._epochs))
         except OverflowError as error:
-            raise ScoreError(
-                f"{error}.",
-                where=f"epoch {self._epochs + 1}",
-                expected="finite scores",
-                found="NaN or infinite ones",
-                hint="Attribute values far from 1 or a high learning rate cause this; scale the "
-                "values or lower the rate.",
-            ) from None
+            raise overflow(error, self._epochs) from None
         self._epochs += 1
         return loss, n_mistakes
+
+    def order(self, n: int, epoch: int) -> npt.NDArray[np.int64]:
+        """Return the order in which an epoch visits n sentences.
+
+        Parameters
+        ----------
+        n : int
+        epoch : int
+            The number of epochs before it.
+        """
+        order = np.arange(n, dtype=np.int64)
+        if not self.shuffle:
+            return order
+        return np.random.default_rng([self.random_state, epoch]).permutation(order)
 
     def _is_converged(self, n_mistakes: int) -> bool:
         return False  # a running loss cannot signal convergence; the loop decides
@@ -102,7 +112,19 @@ class _Online:
         self._epochs = int(state["counters"][0])
 
 
-class AdaGrad(_Online):
+def overflow(error: OverflowError, epoch: int) -> ScoreError:
+    """Return the error for scores that overflow in an epoch, counted from 0."""
+    return ScoreError(
+        f"{error}.",
+        where=f"epoch {epoch + 1}",
+        expected="finite scores",
+        found="NaN or infinite ones",
+        hint="Attribute values far from 1 or a high learning rate cause this; scale the "
+        "values or lower the rate.",
+    )
+
+
+class AdaGrad(OnlineLearner):
     r"""AdaGrad on the loss of a CRF: each weight has its own rate, which falls as it learns.
 
     For the gradient g of each token of a sentence, G ← G + g² and θ ← θ − eta·g/√G, with G = 1 at
@@ -142,7 +164,7 @@ class AdaGrad(_Online):
     @renamed_parameter("AdaGrad", "problem", "objective")
     def __init__(
         self,
-        objective: LinearObjective,
+        objective: LinearObjective | None,
         *,
         l2: float = 0.0,
         eta: float = 0.4,
@@ -164,7 +186,7 @@ class AdaGrad(_Online):
         )
 
 
-class SGD(_Online):
+class SGD(OnlineLearner):
     r"""Stochastic gradient descent on the loss of a CRF, one sentence at a time.
 
     θ ← θ − eta·g with eta = eta0 / (1 + decay·e), where e counts epochs and their fractions. The
@@ -205,7 +227,7 @@ class SGD(_Online):
     @renamed_parameter("SGD", "problem", "objective")
     def __init__(
         self,
-        objective: LinearObjective,
+        objective: LinearObjective | None,
         *,
         l2: float = 0.0,
         eta0: float = 0.1,
@@ -229,7 +251,7 @@ class SGD(_Online):
         )
 
 
-class AveragedPerceptron(_Online):
+class AveragedPerceptron(OnlineLearner):
     r"""The structured perceptron: where the best path is wrong, learn the difference.
 
     θ ← θ + weight_i·(Φ(x, y) − Φ(x, ŷ)) with ŷ the best path; no update where ŷ = y. Among equal
@@ -279,7 +301,7 @@ class AveragedPerceptron(_Online):
     @renamed_parameter("AveragedPerceptron", "problem", "objective")
     def __init__(
         self,
-        objective: LinearObjective,
+        objective: LinearObjective | None,
         *,
         margin: float = 0.0,
         average: bool = True,
@@ -302,7 +324,7 @@ class AveragedPerceptron(_Online):
         return n_mistakes == 0
 
 
-class Subgradient(_Online):
+class Subgradient(OnlineLearner):
     r"""Stochastic subgradient steps on the structured hinge loss, as in Pegasos.
 
     Minimises ½‖θ‖² + C·Σ_i weight_i·loss_i, where ::
@@ -349,7 +371,7 @@ class Subgradient(_Online):
     @renamed_parameter("Subgradient", "problem", "objective")
     def __init__(
         self,
-        objective: LinearObjective,
+        objective: LinearObjective | None,
         *,
         C: float = 1.0,
         cost: npt.ArrayLike | None = None,
@@ -365,15 +387,17 @@ class Subgradient(_Online):
             random_state=random_state,
             shuffle=shuffle,
             C=checks.number(C, "C", above=0),
-            cost=_costs(cost, objective),
+            cost=cost,
         )
-        if theta is not None:  # θ_k = C·N/k·(sum of the steps), and the sum is stored
+        if (
+            theta is not None and objective is not None
+        ):  # θ_k = C·N/k·(sum of the steps), and the sum is stored
             steps = max(objective.n_sentences, 1)
             start = as_weights(theta, objective.n_weights)
             self._restart(theta=start / C, counters=np.array([0, 0, steps]))
 
 
-class FrankWolfe(_Online):
+class FrankWolfe(OnlineLearner):
     r"""Block-coordinate Frank-Wolfe on the dual of the structured SVM, with its duality gap.
 
     Minimises the objective of `Subgradient`. Each sentence is a block of the dual, whose θ_i is
@@ -417,7 +441,7 @@ class FrankWolfe(_Online):
     @renamed_parameter("FrankWolfe", "problem", "objective")
     def __init__(
         self,
-        objective: LinearObjective,
+        objective: LinearObjective | None,
         *,
         C: float = 1.0,
         cost: npt.ArrayLike | None = None,
@@ -433,7 +457,7 @@ class FrankWolfe(_Online):
             random_state=random_state,
             shuffle=shuffle,
             C=self.C,
-            cost=_costs(cost, objective),
+            cost=cost,
         )
 
     def step(self) -> Step:

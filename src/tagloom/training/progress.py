@@ -1,4 +1,4 @@
-"""Progress on a terminal: one line with iterations done, objective, dev score and time left."""
+"""Progress of training: iterations done, objective, dev score and time left, or one line each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,69 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tagloom.notebooks import is_notebook
+
 if TYPE_CHECKING:
     from tagloom.training.records import Record
 
 
 def shows_progress(progress: bool | None) -> bool:
-    """Whether to show progress: as given, or by default if stderr is a terminal."""
-    return sys.stderr.isatty() if progress is None else progress
+    """Whether to show progress: as given; by default on a terminal and in a notebook."""
+    return sys.stderr.isatty() or is_notebook() if progress is None else progress
+
+
+def make_bar(title: str, total: int) -> Bar | Line:
+    """Make what shows progress here: in a notebook a line of text, else a bar."""
+    return Line(title, total) if is_notebook() else Bar(title, total)
+
+
+def show_record(record: Record) -> str:
+    """Return the objective and the development score of a record."""
+    reached = f"{record.measure.replace('_', ' ')} {record.objective:,.4g}"
+    return reached if record.dev is None else f"{reached}  dev {record.dev:.4f}"
+
+
+class Line:
+    """A line on stderr that is rewritten after each iteration, as notebooks show it.
+
+    Parameters
+    ----------
+    title : str
+    total : int
+        The largest number of iterations.
+    """
+
+    def __init__(self, title: str, total: int) -> None:
+        self._title, self._total = title, total
+
+    def __enter__(self) -> Line:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        print(file=sys.stderr)
+
+    def __call__(self, record: Record) -> None:
+        """Show a record."""
+        left = record.seconds / record.iteration * (self._total - record.iteration)
+        line = f"{self._title} {record.iteration}/{self._total}  {show_record(record)}"
+        print(f"\r{line}  {left:.0f} s left ", end="", file=sys.stderr, flush=True)
+
+
+class Lines:
+    """A line on stderr for each iteration: ``fit(verbose=True)``."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def __call__(self, record: Record) -> None:
+        """Print a record."""
+        line = f"{self._title} {record.iteration}  {show_record(record)}  {record.seconds:.1f} s"
+        print(line, file=sys.stderr, flush=True)
 
 
 class Bar:
@@ -59,7 +115,4 @@ class Bar:
 
     def __call__(self, record: Record) -> None:
         """Show a record."""
-        reached = f"{record.measure.replace('_', ' ')} {record.objective:,.4g}"
-        if record.dev is not None:
-            reached += f"  dev {record.dev:.4f}"
-        self._progress.update(self._task, completed=record.iteration, reached=reached)
+        self._progress.update(self._task, completed=record.iteration, reached=show_record(record))
