@@ -172,7 +172,7 @@ def test_half_a_surrogate_pair_is_an_error():
 def test_an_item_that_contains_itself():
     item = {}
     item["a"] = item
-    with pytest.raises(RecursionError):
+    with raises(SentenceError, found="a dict that contains itself"):
         Items().extract([item])
     assert Items().extract([{"a": "b"}]) == [{"a:b": 1.0}]
 
@@ -309,3 +309,8 @@ def test_items_are_saved_and_copied():
     for again in (from_dict(Items().to_dict()), pickle.loads(pickle.dumps(Items()))):
         assert again == Items()
     assert copy.deepcopy(Items()) == Items()
+
+
+def test_a_value_beyond_32_bits_names_its_token():
+    with raises(FeatureError, where="sentence 1, token 1", expected="below 3.4e38"):
+        Items().encode([[{"a": 1.0}], [{"a": 2.0}, {"b": 1e300}]], Index(), grow=True)

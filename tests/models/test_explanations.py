@@ -10,7 +10,7 @@ import pytest
 
 import tagloom as tl
 from raising import raises
-from tagloom.errors import InfeasibleError, NotFittedError, SentenceError
+from tagloom.errors import InfeasibleError, NotFittedError, ParameterError, SentenceError
 from tagloom.models.explanations import explain
 from tagloom.scores.parts import Part
 from tagloom.trellis import StateSpace
@@ -216,3 +216,15 @@ def test_longer_histories_of_a_linear_tagger_are_named(order):
         for reason in decision.reasons:
             if reason.name == "ngram3":
                 assert len(reason.label.replace("→ ", "").split()) == 3
+
+
+def test_chosen_positions():
+    train = tl.datasets.load("english", "train")
+    tagger = tl.CRF().fit(train[:50])
+    whole = tagger.explain(train[60])
+    some = tagger.explain(train[60], positions=[4, 0])
+    assert some.decisions == (whole[4], whole[0])
+    assert some.labels == whole.labels
+    assert tagger.explain(train[60], positions=[]).decisions == ()
+    with raises(ParameterError, parameter="positions", found=str(len(train[60]))):
+        tagger.explain(train[60], positions=[len(train[60])])

@@ -47,8 +47,6 @@ def test_another_tokenizer_and_conversion(document):
     (written,) = map(json.loads, out.getvalue().splitlines())
     assert written["text"] == TEXT
     assert [TEXT[x["start"] : x["end"]] for x in written["spans"]] == ["Ann Lee", "Oslo"]
-    with raises(FormatError, parameter="format", expected="can be written", found="'brat'"):
-        tl.write(corpus, io.BytesIO(), "brat")
 
 
 def str_pieces(text):
@@ -77,3 +75,27 @@ def test_the_text_must_stand_beside_it(document, tmp_path):
     (tmp_path / "doc.txt").unlink()
     with raises(FormatError, where="doc.ann", expected="doc.txt", found="none"):
         tl.read(path)
+
+
+def test_writing_annotations_keeps_text_and_spans(tmp_path):
+    text = "Ann left.\n\nShe met  Bob Lee in Oslo."
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    rows = "T1\tPER 0 3\tAnn\nT2\tPER 20 27\tBob Lee\nT3\tLOC 31 35\tOslo\n"
+    (tmp_path / "a.ann").write_text(rows, encoding="utf-8")
+    corpus = tl.read(tmp_path / "a.ann")
+    assert len(corpus) > 1
+    tl.write(corpus, tmp_path / "b.ann")
+    assert (tmp_path / "b.txt").read_text(encoding="utf-8") == text
+    assert (tmp_path / "b.ann").read_text(encoding="utf-8") == rows
+
+
+def test_writing_sentences_without_text(tmp_path):
+    corpus = tl.Corpus([["Ann", "left"], ["Bob"]], [["B-PER", "O"], ["B-PER"]])
+    tl.write(corpus, tmp_path / "c.ann")
+    assert (tmp_path / "c.txt").read_text(encoding="utf-8") == "Ann left\nBob"
+    (labels,) = tl.read(tmp_path / "c.ann").labels
+    assert labels == ["B-PER", "O", "B-PER"]
+    with raises(FormatError, parameter="path"):
+        tl.write(corpus, "-", "brat")
+    with raises(FormatError, where="sentence 0, token 0"):
+        tl.write(tl.Corpus([["Ann"]], [["PER"]]), tmp_path / "d.ann")

@@ -111,3 +111,10 @@ def test_columns_of_which_a_row_lacks_one_are_reported_with_the_row():
     text = b"# from here\nThey PRON\ncan\nfish VERB\n"
     with raises(FormatError, where=":3", expected="2 columns", found="1 column: 'can'"):
         tl.read(io.BytesIO(text))
+
+
+def test_lines_of_equally_many_words_between_blank_lines_are_not_columns():
+    """A pipe shows one line at a time and a file all of them: the guess must be the same."""
+    with raises(FormatError, found="'They can fish'"):
+        tl.read(io.StringIO("They can fish\n\nWe can swim\n\nYou can run\n"))
+    assert tl.read(io.StringIO("Go VB\n\nThey PRP\nfish VBP\n")).format == "conll"

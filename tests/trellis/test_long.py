@@ -1,9 +1,13 @@
 """A million positions: nothing drifts, underflows, or fills the memory."""
 
 import math
+import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -141,3 +145,21 @@ def test_memory_beyond_the_inputs_is_bounded(method, dtype, change, options):
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
     )
     assert float(run.stdout) < 64.0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a signal to the own process")
+@pytest.mark.parametrize("space", [None, tl.StateSpace.run_length(Y, 0, 3)])
+def test_a_search_for_many_paths_can_be_interrupted(space):
+    """Ctrl-C during an n-best search of many seconds ends it at once."""
+    # A shell starts programs in the background with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    trellis = tl.Trellis(np.random.default_rng(0).normal(size=(20_000, Y)), states=space)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    began = time.perf_counter()
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trellis.nbest(100_000)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.perf_counter() - began < 10

@@ -125,7 +125,8 @@ def test_many_callers_at_once():
 def test_after_an_error_threads_work_on():
     """Four workers are to decode sequences of which each needs more memory than there is."""
     code = """
-    long = tl.Trellis(np.zeros((40_000, 500)), offsets=np.arange(0, 40_001, 5_000), n_threads=4)
+    starts = np.arange(0, 40_001, 5_000)
+    long = tl.Trellis(np.zeros((40_000, 500)), np.eye(500), offsets=starts, n_threads=4)
     path(4)  # threads and code are there
     limit(1 << 20)
     try:
@@ -147,8 +148,8 @@ def test_memory_that_a_thread_keeps_is_sound_after_an_error(n_threads):
     """What is kept from a small call is too small for the next, and there is no more."""
     code = f"""
     def zeros(length):
-        offsets = np.arange(0, 8 * length + 1, length)
-        return tl.Trellis(np.zeros((8 * length, 500)), offsets=offsets, n_threads={n_threads})
+        offsets, emit = np.arange(0, 8 * length + 1, length), np.zeros((8 * length, 500))
+        return tl.Trellis(emit, np.eye(500), offsets=offsets, n_threads={n_threads})
 
     small, large = zeros(300), zeros(1_500)
     small.viterbi()

@@ -85,3 +85,34 @@ def test_ties_are_compared_from_the_end():
 def test_forbidden_labels_never_win_a_tie():
     emit = np.array([[-np.inf, 0.0], [-np.inf, 0.0]])
     assert_array_equal(tl.Trellis(emit).viterbi().path, [1, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_independent_labels_are_the_largest_scores(dtype):
+    """Equal transitions: each position is decided alone, with start and stop at the ends."""
+    rng = np.random.default_rng(5)
+    Y, lengths = 7, [3, 0, 1, 40]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    emit = rng.integers(0, 4, (offsets[-1], Y)).astype(dtype)
+    emit[rng.random(emit.shape) < 0.2] = -np.inf
+    start, stop = rng.integers(0, 3, (2, Y)).astype(dtype)
+    batch = tl.Trellis(emit, np.full((Y, Y), 0.5), start, stop, offsets=offsets)
+    expected = emit.astype(np.float64)
+    expected[offsets[:-1][np.diff(offsets) > 0]] += start
+    expected[offsets[1:][np.diff(offsets) > 0] - 1] += stop
+    assert_array_equal(batch.viterbi().path, expected.argmax(axis=1))
+    assert_array_equal(
+        batch.viterbi().score,
+        [
+            expected[a:b].max(axis=1).sum() + 0.5 * max(b - a - 1, 0)
+            for a, b in itertools.pairwise(offsets)
+        ],
+    )
+
+
+def test_independent_labels_without_a_path():
+    emit = np.zeros((3, 2))
+    emit[1] = -np.inf
+    assert not tl.Trellis(emit).is_feasible()
+    paths = tl.Trellis(emit, offsets=[0, 1, 3]).viterbi(on_infeasible="none")
+    assert_array_equal(paths.path, [0, -1, -1])

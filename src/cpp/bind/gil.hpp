@@ -1,10 +1,12 @@
-// Releases the GIL for a block of native work.
+// Releases the GIL for a block of native work, which Ctrl-C may interrupt.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <chrono>
 #include <thread>
+
+#include "core/interrupts.hpp"
 
 namespace tagloom {
 
@@ -27,5 +29,27 @@ class WithoutGil {
   private:
     PyThreadState* state_;
 };
+
+// Runs work() without the GIL. Searches in it that run on this thread end when Python has a signal
+// to handle, such as that of Ctrl-C, and the exception of its handler is raised.
+template <class Work>
+auto run_interruptible(const Work& work) {
+    struct Check {
+        Check() {
+            interrupt_check = [] {
+                const nanobind::gil_scoped_acquire locked;
+                return PyErr_CheckSignals() != 0;
+            };
+        }
+        ~Check() { interrupt_check = nullptr; }
+    };
+    try {
+        const WithoutGil unlocked;
+        const Check check;
+        return work();
+    } catch (const Interrupted&) {
+        throw nanobind::python_error();
+    }
+}
 
 }  // namespace tagloom

@@ -14,6 +14,7 @@
 #include "core/dense.hpp"
 #include "core/dense_transitions.hpp"
 #include "core/dispatch.hpp"
+#include "core/interrupts.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
@@ -109,6 +110,7 @@ class NBestSearch {
     bool ensure(int64_t rank) {
         stack_.push_back({T_, 0, rank});
         while (!stack_.empty()) {
+            poll_.step();
             const Request want = stack_.back();
             const int64_t id = node_at(want.t, want.s);
             if (nodes_[id].n_found > want.rank || nodes_[id].is_exhausted)
@@ -201,6 +203,7 @@ class NBestSearch {
     void read(int64_t rank, int32_t* path) {
         int64_t s = 0;
         for (int64_t t = T_; t > 0; --t) {
+            poll_.step();
             const int32_t id = number_[t * S_ + s];
             int64_t key;
             if (id >= 0 && nodes_[id].n_found > rank) {
@@ -265,6 +268,7 @@ class NBestSearch {
     std::vector<int32_t> ranks_;
     std::vector<Derivation> found_;
     std::vector<Request> stack_;
+    InterruptPoll poll_;
 };
 
 }  // namespace

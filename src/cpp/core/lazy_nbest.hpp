@@ -17,6 +17,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/interrupts.hpp"
+
 namespace tagloom {
 
 template <class Graph>
@@ -28,6 +30,7 @@ class LazyNBest {
     bool ensure(int64_t rank) {
         stack_.push_back({T_, 0, rank});
         while (!stack_.empty()) {
+            poll_.step();
             const Request want = stack_.back();
             Node& node = node_at(want.t, want.i);
             if (std::ssize(node.ranked) > want.rank || node.is_exhausted) {
@@ -165,6 +168,7 @@ class LazyNBest {
     const Graph& graph_;
     const int64_t T_;
     std::unordered_map<uint64_t, Node> nodes_;
+    InterruptPoll poll_;
     std::vector<Request> stack_;
 };
 

@@ -44,6 +44,7 @@ _KINDS = {
     "crfpp": "CRFppTemplates",
     "wapiti": "WapitiTemplates",
     "items": "Items",
+    "attributes": "AttributeRows",
 }
 
 
@@ -54,8 +55,8 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
     ----------
     features : str, path, iterable of str, callable, extractor or None
         The name of a preset; a CRF++ or Wapiti file; template expressions; a function of a
-        sentence; an extractor, which is returned unchanged; or None for sentences whose tokens
-        are features already.
+        sentence; an extractor, which is returned unchanged; None for sentences whose tokens are
+        features already; or "attributes" for tokens in CRFsuite's notation, see `AttributeRows`.
     **resources
         ``lexicons``, ``clusters`` and ``lists``; see `Templates`.
 
@@ -92,6 +93,10 @@ def make(features: Any = None, **resources: Any) -> FeatureExtractor:
         )
     if features is None:
         return Items()
+    if isinstance(features, str) and features == "attributes":
+        from tagloom.features.attributes import AttributeRows  # it imports this module
+
+        return AttributeRows()
     if isinstance(features, str | os.PathLike):
         return _read_file(features)
     if all(hasattr(features, name) for name in ("encode", "extract", "to_dict")):

@@ -87,7 +87,9 @@ class Items:
         sentences = self._read(X)
         if sentences and isinstance(sentences[0], np.ndarray):
             return Encoded(*_native(encode_arrays, sentences, index, grow))
-        return Encoded(*_native(encode_items, sentences, index, grow))
+        encoded = Encoded(*_native(encode_items, sentences, index, grow))
+        _check_values(encoded)
+        return encoded
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Return the attributes of one sentence by name.
@@ -342,6 +344,21 @@ def _kind(sentence: Any) -> str:
     return "an array of numbers" if isinstance(sentence, np.ndarray) else "a list of features"
 
 
+def _check_values(encoded: Encoded) -> None:
+    """Raise for a value that is finite as a Python float, but not in 32 bits."""
+    if encoded.values is None or np.isfinite(encoded.values).all():
+        return
+    at = int(np.flatnonzero(~np.isfinite(encoded.values))[0])
+    token = int(np.searchsorted(encoded.indptr, at, side="right")) - 1
+    i = int(np.searchsorted(encoded.offsets, token, side="right")) - 1
+    raise FeatureError(
+        where=checks.place(i, token - int(encoded.offsets[i])),
+        expected="values of features below 3.4e38",
+        found="a larger one",
+        hint="Scale the values to about 1.",
+    )
+
+
 def _native(call: Any, *arguments: Any) -> Any:
     """Call the native reader; a malformed item becomes a SentenceError or FeatureError."""
     try:
@@ -354,3 +371,8 @@ def _native(call: Any, *arguments: Any) -> Any:
         raise from_native(SentenceError, error, hint) from None
     except ValueError as error:
         raise from_native(FeatureError, error) from None
+    except RecursionError:
+        raise SentenceError(
+            expected="features nested in at most a few hundred dicts and lists",
+            found="more levels, or a dict that contains itself",
+        ) from None

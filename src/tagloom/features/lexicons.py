@@ -133,6 +133,25 @@ class Lexicon:
                     break
         return marked
 
+    def find(self, tokens: Sequence[str]) -> list[tuple[int, int, str]]:
+        """List all places of phrases, also overlapping ones: (start, end, type).
+
+        Examples
+        --------
+        >>> from tagloom.features import Lexicon
+        >>> Lexicon(["New York", "York"]).find(["in", "New", "York"])
+        [(1, 3, ''), (2, 3, '')]
+        """
+        if self.ignore_case:
+            tokens = [token.lower() for token in tokens]
+        found = []
+        for t, token in enumerate(tokens):
+            for n in self._lengths.get(token, ()):
+                kinds = self._types.get(tuple(tokens[t : t + n])) if t + n <= len(tokens) else None
+                if kinds is not None:
+                    found.append((t, t + n, "+".join(sorted(filter(None, kinds)))))
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Return the lexicon as plain data, which `from_dict` reads.
 

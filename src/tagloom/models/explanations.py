@@ -134,7 +134,7 @@ class Explanation(Sequence[Decision]):
     prob : float
         The probability of the best path.
     decisions : tuple of Decision
-        One for each token.
+        One for each token, or for each of the chosen positions.
     """
 
     tokens: tuple[str, ...]
@@ -276,7 +276,12 @@ def _bar(share: float) -> str:
 
 
 def explain(
-    tokens: Sequence[str], trellis: Trellis, path: Int32, parts: Parts, names: Sequence[str]
+    tokens: Sequence[str],
+    trellis: Trellis,
+    path: Int32,
+    parts: Parts,
+    names: Sequence[str],
+    positions: Sequence[int] | None = None,
 ) -> Explanation:
     """Compare the best path of a sentence with the best path that differs at each token.
 
@@ -292,15 +297,18 @@ def explain(
         Names the terms of ``emit[t, y] + edge[t, y_prev, y]``.
     names : sequence of str
         Of the Y labels.
+    positions : sequence of int, optional
+        The tokens to explain; all by default.
 
     Returns
     -------
     Explanation
     """
+    positions = range(len(path)) if positions is None else positions
     labels = tuple(names[y] for y in path.tolist())
     best = float(trellis.path_score(path))
     prob = math.exp(float(trellis.log_prob(path)))
-    decisions = _decide(tokens, trellis, path, parts, names, labels) if len(path) else ()
+    decisions = _decide(tokens, trellis, path, parts, names, labels, positions) if positions else ()
     return Explanation(tuple(tokens), labels, best, prob, decisions)
 
 
@@ -311,13 +319,15 @@ def _decide(
     parts: Parts,
     names: Sequence[str],
     labels: tuple[str, ...],
+    positions: Sequence[int],
 ) -> tuple[Decision, ...]:
     """Compare the best path with each of its rivals."""
     gamma = trellis.marginals()  # [T, Y]
     rivals = Rivals(trellis, path)
     terms = _Terms(rivals, parts, names)
     decisions = []
-    for t, y in enumerate(path.tolist()):
+    for t in positions:
+        y = int(path[t])
         rival = rivals.find(t)
         margin, other, change = math.inf, None, ()
         reasons: tuple[Reason, ...] = ()

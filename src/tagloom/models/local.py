@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -99,27 +99,17 @@ class LocalTagger(BatchParameters, LinearTagger):
         return self._algorithm != "lbfgs"
 
     @property
+    def takes_parts(self) -> bool:
+        """Whether the learner can take a corpus in parts."""
+        return self._algorithm not in ("lbfgs", "frank-wolfe")
+
+    @property
+    def _part_algorithm(self) -> str:
+        return ALGORITHMS[self.loss][0]
+
+    @property
     def _algorithm(self) -> str:
         return ALGORITHMS[self.loss][0] if self.algorithm == "auto" else self.algorithm
-
-    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn from more sentences in one epoch; see `LinearTagger.partial_fit`.
-
-        Raises
-        ------
-        ParameterError
-            With loss="hinge", whose objective is over a whole corpus, or algorithm="lbfgs".
-        """
-        if self.loss == "hinge":
-            raise ParameterError(
-                "partial_fit does not work with loss='hinge', whose objective is over a corpus.",
-                parameter="loss",
-                expected="'perceptron' or 'log' for partial_fit",
-                found="'hinge'",
-                hint="Call fit() with all sentences, or choose another {loss}.",
-                options={"loss": ...},
-            )
-        return super().partial_fit(X, y, sample_weight=sample_weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -156,10 +146,13 @@ class LocalTagger(BatchParameters, LinearTagger):
         """Make the objective of the tokens as separate sentences."""
 
     def _optimiser(
-        self, data: TrainingData, objective: _native.LinearObjective, theta: Float64 | None
+        self,
+        data: TrainingData | None,
+        objective: _native.LinearObjective | None,
+        theta: Float64 | None,
     ) -> training.Optimiser:
         seed = self.random_state
-        if self._algorithm == "lbfgs":
+        if self._algorithm == "lbfgs" and objective is not None:
             l2 = 1.0 if self.l2 is None else self.l2
             return training.LBFGS(
                 objective,

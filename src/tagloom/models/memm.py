@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,18 +12,21 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import ParameterError
+from tagloom.features import FeatureExtractor
 from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearFitted
 from tagloom.models.local import LocalTagger
 from tagloom.parameters import choice, flag, number
-from tagloom.scores import LinearScores, Scored
+from tagloom.scores import LinearScores, Rows, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
-    from tagloom.models.reading import TrainingData, WarmStart
+    from tagloom.models.reading import Known, TrainingData
+    from tagloom.models.resident import LiveScores, Resident
+    from tagloom.models.resident import Part as TrainingPart
 
 Float64 = npt.NDArray[np.float64]
 
@@ -40,7 +43,7 @@ class LocalFitted(LinearFitted):
     @cached_property
     def normaliser(self) -> _native.LocalNormaliser:
         """The native object that turns scores into log probabilities."""
-        return make_normaliser(self.scores)
+        return make_normaliser(self.source)
 
 
 class MEMM(LocalTagger):
@@ -107,8 +110,10 @@ class MEMM(LocalTagger):
 
     _state_type = LocalFitted
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, start: WarmStart | None) -> TrainingData:
-        data = super()._read(X, y, sample_weight, start)
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, start: Known | None, *, in_parts: bool = False
+    ) -> TrainingData:
+        data = super()._read(X, y, sample_weight, start, in_parts=in_parts)
         if data.states is not None and data.states.kind != "labels":
             raise ParameterError(
                 parameter="constraints",
@@ -128,22 +133,15 @@ class MEMM(LocalTagger):
         x, gold, Y = data.encoded, data.gold.numbers, len(data.names)
         E = 0 if x.edge_indptr is None else data.edge_index.size
         transitions_at = data.index.size + E * Y
-        before = np.empty_like(gold)  # [T] the previous label; Y at the start
-        before[1:] = gold[:-1]
-        before[x.offsets[:-1]] = Y
+        before = _labels_before(data)
         indptr, ids, values = _token_attributes(data, before, transitions_at)
-        sets = allowed = None
-        if data.states is not None:
-            may_follow, may_begin = _allowed(data.states)
-            sets = np.vstack([may_follow, may_begin]).view(np.uint8)  # [Y + 1, Y] after y_prev
-            allowed = -1 - before  # set k is −1 − k
         takes_all = self._takes_all(transitions_at * Y)
         objective = _native.LinearObjective(
             np.arange(len(gold) + 1),
             _native.Attributes(
                 indptr, ids, transitions_at + Y + 2, values, _required_pairs(data, transitions_at)
             ),
-            _native.Labels(gold, Y, sets, allowed),
+            _token_labels(data, before),
             weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
             all_combinations=takes_all,
             boundaries=False,
@@ -161,7 +159,59 @@ class MEMM(LocalTagger):
         objective.set_mask(free)
         return objective, layout
 
-    def _normalised(self, scores: LinearScores, scored: Scored) -> Scored:
+    # A resident model has three node sections: node attributes; (edge attribute, y_prev); y_prev,
+    # with the start of a sentence as the last.
+    _n_node_sections = 3
+
+    def _part(self, data: TrainingData) -> TrainingPart:
+        from tagloom.models.resident import Part as TrainingPart
+
+        x, Y, before = data.encoded, len(data.names), _labels_before(data)
+        A, E = data.index.size, data.edge_index.size
+        attributes = _token_attributes(
+            data, before, A + E * Y, with_previous=data.extractor.transitions
+        )
+        indptr, ids, values = attributes
+        return TrainingPart(
+            np.arange(len(before) + 1),
+            _native.Attributes(indptr, ids, A + E * Y + Y + 1, values),
+            [A, E * Y, Y + 1, 0],
+            _token_labels(data, before),
+            weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
+            boundaries=False,
+            renumber=_renumber,
+        )
+
+    def _free_transitions(self, extractor: FeatureExtractor, takes_all: bool) -> str:
+        return "none"  # they are attributes here
+
+    def _start_weights(
+        self, resident: Resident, scores: LinearScores, scale: float, steps: int, takes_all: bool
+    ) -> None:
+        Y, edges = len(scores.labels), scores.edge_rows
+        E = 0 if edges is None else edges.n_attributes
+        resident.grow([scores.index.size, E * Y, Y + 1, 0], takes_all)
+        resident.start_rows(0, scores.rows, scale)
+        if edges is not None:
+            pairs = edges.attributes * Y + edges.cols // Y
+            lengths = np.bincount(pairs, minlength=E * Y)
+            ptr = np.concatenate([[0], np.cumsum(lengths)])
+            resident.start_rows(1, Rows(ptr, edges.cols % Y, edges.weights), scale)
+        trans = np.vstack([scores.trans, scores.start]).astype(np.float32)
+        rows = Rows(np.arange(Y + 2) * Y, np.tile(np.arange(Y), Y + 1), trans.ravel())
+        resident.start_rows(2, rows, scale)
+        resident.start_tail(np.zeros(Y * Y), steps, None, False, "none")
+
+    def _live_scores(self, resident: Resident, data: TrainingData) -> LiveScores:
+        previous = resident.rows(2).astype(np.float64)  # [Y + 1, Y]
+        return replace(
+            super()._live_scores(resident, data),
+            trans=previous[:-1],
+            start=previous[-1],
+            by_label=True,
+        )
+
+    def _normalised(self, scores: LinearScores | LiveScores, scored: Scored) -> Scored:
         r"""Turn scores into log probabilities.
 
         That of a path is Σ_t s_t(y_{t-1}, y_t) − log Σ_y exp(s_t(y_{t-1}, y)). The second term
@@ -211,7 +261,7 @@ class _LocalLayout(Layout):
         return super().n_weights + len(self.labels) ** 2
 
 
-def make_normaliser(scores: LinearScores) -> _native.LocalNormaliser:
+def make_normaliser(scores: LinearScores | LiveScores) -> _native.LocalNormaliser:
     """Make the native object that turns scores into log probabilities; −inf is forbidden."""
     trans, start = scores.trans, scores.start
     if scores.states is not None:
@@ -226,8 +276,41 @@ def _allowed(states: StateSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.
     return states.transitions_allowed, np.asarray(states.initial, dtype=np.bool_)
 
 
+def _labels_before(data: TrainingData) -> npt.NDArray[np.int32]:
+    """Return the label before each token [T]; Y at the start of a sentence."""
+    gold = data.gold.numbers
+    before = np.empty_like(gold)
+    before[1:] = gold[:-1]
+    before[data.encoded.offsets[:-1]] = len(data.names)
+    return before
+
+
+def _token_labels(data: TrainingData, before: npt.NDArray[np.int32]) -> _native.Labels:
+    """Return the labels of tokens, with those that may follow the label before."""
+    sets = allowed = None
+    if data.states is not None:
+        may_follow, may_begin = _allowed(data.states)
+        sets = np.vstack([may_follow, may_begin]).view(np.uint8)  # [Y + 1, Y] after y_prev
+        allowed = -1 - before  # set k is −1 − k
+    return _native.Labels(data.gold.numbers, len(data.names), sets, allowed)
+
+
+def _renumber(place: npt.NDArray[np.int64], Y: int, sizes: list[int]) -> list[Any]:
+    """Renumber the attributes that contain a label; see `tagloom.models.resident.Part`."""
+    before = np.full(Y, -1)  # the old number of each label
+    before[place] = np.arange(len(place))
+    E = sizes[1] // len(place)
+    pairs = np.arange(E)[:, None] * len(place) + before[None, :]
+    pairs[:, before < 0] = -1
+    return [None, pairs.ravel(), np.append(before, len(place)), None]
+
+
 def _token_attributes(
-    data: TrainingData, before: npt.NDArray[np.int32], transitions_at: int
+    data: TrainingData,
+    before: npt.NDArray[np.int32],
+    transitions_at: int,
+    *,
+    with_previous: bool = True,
 ) -> Sparse:
     """Join the attributes of each token with its previous label and its edge attributes.
 
@@ -238,12 +321,14 @@ def _token_attributes(
         The label before each token; Y at the start of a sentence.
     transitions_at : int
         The attribute for the previous label 0.
+    with_previous : bool
+        Whether the previous label is an attribute.
     """
     x, A, Y = data.encoded, data.index.size, len(data.names)
-    parts: list[Sparse] = [
-        (np.diff(x.indptr), x.ids, x.values),
-        (np.ones(len(before), np.int64), (transitions_at + before).astype(np.int32), None),
-    ]
+    parts: list[Sparse] = [(np.diff(x.indptr), x.ids, x.values)]
+    if with_previous:
+        one_each = np.ones(len(before), np.int64)
+        parts.append((one_each, (transitions_at + before).astype(np.int32), None))
     if x.edge_indptr is not None and x.edge_ids is not None:
         n_edges = np.diff(x.edge_indptr)
         inner = np.repeat(before < Y, n_edges)  # an edge needs a previous label

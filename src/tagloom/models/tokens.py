@@ -9,6 +9,7 @@ import numpy as np
 
 from tagloom import _native
 from tagloom.errors import ParameterError
+from tagloom.features import FeatureExtractor
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.local import LocalTagger
@@ -16,6 +17,7 @@ from tagloom.parameters import parameter
 
 if TYPE_CHECKING:
     from tagloom.models.reading import TrainingData
+    from tagloom.models.resident import Part
 
 
 class TokenClassifier(LocalTagger):
@@ -52,6 +54,21 @@ class TokenClassifier(LocalTagger):
     boundaries = False
 
     def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
+        objective, layout = LinearTagger._make_objective(self, self._tokens(data))
+        free = objective.mask()
+        free[layout.transitions_at :] = False
+        objective.set_mask(free)
+        return objective, layout
+
+    def _part(self, data: TrainingData) -> Part:
+        return super()._part(self._tokens(data))
+
+    def _free_transitions(self, extractor: FeatureExtractor, takes_all: bool) -> str:
+        return "none"
+
+    @staticmethod
+    def _tokens(data: TrainingData) -> TrainingData:
+        """Make each token a sentence."""
         encoded = data.encoded
         if encoded.edge_indptr is not None:
             raise ParameterError(
@@ -65,9 +82,4 @@ class TokenClassifier(LocalTagger):
         if weight is not None:
             weight = np.repeat(weight, np.diff(encoded.offsets))
         alone = np.arange(len(data.gold.numbers) + 1, dtype=np.int64)  # each token is a sentence
-        tokens = replace(data, encoded=encoded._replace(offsets=alone), weight=weight)
-        objective, layout = LinearTagger._make_objective(self, tokens)
-        free = objective.mask()
-        free[layout.transitions_at :] = False
-        objective.set_mask(free)
-        return objective, layout
+        return replace(data, encoded=encoded._replace(offsets=alone), weight=weight)

@@ -1,23 +1,23 @@
 """brat: annotations in ``doc.ann``, which refer to characters of the text in ``doc.txt``.
 
 Text-bound annotations become BIO labels; relations, events, attributes and notes are skipped. The
-text is cut into sentences, but not inside an annotation. The format is read, not written: use
-``jsonl-spans``.
+text is cut into sentences, but not inside an annotation. Writing makes both files; annotations of
+other kinds are not kept.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tagloom import checks
 from tagloom.errors import FormatError
-from tagloom.sequences.documents import Places, Tokenize, tokens_of
-from tagloom.sequences.faults import placed
-from tagloom.sequences.files import Input
-from tagloom.sequences.objects import labels_of_spans
+from tagloom.sequences.documents import Places, Tokenize, documents, text_of, tokens_of
+from tagloom.sequences.faults import check_lengths, placed
+from tagloom.sequences.files import Input, Source, open_output
+from tagloom.sequences.objects import labels_of_spans, spans_of_labels
 from tagloom.sequences.sentences import Label, Sentence
 from tagloom.text import Rules
 
@@ -118,3 +118,32 @@ def brat_layout(
             found="none" if file.name.endswith(".ann") else repr(file.name),
         )
     return BratLayout(path, tokenize, labelled), f"text from {path!r}"
+
+
+def write_brat(sentences: Iterable[Sentence], path: Source, encoding: str) -> None:
+    """Write sentences as annotations, and their text to a file beside them.
+
+    Texts of several documents follow each other on lines of their own.
+    """
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if not name.endswith(".ann"):
+        raise FormatError(
+            parameter="path",
+            expected="a name that ends in .ann, as the text goes to a .txt file beside it",
+            found=checks.show(name or path),
+        )
+    rows: list[str] = []
+    texts: list[str] = []
+    begin = 0
+    for i, document in enumerate(documents(sentences)):
+        check_lengths(document, f"sentence {i}")
+        text, places = text_of(document)
+        for first, last, kind in spans_of_labels(document.labels or [], places, f"sentence {i}"):
+            words = " ".join(text[first:last].split())
+            rows.append(f"T{len(rows) + 1}\t{kind} {begin + first} {begin + last}\t{words}\n")
+        texts.append(text)
+        begin += len(text) + 1
+    with open_output(os.path.splitext(name)[0] + ".txt", encoding) as out:
+        out.write("\n".join(texts).encode())
+    with open_output(name, encoding) as out:
+        out.write("".join(rows).encode())

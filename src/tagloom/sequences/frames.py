@@ -7,12 +7,12 @@ lists.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tagloom import checks
-from tagloom.errors import FormatError, LabelError, MissingExtraError, SentenceError
+from tagloom.errors import FormatError, LabelError, SentenceError
+from tagloom.notebooks import data_frame
 from tagloom.sequences.column_guesses import TOKEN_WORDS, find_column
 from tagloom.sequences.label_names import LabelNames, label_names_of
 from tagloom.sequences.objects import row_keys, sentence_of_row
@@ -136,12 +136,6 @@ def _check_missing(rows: dict[str, list[Any]], token: str, start: int) -> None:
 
 def frame_of(sentences: Iterable[Sentence]) -> Any:
     """Return a data frame of pandas with one row per token."""
-    try:
-        pandas: Any = importlib.import_module("pandas")
-    except ImportError:
-        raise MissingExtraError(
-            "to_frame needs the package pandas.", hint="Install it with: pip install pandas"
-        ) from None
     rows: list[dict[str, Any]] = []
     for i, sentence in enumerate(sentences):
         further = {
@@ -154,7 +148,7 @@ def frame_of(sentences: Iterable[Sentence]) -> Any:
             if sentence.labels is not None:
                 row["label"] = sentence.labels[t]
             rows.append(row | {name: column[t] for name, column in further.items()})
-    return pandas.DataFrame(rows, columns=None if rows else ["sentence", "token", "label"])
+    return data_frame(rows, None if rows else ["sentence", "token", "label"])
 
 
 def _as_list(value: Any, what: str) -> Iterable[Any]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeAlias
 
 from tagloom import checks
@@ -32,6 +33,8 @@ FORMATS = {
     "spacy": "spaCy's pairs of text and entities",
     "label-studio": "tasks of Label Studio",
     "brat": "annotations of brat and their text",
+    "crfsuite": "CRFsuite's labels and attributes",
+    "docbin": "a DocBin of spaCy",
 }
 SUFFIXES = {
     ".conllu": "conllu",
@@ -46,10 +49,12 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
+    ".ann": "brat",
+    ".spacy": "docbin",
 }
 #: Suffixes of formats that are not written; the content of such a file would contradict its name.
 NOT_WRITTEN = (
-    *(".xml", ".html", ".xlsx", ".ann", ".spacy"),
+    *(".xml", ".html", ".xlsx"),
     *(".parquet", ".arrow", ".feather", ".pkl", ".npy", ".tagloom"),
 )
 
@@ -137,6 +142,19 @@ def _by_brat(sample: _Sample) -> _Guess:
     return ("brat", "by its first annotation") if _BRAT.match(sample.rows[0]) else None
 
 
+def _by_docbin(sample: _Sample) -> _Guess:
+    """Use the name for a DocBin, which is not text."""
+    return ("docbin", f"by the name {sample.suffix}") if sample.named == "docbin" else None
+
+
+def _by_attributes(sample: _Sample) -> _Guess:
+    """Recognise a label and attributes such as ``w[0]=They`` in each row."""
+    from tagloom.sequences.attribute_rows import look_like_attributes  # for a fast start
+
+    is_theirs = sample.named is None and look_like_attributes(sample.rows)
+    return ("crfsuite", "its rows are a label and attributes") if is_theirs else None
+
+
 def _by_array(sample: _Sample) -> _Guess:
     """Use the first element of a JSON array."""
     text = "\n".join(sample.lines)
@@ -205,7 +223,9 @@ def _by_blanks(sample: _Sample) -> _Guess:
     is_columns = len(widths) == 1 and len(items[0]) > 1
     if is_slash and not is_columns and max(widths) > 1:
         return "slash", "every item has a slash"
-    if is_columns and not is_slash and len(items) > 1:
+    # Lines that stand alone between blank lines are sentences, even of equally many words.
+    is_row = [bool(line.strip()) and not line.startswith("# ") for line in sample.lines]
+    if is_columns and not is_slash and any(a and b for a, b in pairwise(is_row)):
         return "conll", f"every row has {len(items[0])} columns"
     return None
 
@@ -213,6 +233,7 @@ def _by_blanks(sample: _Sample) -> _Guess:
 # From the strongest evidence to the weakest; the first rule that applies decides.
 _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_name_or_nothing,
+    _by_docbin,
     _not_a_model,
     _by_brat,
     _by_array,
@@ -220,6 +241,7 @@ _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_rows,
     _by_sentence_column,
     _by_name,
+    _by_attributes,
     _by_tabs,
     _by_blanks,
 )
@@ -278,7 +300,7 @@ def _uneven_columns(sample: _Sample) -> FormatError | None:
     row = next(row for row in sample.rows if len(_FIELD.findall(row)) != width)
     return FormatError(
         path=sample.path,
-        line=sample.lines.index(row) + 1,
+        line=next(i for i, line in enumerate(sample.lines, 1) if line.strip(" \t\r") == row),
         expected=f"{width} columns, as in most rows",
         found=f"{checks.plural(len(_FIELD.findall(row)), 'column')}: {checks.show(row, 40)}",
         hint="Correct the row, or pass {format} if these are not columns.",

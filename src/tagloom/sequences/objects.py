@@ -614,7 +614,7 @@ def _put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
     item_of = {_span(item): item for item in old}
     unknown = [at for at, y in zip(offsets, sentence.labels, strict=True) if y is None]
     like = old[0] if old else _SPAN_FORMS.get(layout.format, {})
-    spans = _spans_of_labels(sentence.labels, offsets)
+    spans = spans_of_labels(sentence.labels, offsets)
     spans += [
         span
         for span in item_of
@@ -626,10 +626,16 @@ def _put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
     shape.put_spans(value, key, items)
 
 
-def _spans_of_labels(
-    labels: list[Label], offsets: list[tuple[int, int]]
+def spans_of_labels(
+    labels: list[Label], offsets: list[tuple[int, int]], where: str | None = None
 ) -> list[tuple[int, int, str]]:
-    """Read BIO labels as character spans; an I- without a span to continue begins one."""
+    """Read BIO labels as character spans; an I- without a span to continue begins one.
+
+    Raises
+    ------
+    FormatError
+        If a label is not a BIO label; ``where`` is the place of the sentence.
+    """
     spans: list[tuple[int, int, str]] = []
     open_label = None
     for t, label in enumerate(labels):
@@ -638,7 +644,7 @@ def _spans_of_labels(
             continue
         if not isinstance(label, str) or label[:2] not in ("B-", "I-") or len(label) == 2:
             raise FormatError(
-                where=f"token {t}",
+                where=checks.join(where, f"token {t}"),
                 expected="a BIO label, as spans need them",
                 found=repr(label),
                 hint="Convert the scheme first: tagloom convert --scheme-to bio.",

@@ -1,6 +1,6 @@
 """F1 of tokens and sentences of the tokenizer, on treebanks with raw text.
 
-    python benchmarks/tokenizers.py --data DIR [--treebanks ud-english-ewt] [--part test]
+    python benchmarks/splitting.py --data DIR [--treebanks ud-english-ewt] [--part test]
 
 DIR has a folder for each treebank with train.conllu, dev.conllu and test.conllu. The preset "rules"
 needs no training; the learnt tokenizer sees train.conllu only. The raw text is that of ``# text``
