@@ -1,0 +1,617 @@
+"""Transformer encoders (BERT, RoBERTa), read from a folder and run in plain torch.
+
+The folder has ``config.json``, ``tokenizer.json`` and ``model.safetensors``, as other libraries
+save them: numbers and settings, of which nothing is executed. A word is represented by its first
+and its last piece, and by its case if the model ignores case. Sentences that are longer than the
+model reads are cut into overlapping windows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from tagloom import checks, storage
+from tagloom.errors import MissingExtraError, ModelFileError, ParameterError
+from tagloom.neural.modules import Batch
+from tagloom.scores.networks import Inputs, number_types, take_ragged
+from tagloom.storage import File
+
+Float32 = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
+Arrays = dict[str, npt.NDArray[Any]]
+
+_MODELS = ("bert", "roberta", "xlm-roberta")
+_CASE_SIZE = 16
+_OVERLAP = 32  # pieces that a window shares with each of its neighbours
+_BATCH = 4096  # pieces of a batch in prediction
+_LARGEST_HEADER = 1 << 26
+_DTYPES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "I64": "<i8"}
+
+
+@dataclass(frozen=True)
+class TransformerSpec:
+    """The definition of a transformer and of the layer that scores labels.
+
+    Attributes
+    ----------
+    n_labels : int
+    vocabulary, size, layers, attention_heads, inner, positions, segments : int
+        Numbers of pieces, components, layers, attention heads, components of the inner layer,
+        positions and segments.
+    epsilon : float
+        Of layer normalisation.
+    first_position : int
+        0 for BERT, 2 for RoBERTa.
+    begin, end : int
+        The pieces before and after a sentence.
+    unknown : int
+        The piece of a word without pieces.
+    ignores_case : bool
+    """
+
+    n_labels: int
+    vocabulary: int
+    size: int
+    layers: int
+    attention_heads: int
+    inner: int
+    positions: int
+    segments: int
+    epsilon: float
+    first_position: int
+    begin: int
+    end: int
+    unknown: int
+    ignores_case: bool
+
+    @property
+    def window(self) -> int:
+        """Number of pieces of a window, without those before and after it."""
+        return self.positions - self.first_position - 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition as plain data."""
+        return {"kind": "transformer", **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], n_labels: int) -> TransformerSpec:
+        """Make a definition from the result of `to_dict`, which is not trusted."""
+        values = {field.name: data[field.name] for field in fields(cls)}
+        for field in fields(cls):
+            value = values[field.name]
+            is_right = type(value).__name__ == field.type and 0 <= value < 1 << 24
+            if not is_right:
+                raise ModelFileError(
+                    where=f"transformer, {field.name}",
+                    expected=f"a {field.type} within its range",
+                    found=checks.show(value),
+                )
+        spec = cls(**values)
+        fits = (
+            spec.n_labels == n_labels
+            and spec.attention_heads > 0
+            and spec.size % spec.attention_heads == 0
+            and spec.window > 2 * _OVERLAP
+            and max(spec.begin, spec.end, spec.unknown) < spec.vocabulary
+        )
+        if not fits:
+            raise ModelFileError(
+                where="transformer", expected="sizes that fit together", found=str(values)
+            )
+        return spec
+
+
+class Pieces:
+    """Cuts words into the pieces of a transformer.
+
+    Parameters
+    ----------
+    text : str
+        The contents of ``tokenizer.json``.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise MissingExtraError(
+                "A transformer needs the package tokenizers.",
+                hint="Install it with: pip install 'tagloom[neural]'",
+            ) from error
+        self.text = text
+        try:
+            self._tokenizer = Tokenizer.from_str(text)
+        except Exception as error:  # the package raises Exception itself
+            raise ModelFileError(
+                where="tokenizer.json", expected="a tokenizer", found=str(error)[:80]
+            ) from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        normalizer = json.loads(text).get("normalizer") or {}
+        parts = normalizer.get("normalizers", [normalizer])
+        self.ignores_case = any(
+            part.get("lowercase") is True or part.get("type") == "Lowercase" for part in parts
+        )
+
+    def find(self, *names: str) -> int:
+        """Return the number of the first of these pieces that exists."""
+        for name in names:
+            number = self._tokenizer.token_to_id(name)
+            if number is not None:
+                return int(number)
+        raise ModelFileError(where="tokenizer.json", expected=f"a piece {names[0]}", found="none")
+
+    def cut(self, words: Sequence[str], unknown: int) -> list[list[int]]:
+        """Return the pieces of each word; at least one."""
+        encoded = self._tokenizer.encode_batch(list(words), add_special_tokens=False)
+        return [item.ids or [unknown] for item in encoded]
+
+    def encode(self, sentences: Sequence[Any], unknown: int) -> Inputs:
+        """Turn sentences into numbers: ``characters`` are pieces, ``words`` are cases."""
+        types, offsets, table = number_types(sentences)
+        pieces = self.cut([*table], unknown)
+        lengths = np.array([len(p) for p in pieces], dtype=np.int64)
+        return Inputs(
+            offsets,
+            types,
+            np.array([case_of(word) for word in table], np.int32),
+            np.zeros(len(table), np.int32),
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.array([piece for row in pieces for piece in row], np.int32),
+        )
+
+
+def case_of(word: str) -> int:
+    """Return 0 for a word in lower case, 1 for capitals, 2 for a capital at first, 3 otherwise.
+
+    Examples
+    --------
+    >>> [case_of(word) for word in ["they", "US", "Oslo", "iPod", "1990"]]
+    [0, 1, 2, 3, 0]
+    """
+    if word == word.lower():
+        return 0
+    if word == word.upper():
+        return 1
+    return 2 if word[1:] == word[1:].lower() else 3
+
+
+# ---- the module --------------------------------------------------------------------------------
+
+
+class _Layer(nn.Module):
+    """One layer of a transformer, under the names of BERT."""
+
+    def __init__(self, spec: TransformerSpec) -> None:
+        super().__init__()
+        D = spec.size
+        self.n_heads = spec.attention_heads
+        self.query, self.key, self.value, self.mixed = (nn.Linear(D, D) for _ in range(4))
+        self.after_attention = nn.LayerNorm(D, eps=spec.epsilon)
+        self.widen, self.narrow = nn.Linear(D, spec.inner), nn.Linear(spec.inner, D)
+        self.after_all = nn.LayerNorm(D, eps=spec.epsilon)
+
+    def forward(self, x: Tensor, is_piece: Tensor, dropout: nn.Dropout) -> Tensor:
+        N, L, D = x.shape
+
+        def heads(layer: nn.Linear) -> Tensor:
+            return layer(x).view(N, L, self.n_heads, -1).transpose(1, 2)
+
+        attended = nn.functional.scaled_dot_product_attention(
+            heads(self.query), heads(self.key), heads(self.value), attn_mask=is_piece[:, None, None]
+        )
+        mixed = self.mixed(attended.transpose(1, 2).reshape(N, L, D))
+        x = self.after_attention(x + dropout(mixed))
+        inner = self.narrow(nn.functional.gelu(self.widen(x)))
+        return self.after_all(x + dropout(inner))
+
+
+# Names of a layer's parts in files of BERT and RoBERTa.
+_PARTS = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "mixed": "attention.output.dense",
+    "after_attention": "attention.output.LayerNorm",
+    "widen": "intermediate.dense",
+    "narrow": "output.dense",
+    "after_all": "output.LayerNorm",
+}
+
+
+class Transformer(nn.Module):
+    """A transformer and the layer that scores labels: from a batch to scores [T, Y].
+
+    Parameters
+    ----------
+    spec : TransformerSpec
+    dropout : float
+    n_threads : int
+        Threads of torch in training.
+    """
+
+    def __init__(self, spec: TransformerSpec, dropout: float = 0.1, n_threads: int = 1) -> None:
+        super().__init__()
+        D = spec.size
+        self.spec, self.n_threads = spec, n_threads
+        self.pieces = nn.Embedding(spec.vocabulary, D)
+        self.positions = nn.Embedding(spec.positions, D)
+        self.segments = nn.Embedding(spec.segments, D)
+        self.normalise = nn.LayerNorm(D, eps=spec.epsilon)
+        self.layers = nn.ModuleList(_Layer(spec) for _ in range(spec.layers))
+        self.case = nn.Embedding(4, _CASE_SIZE if spec.ignores_case else 0)
+        self.output = nn.Linear(2 * D + self.case.embedding_dim, spec.n_labels)
+        self.dropout = nn.Dropout(dropout)
+        self.pieces.weight.requires_grad_(False)  # a third of the weights, rarely worth learning
+
+    def parameter_groups(self, eta: float) -> list[dict[str, Any]]:
+        """Return the parameters; those that are not pre-trained learn ten times as fast."""
+        new = [*self.case.parameters(), *self.output.parameters()]
+        kept = {id(p) for p in new}
+        old = [p for p in self.parameters() if p.requires_grad and id(p) not in kept]
+        return [{"params": old, "eta": eta}, {"params": new, "eta": 10 * eta}]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Score every label at every token: [T, Y]."""
+        types = batch.types.cpu().numpy()
+        # [T + 1] the pieces of each token, one token after another
+        token_offsets, places = take_ragged(batch.character_offsets, types)
+        pieces = batch.characters.cpu().numpy()[places]
+        vectors = self._encode(pieces, token_offsets, batch.offsets)  # [pieces, D]
+        device = vectors.device
+        first = torch.from_numpy(token_offsets[:-1]).to(device)
+        last = torch.from_numpy(token_offsets[1:] - 1).to(device)
+        x = torch.cat([vectors[first], vectors[last]], dim=1)
+        if self.spec.ignores_case:
+            x = torch.cat([x, self.case(batch.words)], dim=1)
+        scores: Tensor = self.output(self.dropout(x))
+        return scores
+
+    def _encode(self, pieces: npt.NDArray[Any], token_offsets: Int64, offsets: Int64) -> Tensor:
+        """Return the vector of every piece in its sentence."""
+        spec = self.spec
+        windows = cut_windows(token_offsets[offsets], spec.window)
+        lengths = np.array([end - begin for begin, end, _, _ in windows], dtype=np.int64)
+        L = int(lengths.max(initial=0)) + 2
+        ids = np.full((len(windows), L), spec.end, np.int64)
+        ids[:, 0] = spec.begin
+        wanted = np.zeros((len(windows), L), np.bool_)
+        for k, (begin, end, first, last) in enumerate(windows):
+            ids[k, 1 : 1 + end - begin] = pieces[begin:end]
+            wanted[k, 1 + first - begin : 1 + last - begin] = True
+        device = self.output.weight.device
+        is_piece = torch.from_numpy(np.arange(L) < lengths[:, None] + 2).to(device)
+        if not len(windows):
+            return torch.zeros(0, spec.size, device=device)
+        at = torch.arange(spec.first_position, spec.first_position + L, device=device)
+        x = self.pieces(torch.from_numpy(ids).to(device)) + self.positions(at)
+        x = self.dropout(self.normalise(x + self.segments.weight[0]))
+        for layer in self.layers:
+            x = layer(x, is_piece, self.dropout)
+        vectors: Tensor = x[torch.from_numpy(wanted).to(device)]
+        return vectors
+
+    def arrays(self) -> Arrays:
+        """Return copies of all parameters by name."""
+        return {k: v.detach().cpu().numpy().copy() for k, v in self.state_dict().items()}
+
+    def set_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Set all parameters."""
+        self.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in arrays.items()})
+
+
+def cut_windows(offsets: Int64, most: int) -> list[tuple[int, int, int, int]]:
+    """Cut sequences of pieces into windows of at most ``most`` pieces.
+
+    Returns
+    -------
+    list of tuple
+        Begin and end of each window, and of the part of it whose vectors are used; these parts
+        follow one another without gaps.
+
+    Examples
+    --------
+    >>> cut_windows(np.array([0, 5, 5]), 100)
+    [(0, 5, 0, 5)]
+    >>> cut_windows(np.array([0, 200]), 100)
+    [(0, 100, 0, 68), (36, 136, 68, 104), (72, 172, 104, 140), (100, 200, 140, 200)]
+    """
+    windows = []
+    for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        first = begin
+        while first < end:
+            left = max(begin, min(first - _OVERLAP, end - most))
+            right = min(left + most, end)
+            last = end if right == end else right - _OVERLAP
+            windows.append((left, right, first, last))
+            first = last
+    return windows
+
+
+# ---- a trained transformer ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TransformerScores:
+    """A trained transformer, from sentences to scores.
+
+    Attributes
+    ----------
+    spec : TransformerSpec
+    tokenizer : str
+        The contents of ``tokenizer.json``.
+    arrays : dict of str to ndarray
+    """
+
+    spec: TransformerSpec
+    tokenizer: str
+    arrays: Arrays
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        return Pieces(self.tokenizer)
+
+    @cached_property
+    def _module(self) -> Transformer:
+        module = Transformer(self.spec)
+        module.set_arrays(self.arrays)
+        return module.eval()
+
+    def emit(self, sentences: Sequence[Any], n_threads: int) -> Float32:
+        """Score every label at every token: [T, Y]."""
+        inputs = self._pieces.encode(sentences, self.spec.unknown)
+        emit = np.empty((len(inputs.types), self.spec.n_labels), np.float32)
+        per_type = np.diff(inputs.character_offsets)
+        sizes = np.add.reduceat(np.append(per_type[inputs.types], 0), inputs.offsets[:-1]) * (
+            np.diff(inputs.offsets) > 0
+        )
+        order = np.argsort(sizes, kind="stable")
+        begin = 0
+        with torch.inference_mode():
+            while begin < len(order):
+                end = begin + 1  # sorted by size, so the last sentence is the longest
+                while end < len(order) and sizes[order[end]] * (end + 1 - begin) <= _BATCH:
+                    end += 1
+                some, tokens = inputs.select(order[begin:end])
+                emit[tokens] = self._module(Batch.of(some)).numpy()
+                begin = end
+        return emit
+
+    def to_file(self) -> File:
+        """Return the transformer as a header of plain data and arrays."""
+        arrays = {"tokenizer": storage.pack_strings([self.tokenizer])}
+        file = File({"network": self.spec.to_dict()}, {**self.arrays}, frozenset(self.arrays))
+        return file | File({}, arrays)
+
+    @classmethod
+    def from_file(cls, file: File, n_labels: int) -> TransformerScores:
+        """Make a transformer from the result of `to_file`, which is not trusted."""
+        spec = TransformerSpec.from_dict(file.header["network"], n_labels)
+        (text,) = storage.unpack_strings(file.arrays["tokenizer"])
+        arrays = {name: array for name, array in file.arrays.items() if name != "tokenizer"}
+        with torch.device("meta"):
+            wanted = {k: tuple(v.shape) for k, v in Transformer(spec).state_dict().items()}
+        found = {name: array.shape for name, array in arrays.items()}
+        if wanted != found or any(array.dtype != np.float32 for array in arrays.values()):
+            raise ModelFileError(
+                where="transformer", expected="the arrays of its definition", found="others"
+            )
+        return cls(spec, text, arrays)
+
+
+# ---- folders -----------------------------------------------------------------------------------
+
+
+def read_transformer(source: Any, n_labels: int) -> tuple[TransformerSpec, Pieces, Arrays]:
+    """Read a transformer from a folder, or from the folder of an installed package.
+
+    Parameters
+    ----------
+    source : path or str
+    n_labels : int
+
+    Returns
+    -------
+    spec : TransformerSpec
+    pieces : Pieces
+    arrays : dict of str to ndarray
+        Those of `Transformer`, except the layer that scores labels.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such folder or package.
+    ModelFileError
+        If a file is missing, damaged, or of another kind of model.
+    """
+    folder = find_folder(source)
+    config = _read_json(folder / "config.json")
+    kind = config.get("model_type")
+    if kind not in _MODELS or config.get("hidden_act", "gelu") != "gelu":
+        raise ModelFileError(
+            where=str(folder / "config.json"),
+            expected=f"a model of the type {', '.join(_MODELS)}, with gelu",
+            found=checks.show(kind),
+        )
+    pieces = Pieces(_read_text(folder / "tokenizer.json"))
+    sizes = {
+        "vocabulary": "vocab_size",
+        "size": "hidden_size",
+        "layers": "num_hidden_layers",
+        "attention_heads": "num_attention_heads",
+        "inner": "intermediate_size",
+        "positions": "max_position_embeddings",
+        "segments": "type_vocab_size",
+    }
+    spec = TransformerSpec.from_dict(
+        {name: config.get(key) for name, key in sizes.items()}
+        | {
+            "n_labels": n_labels,
+            "epsilon": float(config.get("layer_norm_eps", 1e-12)),
+            "first_position": 0 if kind == "bert" else 2,
+            "begin": pieces.find("[CLS]", "<s>"),
+            "end": pieces.find("[SEP]", "</s>"),
+            "unknown": pieces.find("[UNK]", "<unk>"),
+            "ignores_case": pieces.ignores_case,
+        },
+        n_labels,
+    )
+    path = folder / "model.safetensors"
+    stored = read_safetensors(path)
+    prefix = next((k for k in ("", "bert.", "roberta.") if _WORDS.format(k) in stored), "")
+    arrays: Arrays = {}
+    with torch.device("meta"):
+        module = Transformer(spec)
+    for name, tensor in module.state_dict().items():
+        if name.startswith(("case.", "output.")):
+            continue
+        theirs = prefix + _their_name(name)
+        array = stored.get(theirs)
+        if array is None or array.shape != tuple(tensor.shape):
+            raise ModelFileError(
+                where=str(path),
+                expected=f"{theirs} of shape {tuple(tensor.shape)}",
+                found="no such array" if array is None else f"shape {array.shape}",
+            )
+        arrays[name] = array.astype(np.float32)
+    return spec, pieces, arrays
+
+
+_WORDS = "{}embeddings.word_embeddings.weight"
+
+
+def _their_name(name: str) -> str:
+    """Return the name of a parameter in files of BERT and RoBERTa."""
+    whole = {
+        "pieces.weight": _WORDS.format(""),
+        "positions.weight": "embeddings.position_embeddings.weight",
+        "segments.weight": "embeddings.token_type_embeddings.weight",
+        "normalise.weight": "embeddings.LayerNorm.weight",
+        "normalise.bias": "embeddings.LayerNorm.bias",
+    }
+    if name in whole:
+        return whole[name]
+    _, k, part, kind = name.split(".")
+    return f"encoder.layer.{k}.{_PARTS[part]}.{kind}"
+
+
+def find_folder(source: Any) -> Path:
+    """Return the folder of a transformer: a path, or that of an installed package.
+
+    A package is searched for a folder with the three files; it is not imported.
+    """
+    path = Path(checks.path(source, "transformer"))
+    needed = ("config.json", "tokenizer.json", "model.safetensors")
+
+    def is_complete(folder: Path) -> bool:
+        return all((folder / name).is_file() for name in needed)
+
+    if is_complete(path):
+        return path
+    places = [path] if path.is_dir() else _package_folders(os.fspath(source))
+    for place in places:
+        for config in sorted(place.rglob("config.json")):
+            if is_complete(config.parent):
+                return config.parent
+    raise ParameterError(
+        parameter="transformer",
+        expected=f"a folder, or an installed package, with {', '.join(needed)}",
+        found=repr(os.fspath(source)),
+    )
+
+
+def _package_folders(name: str) -> list[Path]:
+    """Return the folders of an installed distribution or package, without importing it."""
+    from importlib import metadata, util
+
+    try:
+        files = metadata.files(name) or []
+        found = [Path(str(file.locate())).parent for file in files if file.name == "config.json"]
+        if found:
+            return found
+    except metadata.PackageNotFoundError:
+        pass
+    try:
+        spec = util.find_spec(name) if name.isidentifier() else None
+    except (ImportError, ValueError):
+        spec = None
+    return [] if spec is None else [Path(p) for p in spec.submodule_search_locations or ()]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelFileError(where=str(path), expected="text in UTF-8", found=str(error)) from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(_read_text(path))
+    except ValueError as error:
+        raise ModelFileError(where=str(path), expected="JSON", found=str(error)) from error
+    if not isinstance(data, dict):
+        raise ModelFileError(where=str(path), expected="a JSON object", found=checks.show(data))
+    return data
+
+
+def read_safetensors(path: Path) -> Arrays:
+    """Read the arrays of a safetensors file, which is not trusted.
+
+    Raises
+    ------
+    ModelFileError
+        If it is damaged.
+    """
+
+    def damaged(found: str) -> ModelFileError:
+        return ModelFileError(where=str(path), expected="a safetensors file", found=found)
+
+    data = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0)
+    if len(data) < 8:
+        raise damaged(f"{len(data)} bytes")
+    size = int.from_bytes(data[:8].tobytes(), "little")
+    if size > min(len(data) - 8, _LARGEST_HEADER):
+        raise damaged(f"a header of {size} bytes")
+    try:
+        header = json.loads(data[8 : 8 + size].tobytes())
+    except ValueError:
+        raise damaged("a header that is not JSON") from None
+    if not isinstance(header, dict):
+        raise damaged("a header that is not an object")
+    arrays: Arrays = {}
+    body = data[8 + size :]
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        try:
+            dtype, shape = entry["dtype"], [int(n) for n in entry["shape"]]
+            begin, end = (int(n) for n in entry["data_offsets"])
+        except (KeyError, TypeError, ValueError):
+            raise damaged(f"a bad entry for {name!r}") from None
+        if dtype not in _DTYPES:
+            continue
+        expected = math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
+        if (
+            min(shape, default=0) < 0
+            or not 0 <= begin <= end <= len(body)
+            or end - begin != expected
+        ):
+            raise damaged(f"an entry for {name!r} that does not fit")
+        array = body[begin:end].view(_DTYPES[dtype]).reshape(shape)
+        if dtype == "BF16":
+            array = (array.astype(np.uint32) << 16).view(np.float32)
+        arrays[name] = array
+    return arrays

@@ -1,0 +1,194 @@
+"""Transformers from a folder: equal to torch's own layers, trained, saved, windowed, refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+tokenizers = pytest.importorskip("tokenizers")
+pytestmark = pytest.mark.peers
+
+from safetensors.numpy import save_file  # noqa: E402
+
+import tagloom as tl  # noqa: E402
+from raising import raises  # noqa: E402
+from tagloom.errors import ModelFileError, ParameterError  # noqa: E402
+from tagloom.neural import transformers  # noqa: E402
+from tagloom.neural.modules import Batch  # noqa: E402
+
+FISH = [["They", "can", "fish"], ["can", "of", "fishing"]] * 4
+LABELS = [["N", "V", "V"], ["N", "P", "N"]] * 4
+CONFIG = {
+    "model_type": "bert", "vocab_size": 24, "hidden_size": 8, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 80,
+    "type_vocab_size": 2, "layer_norm_eps": 1e-12, "hidden_act": "gelu",
+}  # fmt: skip
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "they", "can", "fish", "of", "##ing", "w", "##o"]
+
+
+def weights(prefix=""):
+    rng = np.random.default_rng(0)
+    with torch.device("meta"):
+        spec = transformers.TransformerSpec(3, 24, 8, 2, 2, 12, 80, 2, 1e-12, 0, 2, 3, 1, True)
+        shapes = {k: tuple(v.shape) for k, v in transformers.Transformer(spec).state_dict().items()}
+    return {
+        prefix + transformers._their_name(name): rng.normal(0, 0.3, shape).astype(np.float32)
+        for name, shape in shapes.items()
+        if not name.startswith(("case.", "output."))
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bert")
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({p: i for i, p in enumerate(PIECES)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.save(str(path / "tokenizer.json"))
+    (path / "config.json").write_text(json.dumps(CONFIG))
+    save_file(weights(), path / "model.safetensors")
+    return path
+
+
+def test_layers_are_those_of_torch(folder):
+    spec, pieces, arrays = transformers.read_transformer(folder, 3)
+    assert spec.ignores_case
+    module = transformers.Transformer(spec).eval()
+    module.set_arrays({**module.arrays(), **arrays})
+    inputs = pieces.encode([["They", "fishing"], ["of"]], spec.unknown)
+    assert inputs.characters.tolist() == [4, 6, 8, 7]
+    assert inputs.words.tolist() == [2, 0, 0]
+    stored = weights()
+    x = stored["embeddings.word_embeddings.weight"][[2, 4, 6, 8, 3]]
+    x = x + stored["embeddings.position_embeddings.weight"][:5]
+    x = torch.from_numpy(x + stored["embeddings.token_type_embeddings.weight"][0])
+    norm = (torch.from_numpy(stored[f"embeddings.LayerNorm.{k}"]) for k in ("weight", "bias"))
+    x = torch.nn.functional.layer_norm(x, (8,), *norm, eps=1e-12)[None]
+    for k in range(2):
+        layer = torch.nn.TransformerEncoderLayer(
+            8, 2, 12, 0.0, "gelu", layer_norm_eps=1e-12, batch_first=True
+        )
+
+        def get(part, kind, k=k):
+            return torch.from_numpy(stored[f"encoder.layer.{k}.{transformers._PARTS[part]}.{kind}"])
+
+        state = {
+            f"self_attn.in_proj_{kind}": torch.cat(
+                [get(p, kind) for p in ("query", "key", "value")]
+            )
+            for kind in ("weight", "bias")
+        }
+        names = {"self_attn.out_proj": "mixed", "norm1": "after_attention", "linear1": "widen"}
+        names |= {"linear2": "narrow", "norm2": "after_all"}
+        for theirs, ours in names.items():
+            state |= {f"{theirs}.{kind}": get(ours, kind) for kind in ("weight", "bias")}
+        layer.load_state_dict(state)
+        x = layer(x)
+    vectors = x[0, 1:4].detach()
+    with torch.no_grad():
+        token_offsets = np.array([0, 1, 3, 4])
+        found = module._encode(inputs.characters, token_offsets, inputs.offsets)
+        np.testing.assert_allclose(found[:3], vectors, atol=1e-5)
+        first_last = torch.cat([vectors[[0, 1]], vectors[[0, 2]], module.case.weight[[2, 0]]], 1)
+        expected = module.output(first_last)
+        np.testing.assert_allclose(module(Batch.of(inputs))[:2], expected, atol=1e-5)
+
+
+def test_train_save_and_load(folder, tmp_path):
+    tagger = tl.NeuralTagger(
+        encoder="transformer", transformer=folder, max_iterations=20, eta=0.005, batch_tokens=12
+    )
+    tagger.fit(FISH, LABELS)
+    assert tagger.predict(FISH[:2]) == LABELS[:2]
+    tagger.save(tmp_path / "model")
+    loaded = tl.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.trellis(FISH).emit, tagger.trellis(FISH).emit)
+    (labels,) = loaded.predict([["can", "of", "fish", "", "wo"] * 300])  # several windows
+    assert len(labels) == 1500
+    batch = np.concatenate([loaded.trellis([x]).emit for x in FISH[:2]])
+    np.testing.assert_allclose(loaded.trellis(FISH[:2]).emit, batch, atol=1e-4)
+    assert loaded.explain(FISH[0]).labels == tuple(LABELS[0])
+
+
+def test_windows_cover_every_piece_once_with_context():
+    for n in (0, 1, 77, 78, 79, 200, 1000):
+        windows = transformers.cut_windows(np.array([0, 5, 5 + n]), 78)
+        used = [(first, last) for _, _, first, last in windows]
+        assert [i for a, b in used for i in range(a, b)] == [*range(5 + n)]
+        for begin, end, first, last in windows:
+            assert end - begin <= 78
+            lower, upper = (0, 5) if begin < 5 else (5, 5 + n)
+            assert begin == lower or first - begin >= 32
+            assert end == upper or end - last >= 32
+
+
+def test_a_folder_is_found_in_a_package(folder, tmp_path, monkeypatch):
+    package = tmp_path / "some_model"
+    (package / "weights").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (package / "weights" / name).write_bytes((folder / name).read_bytes())
+    monkeypatch.syspath_prepend(tmp_path)
+    assert transformers.find_folder("some_model") == package / "weights"
+    assert transformers.find_folder(package) == package / "weights"
+    with raises(ParameterError, parameter="transformer", found="'nowhere'"):
+        transformers.find_folder("nowhere")
+
+
+def test_damaged_folders(folder, tmp_path):
+    def copy(**changed):
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            (tmp_path / name).write_bytes(
+                changed.get(name.split(".")[0], (folder / name).read_bytes())
+            )
+
+    def refused():
+        with pytest.raises(ModelFileError) as caught:
+            transformers.read_transformer(tmp_path, 3)
+        return str(caught.value)
+
+    copy(config=b"{")
+    assert "JSON" in refused()
+    copy(config=json.dumps(CONFIG | {"model_type": "gpt2"}).encode())
+    assert "gpt2" in refused()
+    copy(config=json.dumps(CONFIG | {"hidden_size": 6}).encode())
+    assert "shape" in refused()
+    copy(config=json.dumps(CONFIG | {"num_attention_heads": 3}).encode())
+    assert "fit together" in refused()
+    copy(tokenizer=b"{}")
+    assert "tokenizer" in refused()
+    data = (folder / "model.safetensors").read_bytes()
+    for bad in (b"", data[:4], data[:300], b"\xff" * 8 + data[8:], data[:-4]):
+        copy(model=bad)
+        assert "safetensors" in refused()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    name = next(k for k in header if k != "__metadata__")
+    header[name]["data_offsets"] = [0, 1 << 40]
+    text = json.dumps(header).encode()
+    copy(model=len(text).to_bytes(8, "little") + text + data[8 + size :])
+    assert name in refused()
+
+
+def test_half_precision_files(folder, tmp_path):
+    array = np.array([[1.5, -2.0]], np.float32)
+    header = {}
+    body = b""
+    for name, dtype, data in (
+        ("a", "F16", array.astype("<f2").tobytes()),
+        ("b", "BF16", (array.view(np.uint32) >> 16).astype("<u2").tobytes()),
+        ("c", "F64", array.astype("<f8").tobytes()),
+    ):
+        header[name] = {
+            "dtype": dtype,
+            "shape": [1, 2],
+            "data_offsets": [len(body), len(body) + len(data)],
+        }
+        body += data
+    text = json.dumps(header).encode()
+    (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text + body)
+    for read in transformers.read_safetensors(tmp_path / "x").values():
+        np.testing.assert_array_equal(read.astype(np.float32), array)
