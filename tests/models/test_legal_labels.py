@@ -73,3 +73,22 @@ def test_labels_that_training_did_not_have():
     tagger = tl.CRF(features="words").fit([["a", "b"]], [["X", "Y"]], dev=([["a"]], [["Z"]]))
     assert tagger.history_[-1].dev == 0
     assert tagger.score([["a", "b"]], [["X", "Z"]]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme"),
+    [
+        (["B", "I", "O", "B"], "bio"),
+        (["B", "M", "E", "S"], "bmes"),
+        (["S", "B", "I", "E", "O"], "bioes"),
+    ],
+)
+def test_bare_letters_are_legal_in_decoding(labels, scheme):
+    words = [str(t) for t in range(len(labels))]
+    tagger = tl.CRF("words").fit([words], [labels])
+    assert tagger.scheme_ == scheme
+    for sample in tagger.sample([words], n=50, random_state=0)[0]:
+        assert scheme in tl.labels.detect([sample, labels]).fits
+    assert all(span.type == "" for span in tagger.predict_spans([words])[0])
+    # Other letters, or some of them, are labels like any others.
+    assert tl.CRF("words").fit([["a", "b"]], [["S", "N"]]).scheme_ is None

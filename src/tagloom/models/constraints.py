@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -83,18 +83,45 @@ class TagDictionary:
         SentenceError
             If tokens are not str.
         """
+        counts: dict[str, Counter[str]] = {}
+        self.count(sentences, labellings, counts)
+        return self.choose(names, counts)
+
+    @staticmethod
+    def count(
+        sentences: Sequence[Any],
+        labellings: Sequence[Sequence[Any]],
+        counts: dict[str, Counter[str]],
+    ) -> None:
+        """Add how often each word has each label.
+
+        Raises
+        ------
+        SentenceError
+            If tokens are not str.
+        """
+        for i, (sentence, path) in enumerate(zip(sentences, labellings, strict=True)):
+            for word, label in zip(_words(sentence, i), path, strict=True):
+                if not checks.is_open(label):
+                    counts.setdefault(word, Counter())[label] += 1
+
+    def choose(
+        self, names: Sequence[str], counts: Mapping[str, Counter[str]]
+    ) -> dict[str, tuple[str, ...]]:
+        """Find the labels of each word that may not have all of them, from counts of labels.
+
+        Raises
+        ------
+        ParameterError, LabelError
+            If ``min_count`` or an entry is invalid.
+        """
         if isinstance(self.min_count, bool) or not isinstance(self.min_count, int | np.integer):
             raise ParameterError(
                 parameter="min_count", expected="an integer", found=checks.show(self.min_count)
             )
-        counts: Counter[str] = Counter()
-        seen: dict[str, set[str]] = {}
-        for i, (sentence, path) in enumerate(zip(sentences, labellings, strict=True)):
-            for word, label in zip(_words(sentence, i), path, strict=True):
-                if not checks.is_open(label):
-                    counts[word] += 1
-                    seen.setdefault(word, set()).add(label)
-        allowed = {word: seen[word] for word, n in counts.items() if n >= self.min_count}
+        allowed = {
+            word: set(seen) for word, seen in counts.items() if seen.total() >= self.min_count
+        }
         for word, entry in (self.entries or {}).items():
             allowed[word] = {entry} if isinstance(entry, str) else set(entry)
             unknown = allowed[word] - set(names)
@@ -267,7 +294,7 @@ def check(spec: Any) -> None:
     ------
     ParameterError
     """
-    for part in _parts(spec):
+    for part in constraint_parts(spec):
         if isinstance(part, StateSpace | TagDictionary):
             continue
         if not (isinstance(part, str) and part in ("auto", *SCHEMES)):
@@ -295,11 +322,34 @@ def resolve(
         The training data and their labels.
     """
     names = tuple(gold.names)
+    return resolve_parts(
+        spec, scheme, names, lambda dictionary: dictionary.learn(names, sentences, labellings)
+    )
+
+
+def resolve_parts(
+    spec: Any,
+    scheme: str | None,
+    names: tuple[str, ...],
+    learn: Callable[[TagDictionary], dict[str, tuple[str, ...]]],
+) -> Constraints:
+    """Resolve the value of ``constraints=`` for labels, of which dictionaries are yet to learn.
+
+    Parameters
+    ----------
+    spec
+        A value that `check` accepts.
+    scheme : str or None
+        The scheme that "auto" detected.
+    names : tuple of str
+    learn : callable
+        From a `TagDictionary` to the labels of words.
+    """
     space = None
     dictionary: dict[str, tuple[str, ...]] = {}
-    for part in _parts(spec):
+    for part in constraint_parts(spec):
         if isinstance(part, TagDictionary):
-            dictionary |= part.learn(names, sentences, labellings)
+            dictionary |= learn(part)
         elif isinstance(part, StateSpace):
             if part.n_weights:
                 raise ParameterError(
@@ -393,6 +443,10 @@ def known_mask(known: Any, sentences: Sequence[Any], names: Sequence[str]) -> Bo
     return allowed
 
 
+# Label sets of spans without types, as in word segmentation; single letters can mean other things.
+_BARE_LETTERS = tuple(map(set, ("BI", "BIES", "BILU", "BMES", "BMEW")))
+
+
 def choose_scheme(
     spec: Any,
     gold: Gold,
@@ -404,27 +458,37 @@ def choose_scheme(
 
     Warns if labels look like spans and some of them are illegal.
     """
-    if not any(isinstance(part, str) and part == "auto" for part in _parts(spec)):
+    if not is_auto(spec):
         return None
-    if not look_like_spans(gold.names):
+    if not look_like_spans(gold.names) and set(gold.names) - {"O"} not in _BARE_LETTERS:
         return None  # for instance parts of speech
     if gold.is_open.any():
         return find_scheme(gold, offsets)
     detection = labels.detect(labellings)
     if not detection.fits:
         warnings.warn(
-            DataWarning(
-                f"{detection}.",
-                expected="labels of a scheme",
-                found="labels that no scheme fits",
-                hint="Predictions may be illegal, too. To find such labels, run tagloom check; to "
-                "rule them out, pass {constraints}.",
-                options={"constraints": "bio"},
-            ),
+            misfit_warning(detection),
             stacklevel=caller_level() if stacklevel is None else stacklevel + 1,
         )
         return None
     return next(scheme for scheme in SCHEMES if scheme in detection.fits)
+
+
+def misfit_warning(detection: labels.Detection) -> DataWarning:
+    """Return the warning for labels that look like spans but fit no scheme."""
+    return DataWarning(
+        f"{detection}.",
+        expected="labels of a scheme",
+        found="labels that no scheme fits",
+        hint="Predictions may be illegal, too. To find such labels, run tagloom check; to "
+        "rule them out, pass {constraints}.",
+        options={"constraints": "bio"},
+    )
+
+
+def is_auto(spec: Any) -> bool:
+    """Whether a value of ``constraints=`` asks for the scheme of the training labels."""
+    return any(isinstance(part, str) and part == "auto" for part in constraint_parts(spec))
 
 
 def look_like_spans(names: Sequence[str]) -> bool:
@@ -456,7 +520,8 @@ def find_scheme(gold: Gold, offsets: npt.NDArray[np.int64]) -> str | None:
     return None
 
 
-def _parts(spec: Any) -> list[Any]:
+def constraint_parts(spec: Any) -> list[Any]:
+    """Return the parts of a value of ``constraints=``."""
     if spec is None:
         return []
     return list(spec) if isinstance(spec, list | tuple) else [spec]
