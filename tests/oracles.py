@@ -1,4 +1,4 @@
-"""Every path, one by one: the judge of the trellis.
+"""Every path, and every segmentation, one by one: the judge of the trellis.
 
 ``itertools.product`` lists all label paths of one sequence, a dict walks each through the
 automaton, and every quantity is read off the list of scores: no recursion, no NumPy arithmetic, no
@@ -189,6 +189,96 @@ class Chain:
                 product = semiring.times(product, semiring.lift(score, t, y_prev, y))
             total = semiring.plus(total, product)
         return total
+
+
+class Segmentations:
+    """One sequence with scores of segments [T, L, Y], and all its segmentations.
+
+    A segmentation is a tuple of (start, end, label); ``all`` is the list of those with a score
+    above −inf, found by cutting the sequence in every way and labelling the pieces in every way.
+    """
+
+    def __init__(self, scores, trans=None, start=None, stop=None):
+        self.T, self.L, self.Y = np.shape(scores)
+        Y = self.Y
+        self.scores = np.asarray(scores, float).tolist()
+        self.trans = np.asarray(np.zeros((Y, Y)) if trans is None else trans, float).tolist()
+        self.start = np.asarray(np.zeros(Y) if start is None else start, float).tolist()
+        self.stop = np.asarray(np.zeros(Y) if stop is None else stop, float).tolist()
+        scored = [(one, self.score(one)) for one in self._segmentations()]
+        self.all = [(one, score) for one, score in scored if score > FORBIDDEN]
+
+    def _segmentations(self):
+        if self.T == 0:
+            yield ()
+            return
+        for is_cut in itertools.product([False, True], repeat=self.T - 1):
+            cuts = [0, *(t + 1 for t, cut in enumerate(is_cut) if cut), self.T]
+            pieces = list(itertools.pairwise(cuts))
+            if all(end - begin <= self.L for begin, end in pieces):
+                for labels in itertools.product(range(self.Y), repeat=len(pieces)):
+                    yield tuple((*piece, y) for piece, y in zip(pieces, labels, strict=True))
+
+    def score(self, segmentation):
+        if not segmentation:
+            return 0.0
+        labels = [y for _, _, y in segmentation]
+        terms = [self.scores[b][e - b - 1][y] for b, e, y in segmentation]
+        terms += [self.trans[p][y] for p, y in itertools.pairwise(labels)]
+        return add([self.start[labels[0]], *terms, self.stop[labels[-1]]])
+
+    def nbest(self, n):
+        """The n best; among equals the lowest last label, the shortest last segment, and so on."""
+        return sorted(
+            self.all,
+            key=lambda item: (-item[1], [(y, e - b) for b, e, y in reversed(item[0])]),
+        )[:n]
+
+    def log_partition(self):
+        return log_sum_exp([score for _, score in self.all])
+
+    def probs(self):
+        log_z = self.log_partition()
+        return [(one, math.exp(score - log_z)) for one, score in self.all]
+
+    def marginals(self):
+        out = np.zeros((self.T, self.L, self.Y))
+        for one, p in self.probs():
+            for begin, end, y in one:
+                out[begin, end - begin - 1, y] += p
+        return out
+
+    def covering(self):
+        out = np.zeros((self.T, self.Y))
+        for one, p in self.probs():
+            for begin, end, y in one:
+                out[begin:end, y] += p
+        return out
+
+    def expected_counts(self):
+        counts = SimpleNamespace(
+            labels=np.zeros(self.Y),
+            transitions=np.zeros((self.Y, self.Y)),
+            start=np.zeros(self.Y),
+            stop=np.zeros(self.Y),
+        )
+        for one, p in self.probs():
+            labels = [y for _, _, y in one]
+            for y in labels:
+                counts.labels[y] += p
+            for y_prev, y in itertools.pairwise(labels):
+                counts.transitions[y_prev, y] += p
+            if labels:
+                counts.start[labels[0]] += p
+                counts.stop[labels[-1]] += p
+        return counts
+
+    def entropy(self):
+        return -math.fsum(p * math.log(p) for _, p in self.probs() if p > 0)
+
+    def log_prob_of(self, holds):
+        inside = [score for one, score in self.all if holds(one)]
+        return log_sum_exp(inside) - self.log_partition() if inside else FORBIDDEN
 
 
 def add(terms):

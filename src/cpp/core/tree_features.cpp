@@ -1,0 +1,212 @@
+#include "core/tree_features.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "core/random.hpp"
+
+namespace tagloom {
+namespace {
+
+constexpr uint64_t kGolden = 0x9E3779B97F4A7C15u;
+
+// A random number for a list of values, the first of which names the template.
+uint64_t key(std::initializer_list<uint64_t> values) {
+    uint64_t z = 0;
+    for (uint64_t value : values) z = mix_bits(z * 3 + value + kGolden);
+    return z;
+}
+
+constexpr uint32_t kRoot = 1, kStart = 2, kStop = 3;  // atoms that no string has
+
+}  // namespace
+
+void ParserFeatures::read(const ParserSentences& sentences, int64_t i) {
+    T_ = sentences.length(i);
+    const uint32_t* words = sentences.atoms + sentences.offsets[i] * kParserAtoms;
+    atoms_.resize((T_ + 4) * kParserAtoms);
+    for (int64_t t = -1; t < T_ + 3; ++t)
+        for (int64_t a = 0; a < kParserAtoms; ++a)
+            atoms_[(t + 1) * kParserAtoms + a] = t < 0     ? kStart
+                                                 : t == 0  ? kRoot
+                                                 : t <= T_ ? words[(t - 1) * kParserAtoms + a]
+                                                           : kStop;
+    for (int64_t t : {int64_t(-1), int64_t(0), T_ + 1, T_ + 2})
+        atoms_[(t + 1) * kParserAtoms + kClass] = kOther;
+
+    as_head_.resize((T_ + 1) * kTemplates);
+    as_dependent_.resize((T_ + 1) * kTemplates);
+    between_.resize((T_ + 1) * 3);
+    previous_.assign(T_ + 1, 0);
+    before_.assign((T_ + 2) * 4, 0);
+    for (int64_t n = 0; n <= T_; ++n) {
+        const uint64_t w = atom(n, kWord), p = atom(n, kTag), c = atom(n, kCoarse),
+                       s = atom(n, kSuffix), x = atom(n, kShape);
+        const uint64_t pl = n > 0 ? atom(n - 1, kTag) : kStart, pr = atom(n + 1, kTag);
+        const uint64_t pll = n > 1 ? atom(n - 2, kTag) : kStart,
+                       prr = n < T_ ? atom(n + 2, kTag) : kStop;
+        const uint64_t wl = n > 0 ? atom(n - 1, kWord) : kStart, wr = atom(n + 1, kWord);
+        // What each template takes of a head, and what of a dependent; {k} alone takes nothing.
+        uint64_t* h = as_head_.data() + n * kTemplates;
+        uint64_t* d = as_dependent_.data() + n * kTemplates;
+        uint64_t k = 0;
+        const auto add = [&](std::initializer_list<uint64_t> of_head,
+                             std::initializer_list<uint64_t> of_dependent) {
+            h[k] = key({2 * k + 100, key(of_head)});
+            d[k] = key({2 * k + 101, key(of_dependent)});
+            ++k;
+        };
+        add({w, p}, {});
+        add({w}, {});
+        add({p}, {});
+        add({c, x}, {});
+        add({pl, p, pr}, {});
+        add({}, {w, p});
+        add({}, {w});
+        add({}, {p});
+        add({}, {pl, p, pr});
+        add({}, {w, pl, pr});
+        add({}, {pll, pl, p});
+        add({}, {p, pr, prr});
+        add({w, p}, {w, p});
+        add({p}, {w, p});
+        add({w}, {w, p});
+        add({w, p}, {p});
+        add({w, p}, {w});
+        add({w}, {w});
+        add({p}, {p});
+        add({c}, {c, x});
+        add({c}, {w});
+        add({w}, {c});
+        add({s}, {s});
+        add({s, p}, {p});
+        add({p}, {s, p});
+        add({p, pr}, {pl, p});
+        add({pl, p}, {pl, p});
+        add({p, pr}, {p, pr});
+        add({pl, p}, {p, pr});
+        add({pl, p, pr}, {p});
+        add({p}, {pl, p, pr});
+        add({p}, {wl, p});
+        add({p}, {p, wr});
+        add({w}, {pl, p, pr});
+
+        between_[n * 3] = key({11, p});
+        between_[n * 3 + 1] = key({12, p});
+        between_[n * 3 + 2] = key({13, p});
+        for (int64_t b = n - 1; b > 0; --b)
+            if (atom(b, kTag) == p) {
+                previous_[n] = int32_t(b);
+                break;
+            }
+        for (int64_t a = 0; a < 4; ++a) before_[(n + 1) * 4 + a] = before_[n * 4 + a];
+        before_[(n + 1) * 4 + std::min<uint64_t>(atom(n, kClass), 3)]++;
+    }
+}
+
+ParserFeatures::Ways ParserFeatures::ways(int64_t h, int64_t d) {
+    // Distances 1 to 5, then 6 to 10, and more.
+    struct Table {
+        Ways of[2][7];
+        Table() {
+            for (uint64_t right = 0; right < 2; ++right)
+                for (uint64_t bin = 0; bin < 7; ++bin)
+                    of[right][bin] = {key({1, right}), key({2, right, bin})};
+        }
+    };
+    static const Table table;
+    const int64_t distance = h < d ? d - h : h - d;
+    return table.of[h < d][distance <= 5 ? distance - 1 : distance <= 10 ? 5 : 6];
+}
+
+uint64_t ParserFeatures::counts_between(int64_t l, int64_t r) const {
+    uint64_t n[4];
+    for (int64_t a = 1; a < 4; ++a)
+        n[a] = std::min<uint64_t>(before_[r * 4 + a] - before_[(l + 1) * 4 + a], 3);
+    return key({3, n[1], n[2], n[3]});
+}
+
+void ParserFeatures::score(const float* theta, int64_t H, double* arcs) const {
+    for (int64_t d = 1; d <= T_; ++d)
+        for (int64_t h = 0; h <= T_; ++h) {
+            float sum = 0;
+            if (h != d) for_each_of_arc(h, d, [&](uint64_t weight) { sum += theta[weight]; });
+            arcs[(d - 1) * H + h] = sum;
+        }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Labels
+
+uint64_t ParserFeatures::label_key(int64_t label) {
+    return mix_bits(uint64_t(label + 1) * kGolden);
+}
+
+uint64_t ParserFeatures::label_context(int64_t h, int64_t d) const {
+    return key({7, atom(h, kCoarse), atom(d, kCoarse), uint64_t(h < d)});
+}
+
+void ParserFeatures::of_label(int64_t d, const int32_t* heads, std::vector<uint64_t>& out) const {
+    out.clear();
+    const int64_t h = heads[d - 1];
+    const uint64_t right = h < d;
+    const int64_t distance = std::min<int64_t>(right ? d - h : h - d, 6);
+    const auto w = [&](int64_t i) { return atom(i, kWord); };
+    const auto p = [&](int64_t i) { return atom(i, kTag); };
+    const auto c = [&](int64_t i) { return atom(i, kCoarse); };
+    const auto add = [&](std::initializer_list<uint64_t> values) { out.push_back(key(values)); };
+    const uint64_t hw = w(h), hp = p(h), hc = c(h), dw = w(d), dp = p(d), dc = c(d);
+    const uint64_t hl = h > 0 ? p(h - 1) : kStart;
+    add({200, dp, hp, right});
+    add({201, dw, dp, right});
+    add({202, dw, hp, right});
+    add({203, dp, hw, right});
+    add({204, dw, hw});
+    add({205, dw, dp, hw, hp});
+    add({206, dc, hc, right, uint64_t(distance)});
+    add({207, dp, hp, right, uint64_t(distance)});
+    add({208, atom(d, kSuffix), dp, hp, right});
+    add({209, dp, atom(h, kSuffix), hp, right});
+    add({210, atom(d, kShape), dp, hp, right});
+    add({211, p(d - 1), dp, hp, right});
+    add({212, dp, p(d + 1), hp, right});
+    add({213, p(d - 1), dp, p(d + 1), right});
+    add({214, hl, hp, dp, right});
+    add({215, hp, p(h + 1), dp, right});
+    add({216, w(d - 1), dp, right});
+    add({217, w(d + 1), dp, right});
+    add({218, dw, hc, right});
+    add({219, hw, dc, right});
+    add({220, hw, right});
+    // The tree around: the head of the head, children of d, siblings next to d.
+    const int64_t g = h > 0 ? heads[h - 1] : -1;
+    add({221, g >= 0 ? p(g) : kStart, hp, dp, right});
+    add({222, g >= 0 ? w(g) : kStart, hp, dp});
+    uint64_t n_children = 0, inner = kStart, inner_word = kStart, outer = kStop;
+    for (int64_t t = 1; t <= T_; ++t) {
+        if (heads[t - 1] == d) {
+            ++n_children;
+            add({223, p(t), dp, hp, right, uint64_t(t < d)});
+            add({224, w(t), dp, hc, right});
+            add({225, w(t), c(t), dc});
+        } else if (heads[t - 1] == h && t != d && (t < h) == (d < h)) {
+            const bool is_inner = right ? t < d : t > d;
+            if (is_inner && (right || inner == kStart)) {
+                inner = p(t);
+                inner_word = w(t);
+            }
+            if (!is_inner && (!right || outer == kStop)) outer = p(t);
+            add({226, c(t), dc, hc, right, uint64_t(is_inner)});
+        } else if (heads[t - 1] == h && t != d) {
+            add({227, c(t), dc, hc, right});
+        }
+    }
+    add({228, inner, dp, hp, right});
+    add({229, inner_word, dp, hw, right});
+    add({230, outer, dp, hp, right});
+    add({231, std::min<uint64_t>(n_children, 3), dp, hp, right});
+    add({232, counts_between(std::min(h, d), std::max(h, d)), dp, hp, right});
+    add({233, dp, right, h == 0});
+}
+
+}  // namespace tagloom

@@ -1,0 +1,103 @@
+// Learns the weights of a dependency parser, sentence by sentence: those of arcs by a loss over
+// whole trees, those of labels by the same loss over the labels of each arc of the right tree.
+//
+//     perceptron   theta += f(gold) - f(best)
+//     hinge        the same for the best with costs, by the step min(C, loss / |f(gold) -
+//     f(best)|^2)
+//                  (passive-aggressive; Crammer et al. 2006)
+//     log          AdaGrad on -log p(gold), with f(gold) - E[f] for each word
+//
+// The weights to predict with are the means over all steps, in float32 with sums in float64.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/tree_features.hpp"
+
+namespace tagloom {
+
+enum class TreeLoss { perceptron, hinge, log };
+
+struct ParserOptions {
+    TreeLoss loss;
+    bool projective, single_root;
+    double C;    // hinge: the longest step
+    double eta;  // log: the rate of AdaGrad
+    int bits;
+};
+
+// Weights with their running mean: mean = theta - total / steps.
+struct AveragedWeights {
+    std::vector<float> theta, square;  // square: of AdaGrad, or empty
+    std::vector<double> total;
+
+    void resize(size_t n, bool has_squares) {
+        theta.assign(n, 0.0f);
+        total.assign(n, 0.0);
+        square.assign(has_squares ? n : 0, 1.0f);
+    }
+    void add(uint64_t i, double step, double now) {
+        theta[i] += float(step);
+        total[i] += step * now;
+    }
+    std::vector<float> mean(double steps) const;
+};
+
+// The labels that arcs may have, by ParserFeatures::label_context; all labels for other contexts.
+struct LabelChoices {
+    int64_t L;                       // labels
+    std::vector<uint64_t> contexts;  // [K] in ascending order
+    std::vector<int64_t> indptr;     // [K + 1]
+    std::vector<int32_t> labels;     // of each context
+
+    // Calls each(label) for every label that a context may have.
+    template <class Each>
+    void for_each(uint64_t context, const Each& each) const;
+};
+
+class ParserLearner {
+  public:
+    // heads and labels [T]; -1 for a label that is not known.
+    ParserLearner(const ParserSentences& sentences, const int32_t* heads, const int32_t* labels,
+                  int64_t n_labels, const ParserOptions& options);
+
+    struct Result {
+        double loss = 0;
+        int64_t n_mistakes = 0;
+    };
+    // Visits sentences in an order; returns the sum of their losses.
+    Result epoch(const int64_t* order, int64_t n);
+
+    const LabelChoices& choices() const { return choices_; }
+    AveragedWeights arcs, label_weights;
+    double steps = 0;
+
+  private:
+    double learn_arcs(int64_t i, bool& is_right);
+    double learn_labels(int64_t i);
+    void move_arc(int64_t h, int64_t d, double gradient);
+    double move_hinge(int64_t i, const std::vector<int32_t>& best, double loss);
+
+    const ParserSentences& sentences_;
+    const int32_t *heads_, *labels_;
+    const ParserOptions options_;
+    LabelChoices choices_;
+    ParserFeatures features_;
+    std::vector<double> scores_, marginals_;
+    std::vector<int32_t> best_;
+    std::vector<uint64_t> of_label_;
+    std::vector<std::pair<uint64_t, double>> steps_;  // places and amounts of one update
+};
+
+// Scores of arcs [T, H] of all sentences, on all threads.
+void parser_scores(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
+                   int64_t threads, double* arcs);
+
+// The best label of each arc of given trees.
+void parser_labels(const ParserSentences& sentences, const int32_t* heads, const float* theta,
+                   int bits, const LabelChoices& choices, int64_t threads, int32_t* labels);
+
+}  // namespace tagloom

@@ -1,0 +1,218 @@
+"""The dependency parser: learning, files, columns, errors; its features against plain Python."""
+
+import io
+import itertools
+import os
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tagloom as tl
+from raising import raises
+from tagloom import _native
+from tagloom.errors import LabelError, NotFittedError, ParameterError, SentenceError
+from tagloom.evaluation import evaluate_trees
+from tagloom.models.parser_data import Atoms, TreeBank
+from tree_oracles import is_projective, is_tree
+
+LOSSES = ("crf", "svm", "perceptron")
+SMALL = {"hash_bits": 16, "tags": ["upos"], "n_threads": 1}
+
+
+def sentence(words, tags, heads, labels):
+    columns = {"upos": tags.split(), "head": heads.split(), "deprel": labels.split()}
+    return tl.Sentence(words.split(), columns=columns)
+
+
+def grammar(n, seed):
+    """Sentences of a small grammar whose trees follow from the tags."""
+    rng = np.random.default_rng(seed)
+    nouns, verbs, adjectives = ["dog", "cat", "man", "fish"], ["sees", "likes"], ["big", "old"]
+    corpus = []
+    for _ in range(n):
+        words, tags, heads, labels = [], [], [], []
+
+        def phrase(role, words=words, tags=tags, heads=heads, labels=labels):
+            adjective = rng.random() < 0.5
+            noun = len(words) + 2 + adjective
+            words += ["the", *[rng.choice(adjectives)] * adjective, rng.choice(nouns)]
+            tags += ["DET", *["ADJ"] * adjective, "NOUN"]
+            heads += [noun, *[noun] * adjective, None]
+            labels += ["det", *["amod"] * adjective, role]
+            return noun
+
+        subject = phrase("nsubj")
+        words.append(rng.choice(verbs))
+        tags.append("VERB")
+        heads.append(0)
+        labels.append("root")
+        verb = len(words)
+        object_ = phrase("obj")
+        heads[subject - 1] = heads[object_ - 1] = verb
+        text = [" ".join(map(str, row)) for row in (words, tags, heads, labels)]
+        corpus.append(sentence(*text))
+    return corpus
+
+
+TRAIN, TEST = grammar(40, 0), grammar(20, 1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("projective", [True, False])
+def test_learns_a_grammar(loss, projective):
+    parser = tl.DependencyParser(loss=loss, projective=projective, **SMALL).fit(TRAIN)
+    assert parser.score(TEST) == 1.0
+    losses = [record.loss for record in parser.history_]
+    assert losses[-1] <= 0.5 * losses[0]
+    for parse in parser.predict(TEST):
+        assert is_tree(parse.heads)
+        assert parse.heads.count(0) == 1
+        assert is_projective(parse.heads)
+
+
+def test_one_seed_one_model():
+    first, second = (tl.DependencyParser(**SMALL).fit(TRAIN) for _ in range(2))
+    assert first.digest() == second.digest()
+    other = tl.DependencyParser(random_state=1, **SMALL).fit(TRAIN)
+    assert other.digest() != first.digest()
+    two = tl.DependencyParser(**{**SMALL, "n_threads": 2}).fit(TRAIN)
+    assert two.predict(TEST) == first.predict(TEST)
+
+
+def test_files(tmp_path):
+    parser = tl.DependencyParser(**SMALL).fit(TRAIN)
+    parser.save(tmp_path / "p.tagloom")
+    for other in (tl.load(tmp_path / "p.tagloom"), pickle.loads(pickle.dumps(parser))):
+        assert isinstance(other, tl.DependencyParser)
+        assert other.predict(TEST) == parser.predict(TEST)
+        assert other.digest() == parser.digest()
+    about = parser.describe()
+    assert about["model"] == "DependencyParser"
+    assert about["training"]["sentences"] == 40
+
+
+def test_damaged_file():
+    parser = tl.DependencyParser(**SMALL).fit(TRAIN)
+    file = parser.to_file()
+    file.arrays["choices"] = file.arrays["choices"] + 99
+    with pytest.raises(ValueError, match="out of range"):
+        tl.DependencyParser.from_file(file)
+
+
+def test_dev_and_checkpoint(tmp_path):
+    """Development scores are LAS; a resumed run gives the same weights."""
+    whole = tl.DependencyParser(max_iterations=4, **SMALL).fit(TRAIN, dev=TEST)
+    assert whole.training_["dev"] == whole.score(TEST)
+    path = tmp_path / "run"
+    tl.DependencyParser(max_iterations=2, **SMALL).fit(TRAIN, dev=TEST, checkpoint=path)
+    resumed = tl.DependencyParser(max_iterations=4, **SMALL)
+    resumed.fit(TRAIN, dev=TEST, checkpoint=path)
+    assert_array_equal(resumed._fitted.arcs, whole._fitted.arcs)
+
+
+def test_without_labels():
+    parser = tl.DependencyParser(labelled=False, **SMALL).fit(TRAIN)
+    assert parser.predict(TEST[:1])[0].labels == [""] * len(TEST[0])
+    assert parser.score(TEST) == 1.0
+    assert len(parser.labels_) == 0
+
+
+def test_trees_of_the_parser():
+    """`trees` has the scores by which predict decides; its answers are those of TreeScores."""
+    parser = tl.DependencyParser(**SMALL).fit(TRAIN)
+    trees = parser.trees(TEST[:3])
+    heads = trees.split(trees.viterbi().heads)
+    assert [h.tolist() for h in heads] == [p.heads for p in parser.predict(TEST[:3])]
+    assert_allclose(trees.marginals().sum(axis=1), 1)
+
+
+def test_gradient():
+    """A crf step from zero weights moves each feature by eta·g/√(1 + g²), g = gold − marginal."""
+    data = TreeBank.read(TRAIN[:1], ["upos"], labelled=False)
+    options = ("crf", True, True, 0.1, 0.1, 20)
+    learner = _native.ParserLearner(data.offsets, data.atoms, data.heads, data.labels, 0, *options)
+    T = int(data.offsets[-1])
+    loss, _ = learner.epoch(np.array([0]))
+    uniform = tl.TreeScores(np.zeros((T, T + 1)))
+    assert loss == pytest.approx(uniform.log_partition())
+    theta = learner.state()["arcs.theta"]
+    after = _native.parser_scores(data.offsets, data.atoms, theta, T + 1, 1)
+    gold = np.zeros((T, T + 1))
+    gold[np.arange(T), data.heads] = 1
+    moved = gold - uniform.marginals()
+    # The scores of all arcs follow the gradient: the loss falls to first order.
+    assert (after * moved).sum() > 0
+    assert tl.TreeScores(after).log_partition() - (after * gold).sum() < loss
+
+
+def test_scores_are_sums_of_weights():
+    """With all weights 1 the score of an arc is its number of features."""
+    _, atoms = Atoms(["upos"]).read(TRAIN[:1])
+    T = len(atoms)
+    ones = np.ones(1 << 16, np.float32)
+    arcs = _native.parser_scores(np.array([0, T]), atoms, ones, T + 1, 1)
+    tags = TRAIN[0].columns["upos"]
+    for d, h in itertools.product(range(1, T + 1), range(T + 1)):
+        between = set(tags[min(h, d) : max(h, d) - 1])
+        expected = 0 if h == d else 2 * 34 + len(between) + 1
+        assert arcs[d - 1, h] == expected
+
+
+CONLLU = """\
+# text = they can fish
+1\tthey\tthey\tPRON\tPRP\t_\t3\tnsubj\t_\t_
+2\tcan\tcan\tAUX\tMD\t_\t3\taux\t_\tSpaceAfter=No
+3\tfish\tfish\tVERB\tVB\t_\t0\troot\t_\t_
+
+"""
+
+
+@pytest.mark.parametrize("label", ["deprel", "upos"])
+def test_writes_conllu(label):
+    """Only HEAD and DEPREL change, whatever column was read as labels."""
+    corpus = tl.read(io.StringIO(CONLLU), "conllu", label=label)
+    parser = tl.DependencyParser(hash_bits=16).fit(corpus)
+    out = io.BytesIO()
+    tl.write(tl.Corpus(parser.annotate(corpus)), out, "conllu")
+    assert out.getvalue().decode() == CONLLU
+    blank = CONLLU.replace("\t3\tnsubj", "\t_\t_").replace("\t3\taux", "\t_\t_")
+    unparsed = tl.read(io.StringIO(blank.replace("\t0\troot", "\t_\t_")), "conllu", label=label)
+    out = io.BytesIO()
+    tl.write(tl.Corpus(parser.annotate(unparsed)), out, "conllu")
+    assert out.getvalue().decode() == CONLLU
+
+
+def test_wrong_data():
+    parser = tl.DependencyParser(**SMALL)
+    with raises(NotFittedError):
+        parser.predict(TEST)
+    with raises(SentenceError, where="sentence 0", found="list"):
+        parser.fit([["they", "fish"]])
+    with raises(LabelError, where="sentence 0", found="cycle"):
+        parser.fit([sentence("a b", "X X", "2 1", "x y")])
+    with raises(LabelError, where="sentence 1, token 1", found="7"):
+        parser.fit([TRAIN[0], sentence("a b", "X X", "0 7", "x y")])
+    with raises(LabelError, where="sentence 0, token 0", found="_"):
+        parser.fit([sentence("a b", "X X", "_ 0", "x y")])
+    with raises(SentenceError, where="sentence 0", expected="xpos"):
+        tl.DependencyParser(hash_bits=16).fit(TRAIN)
+    with raises(ParameterError, parameter="tags"):
+        tl.DependencyParser(tags="upos").fit(TRAIN)
+    with raises(ParameterError, parameter="loss"):
+        tl.DependencyParser(loss="hinge").fit(TRAIN)
+    with raises(ParameterError, parameter="y"):
+        parser.fit(TRAIN, [["x"]])
+    assert parser.fit(TRAIN).predict([]) == []
+    assert parser.predict([tl.Sentence([], columns={"upos": []})])[0].heads == []
+
+
+@pytest.mark.skipif("TAGLOOM_DATA" not in os.environ, reason="set TAGLOOM_DATA to the corpora")
+def test_on_a_treebank():
+    """A thousand sentences of EWT are enough for 74 % UAS on others."""
+    folder = os.path.join(os.environ["TAGLOOM_DATA"], "ud-english-ewt")
+    train = tl.read(os.path.join(folder, "train.conllu"), label="deprel")[:1000]
+    dev = tl.read(os.path.join(folder, "dev.conllu"), label="deprel")[:300]
+    parser = tl.DependencyParser(max_iterations=3).fit(train)
+    assert evaluate_trees(dev, parser.predict(dev), n_bootstrap=0).uas > 0.74
