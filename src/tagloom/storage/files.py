@@ -13,7 +13,6 @@ the reason for an error. Callers check whether the values of the arrays fit toge
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import mmap
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tagloom.errors import ModelFileError, ParameterError, about_file
+from tagloom.storage.copies import Copy
 
 Array: TypeAlias = NDArray[Any]
 Path: TypeAlias = str | os.PathLike[str]
@@ -291,6 +291,37 @@ def read_bytes(
     return _Reader(bytes(data), name).read(verify)
 
 
+def read_copy(copy: Copy, *, verify: bool | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Read a private copy of a file; the arrays are views of it.
+
+    Parameters
+    ----------
+    copy : Copy
+    verify : bool, optional
+        As for `read`.
+
+    Returns
+    -------
+    header : dict
+    arrays : dict of str to ndarray
+        Read-only. They stay valid when the copy is closed, and whatever happens to the file.
+
+    Raises
+    ------
+    ModelFileError
+        As for `read`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tagloom import storage
+    >>> data = storage.to_bytes({"order": 1}, {"start": np.zeros(2, np.float32)})
+    >>> storage.read_copy(storage.Copy("small", data))
+    ({'order': 1}, {'start': array([0., 0.], dtype=float32)})
+    """
+    return _Reader(copy.data, copy.name).read(verify)
+
+
 # Writing
 
 
@@ -445,36 +476,14 @@ def _raw(array: Array) -> Buffer:
 
 def _replace(path: str, parts: Iterable[Buffer]) -> None:
     """Replace a file atomically; the old one stays until the new one is complete."""
-    path = os.path.realpath(path)  # keeps a symbolic link and replaces its target
-    old = os.stat(path).st_mode if os.path.exists(path) else None
-    if old is not None and not stat.S_ISREG(old):  # a pipe or device is written to, not replaced
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or device is written to
         with open(path, "wb") as file:
             file.writelines(parts)
         return
-    folder = os.path.dirname(path)
-    part = os.path.join(folder, f".tagloom-{os.urandom(8).hex()}.part")
-    # Not tempfile, which always gives mode 600. The umask cannot be read without setting it.
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with open(handle, "wb") as file:
-            if old is not None:
-                os.chmod(part, stat.S_IMODE(old))  # before the first byte, which may be secret
-            file.writelines(parts)
-            file.flush()
-            os.fsync(handle)
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
-    if os.name == "posix":
-        # The new name survives a power cut once the folder is flushed. The file is already in
-        # place, so a folder that cannot be flushed is left as it is.
-        with contextlib.suppress(OSError):
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+    from tagloom.storage.replacing import replacing  # imported here for a fast start
+
+    with replacing(path) as new:
+        new.writelines(parts)
 
 
 # Reading

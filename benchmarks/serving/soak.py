@@ -1,0 +1,58 @@
+"""V9: a mixed load at a constant rate; resident memory must not grow and no descriptor may leak.
+
+python benchmarks/serving/soak.py --minutes 60 --rate 1000
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import load
+
+from serving import Program
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--rate", type=float, default=1000)
+    parser.add_argument("--settle", type=float, default=10, help="minutes that are not counted")
+    arguments = parser.parse_args()
+    samples = []
+    with Program("--drain-delay", "1") as program:
+        pid = program.process.pid
+
+        def sample(seconds):
+            samples.append((seconds / 60, load.memory_of(pid), load.descriptors_of(pid)))
+            if len(samples) % 12 == 1:
+                minutes, memory, files = samples[-1]
+                print(f"{minutes:6.1f} min  {memory / 1e6:7.2f} MB  {files} files", flush=True)
+
+        before = load.cpu_of(pid)
+        done = load.run(
+            load.Load(program.port, load.MIX, arguments.rate, 32),
+            60 * arguments.minutes,
+            (5.0, sample),
+        )
+        cpu = load.cpu_of(pid) - before
+        code = program.stop()
+    kept = np.array([row for row in samples if row[0] >= arguments.settle] or samples)
+    slope = float(np.polyfit(kept[:, 0] / 60, kept[:, 1] / 1e6, 1)[0])
+    files = kept[:, 2]
+    print(
+        f"{done.n_sent} requests in {arguments.minutes:g} min, {dict(done.statuses)}, "
+        f"broken {dict(done.broken)}, exit code {code}, {1e6 * cpu / done.n_sent:.0f} µs of CPU"
+    )
+    print(
+        f"after {arguments.settle:g} min: memory {kept[0, 1] / 1e6:.2f} to {kept[-1, 1] / 1e6:.2f} "
+        f"MB, slope {slope:+.3f} MB/h; files {files.min():.0f} to {files.max():.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
