@@ -35,6 +35,7 @@ KINDS = {
     "overlap": "sentences that occur in two files",
     "rare": "labels that occur only a few times",
     "control": "control characters",
+    "error": "a label that is probably wrong, by a model trained on the other sentences (--errors)",
 }
 # Tabs and line ends are allowed; carriage returns within a line and byte order marks within the
 # text are not.
@@ -77,6 +78,7 @@ class Report:
 Examples:
   tagloom check train.conllu dev.conllu test.conllu
   tagloom check train.conllu --ignore duplicate --ignore rare --json
+  tagloom check train.conllu --label upos --errors 100
   tagloom check pos.tagloom
 """
 )
@@ -87,6 +89,12 @@ Examples:
     "--rare", default=3, show_default=True, help="Report labels that occur less often than this."
 )
 @click.option(
+    "--errors",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Also report the N labels that are most probably wrong.",
+)
+@click.option(
     "--ignore", multiple=True, type=click.Choice(list(KINDS)), help="Ignore a kind of problem."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
@@ -94,6 +102,7 @@ def command(
     files: tuple[str, ...],
     scheme: str | None,
     rare: int,
+    errors: int | None,
     ignore: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -110,6 +119,8 @@ def command(
             continue
         report, corpus = read_report(path, reading)
         report.problems += check_corpus(corpus, report, scheme, rare)
+        if errors is not None:
+            report.problems += check_errors(corpus, errors)
         reports.append(report)
         corpora.append(corpus)
     reports[0].problems += check_schemes(reports)
@@ -333,6 +344,27 @@ def _best_scheme(sentences: list[Any], path: str) -> tuple[str, Problem | None]:
         f"and not {best}, starting here."
     )
     return best, Problem("mixed", path, line, message)
+
+
+def check_errors(corpus: Corpus, most: int) -> Iterator[Problem]:
+    """Find the labels that are most probably wrong, by cross-fitted CRFs."""
+    from tagloom.evaluation import find_label_errors
+    from tagloom.models import CRF
+
+    # A sentence without labels says nothing about labels.
+    where = [i for i, s in enumerate(corpus) if s.labels is not None and s.tokens]
+    labelled = [corpus[i] for i in where]
+    if len(labelled) < 2:
+        return
+    n_folds = min(5, len(labelled))
+    for suspect in find_label_errors(CRF(), labelled, n_folds=n_folds, n_most=most):
+        sentence = labelled[suspect.sentence]
+        message = (
+            f"sentence {where[suspect.sentence]}, token {suspect.token} {suspect.word!r} is "
+            f"{suspect.label}, but {suspect.suggestion} has probability "
+            f"{suspect.suggestion_prob:.3f}."
+        )
+        yield Problem("error", str(corpus.path), sentence.line_of(suspect.token), message)
 
 
 def check_schemes(reports: list[Report]) -> Iterator[Problem]:
