@@ -1,0 +1,53 @@
+"""Jobs that are killed at random moments: the old file or the new one is there, and complete."""
+
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from faults.jobs import JOBS, is_whole, with_old_file
+from processes import IS_SANITIZED
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or IS_SANITIZED, reason="the moments differ too much"
+)
+
+
+def kill_at_random(name, inputs, tmp_path, n_kills):
+    """Kill a job n times; return how often the new file was there already."""
+    job, rng, n_new = JOBS[name], random.Random(name), 0
+    with_old_file(inputs, tmp_path / "good", job)
+    began = time.monotonic()
+    subprocess.run(job.command, cwd=tmp_path / "good", check=True, capture_output=True)
+    duration = time.monotonic() - began
+    for i in range(n_kills):
+        folder = tmp_path / f"{i}"
+        old = with_old_file(inputs, folder, job)
+        process = subprocess.Popen(
+            job.command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        # Most of the time goes into the start of Python; the end is what writes.
+        time.sleep(duration * rng.uniform(0.3, 1.1))
+        process.kill()
+        process.wait()
+        path = folder / job.output
+        if old or path.exists():
+            assert is_whole(path), f"{name}, kill {i}"
+            n_new += path.read_bytes() != old
+    return n_new
+
+
+@pytest.mark.scripts
+@pytest.mark.parametrize("name", ["save", "tag"])
+def test_a_few_kills(name, inputs, tmp_path):
+    kill_at_random(name, inputs, tmp_path, n_kills=3)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", JOBS)
+def test_two_hundred_kills(name, inputs, tmp_path):
+    n_new = kill_at_random(name, inputs, tmp_path, n_kills=200)
+    print(f"{name}: 200 kills, new file {n_new} times, old file {200 - n_new} times")
+    assert 0 < n_new < 200  # otherwise the moments were wrong, and nothing was tested

@@ -1,0 +1,284 @@
+"""What is fuzzed: every reader of files that come from elsewhere, each with seeds that it accepts.
+
+A target takes bytes and either returns or raises a `TagloomError` whose message can be shown. Any
+other exception, a crash, a hang or memory beyond a limit is a fault. `fuzz.py` searches for faults
+with coverage feedback; `test_cases.py` runs the seeds, and inputs that once were faults.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import importlib.util
+import io
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import tagloom as tl
+from tagloom import features, interop, storage
+from tagloom.errors import TagloomError
+from tagloom.sequences import FORMATS
+
+# Formats of optional packages are read where these are installed.
+if importlib.util.find_spec("spacy") is None:
+    FORMATS = {name: text for name, text in FORMATS.items() if name != "docbin"}
+CASES = Path(__file__).parent / "cases"
+SENTENCES = [["They", "can", "fish"], ["can", "of", "fish", "."], ["😀", "ﬁ"]]
+LABELS = [["N", "V", "V"], ["N", "P", "N", "X"], ["X", "X"]]
+SPANS = [["O", "O", "B-A"], ["B-A", "I-A", "I-A", "O"], ["O", "B-B"]]
+
+Target = Callable[[bytes], None]
+
+
+def refusing(read: Target) -> Target:
+    """Let a target refuse its input by an error of tagloom with a short, printable message."""
+
+    @functools.wraps(read)
+    def target(data: bytes) -> None:
+        try:
+            read(data)
+        except TagloomError as error:
+            message = str(error)
+            assert message.isprintable(), repr(message)
+            assert len(message) < 2000, message
+
+    return target
+
+
+# Model files
+
+
+@functools.cache
+def model_seeds() -> list[bytes]:
+    """Return small models of every kind that is trained without an extra."""
+    templates = ["word", "suffix(2)", "word[-1] & word"]
+    taggers = [
+        tl.CRF(templates, max_iterations=3).fit(SENTENCES, LABELS),
+        tl.CRF(templates, order=2, max_iterations=3).fit(SENTENCES, SPANS),
+        tl.CRF(["word", "edge(word)"], max_iterations=3).fit(SENTENCES, LABELS),
+        tl.StructuredPerceptron(templates).fit(SENTENCES, LABELS),
+        tl.MEMM(templates, max_iterations=3).fit(SENTENCES, LABELS),
+        tl.TokenClassifier(templates).fit(SENTENCES, LABELS),
+        tl.HMM().fit(SENTENCES, LABELS),
+        tl.HMM(n_states=2, max_iterations=3).fit(SENTENCES),
+        tl.MostFrequentTag().fit(SENTENCES, LABELS),
+        tl.NGramModel(order=3).fit(SENTENCES),
+    ]
+    return [storage.to_bytes(*_parts(model)) for model in taggers]
+
+
+def _parts(model: tl.Model) -> tuple[dict, dict]:
+    buffer = io.BytesIO()
+    model.save(buffer)
+    return storage.read_bytes(buffer.getvalue())
+
+
+@refusing
+def model(data: bytes) -> None:
+    """Load a model file; what loads can be used."""
+    loaded = tl.load(data)
+    loaded.describe()
+    if isinstance(loaded, tl.Tagger):
+        loaded.predict(SENTENCES)
+        loaded.predict_marginals(SENTENCES[:1])
+
+
+def forge(data: bytes, rng: random.Random) -> bytes:
+    """Change the description or the arrays of a model file, and renew all checksums.
+
+    So the fuzzer reaches the checks behind the checksums.
+    """
+    try:
+        header, arrays = storage.read_bytes(data, verify=False)
+    except TagloomError:
+        return data
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    if rng.random() < 0.5:
+        name = rng.choice([*arrays] or [""])
+        if name and arrays[name].nbytes:
+            flat = arrays[name].reshape(-1).view("u1")
+            for _ in range(rng.choice([1, 1, 4])):
+                at = rng.randrange(len(flat))
+                flat[at] = rng.choice([0, 1, 127, 128, 255, flat[at] ^ (1 << rng.randrange(8))])
+            if arrays[name].dtype == bool:
+                flat &= 1
+        if name and rng.random() < 0.3:
+            arrays[name] = arrays[name].reshape(-1)[: rng.randrange(arrays[name].size + 1)]
+    else:
+        header = _change(header, rng)
+    try:
+        return storage.to_bytes(header, arrays)
+    except (TagloomError, ValueError, TypeError):
+        return data
+
+
+VALUES = [None, True, 0, 1, -1, 2**31, 2**63, 1e308, "", "x", [], {}, [[]], "word", 0.5]
+
+
+def _change(value: object, rng: random.Random) -> object:
+    """Replace one value somewhere in plain data, or drop or repeat an entry."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = rng.choice([*value])
+        if rng.random() < 0.1:
+            return {k: v for k, v in value.items() if k != key}
+        return {k: _change(v, rng) if k == key else v for k, v in value.items()}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        i = rng.randrange(len(value))
+        if rng.random() < 0.2:
+            return value[:i] + value[i + 1 :] if rng.random() < 0.5 else [*value, value[i]]
+        return [_change(v, rng) if j == i else v for j, v in enumerate(value)]
+    return rng.choice(VALUES)
+
+
+# Corpora
+
+
+def corpus_seeds(name: str) -> list[bytes]:
+    """Return the sentences in a format, once for each kind of labels that it takes."""
+    if name == "brat":
+        return [b"T1\tPER 0 4\tThey\n", b"T2\tLOC 5 8;9 13\tcan fish\n"]
+    if name == "text":
+        return [b"They can fish\ncan of fish .\n"]
+    seeds = []
+    for labels in (LABELS, SPANS):
+        corpus = tl.Corpus(
+            [tl.Sentence(x, labels=y) for x, y in zip(SENTENCES, labels, strict=True)]
+        )
+        out = io.BytesIO()
+        try:
+            tl.write(corpus, out, format=name)
+        except TagloomError:  # a format of spans has no place for other labels
+            continue
+        seeds.append(out.getvalue())
+    assert seeds, name
+    return seeds
+
+
+def corpus(name: str | None) -> Target:
+    """Read a corpus in a format, or with a guessed one; what is read can be written."""
+
+    @refusing
+    def read(data: bytes) -> None:
+        corpus = tl.read(io.BytesIO(data), format=name)
+        for sentence in corpus:
+            len(sentence)
+        out = io.BytesIO()
+        tl.write(corpus, out)
+
+    return read
+
+
+@refusing
+def compressed(data: bytes) -> None:
+    """Read a compressed corpus."""
+    for _ in tl.stream(io.BytesIO(data), format="conll"):
+        pass
+
+
+# Templates, language models, models of other tools, raw text
+
+
+@refusing
+def templates(data: bytes) -> None:
+    """Parse templates of our own language, and extract with them."""
+    text = data.decode("utf-8", "replace")
+    features.Templates(text.split(";")).extract(SENTENCES[0])
+
+
+@refusing
+def crfpp(data: bytes) -> None:
+    """Parse a CRF++ template file."""
+    features.CRFppTemplates(data.decode("utf-8", "replace").splitlines())
+
+
+@refusing
+def wapiti(data: bytes) -> None:
+    """Parse a Wapiti pattern file."""
+    features.WapitiTemplates(data.decode("utf-8", "replace").splitlines())
+
+
+@refusing
+def arpa(data: bytes) -> None:
+    """Read an ARPA file and score with it."""
+    model = tl.NGramModel.from_arpa(io.BytesIO(data))
+    model.score(SENTENCES)
+
+
+@functools.cache
+def arpa_seeds() -> list[bytes]:
+    """Return ARPA files of orders 1 and 3."""
+    seeds = []
+    for order in (1, 3):
+        out = io.BytesIO()
+        tl.NGramModel(order=order).fit(SENTENCES).to_arpa(out)
+        seeds.append(out.getvalue())
+    return seeds
+
+
+@refusing
+def foreign(data: bytes) -> None:
+    """Load a model of CRFsuite, CRF++ or Wapiti; what loads can be used."""
+    tagger = interop.read_foreign(data)
+    attributes = [[["word=They", "bias"], ["word=can"]]]
+    tagger.predict(attributes if data[:4] == b"lCRF" else SENTENCES[:1])
+
+
+@functools.cache
+def foreign_seeds() -> list[bytes]:
+    """Return a model in the format of each tool."""
+    dicts = [[{"word": word, "bias": 1.0} for word in x] for x in SENTENCES]
+    tagger = tl.CRF(max_iterations=3, boundaries=False, constraints=None).fit(dicts, LABELS)
+    crfsuite = interop.to_crfsuite(tagger)
+    wapiti = b"#mdl#2#1\n#rdr#1/1/0\n9:u:%x[0,0],\n#qrk#1\n1:N,\n#qrk#1\n3:u:a,\n0=0x1p+0\n"
+    crfpp = b"version: 100\ncost-factor: 1\nmaxid: 2\nxsize: 1\n\nN\nV\n\nU:%x[0,0]\n\n"
+    crfpp += b"0 U:a\n\n0.5\n-1\n"
+    return [crfsuite, wapiti, crfpp]
+
+
+@refusing
+def raw_text(data: bytes) -> None:
+    """Split raw text: every token slices back from the text."""
+    text = data.decode("utf-8", "replace")
+    for preset in ("rules", "whitespace", "characters"):
+        tokenizer = tl.Tokenizer(preset)
+        tokens = [token for sentence in tokenizer.split(text) for token in sentence.tokens]
+        assert [text[start:end] for start, end in tokenizer.offsets(text)] == tokens
+
+
+TARGETS: dict[str, tuple[Target, Callable[[], Iterable[bytes]]]] = {
+    "model": (model, model_seeds),
+    "foreign": (foreign, foreign_seeds),
+    "arpa": (arpa, arpa_seeds),
+    "templates": (
+        templates,
+        lambda: [b"word[-1..1]; suffix(1..3); word[-1] & shape", b"edge(word)"],
+    ),
+    "crfpp": (crfpp, lambda: [b"U00:%x[-1,0]/%x[0,1]\nB\n# comment\n", b"B01:%x[0,0]\n"]),
+    "wapiti": (wapiti, lambda: [b'*:%x[ 0,0]\nu:%X[-1,0]\nb:%m[0,0,"^.?.?"]\n', b"*\n"]),
+    "raw_text": (raw_text, lambda: ["Dr. Who can't.  Why? (e.g. 3.5 km)\n\n😀".encode()]),
+    "gzip": (compressed, lambda: [gzip.compress(seed, mtime=0) for seed in corpus_seeds("conll")]),
+    "guess": (corpus(None), lambda: [s for name in FORMATS for s in corpus_seeds(name)]),
+    **{f"corpus-{name}": (corpus(name), functools.partial(corpus_seeds, name)) for name in FORMATS},
+}
+
+
+def mutate(data: bytes, rng: random.Random) -> bytes:
+    """Damage bytes without a fuzzing engine, in one of the ways in which files go wrong."""
+    if not data:
+        return rng.randbytes(rng.randrange(1, 9))
+    at, n = rng.randrange(len(data)), rng.choice([1, 1, 2, 8, 64])
+    kind = rng.randrange(6)
+    if kind == 0:
+        return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+    if kind == 1:
+        return data[:at]
+    if kind == 2:
+        return data[:at] + rng.randbytes(n) + data[at + n :]
+    if kind == 3:
+        return data[:at] + data[at + n :]
+    if kind == 4:
+        other = rng.randrange(len(data))
+        return data[:at] + data[other : other + n] + data[at:]
+    number = str(rng.choice([0, -1, 2**31, 2**32, 2**63, 10**30])).encode()
+    return data[:at] + number + data[at + 1 :]

@@ -1,0 +1,130 @@
+"""Build what would be published and test it as users get it. `make dist` runs this.
+
+1. sdist from the tree; wheel from that sdist, in an isolated environment; both again: same bytes.
+2. `twine check`, `auditwheel show`, and the contents of both archives.
+3. A new environment with the wheel alone: the tests run in a folder without the source tree.
+
+python tools/dist.py [--python PYTHON] [--skip-tests] [-- ARGUMENTS OF PYTEST]
+
+The result is in dist/. Nothing is uploaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# Files that an installed package must have, beside its modules.
+NEEDED = ["_native.pyi", "py.typed", "datasets/english/train.conll"]
+# What must never be in an archive.
+UNWANTED = (".venv", "__pycache__", ".git/", "build/", ".pytest_cache")
+
+
+def main() -> None:
+    """Build, compare, inspect and test; stop at the first fault."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--skip-tests", action="store_true")
+    parser.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
+    options = parser.parse_args()
+    dist = ROOT / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="tagloom-dist-") as name:
+        folder = Path(name)
+        first, second = (build(folder / f"build{i}", options.python) for i in (1, 2))
+        for one, other in zip(first, second, strict=True):
+            if not filecmp.cmp(one, other, shallow=False):
+                sys.exit(f"{one.name}: two builds differ; the archive is not reproducible")
+        print("two builds of each archive have the same bytes")
+        dist.mkdir()
+        sdist, wheel = (Path(shutil.copy(path, dist)) for path in first)
+        inspect(sdist, wheel)
+        if not options.skip_tests:
+            test(sdist, wheel, folder / "installed", options.python, options.pytest)
+    print(f"dist/{sdist.name}  {sdist.stat().st_size / 1e6:.2f} MB")
+    print(f"dist/{wheel.name}  {wheel.stat().st_size / 1e6:.2f} MB")
+
+
+def build(folder: Path, python: str) -> tuple[Path, Path]:
+    """Build the sdist of the committed tree, and the wheel from that sdist."""
+    folder.mkdir()
+    run("git", "clone", "-q", str(ROOT), str(folder / "tree"))
+    epoch = output("git", "-C", str(folder / "tree"), "log", "-1", "--format=%ct").strip()
+    env = {**os.environ, "SOURCE_DATE_EPOCH": epoch}
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "-q",
+        "--sdist",
+        "-o",
+        str(folder),
+        str(folder / "tree"),
+        env=env,
+    )
+    (sdist,) = folder.glob("*.tar.gz")
+    # Both builds use the same path: compilers write the names of files into assertions.
+    source = folder.parent / "source"
+    shutil.rmtree(source, ignore_errors=True)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(source, filter="data")
+    (tree,) = source.iterdir()
+    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(tree), env=env)
+    (wheel,) = folder.glob("*.whl")
+    return sdist, wheel
+
+
+def inspect(sdist: Path, wheel: Path) -> None:
+    """Check the description, the platform tag and the contents of the archives."""
+    run(sys.executable, "-m", "twine", "check", "--strict", str(sdist), str(wheel))
+    if sys.platform == "linux":
+        print(output(sys.executable, "-m", "auditwheel", "show", str(wheel)).strip())
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    with tarfile.open(sdist) as archive:
+        sources = archive.getnames()
+    absent = [name for name in NEEDED if f"tagloom/{name}" not in names]
+    unwanted = [name for name in names + sources if any(part in name for part in UNWANTED)]
+    if absent or unwanted:
+        sys.exit(f"{wheel.name}: absent {absent}, unwanted {unwanted[:5]}")
+
+
+def test(sdist: Path, wheel: Path, folder: Path, python: str, arguments: list[str]) -> None:
+    """Run the tests against the installed wheel, in a folder without ``src``."""
+    run(python, "-m", "venv", str(folder / "env"))
+    inside = str(folder / "env" / "bin" / "python")
+    pip = [inside, "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+    run(*pip, "setuptools", "wheel", "setuptools_scm")  # build seqeval, which has no wheel
+    run(*pip, f"{wheel}[test]")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (tree,) = folder.glob("tagloom-*")
+    shutil.rmtree(tree / "src")
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    marks = "not peers and not scripts and not soak and not tree"
+    run(inside, "-m", "pytest", "-q", "-n", "2", "-m", marks, *arguments, cwd=tree, env=env)
+
+
+def run(*command: str, **options: object) -> None:
+    """Run a command and stop if it fails."""
+    done = subprocess.run(command, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        sys.exit(f"{' '.join(command[:6])} … failed with exit code {done.returncode}")
+
+
+def output(*command: str) -> str:
+    """Return what a command prints."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+if __name__ == "__main__":
+    main()
