@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test pytest test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text lint format bench bench-trellis sanitize docs stubs clean
+.PHONY: help demo test pytest test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -54,13 +54,42 @@ test: $(VENV)/.test  ## set up, lint, type-check and run the tests
 	@$(MAKE) --no-print-directory -j 2 pytest lint
 
 pytest: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not peers and not scripts and not soak" -q -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not peers and not scripts and not soak and not serve and not browser" -q -n auto --maxprocesses 8 --dist loadfile
 
 test-scripts: $(VENV)/.test  ## run the examples and the harness of the benchmarks
 	$(BIN)/python -m pytest -m scripts -q -n auto --maxprocesses 8
 
 test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
 	$(BIN)/python -m pytest -m peers -q
+
+test-serve: $(VENV)/.test  ## the server as a program: load, reloads, drain, fuzz, in short
+	$(BIN)/python -m pytest -q -m "serve and not soak" tests/serve
+
+soak-serve: $(VENV)/.test  ## the same for an hour and a half; prints the figures
+	$(BIN)/python benchmarks/serving/checks.py --long
+	$(BIN)/python benchmarks/serving/soak.py --minutes 60 --rate 1000
+
+$(VENV)/.studio: $(VENV)/.test
+	$(PIP) install 'playwright>=1.50'
+	@touch $@
+
+# The scripts of the page need no build; TypeScript checks their types, axe-core their accessibility.
+build/studio/.npm: $(VENV)/.studio
+	@mkdir -p build/studio
+	@if command -v npm > /dev/null; then \
+	  npm install --silent --no-fund --no-audit --prefix build/studio typescript@5 axe-core@4 || \
+	  echo "npm cannot install TypeScript and axe-core: types and accessibility are not checked"; \
+	else echo "npm is missing: types and accessibility of the page are not checked (apt-get install npm)"; fi
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
+	  apt-get install -qq -y --no-install-recommends chromium > /dev/null 2>&1 || \
+	  echo "chromium is missing: the page is not tested in a browser (apt-get install chromium)"
+	@touch $@
+
+test-studio: build/studio/.npm  ## the page in a browser: speed, keys, accessibility, hostile text
+	$(BIN)/python -m pytest -m browser -q -rsP tests/studio
+
+soak-studio: build/studio/.npm  ## kill the studio 200 times, two tabs, a simulated annotator, planted errors
+	$(BIN)/python -m pytest -m soak -q -rsP tests/studio
 
 soak-hmm: $(VENV)/.test  ## learn a thousand random hidden Markov models
 	$(BIN)/python -m pytest -m soak -q tests/learners
@@ -73,6 +102,22 @@ soak-samplers: $(VENV)/.test  ## the samplers beside exact posteriors, for 100,0
 
 soak-text: $(VENV)/.test  ## split lines of 100 MB
 	$(BIN)/python -m pytest -m soak -q -s tests/text
+
+soak-kills: $(VENV)/.test  ## kill jobs that write files at 200 random moments each
+	$(BIN)/python -m pytest -m soak -q -s tests/faults
+
+# Seconds for each target of the fuzzer: make fuzz SECONDS=60
+SECONDS ?= 20
+fuzz: $(VENV)/.test  ## search for inputs that break a reader, with coverage feedback; SECONDS=60 each
+	$(PIP) install 'atheris>=2.3'
+	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS)
+
+dist: $(VENV)/.test  ## build sdist and wheel twice, compare, test the installed wheel
+	$(PIP) install build twine auditwheel
+	$(BIN)/python tools/dist.py
+
+man: $(VENV)/.installed  ## rewrite the manual pages, docs/man
+	$(BIN)/python -m tagloom.cli.manual docs/man
 
 lint: $(VENV)/.test  ## style, spelling and types
 	$(BIN)/ruff check .
@@ -100,6 +145,9 @@ bench: $(VENV)/.installed $(BENCH)/.peers  ## measure against the peers, side by
 
 bench-trellis: $(VENV)/.peers  ## measure the kernels alone, against their peers
 	$(BIN)/python benchmarks/trellis.py
+
+bench-layer: $(VENV)/.peers  ## measure the layers for PyTorch, against pytorch-crf and torch.nn
+	$(BIN)/python benchmarks/layer.py
 
 # The module is built a second time, with the kernels of every vector width made to run on any machine,
 # and tests/conftest.py loads that one. Leaks are not looked for: the

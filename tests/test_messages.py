@@ -137,15 +137,15 @@ MESSAGES = {
         CONVERT,
         "<file>: expected a known format, found 'They swim' in the first row. Pass format: conll, "
         "conllu, csv, slash, text, jsonl, jsonl-spans, json, json-spans, spacy, label-studio, "
-        "brat.",
+        "brat, crfsuite, docbin.",
     ),
     "encoding": (
         lambda: tl.read(io.BytesIO(b"Zo\xeb N\n"), "conll"),
         TRAIN,
         "<file>:1: expected text in UTF-8, found byte 0xEB at offset 2. If the file is in another "
-        'encoding, such as latin-1, pass encoding="latin-1".',
+        'encoding, such as latin-1, shift_jis, euc-jp or gbk, pass it, as in encoding="latin-1".',
         "<file>:1: expected text in UTF-8, found byte 0xEB at offset 2. If the file is in another "
-        "encoding, such as latin-1, pass --encoding latin-1.",
+        "encoding, such as latin-1, shift_jis, euc-jp or gbk, pass it, as in --encoding latin-1.",
     ),
     "a value to write": (
         lambda: tl.write([tl.Sentence(["a"])], io.BytesIO(), "slash"),

@@ -18,18 +18,33 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 
 # Data flows from left to right; a folder may import those before it, never those after it.
 # See CONTRIBUTING.md.
-LAYERS = ["exports", "renames", "registries", "errors", "checks", "parameters", "schemes"]
+LAYERS = [
+    "exports",
+    "renames",
+    "registries",
+    "errors",
+    "notebooks",
+    "checks",
+    "parameters",
+    "schemes",
+]
 LAYERS += ["storage", "text", "sequences"]
 LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training"]
-LAYERS += ["learners", "models", "language", "dynamics", "datasets"]
-ANYTHING = {"cli", "interop", "__init__"}  # may know everything; nothing knows them
+LAYERS += ["learners", "torch", "neural", "models", "language", "dynamics", "datasets", "web"]
+LAYERS += ["serve"]
+# May know everything; nothing knows them.
+ANYTHING = {"cli", "interop", "studio", "__init__", "__main__"}
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
     "text": {"exports", "errors", "checks"},  # characters: nothing of sentences or models
     "storage": {"errors", "checks"},  # arrays and JSON: models say what they mean
     "trellis": {"exports", "renames", "errors", "checks", "schemes"},  # arrays only: no words
-    "evaluation": {"exports", "errors", "checks", "schemes", "sequences", "labels"},  # never models
+    "evaluation": {"exports", "errors", "checks", "notebooks", "schemes", "sequences", "labels"},
 }
+
+# Packages of an extra without which a folder cannot be imported.
+EXTRAS = {"neural": ["torch"], "torch": ["torch"], "web": ("msgspec", "uvicorn")}
+EXTRAS |= {"serve": ("msgspec", "uvicorn")}
 
 
 def imports_of(path: Path) -> set[str]:
@@ -85,6 +100,8 @@ def test_relative_imports_are_refused(tmp_path, line):
 
 @pytest.mark.parametrize("folder", ["", *(f".{folder}" for folder in FOLDERS if folder != "cli")])
 def test_everything_exported_exists(folder):
+    for package in EXTRAS.get(folder.strip("."), ()):
+        pytest.importorskip(package)
     module = importlib.import_module(f"tagloom{folder}")
     assert sorted(module.__all__) == sorted(set(module.__all__))
     assert set(module.__all__) <= set(dir(module))
@@ -115,6 +132,7 @@ def test_importing_stays_light():
     found = modules_after("import tagloom; [getattr(tagloom, n) for n in tagloom.__all__]")
     assert "tagloom.models.crf" in found
     heavy = {"click", "rich", "torch", "sklearn", "scipy", "pandas", "hypothesis", "zstandard"}
+    heavy |= {"uvicorn", "msgspec", "asyncio"}
     assert not heavy & found
 
 
@@ -155,7 +173,12 @@ MODELS = [getattr(tl, name) for name in tl.__all__ if isinstance(getattr(tl, nam
 MODELS = [cls for cls in MODELS if issubclass(cls, tl.Tagger) and cls is not tl.Tagger]
 
 
-@pytest.mark.parametrize("model", MODELS)
+NEEDS_TORCH = pytest.param(tl.NeuralTagger, marks=pytest.mark.peers)  # to train, not to tag
+
+
+@pytest.mark.parametrize(
+    "model", [*(cls for cls in MODELS if cls is not tl.NeuralTagger), NEEDS_TORCH]
+)
 def test_a_model_file_alone_says_what_tagging_loads(model, tmp_path):
     path = tmp_path / "small.model"
     model().fit([["they", "fish"], ["fish"]], [["N", "V"], ["N"]]).save(path)
@@ -163,7 +186,7 @@ def test_a_model_file_alone_says_what_tagging_loads(model, tmp_path):
     assert f"tagloom.models.{model.__module__.rpartition('.')[2]}" in found
     # What takes long to import, and is for learning, messages and other people's files.
     assert not found & {"difflib", "hashlib", "numpy.random", "pathlib", "random", "threading"}
-    assert not found & {"tagloom.evaluation.evaluations", "tagloom.training.fitting"}
+    assert not found & {"tagloom.evaluation.evaluations", "tagloom.training.fitting", "torch"}
 
 
 def test_version_is_told_once():

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
         CRF,
         HMM,
         MEMM,
+        DependencyParser,
         Model,
         MostFrequentTag,
+        NeuralTagger,
+        SemiCRF,
         StructuredPerceptron,
         StructuredSVM,
         TagDictionary,
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
     )
     from tagloom.scores import emissions
     from tagloom.sequences import Corpus, Sentence, read, stream, write
-    from tagloom.trellis import StateSpace, Trellis, semirings
+    from tagloom.sequences.sources import files
+    from tagloom.trellis import SegmentTrellis, StateSpace, TreeScores, Trellis, semirings
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -55,8 +59,11 @@ else:
                 "CRF",
                 "HMM",
                 "MEMM",
+                "DependencyParser",
                 "Model",
                 "MostFrequentTag",
+                "NeuralTagger",
+                "SemiCRF",
                 "StructuredPerceptron",
                 "StructuredSVM",
                 "TagDictionary",
@@ -68,9 +75,10 @@ else:
             ],
             "scores": ["emissions"],
             "sequences": ["Corpus", "Sentence", "read", "stream", "write"],
+            "sequences.sources": ["files"],  # sequences.files is a module
             "text": [],
             "training": [],
-            "trellis": ["StateSpace", "Trellis", "semirings"],
+            "trellis": ["SegmentTrellis", "StateSpace", "TreeScores", "Trellis", "semirings"],
         },
     )
 
@@ -81,10 +89,14 @@ __all__ = [
     "HMM",
     "MEMM",
     "Corpus",
+    "DependencyParser",
     "LinearGaussian",
     "Model",
     "MostFrequentTag",
     "NGramModel",
+    "NeuralTagger",
+    "SegmentTrellis",
+    "SemiCRF",
     "Sentence",
     "StateSpace",
     "StructuredPerceptron",
@@ -93,6 +105,7 @@ __all__ = [
     "Tagger",
     "TokenClassifier",
     "Tokenizer",
+    "TreeScores",
     "Trellis",
     "compare",
     "datasets",
@@ -102,6 +115,7 @@ __all__ = [
     "evaluate",
     "evaluate_clusters",
     "features",
+    "files",
     "interop",
     "labels",
     "language",

@@ -1,6 +1,6 @@
 """The native core of tagloom."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy
@@ -87,6 +87,23 @@ class Candidates:
         The number of paths of each sequence [N]; their labels, flat; their scores, flat.
         """
 
+class ChainLoss:
+    """
+    Shared scores of a chain, the reduction of log-likelihoods, and buffers for results.
+    """
+
+    def __init__(self, n_labels: int, threads: int, reduction: str, trans: NDArray[numpy.float32] | NDArray[numpy.float64] | None, start: NDArray[numpy.float32] | NDArray[numpy.float64] | None, stop: NDArray[numpy.float32] | NDArray[numpy.float64] | None, weight: NDArray[numpy.float64] | None = None, llh: NDArray[numpy.float64] | None = None, grad_trans: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, grad_start: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, grad_stop: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None) -> None: ...
+
+    def ragged(self, emit: NDArray[numpy.float32] | NDArray[numpy.float64], offsets: NDArray[numpy.int64], tags: NDArray[numpy.int64] | None = None, allowed: NDArray[numpy.bool_] | None = None, grad_emit: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None) -> float | None:
+        """
+        Σ weight·llh of sequences in a row; None if scaled probabilities are not proven.
+        """
+
+    def padded(self, emit: NDArray[numpy.float32] | NDArray[numpy.float64], mask: NDArray[numpy.bool_] | None = None, tags: NDArray[numpy.int64] | None = None, allowed: NDArray[numpy.bool_] | None = None, grad_emit: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None) -> float | None:
+        """
+        The same for a padded batch [B, L, Y]; gradients of masked positions are zero.
+        """
+
 class Dense:
     """Scores of transitions [k, Y^(k-1), Y, Y], start, stop."""
 
@@ -168,6 +185,9 @@ class Index:
     def counts(self) -> NDArray[numpy.int64]:
         """How often each attribute was added: [size]."""
 
+    def counts_of(self, ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.int64]:
+        """How often some attributes were added."""
+
     def names(self) -> tuple[bytes, NDArray[numpy.int64]]:
         """All names in UTF-8, one after another, and their offsets [size + 1]."""
 
@@ -240,6 +260,32 @@ class KalmanSystem:
     def generate(self, state: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, state_noise: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], observation_noise: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], states: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], observations: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
 
     def update(self, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cov: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, start: KalmanStart | None = None) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None, None))], float, Any]: ...
+
+class RecurrentCell:
+    """One layer and direction of an LSTM, GRU or RNN over a ragged batch."""
+
+    def __init__(self, cell: str, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight_ih: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight_hh: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], bias_ih: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], bias_hh: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], h0: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], c0: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, is_reversed: bool, threads: int) -> None: ...
+
+    def run(self, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], column: int, gates: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], before: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+    def differentiate(self, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], column: int, gates: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], before: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], grad_weight_ih: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], grad_weight_hh: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], grad_bias_ih: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad_bias_hh: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad_h0: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], grad_c0: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')] | None, grad_x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None, adds_x: bool) -> None: ...
+
+def convolve_characters(table: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], characters: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], column: int, position: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], threads: int) -> None: ...
+
+def differentiate_characters(table: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], characters: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], column: int, position: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], grad_table: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], grad_weight: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')], grad_bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def dropout(source: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], seed: int, p: float) -> None: ...
+
+class Network:
+    """A trained network that scores labels of tokens."""
+
+    def __init__(self, spec: dict[str, object], arrays: Mapping[str, Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]]) -> None: ...
+
+    def emit(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], words: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], vectors: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], character_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], characters: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+    @property
+    def cached_types(self) -> int:
+        """Number of word types whose projections are cached."""
 
 class NGramCounter:
     """Counts n-grams, sentence by sentence."""
@@ -461,6 +507,11 @@ class Decoder:
         The best labels of every sentence; None if one has no path or no finite scores.
         """
 
+    def decode_with_probs(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], temperature: float = 1.0, threads: int = 1) -> tuple[list[list[str]], list[list[float]]] | None:
+        """
+        The best labels and the marginal probability of each; None if a trellis must answer.
+        """
+
     def decode_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
         """
         The same for a short list of token lists; None for anything else, or if too long.
@@ -493,6 +544,47 @@ def small_chain_expectations(emit: Annotated[NDArray[numpy.float64], dict(shape=
     """
     Sums over the paths of a chain of at most 8 labels; see core/small_chain.hpp.
     """
+
+class SegmentShape:
+    """Segment labels as columns of token labels, and the rows of a corpus."""
+
+    def __init__(self, columns: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], longest: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], is_span: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], n_tokens: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, begin: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, length: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, gold: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+def segment_scores(shape: SegmentShape, emit: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], length: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], threads: int, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None), order='C', device='cpu')]) -> None: ...
+
+def encode_segments(extractor: Extractor, templates: Sequence[tuple[str, Sequence[tuple[int, int]]]], columns: object, numeric: object, index: Index, grow: bool, begin: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], length: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], given_at: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: Sequence[str], threads: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+    """The attributes of segments: (indptr, ids)."""
+
+class Segments:
+    """Scores of the segments of a ragged batch."""
+
+    def __init__(self, score: NDArray[numpy.float32] | NDArray[numpy.float64], offsets: NDArray[numpy.int64], trans: NDArray[numpy.float64] | None, start: NDArray[numpy.float64] | None, stop: NDArray[numpy.float64] | None) -> None: ...
+
+    def sum(self, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: TransitionCounts | None = None) -> None:
+        """Log-partitions [N]; marginals [T, L, Y]; counts += expected."""
+
+    def viterbi(self, threads: int, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def nbest(self, threads: int, n: int) -> list[tuple[Annotated[NDArray[numpy.int32], dict(shape=(None, None))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]]: ...
+
+    def sample(self, threads: int, uniform: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def entropy(self, threads: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def path_score(self, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def first_dead_position(self, i: int) -> int: ...
+
+class Selections:
+    """Candidate spans of sequences, under automata."""
+
+    def __init__(self, automata: Sequence[tuple[Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]]], n_labels: int, start: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> None: ...
+
+    def nbest(self, n: int, threads: int) -> list[tuple[Annotated[NDArray[numpy.uint8], dict(shape=(None, None))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]]:
+        """For each sequence (chosen [k, C], scores [k])."""
+
+    def sum(self, log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], marginals: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')] | None = None, threads: int = 1) -> None:
+        """Log-partitions [N], and the probability of each candidate [C]."""
 
 class Attributes:
     """
@@ -533,7 +625,7 @@ class LinearObjective(Objective):
     The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, threads: int = 1) -> None: ...
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, threads: int = 1) -> None: ...
 
     @property
     def n_labels(self) -> int: ...
@@ -617,6 +709,107 @@ class Online:
     def state(self) -> dict[str, Any]: ...
 
     def restore(self, state: dict[str, Any]) -> None: ...
+
+class Resident:
+    """A linear model that learns in place and grows; see tagloom.training."""
+
+    def __init__(self, rule: str, n_labels: int, n_node_sections: int, *, l2: float = 0.0, eta: float = 0.0, decay: float = 0.0, average: bool = False, average_from: int = 0, first_square: float = 1.0, C: float = 1.0, margin: float = 0.0) -> None: ...
+
+    def fork(self, rule: str, *, l2: float = 0.0, eta: float = 0.0, decay: float = 0.0, average: bool = False, average_from: int = 0, first_square: float = 1.0, C: float = 1.0, margin: float = 0.0) -> Resident:
+        """A copy that learns separately."""
+
+    @property
+    def n_labels(self) -> int: ...
+
+    @property
+    def n_rows(self) -> int:
+        """Number of weights in all rows."""
+
+    @property
+    def n_sentences(self) -> int: ...
+
+    def n_attributes(self, section: int) -> int: ...
+
+    def set_labels(self, n_labels: int, place: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None]) -> None:
+        """
+        More labels: place [old labels] has their new numbers; ids[s] [new numbers] the old numbers of attributes that are numbered by label, or None.
+        """
+
+    def set_tail(self, from_: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Lay out the weights of transitions anew: the old number of each, or -1.
+        """
+
+    def grow(self, sizes: Sequence[int], all_combinations: bool) -> None:
+        """Add attributes, up to the given number in each section."""
+
+    def start_from(self, section: int, attributes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Set weights of attributes."""
+
+    def start_tail_from(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], steps: int) -> None:
+        """
+        Set the weights of transitions, and the number of sentences learnt from.
+        """
+
+    def learn(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, boundaries: bool = True, space: Space | None = None, frees_seen: bool = False) -> tuple[float, int]:
+        """
+        One pass over the sentences: (sum of losses, sentences with a mistake). frees_seen: transitions that occur get a weight.
+        """
+
+    def score(self, section: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, group: int = 1, least: float = 0.0, threads: int = 1) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """
+        Sums of the rows of each token's attributes, flat [T, group * width]; smaller weights than least count as 0.
+        """
+
+    def rows(self, section: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """The weights of a section, flat [attributes, width]."""
+
+    def tail(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """The weights of transitions, starts, stops and ties."""
+
+class ParserLearner:
+    """Learns a dependency parser; see core/tree_learner.hpp."""
+
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], atoms: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)], heads: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, loss: str, projective: bool, single_root: bool, C: float, eta: float, bits: int) -> None: ...
+
+    def epoch(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
+        """The sum of losses, and of mistakes."""
+
+    def weights(self) -> tuple[Annotated[NDArray[numpy.float32], dict(shape=(None,))], Annotated[NDArray[numpy.float32], dict(shape=(None,))]]:
+        """The mean weights of arcs and of labels."""
+
+    def state(self) -> dict[str, Any]:
+        """All arrays that change."""
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Continue from a state."""
+
+    def choices(self) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Contexts, indptr and labels of the label choices."""
+
+def parser_scores(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], atoms: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], H: int, threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """Scores of arcs [T, H]."""
+
+def parser_labels(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], atoms: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)], heads: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, contexts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], of_contexts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+    """The best label of each arc [T]."""
+
+def tree_best(arcs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], siblings: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, projective: bool, single_root: bool, threads: int) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """Heads [T] and scores [N] of the best trees."""
+
+def tree_sums(arcs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], siblings: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, projective: bool, single_root: bool, threads: int, marginals: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')] | None = None, sibling_marginals: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """log_z [N]; fills the probabilities of arcs and siblings."""
+
+def tree_sample(arcs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], siblings: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, projective: bool, single_root: bool, threads: int, draws: int, seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None, None))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """Heads [draws, T] of trees at random, and log_z [N]."""
+
+def tree_nbest(arcs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], siblings: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, projective: bool, single_root: bool, threads: int, n: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """Counts [N], heads and scores of the n best trees."""
+
+def tree_score(arcs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], siblings: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)] | None, projective: bool, single_root: bool, threads: int, heads: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Scores [N] of given trees."""
+
+def compiler() -> str:
+    """The compiler that built this module, for reports."""
 
 def instruction_sets() -> list[str]:
     """Instruction sets that this machine can run, narrowest first."""

@@ -77,6 +77,36 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+# ---- labels and their number -------------------------------------------------------------------
+
+#: Most labels of a linear tagger: the native core stores their numbers in 16 bits.
+MOST_LABELS = 65_535
+
+
+def label_count(n: int) -> None:
+    """Raise if there are more labels than weights can have.
+
+    Raises
+    ------
+    LabelError
+
+    Examples
+    --------
+    >>> label_count(70_000)
+    Traceback (most recent call last):
+    ...
+    tagloom.errors.LabelError: expected at most 65,535 different labels, found 70,000. Is it the \
+right column? Set label to choose another.
+    """
+    if n > MOST_LABELS:
+        raise LabelError(
+            expected=f"at most {MOST_LABELS:,} different labels",
+            found=f"{n:,}",
+            hint="Is it the right column? Set {label} to choose another.",
+            options={"label": ...},
+        )
+
+
 # ---- numbers, choices, flags -------------------------------------------------------------------
 
 
@@ -298,6 +328,13 @@ def sentences(X: Any) -> Sequence[Any]:
             expected="a list of sentences",
             found=show_type(X),
             hint="Pass lists of tokens, or the result of tagloom.read(path).",
+        )
+    if hasattr(X, "tocsr"):
+        raise SentenceError(
+            expected="a list of sentences",
+            found=f"a sparse matrix, of type {type(X).__name__}",
+            hint="Pass one array of shape (T, D) for each sentence, such as "
+            "[matrix[begin:end].toarray(), ...], or dicts of features.",
         )
     members = X if isinstance(X, list | tuple) else list(X)
     if _native.is_nested_list(members):  # lists, the common case

@@ -18,6 +18,9 @@
     ├── ModelFileError      (ValueError)    a model file is damaged, foreign or too new
     ├── DatasetError        (ValueError)    the data set does not exist or cannot be generated
     ├── MissingExtraError   (ImportError)   an optional package is not installed
+    ├── RequestError        (ValueError)    an HTTP request is refused or fails
+    ├── ConflictError       (ValueError)    an edit was made for data that have changed since
+    ├── ReadOnlyError       (PermissionError)  an edit of data that are open for reading only
     └── DataWarning         (UserWarning)   a warning: the data look wrong, but can be used
 
 An error is a set of fields, and its text is rendered from them. Python shows parameters by name,
@@ -307,6 +310,44 @@ class DatasetError(TagloomError, ValueError):
 
 class MissingExtraError(TagloomError, ImportError):
     """An optional package is not installed; the hint gives the install line."""
+
+
+class RequestError(TagloomError, ValueError):
+    """An HTTP request is refused: raised by a server, and by the client that gets the answer.
+
+    Attributes
+    ----------
+    status : int
+        The status code: 404, 429, ...
+    retry_after : int or None
+        Seconds after which it is worth trying again.
+
+    Examples
+    --------
+    >>> error = RequestError(status=404, where="model", expected="one of pos, ner", found="'x'")
+    >>> error.status, str(error)
+    (404, "model: expected one of pos, ner, found 'x'.")
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        status: int = 400,
+        retry_after: int | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(message, **fields)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ConflictError(TagloomError, ValueError):
+    """An edit was made for another version of the data, which have changed since."""
+
+
+class ReadOnlyError(TagloomError, PermissionError):
+    """The data are open for reading only."""
 
 
 class DataWarning(TagloomError, UserWarning):

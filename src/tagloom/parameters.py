@@ -197,6 +197,13 @@ class Names(Parameter):
     separator: str = ","
 
 
+@dataclass(eq=False, repr=False)
+class Path(Parameter):
+    """The path of a file or folder, which the command line takes as it is."""
+
+    type: str = "path"
+
+
 # ---- declarations ------------------------------------------------------------------------------
 
 # Field specifiers of PEP 681: type checkers read `default`, `kw_only` and `init` from the call, so
@@ -338,6 +345,26 @@ def names(
     return Names("", default, help, details, type, check, separator=separator)
 
 
+def path(
+    *,
+    default: Any = MISSING,
+    type: str = "path",
+    help: str = MISSING,
+    details: str = MISSING,
+    check: Callable[[Any], Any] | None = MISSING,
+) -> Any:
+    """Declare the path of a file or folder; ``check`` may accept other objects, too.
+
+    Examples
+    --------
+    >>> class Model(Parameterised):
+    ...     vectors: str | None = path(default=None, help="A file of vectors.")
+    >>> Model(vectors="glove.txt")
+    Model(vectors='glove.txt')
+    """
+    return Path("", default, help, details, type, check)
+
+
 class _Attribute:
     def __init__(self, default: Any) -> None:
         self.default = default
@@ -371,7 +398,7 @@ class _Declared:
 @dataclass_transform(
     eq_default=False,
     kw_only_default=True,
-    field_specifiers=(parameter, count, number, flag, choice, names, attribute),
+    field_specifiers=(parameter, count, number, flag, choice, names, path, attribute),
 )
 class Parameterised:
     """Base class for declared parameters; the module docstring explains the declarations.

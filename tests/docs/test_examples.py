@@ -28,6 +28,10 @@ SAYS = {
         "log-plus  -9.85488",
         "Without the constraints, such paths have probability 0.1329.",
     ],
+    "neural_names.py": [
+        "  tanh     none\n",
+        "  sigmoid  recurrence, h0, output\n           all hidden units are equal: yes",
+    ],
     "restore_noise.py": [
         "received  the NOISE NOISE NOISE NOISE market at NOISE\n"
         "restored  the cook went to the market at dawn",
@@ -41,6 +45,12 @@ SAYS = {
         "  MEMM  Pr(1 2 3 | rob) = 0.501   Pr(4 5 3 | rob) = 0.499\n"
         "  CRF   Pr(1 2 3 | rib) = 0.97",
         "Wrong paths of 500, in 10 runs",
+    ],
+    "dependency_edges.py": [
+        "60 training sentences, 200 test sentences",
+        "local           94.5         0             0          4",
+        "inference       94.6         0             0          0",
+        "global          94.8         0             0          0",
     ],
     "local_and_global.py": [
         "Parts of speech: 495 training sentences, 105 test sentences; accuracy.\n"
@@ -202,7 +212,14 @@ def a_search_pays(said):
     assert alone + 10 < best < 100
 
 
+def features_help_a_network(said):
+    network, both = (figures(said, f"  {name:8} ")[0] for name in ("network", "both"))
+    assert both > network + 10
+    assert both > 40
+
+
 PROVES = {
+    "neural_names.py": features_help_a_network,
     "pos_unknown_words.py": spelling_helps_with_unknown_words,
     "restore_text.py": exact_search_restores_more,
     "true_casing.py": a_language_model_puts_capitals_back,
@@ -216,14 +233,24 @@ PROVES = {
 }
 
 
+NEED_TORCH = ("neural_names.py",)
+
+
 def test_every_example_is_listed_here_and_in_the_docs():
     names = {path.name for path in EXAMPLES.glob("*.py")}
     page = (EXAMPLES.parent / "docs" / "examples.md").read_text(encoding="utf-8")
     assert names == set(SAYS) == set(re.findall(r"^\| `(\w+\.py)` \|", page, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", SAYS)
+def as_case(name):
+    """Mark the examples that need torch; `make test-peers` runs them."""
+    return pytest.param(name, marks=pytest.mark.peers) if name in NEED_TORCH else name
+
+
+@pytest.mark.parametrize("name", [*map(as_case, SAYS)])
 def test_example(name, tmp_path):
+    if name in NEED_TORCH:
+        pytest.importorskip("torch")
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / name)],
         cwd=tmp_path,

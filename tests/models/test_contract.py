@@ -12,6 +12,7 @@ import tagloom as tl
 from raising import raises
 from tagloom.errors import LabelError, NotFittedError, ParameterError, SentenceError
 from tagloom.models.linear import LinearTagger
+from tagloom.scores import Vectors
 
 MODELS = {
     "crf": lambda **kw: tl.CRF(features="pos", algorithm="lbfgs", max_iterations=15, **kw),
@@ -28,6 +29,7 @@ MODELS = {
     "perceptron-order-3": lambda **kw: tl.StructuredPerceptron(
         features="pos", order=3, states="seen", max_iterations=3, **kw
     ),
+    "semicrf": lambda **kw: tl.SemiCRF(features="pos", max_iterations=3, **kw),
     "svm": lambda **kw: tl.StructuredSVM(features="pos", max_iterations=5, **kw),
     "svm-frank-wolfe": lambda **kw: tl.StructuredSVM(
         features="pos", algorithm="frank-wolfe", max_iterations=5, **kw
@@ -54,6 +56,31 @@ MODELS = {
         features="pos", loss="hinge", max_iterations=5, **kw
     ),
 }
+# These need torch, so they run in `make test-peers`.
+NETWORKS = {
+    "neural": lambda **kw: tl.NeuralTagger(hidden=16, max_iterations=2, **kw),
+    "neural-alone": lambda **kw: tl.NeuralTagger(
+        features=None, hidden=32, eta=0.01, dropout=0.2, max_iterations=8, batch_tokens=128, **kw
+    ),
+    "neural-margin": lambda **kw: tl.NeuralTagger(
+        head="margin", encoder="gru", hidden=16, max_iterations=2, **kw
+    ),
+    "neural-softmax": lambda **kw: tl.NeuralTagger(
+        head="softmax", encoder="cnn", layers=2, hidden=16, max_iterations=2, **kw
+    ),
+    "neural-hinge": lambda **kw: tl.NeuralTagger(
+        head="hinge", encoder="birnn", characters=None, hidden=16, max_iterations=2, **kw
+    ),
+    "neural-order-2": lambda **kw: tl.NeuralTagger(
+        order=2, encoder="lstm", characters="lstm", hidden=16, max_iterations=2, **kw
+    ),
+    "neural-vectors": lambda **kw: tl.NeuralTagger(
+        vectors=VECTORS, tune_vectors="both", word_size=0, hidden=16, max_iterations=2, **kw
+    ),
+}
+WORDS = ["the", "of", "is", "he", "a", "b"]
+VECTORS = Vectors(WORDS, [[len(word), ord(word[0]) - 100] for word in WORDS])
+MODELS |= NETWORKS
 # All models share the code that checks what users pass: one linear model, one that normalises
 # locally and one with tables stand for the rest.
 CHECKED = ("crf-adagrad", "memm", "hmm")
@@ -75,7 +102,12 @@ def test():
     return tl.datasets.load("english", "test", label="upos")[:40]
 
 
-@pytest.fixture(scope="module", params=MODELS)
+def _params():
+    marks = {name: [pytest.mark.peers] for name in NETWORKS}
+    return [pytest.param(name, marks=marks.get(name, [])) for name in MODELS]
+
+
+@pytest.fixture(scope="module", params=_params())
 def make(request):
     return MODELS[request.param]
 
@@ -148,10 +180,38 @@ def test_invalid_known_labels(checked, test):
         checked.predict(sentences[:1], known=[["NOUN"]])
 
 
+def test_labels_and_their_probabilities_at_once(tagger, test):
+    calibrated = tagger.calibrate(test)
+    for model in (tagger, calibrated):
+        for X, known in ((list(test), None), (test.tokens[:1], None), (list(test)[:3], KNOWN)):
+            if known is None and X and isinstance(X[0], list) and not model.reads_only_tokens:
+                X = list(test)[:1]
+            labels, probs = model.predict_with_probs(X, known=known)
+            assert labels == model.predict(X, known=known)
+            marginals = model.predict_marginals(X, known=known)
+            for row, row_probs, gamma in zip(labels, probs, marginals, strict=True):
+                path = np.searchsorted(model.labels_.tolist(), row)
+                np.testing.assert_allclose(row_probs, gamma[np.arange(len(row)), path], rtol=2e-5)
+    assert tagger.predict_with_probs([]) == ([], [])
+
+
+KNOWN = [None, None, None]
+
+
 def test_predictions_have_the_lengths_of_the_sentences(tagger, test):
     predicted = tagger.predict(test)
     assert [len(row) for row in predicted] == [len(s) for s in test]
     assert set().union(*predicted) <= set(tagger.labels_)
+
+
+def test_one_sentence_alone(tagger, test):
+    tokens = test.tokens[0]
+    assert tagger.predict_one(tokens) == tagger.predict([tokens])[0]
+    label = tagger.labels_[-1]
+    known = [label] + [None] * (len(tokens) - 1)
+    assert tagger.predict_one(tokens, known=known)[0] == label
+    with raises(SentenceError, found="the str 'They can fish'"):
+        tagger.predict_one("They can fish")
 
 
 def test_labels_are_sorted_and_are_the_classes(tagger, train):
@@ -375,7 +435,7 @@ def test_sample_weights_stand_for_repetition(make):
     y = [["X", "Y"], ["Y", "X"], ["Y", "Y"]]
     twice = make().fit([*X, X[0]], [*y, y[0]])
     weighted = make().fit(X, y, sample_weight=[2, 1, 1])
-    if not isinstance(weighted, LinearTagger):
+    if not isinstance(weighted, LinearTagger | tl.NeuralTagger):
         np.testing.assert_array_equal(twice.trellis(X).marginals(), weighted.trellis(X).marginals())
     if isinstance(weighted, tl.CRF) and weighted.algorithm == "lbfgs":
         np.testing.assert_allclose(

@@ -237,3 +237,19 @@ def test_a_raw_file_that_takes_little_at_a_time_gets_everything():
     raw = Reluctant()
     tl.write(tl.read(io.StringIO("Fish NN\nswim VB\n")), raw, "conll")
     assert raw.data == b"Fish NN\nswim VB\n"
+
+
+def test_two_writers_do_not_overwrite_each_other(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_bytes(b"They N\nfish V\n")
+    first, second = tl.read(path, "conll"), tl.read(path, "conll")
+    tl.write(first.with_labels([["A", "V"]]), path)
+    with pytest.raises(tl.errors.FormatError) as caught:
+        tl.write(second.with_labels([["N", "B"]]), path)
+    assert caught.value.path == str(path)
+    assert caught.value.found == "a file that was changed or removed since"
+    assert path.read_bytes() == b"They A\nfish V\n"
+    tl.write(first.with_labels([["B", "V"]]), path)  # one's own change does not count
+    assert path.read_bytes() == b"They B\nfish V\n"
+    tl.write(second, tmp_path / "b.conll")  # nor does a file that was not read
+    assert sorted(os.listdir(tmp_path)) == ["a.conll", "b.conll"]

@@ -10,7 +10,7 @@ import pytest
 import tagloom as tl
 from raising import raises
 from tagloom.errors import ParameterError, ShapeError
-from tagloom.trellis.draw import TrellisView, _width, draw_svg, draw_text
+from tagloom.trellis.draw import TrellisView, cell_width, draw_svg, draw_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -108,7 +108,7 @@ def test_an_empty_sequence_is_one_move():
 def test_text_fits_the_terminal_and_shows_every_column(T, width):
     view = random_view(T, 4)
     lines = draw_text(view, width=width).splitlines()
-    assert max(map(_width, lines)) <= width
+    assert max(map(cell_width, lines)) <= width
     assert all(line == line.rstrip() for line in lines)
     headers = " ".join(line for line in lines if line.startswith(" " * 9)).split()
     assert headers == ["start", *(token[:14] for token in view.tokens), "stop"]
@@ -118,8 +118,8 @@ def test_text_fits_the_terminal_and_shows_every_column(T, width):
 def test_wide_characters_keep_columns_in_line():
     view = fish(tokens=["東京", "ｋ", "e\u0301te\u0301"], states=["名", "V"])
     _, first, second, *_ = draw_text(view).splitlines()
-    assert _width(first[: first.index("╗")]) == _width(second[: second.index("╚")])
-    assert _width(first[: first.index("╔")]) == _width(second[: second.index("╝")])
+    assert cell_width(first[: first.index("╗")]) == cell_width(second[: second.index("╚")])
+    assert cell_width(first[: first.index("╔")]) == cell_width(second[: second.index("╝")])
 
 
 def test_color_only_if_asked():

@@ -254,3 +254,42 @@ def test_torch_struct(T, Y):
     k = min(6, Y**T)
     best = [read(parts)[0][0].numpy() for parts in chain.topk(k)]
     assert_array_equal(trellis.nbest(k).paths, best)
+
+
+# Segments
+
+
+def semi_markov(scores, trans):
+    """The potentials of torch-struct's SemiMarkov: edge[n, k, to, from] of a segment of k at n.
+
+    There the first segment, too, has a label before it: here always label 0.
+    """
+    import torch
+
+    T, L, Y = scores.shape
+    edge = torch.full((1, T, L + 1, Y, Y), -1e5, dtype=torch.float64)
+    for t in range(T):
+        for length in range(1, min(L, T - t) + 1):
+            for y_prev in range(Y):
+                before = 0.0 if t == 0 else trans[y_prev]
+                edge[0, t, length, :, y_prev] = torch.as_tensor(scores[t, length - 1] + before)
+    edge[0, 0, :, :, 1:] = -1e5  # one label before the first segment
+    return edge
+
+
+def test_segments_equal_torch_struct():
+    import torch
+    import torch_struct
+
+    class SemiMarkov(torch_struct.SemiMarkovCRF):
+        arg_constraints = {}  # noqa: RUF012  # torch asks for it, torch-struct 0.5 lacks it
+
+    rng = np.random.default_rng(0)
+    scores, trans = rng.standard_normal((8, 3, 4)), rng.standard_normal((4, 4))
+    edge = semi_markov(scores, trans).requires_grad_()
+    peer = SemiMarkov(edge, lengths=torch.tensor([9]))
+    trellis = tl.SegmentTrellis(scores, trans)
+    assert_allclose(trellis.log_partition(), peer.partition.item(), rtol=1e-9)
+    of_peer = peer.marginals[0].sum(dim=-1)[:, 1:].detach().numpy()  # [T, L, Y]
+    assert_allclose(trellis.marginals(), of_peer, atol=1e-9)
+    assert_allclose(trellis.viterbi().score, peer.max.item(), rtol=1e-9)

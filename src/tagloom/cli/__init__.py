@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import json
 import os
 import sys
 from typing import NoReturn
@@ -29,6 +30,9 @@ COMMANDS = {
     "convert-model": ("tagloom.cli.convert_model", "Convert models of other tools, and back."),
     "check": ("tagloom.cli.check", "Find problems in corpora and models."),
     "lm": ("tagloom.cli.lm", "Language models: train, score, restore, generate."),
+    "serve": ("tagloom.cli.serve", "Serve models over HTTP."),
+    "completion": ("tagloom.cli.completion", "Complete commands by the Tab key."),
+    "studio": ("tagloom.cli.studio", "Open a local page: see, correct, retrain, find errors."),
     "demo": ("tagloom.cli.demo", "Train and try a tagger on the included corpus."),
 }
 
@@ -59,13 +63,31 @@ class _LazyGroup(Group):
             formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
 
 
-@click.group(cls=_LazyGroup)
-@click.version_option(package_name="tagloom")
+@click.group(cls=_LazyGroup, invoke_without_command=True, no_args_is_help=True)
+@click.option("--version", is_flag=True, help="Show the version; with --json, the installation.")
+@click.option("--json", "as_json", is_flag=True, help="With --version: facts for a bug report.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
-def group(ctx: click.Context, debug: bool) -> None:
+def group(ctx: click.Context, version: bool, as_json: bool, debug: bool) -> None:
     """Train sequence labellers, predict labels, and evaluate, check and convert labelled data."""
     ctx.obj = {"debug": debug}
+    if version:
+        _show_version(as_json)
+        ctx.exit()
+    if as_json:
+        raise click.UsageError("--json before a command is for --version only.", ctx)
+    if ctx.invoked_subcommand is None:
+        raise click.UsageError("Missing command.", ctx)
+
+
+def _show_version(as_json: bool) -> None:
+    from tagloom.cli.facts import installation_facts
+
+    facts = installation_facts()
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        click.echo(f"tagloom, version {facts['tagloom']}")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tagloom.cli import parsing
 from tagloom.cli.models import is_model
 from tagloom.cli.reading import Reading, as_column
 from tagloom.cli.scoring import (
@@ -31,6 +32,7 @@ Examples:
   tagloom eval pos.tagloom test.conllu --train train.conllu --json
   tagloom eval test.conllu tagged.conllu
   tagloom eval test.conllu induced.conllu --clusters
+  tagloom eval test.conllu parsed.conllu --trees
   tagloom eval pos.tagloom test.conllu --train train.conllu --report report.html
 """
 )
@@ -49,6 +51,9 @@ Examples:
     is_flag=True,
     help="Score induced labels: many-to-one, one-to-one, V-measure, variation of information.",
 )
+@click.option(
+    "--trees", is_flag=True, help="Score dependency trees: UAS, LAS, scores of each label."
+)
 @scoring_options
 def command(
     gold: str,
@@ -56,6 +61,7 @@ def command(
     predicted_label: str | int | None,
     report: str | None,
     clusters: bool,
+    trees: bool,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -70,11 +76,16 @@ def command(
     By default GOLD is read like the model's training data; options override this. GOLD and
     PREDICTED hold the same sentences, in any format that tagloom reads; - is stdin. Span F1 equals
     conlleval's; with --strict it equals that of seqeval's strict mode. With --clusters the names of
-    predicted labels mean nothing: they are mapped to gold labels.
+    predicted labels mean nothing: they are mapped to gold labels. Parsers are scored by UAS and LAS
+    of all words, with bootstrap intervals.
     """
     from tagloom.evaluation import evaluate, evaluate_clusters
 
     reading = Reading.of(options)
+    parser = parsing.find_parser(gold)
+    if trees or parser is not None:
+        parsing.evaluate(parser or gold, predicted, reading, n_bootstrap, random_state, as_json)
+        return
     if clusters:
         others = {"--strict": strict, "--scheme": scheme, "--spans": spans, "--train": train}
         refuse_beside_clusters(others | {"--report": report})

@@ -35,6 +35,12 @@ def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> T
     """
     from tagloom.models import Tagger
 
+    if path.startswith(("http://", "https://")):
+        raise ModelFileError(
+            expected="the name of a model file",
+            found=f"{path}, which is on a server",
+            hint="Only tagloom tag calls servers.",
+        )
     if is_model(source) and not is_model(path):
         command = click.get_current_context().command_path
         raise click.UsageError(f"The model comes first: {command} {source} {path}.")

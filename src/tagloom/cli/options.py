@@ -10,13 +10,15 @@ import click
 from tagloom import models
 from tagloom.cli.templates import split_templates
 from tagloom.models.files import find_kind, known_kinds
-from tagloom.parameters import Choice, Count, Flag, Names, Number, Parameter
+from tagloom.parameters import Choice, Count, Flag, Names, Number, Parameter, Path
 
 # The commands of our models; models of other packages have the name of their kind.
 _COMMANDS = {
     "CRF": "crf",
     "HMM": "hmm",
     "MEMM": "memm",
+    "NeuralTagger": "neural",
+    "SemiCRF": "semicrf",
     "StructuredPerceptron": "perceptron",
     "StructuredSVM": "svm",
     "TokenClassifier": "token",
@@ -70,11 +72,15 @@ def _make_option(declared: Parameter) -> click.Option | None:
             return click.Option(spellings, type=float, **about)
         case Names():
             metavar = declared.separator.join(("A", "B", "…"))
+            if declared.default:
+                about["default"] = declared.separator.join(declared.default)
             return click.Option(spellings, metavar=metavar, **about)
+        case Path():
+            return click.Option(spellings, metavar="PATH", **about)
     return None  # its values cannot be written as text
 
 
-def read_values(cls: type[models.Tagger], options: Mapping[str, Any]) -> dict[str, Any]:
+def read_values(cls: type[models.Model], options: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the values of options to values of parameters."""
     values = {}
     for name, value in options.items():

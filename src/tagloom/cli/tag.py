@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
-from tagloom.cli import raw
+from tagloom.cli import parsing, raw
 from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
@@ -32,6 +32,7 @@ Examples:
   echo "They can fish ." | tagloom tag pos.tagloom --format text
   echo "They can fish ." | tagloom tag pos.tagloom --format text --nbest 3
   echo "They can't. Why?" | tagloom tag pos.tagloom --text
+  tagloom tag parser.tagloom tagged.conllu > parsed.conllu
 """
 )
 @click.argument("model")
@@ -60,6 +61,8 @@ def command(
 ) -> None:
     """Predict the labels of INPUT with MODEL; - is stdin.
 
+    MODEL is a file, or a model of a server of tagloom serve: http://host:8080/pos.
+
     Columns, comments and blank lines of INPUT are kept. The labels are written to a new column, or
     to the column or key that --label names; in CoNLL-U and JSONL, to the column or key that the
     model was trained on; plain text becomes word/TAG lines. Sentences are tagged as they arrive, in
@@ -71,9 +74,19 @@ def command(
     --text splits raw text into sentences and tokens first. They are written as word/TAG lines, as
     CoNLL-U with # text and SpaceAfter, or as JSONL with the places of tokens and spans in INPUT,
     by the name of FILE.
+
+    A dependency parser reads the tags of a CoNLL-U file and writes its columns HEAD and DEPREL.
     """
-    tagger = load_model(model, source=source)
     reading = Reading.of(options)
+    parser = parsing.find_parser(model)
+    if parser is not None:
+        if is_raw or marginals or nbest is not None:
+            raise click.UsageError("--text, --marginals and --nbest do not apply to a parser.")
+        if n_threads is not None:
+            parser = parser.set_params(n_threads=n_threads)
+        parsing.tag(parser, source, output, reading)
+        return
+    tagger = _find_tagger(model, source)
     if is_raw:
         raw.tag(Tagging(tagger, marginals, nbest, n_threads), source, output, reading)
         return
@@ -113,6 +126,15 @@ def command(
         append=append,
         encoding=reading.encoding,
     )
+
+
+def _find_tagger(model: str, source: str) -> Any:
+    """Load a model, or connect to the server that has it."""
+    if not model.startswith(("http://", "https://")):
+        return load_model(model, source=source)
+    from tagloom.cli.remote import RemoteTagger
+
+    return RemoteTagger(model)
 
 
 def target_format(sentences: Stream, output: str) -> str | None:

@@ -19,7 +19,7 @@ import click
 
 from tagloom import features, models
 from tagloom.checks import plural
-from tagloom.cli import mistakes
+from tagloom.cli import mistakes, parsing
 from tagloom.cli.options import find_taggers, model_options, read_values
 from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
@@ -39,6 +39,11 @@ Examples:
   tagloom train crf train.conllu -o small.tagloom --features "word; suffix(1..3)"
   tagloom train crf ner.conll -o ner.tagloom --algorithm lbfgs --l1 0.5 --json
   tagloom train crf train.conllu --label upos --tokenizer learn -o pos.tagloom
+""",
+    "semicrf": """\b
+Examples:
+  tagloom train semicrf ner.conll --dev dev.conll -o ner.tagloom
+  tagloom train semicrf ner.conll -o ner.tagloom --algorithm lbfgs --json
 """,
     "perceptron": """\b
 Examples:
@@ -78,16 +83,18 @@ class _Models(mistakes.Group):
     """The models, each a command that is created on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(find_taggers())
+        return [*find_taggers(), parsing.NAME]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == parsing.NAME:
+            return parsing.train_command()
         cls = find_taggers().get(cmd_name)
         return None if cls is None else make_command(cmd_name, cls)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        names = find_taggers()
+        names = self.list_commands(ctx)
         if args[0] not in names:  # probably a file name, the most common first mistake
             raise click.UsageError(
                 f"{args[0]!r} is not a model. Choose one of: {', '.join(names)}, as in "
@@ -106,7 +113,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Train a tagger on labelled sentences; choose a MODEL.
+    """Train a tagger on labelled sentences, or a parser on trees; choose a MODEL.
 
     Each model has different options, for example: tagloom train crf --help.
     """

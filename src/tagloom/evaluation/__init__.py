@@ -1,7 +1,8 @@
 """Score predicted labels against gold labels: counts, scores, intervals and significance tests.
 
 ``counts`` checks and counts, ``scores`` computes, ``tables`` prints; ``evaluations``,
-``comparisons``, ``clusters``, ``calibration`` and ``scorers`` are the public part.
+``comparisons``, ``clusters``, ``calibration``, ``label_errors`` and ``scorers`` are the public
+part.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tagloom.evaluation.comparisons import Comparison, Disagreement, compare
     from tagloom.evaluation.counts import ReadingDifference
     from tagloom.evaluation.evaluations import Evaluation, evaluate
+    from tagloom.evaluation.label_errors import SuspectLabel, find_label_errors
     from tagloom.evaluation.overlaps import OverlapEvaluation, OverlapScore, evaluate_overlaps
     from tagloom.evaluation.scorers import (
         Scorer,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
         span_recall,
     )
     from tagloom.evaluation.scores import Score
+    from tagloom.evaluation.trees import LabelScore, TreeEvaluation, evaluate_trees
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -33,6 +36,7 @@ else:
             "comparisons": ["Comparison", "Disagreement", "compare"],
             "counts": ["ReadingDifference"],
             "evaluations": ["Evaluation", "evaluate"],
+            "label_errors": ["SuspectLabel", "find_label_errors"],
             "overlaps": ["OverlapEvaluation", "OverlapScore", "evaluate_overlaps"],
             "scorers": [
                 "Scorer",
@@ -43,6 +47,7 @@ else:
                 "span_recall",
             ],
             "scores": ["Score"],
+            "trees": ["LabelScore", "TreeEvaluation", "evaluate_trees"],
         },
     )
 
@@ -52,17 +57,22 @@ __all__ = [
     "Comparison",
     "Disagreement",
     "Evaluation",
+    "LabelScore",
     "OverlapEvaluation",
     "OverlapScore",
     "ReadingDifference",
     "Reliability",
     "Score",
     "Scorer",
+    "SuspectLabel",
+    "TreeEvaluation",
     "accuracy",
     "compare",
     "evaluate",
     "evaluate_clusters",
     "evaluate_overlaps",
+    "evaluate_trees",
+    "find_label_errors",
     "fit_temperature",
     "reliability",
     "sentence_accuracy",

@@ -27,6 +27,7 @@ from tagloom.evaluation.counts import (
 from tagloom.evaluation.scores import EXACT, Interval, Score, average, intervals, make_score
 from tagloom.evaluation.tables import Cell, Table, html_page, page
 from tagloom.labels.validity import detect_transitions, unknown_scheme
+from tagloom.notebooks import data_frame
 from tagloom.schemes import CONLLEVAL, Scheme, get_scheme
 
 
@@ -265,17 +266,39 @@ class Evaluation:
             f"{sizes} {self.note}",
             Table(["", "score", "95 % from", "to"], summary),
         ]
+        parts.append(self._scores_table())
+        parts += map(str, self.reading_differences)
+        if mistakes := self.confusions():
+            parts.append(Table(["gold", "predicted", "tokens"], mistakes))
+        return parts
+
+    def _scores_table(self) -> Table:
+        """Return the scores of each type or label, and their averages."""
         scores: list[tuple[str, Score]] = [
             (type or "(no type)", s) for type, s in self.per_type.items()
         ]
         scores += [("micro", self.micro)] if self.is_spans else []
         scores += [("macro", self.macro), ("weighted", self.weighted)]
         header = ["type" if self.is_spans else "label", *Score._fields]
-        parts.append(Table(header, [[name, *score] for name, score in scores]))
-        parts += map(str, self.reading_differences)
-        if mistakes := self.confusions():
-            parts.append(Table(["gold", "predicted", "tokens"], mistakes))
-        return parts
+        return Table(header, [[name, *score] for name, score in scores])
+
+    def to_frame(self) -> Any:
+        """Return the scores of each type or label as a data frame of pandas.
+
+        Returns
+        -------
+        DataFrame
+            One row for each type or label, then the averages; the columns are those of the
+            printed table.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        table = self._scores_table()
+        header = list(table.header)
+        return data_frame([dict(zip(header, row, strict=True)) for row in table.rows], header)
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{name}={value:.4f}" for name, value in self.summary().items())

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
+    from tagloom.features.attributes import AttributeRows, to_attributes
     from tagloom.features.batches import Encoded
     from tagloom.features.crfpp import CRFppTemplates, read_crfpp
     from tagloom.features.extractors import (
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from tagloom.features.items import Function, Items
     from tagloom.features.lexicons import Clusters, Lexicon
     from tagloom.features.presets import PRESETS
+    from tagloom.features.segments import SEGMENT_PRESETS, SegmentTemplates
     from tagloom.features.templates import Templates
     from tagloom.features.wapiti import WapitiTemplates, read_wapiti
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
+            "attributes": ["AttributeRows", "to_attributes"],
             "batches": ["Encoded"],
             "crfpp": ["CRFppTemplates", "read_crfpp"],
             "extractors": [
@@ -39,6 +42,7 @@ else:
             "items": ["Function", "Items"],
             "lexicons": ["Clusters", "Lexicon"],
             "presets": ["PRESETS"],
+            "segments": ["SEGMENT_PRESETS", "SegmentTemplates"],
             "templates": ["Templates"],
             "wapiti": ["WapitiTemplates", "read_wapiti"],
         },
@@ -46,8 +50,10 @@ else:
 
 __all__ = [
     "PRESETS",
+    "SEGMENT_PRESETS",
     "START",
     "STOP",
+    "AttributeRows",
     "CRFppTemplates",
     "Clusters",
     "Encoded",
@@ -55,6 +61,7 @@ __all__ = [
     "Function",
     "Items",
     "Lexicon",
+    "SegmentTemplates",
     "Templates",
     "WapitiTemplates",
     "extract",
@@ -63,4 +70,5 @@ __all__ = [
     "make",
     "read_crfpp",
     "read_wapiti",
+    "to_attributes",
 ]

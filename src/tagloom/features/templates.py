@@ -24,6 +24,7 @@ from tagloom.features.lexicons import Clusters, Lexicon
 from tagloom.sequences import Sentence
 
 _Text = Sequence[Sequence[str]]  # one column of a batch: [N][T_n]
+FARTHEST = 10_000  # tokens; each distance beyond the ends of a sentence has a value of its own
 
 
 class Templates:
@@ -128,7 +129,7 @@ class Templates:
                     self._columns.append(factor.atom.column)
             if record.number is not None and record.number not in self._numbers:
                 self._numbers.append(record.number)
-        farthest = max((abs(f.offset) for record in records for f in record.factors), default=0)
+        farthest = _farthest(records)
         programme = (
             [self._native_atom(atom) for atom in atoms],
             [_gives_marker(atom) for atom in atoms],
@@ -535,6 +536,21 @@ class Templates:
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.templates[:4])) + (", …" if len(self) > 4 else "")
         return f"{type(self).__name__}([{shown}])"
+
+
+def _farthest(records: Iterable[Template]) -> int:
+    """Return the largest distance of a position that templates read."""
+    farthest = 0
+    for number, record in enumerate(records):
+        for factor in record.factors:
+            if abs(factor.offset) > FARTHEST:
+                raise TemplateError(
+                    where=f"template {number}, {record.text!r}",
+                    expected=f"positions at most {FARTHEST} tokens away",
+                    found=checks.show(factor.offset),
+                )
+            farthest = max(farthest, abs(factor.offset))
+    return farthest
 
 
 def _gives_marker(atom: Atom) -> bool:

@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from tagloom.models.graphs import draw_transitions
     from tagloom.models.hmm import HMM
     from tagloom.models.iterative import IterativeModel, IterativeTagger
-    from tagloom.models.linear import FeatureWeight
     from tagloom.models.memm import MEMM
+    from tagloom.models.neural import NeuralTagger
+    from tagloom.models.parsers import DependencyParser, Parse
     from tagloom.models.perceptrons import StructuredPerceptron
     from tagloom.models.plots import plot_emissions, plot_history, plot_states
     from tagloom.models.selection import StateCount, StateSelection, select_states
+    from tagloom.models.semicrf import SemiCRF
     from tagloom.models.svm import StructuredSVM
     from tagloom.models.taggers import Labelling, PredictedSpan, Tagger
     from tagloom.models.texts import TaggedSentence, TextSpan
     from tagloom.models.tokenizers import Score, Tokenizer, TokenizerScores
     from tagloom.models.tokens import TokenClassifier
+    from tagloom.models.weights import FeatureWeight
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -39,16 +42,19 @@ else:
             "graphs": ["draw_transitions"],
             "hmm": ["HMM"],
             "iterative": ["IterativeModel", "IterativeTagger"],
-            "linear": ["FeatureWeight"],
             "memm": ["MEMM"],
+            "neural": ["NeuralTagger"],
+            "parsers": ["DependencyParser", "Parse"],
             "perceptrons": ["StructuredPerceptron"],
             "plots": ["plot_emissions", "plot_history", "plot_states"],
             "selection": ["StateCount", "StateSelection", "select_states"],
+            "semicrf": ["SemiCRF"],
             "svm": ["StructuredSVM"],
             "taggers": ["Labelling", "PredictedSpan", "Tagger"],
             "texts": ["TaggedSentence", "TextSpan"],
             "tokenizers": ["Score", "Tokenizer", "TokenizerScores"],
             "tokens": ["TokenClassifier"],
+            "weights": ["FeatureWeight"],
         },
     )
 
@@ -59,6 +65,7 @@ __all__ = [
     "Capability",
     "Constraints",
     "Decision",
+    "DependencyParser",
     "Explanation",
     "FeatureWeight",
     "IterativeModel",
@@ -66,10 +73,13 @@ __all__ = [
     "Labelling",
     "Model",
     "MostFrequentTag",
+    "NeuralTagger",
     "OnlineFilter",
+    "Parse",
     "PredictedSpan",
     "Reason",
     "Score",
+    "SemiCRF",
     "StateCount",
     "StateSelection",
     "StructuredPerceptron",

@@ -30,3 +30,5 @@ class Capability(StrEnum):
     NUMBERS = "takes numbers"
     #: Lists the learned weights of each label: ``feature_weights``.
     WEIGHTS = "lists weights"
+    #: Predicts dependency trees: sentences have columns ``head`` and ``deprel``.
+    TREES = "predicts trees"

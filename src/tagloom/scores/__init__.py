@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from tagloom.scores import emissions
     from tagloom.scores.decoders import Decoder
     from tagloom.scores.linear import LinearScores, Names, Rows, Scored
+    from tagloom.scores.networks import NetworkScores, NetworkSpec
+    from tagloom.scores.vectors import Vectors, read_vectors
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -15,7 +17,20 @@ else:
             "decoders": ["Decoder"],
             "emissions": [],
             "linear": ["LinearScores", "Names", "Rows", "Scored"],
+            "networks": ["NetworkScores", "NetworkSpec"],
+            "vectors": ["Vectors", "read_vectors"],
         },
     )
 
-__all__ = ["Decoder", "LinearScores", "Names", "Rows", "Scored", "emissions"]
+__all__ = [
+    "Decoder",
+    "LinearScores",
+    "Names",
+    "NetworkScores",
+    "NetworkSpec",
+    "Rows",
+    "Scored",
+    "Vectors",
+    "emissions",
+    "read_vectors",
+]

@@ -68,3 +68,19 @@ class Decoder:
             return self._native.decode(columns, numbers, n_threads)
         except (TypeError, ValueError):
             return None
+
+    def decode_with_probs(
+        self, sentences: Sequence[Any], temperature: float, n_threads: int
+    ) -> tuple[list[list[str]], list[list[float]]] | None:
+        """Find the best labels and the probability of each, with scores divided by a temperature.
+
+        None where `decode` returns None, and where probabilities need log space.
+        """
+        columns: Sequence[Any] = [sentences]
+        numbers: Sequence[Any] = []
+        if not (self._takes_lists and _native.is_nested_list(sentences)):
+            columns, numbers = self._templates.columns(sentences)
+        try:
+            return self._native.decode_with_probs(columns, numbers, temperature, n_threads)
+        except (TypeError, ValueError):
+            return None

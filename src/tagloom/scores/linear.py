@@ -197,6 +197,11 @@ class LinearScores:
     is_narrow: bool = False
 
     @property
+    def has_edges(self) -> bool:
+        """Whether there are edge attributes."""
+        return self.edge_rows is not None
+
+    @property
     def n_weights(self) -> int:
         """Number of stored weights."""
         edges = 0 if self.edge_rows is None else len(self.edge_rows.weights)
@@ -263,6 +268,12 @@ class LinearScores:
                 encoded.edge_indptr, encoded.edge_ids, encoded.edge_values, n_threads
             ).reshape(-1, Y, Y)
         return Scored(encoded.offsets, emit, edge)
+
+    def score_rows(
+        self, indptr: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], n_threads: int
+    ) -> Float32:
+        """Sum the weights of lists of attributes by label [n, Y]: ids[indptr[i]:indptr[i + 1]]."""
+        return self._native_rows[0].score(indptr, ids, None, n_threads)
 
     @cached_property
     def _native_rows(self) -> tuple[_native.WeightRows, _native.WeightRows | None]:

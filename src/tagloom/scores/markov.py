@@ -8,6 +8,7 @@ trellis, and draws label sequences. Emissions are in ``emissions/``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -62,14 +63,24 @@ def check_size(order: int, Y: int) -> None:
     ParameterError
     """
     n = (Y + 1) ** (order + 1)
-    if n > MOST_TRANSITIONS:
+    if n <= MOST_TRANSITIONS:
+        return
+    if order == 1:
+        most = math.isqrt(MOST_TRANSITIONS) - 1
         raise ParameterError(
-            f"order={order} over {Y} labels has {n:,} transitions, more than {MOST_TRANSITIONS:,}.",
-            parameter="order",
-            expected=f"an order with at most {MOST_TRANSITIONS:,} transitions",
-            found=f"{order}, which has {n:,}",
-            hint="Choose a lower order.",
+            f"{Y:,} labels are more than the {most:,} that an HMM can have.",
+            parameter="labels",
+            expected=f"at most {most:,} labels, since transitions are a full matrix",
+            found=f"{Y:,}",
+            hint="Join rare labels, or use TokenClassifier, which has no transitions.",
         )
+    raise ParameterError(
+        f"order={order} over {Y} labels has {n:,} transitions, more than {MOST_TRANSITIONS:,}.",
+        parameter="order",
+        expected=f"an order with at most {MOST_TRANSITIONS:,} transitions",
+        found=f"{order}, which has {n:,}",
+        hint="Choose a lower order.",
+    )
 
 
 class Transitions(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.errors import SentenceError
+from tagloom.errors import LabelError, SentenceError
 from tagloom.features import Templates
 from tagloom.features.batches import read_tokens
 from tagloom.features.templates import call_native
@@ -25,6 +25,9 @@ from tagloom.scores.linear import Names
 from tagloom.scores.tables import Int32, Int64, WordTable, check_words
 
 Float64 = npt.NDArray[np.float64]
+
+# Most entries of the table of words and labels; more take 8 GB.
+_MOST_COUNTS = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +123,12 @@ class WordStats:
         Y : int
         """
         W = len(data.hashes)
+        if W * Y > _MOST_COUNTS:
+            raise LabelError(
+                expected=f"at most {_MOST_COUNTS:,} pairs of a word and a label",
+                found=f"{W:,} words and {Y:,} labels",
+                hint="Join rare labels, or use a linear tagger such as TokenClassifier.",
+            )
         counts = add_rows(data.ids, gamma, weight, W, Y)
         return cls(data, counts, np.bincount(data.ids, minlength=W))
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tagloom.sequences.objects import word_offsets
     from tagloom.sequences.raw import RawText, paragraphs, raw_text
     from tagloom.sequences.sentences import Corpus, Label, Sentence
+    from tagloom.sequences.sources import Files
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -19,12 +20,14 @@ else:
             "objects": ["word_offsets"],
             "raw": ["RawText", "paragraphs", "raw_text"],
             "sentences": ["Corpus", "Label", "Sentence"],
+            "sources": ["Files"],
         },
     )
 
 __all__ = [
     "FORMATS",
     "Corpus",
+    "Files",
     "Label",
     "RawText",
     "Sentence",

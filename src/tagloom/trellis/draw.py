@@ -219,14 +219,15 @@ def _ends(view: TrellisView) -> tuple[str, str]:
 def _caption(view: TrellisView) -> str:
     if view.path is None:
         return "no path is allowed"
-    names = [_printable(view.states[s]) for s in view.path]
+    names = [printable(view.states[s]) for s in view.path]
     if len(names) > MAX_POSITIONS:
         names = [*names[:MAX_POSITIONS], "…"]
     score = _number_format(view)(view.score)
     return f"best path (score {score}): {' '.join(names) or '(empty)'}"
 
 
-def _printable(name: str, longest: int | None = None) -> str:
+def printable(name: str, longest: int | None = None) -> str:
+    """Return a name without control characters, cut to a length."""
     name = "".join(c if c.isprintable() else "�" for c in str(name))
     if longest is not None and len(name) > longest:
         return name[: longest - 1] + "…"
@@ -270,8 +271,8 @@ def draw_text(view: TrellisView, *, width: int = 80, color: bool = False) -> str
     """
     cut = _cut(view)
     columns = _columns(view, cut)
-    names = [_printable(view.states[s], 20) for s in cut.states]
-    margin = max(map(_width, names), default=0) + 2
+    names = [printable(view.states[s], 20) for s in cut.states]
+    margin = max(map(cell_width, names), default=0) + 2
     lines: list[str] = []
     for block in _blocks(columns, width - margin):
         if lines:
@@ -297,7 +298,7 @@ class _Column:
 
     @property
     def width(self) -> int:
-        return max(_width(self.header), *(len(cell) + 2 for cell in self.cells))
+        return max(cell_width(self.header), *(len(cell) + 2 for cell in self.cells))
 
 
 def _columns(view: TrellisView, cut: _Cut) -> list[_Column]:
@@ -311,7 +312,7 @@ def _columns(view: TrellisView, cut: _Cut) -> list[_Column]:
         else:
             cells = [text(float(view.nodes[t, s])) for s in cut.states]
             path_row = None if view.path is None else row_of.get(view.path[t])
-            columns.append(_Column(_printable(view.tokens[t], 14), cells, path_row))
+            columns.append(_Column(printable(view.tokens[t], 14), cells, path_row))
     # Start and stop are in the row where the path begins and ends.
     if not columns:
         rows: list[int | None] = [0, 0] if view.path is not None else [None, None]
@@ -394,7 +395,7 @@ def _line(pieces: list[_Piece], color: bool) -> str:
     )
 
 
-def _width(text: str) -> int:
+def cell_width(text: str) -> int:
     """Return the number of terminal cells of a string."""
     return sum(
         0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
@@ -403,12 +404,12 @@ def _width(text: str) -> int:
 
 
 def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+    return text + " " * (width - cell_width(text))
 
 
 def _centre(text: str, width: int, left: str = " ", right: str = " ") -> str:
     """Centre, filling with ``left`` and ``right``."""
-    room = width - _width(text)
+    room = width - cell_width(text)
     before, after = room // 2, room - room // 2
     return left * before + text + right * after
 
@@ -458,16 +459,16 @@ def draw_svg(view: TrellisView) -> str:
     4
     """
     cut, text = _cut(view), _number_format(view)
-    names = [_printable(view.states[s], 24) for s in cut.states]
-    tokens = ["…" if t is None else _printable(view.tokens[t], 16) for t in cut.positions]
+    names = [printable(view.states[s], 24) for s in cut.states]
+    tokens = ["…" if t is None else printable(view.tokens[t], 16) for t in cut.positions]
     starts, stops = _ends(view)
     numbers = [
         text(float(view.nodes[t, s])) for t in cut.positions if t is not None for s in cut.states
     ]
 
     node_width = max(40, max(map(len, [starts, stops, *numbers])) * 8 + 18)
-    pitch = max(node_width + 72, max(map(_width, [*tokens, "start"])) * 8 + 22)
-    left = 40 + max(map(_width, names), default=0) * 8 + node_width / 2
+    pitch = max(node_width + 72, max(map(cell_width, [*tokens, "start"])) * 8 + 22)
+    left = 40 + max(map(cell_width, names), default=0) * 8 + node_width / 2
     xs = [left + i * pitch for i in range(len(tokens) + 2)]  # start, tokens, stop
     ys = {s: _TOP + row * _ROW for row, s in enumerate(cut.states)}
     middle = (_TOP + max(ys.values(), default=_TOP)) / 2
@@ -505,7 +506,7 @@ def draw_svg(view: TrellisView) -> str:
             out += [_text(xs[i + 1], y + 4.5, "…", "tl-t tl-soft", "middle") for y in ys.values()]
     end_class = "tl-end tl-on" if view.path is not None else "tl-end"
     out.append(_pill(xs[-1], middle, stops, node_width, end_class, f"stop: {caption}"))
-    shown = _printable(caption, int(width / 7))
+    shown = printable(caption, int(width / 7))
     out.append(_text(18, foot, shown, "tl-t tl-soft tl-note", "start"))
     if notes:
         out.append(_text(18, foot + 18, f"({notes})", "tl-t tl-soft tl-note", "start"))
@@ -528,7 +529,7 @@ def _arcs(
         before, t = times[i - 1], times[i]
         if before is None or t is None:
             continue
-        into = "stop" if t == len(view.tokens) else _printable(view.tokens[t])
+        into = "stop" if t == len(view.tokens) else printable(view.tokens[t])
         for p, a in columns[i - 1].items():
             for s, b in columns[i].items():
                 if (p >= 0 and not is_reached[before, p]) or (s >= 0 and not is_reached[t, s]):
@@ -580,7 +581,7 @@ def _best_segments(view: TrellisView, cut: _Cut, columns: _Columns, node_width: 
 
 
 def _name(view: TrellisView, s: int) -> str:
-    return "◇" if s < 0 else _printable(view.states[s])
+    return "◇" if s < 0 else printable(view.states[s])
 
 
 def _node(
@@ -597,7 +598,7 @@ def _node(
     on_path = view.path is not None and view.path[t] == s
     is_off = value == -math.inf or (view.show == "marginals" and value == 0)
     classes = "tl-on" if on_path else "tl-off" if is_off else ""
-    title = f"{_printable(view.tokens[t])} / {_name(view, s)}: {view.show[:-1]} {text(value)}"
+    title = f"{printable(view.tokens[t])} / {_name(view, s)}: {view.show[:-1]} {text(value)}"
     heat = 0.0
     if marginals is not None:
         heat = float(marginals[t, s])

@@ -7,7 +7,7 @@ pairs of labels; these functions turn them into arrays of bool.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,31 @@ from tagloom.checks import show
 from tagloom.errors import ShapeError
 from tagloom.trellis.inputs import as_list, check_mask, label_id
 
-if TYPE_CHECKING:
-    from tagloom.trellis.trellis import Trellis
-
 Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
 
 
-def allowed_labels(trellis: Trellis, allowed: Any, forced: Any, forbidden: Any) -> Bool:
+class Labelled(Protocol):
+    """A structure in which each position has one of Y labels: a trellis, or trees by heads."""
+
+    @property
+    def offsets(self) -> Int64:
+        """Where each sequence begins and ends [N + 1]."""
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether positions are pairs."""
+
+    @property
+    def n_labels(self) -> int:
+        """Y."""
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Names of the labels."""
+
+
+def allowed_labels(trellis: Labelled, allowed: Any, forced: Any, forbidden: Any) -> Bool:
     """Return whether label y is allowed at position t, as an array [T, Y]."""
     shape = int(trellis.offsets[-1]), trellis.n_labels
     mask = np.ones(shape, dtype=np.bool_)
@@ -38,14 +56,14 @@ def allowed_labels(trellis: Trellis, allowed: Any, forced: Any, forbidden: Any) 
     return mask
 
 
-def _one_hot(trellis: Trellis, labels: list[int]) -> Bool:
+def _one_hot(trellis: Labelled, labels: list[int]) -> Bool:
     mask = np.zeros(trellis.n_labels, dtype=np.bool_)
     mask[labels] = True
     return mask
 
 
 def _by_position(
-    trellis: Trellis, mapping: Any, name: str, *, single: bool = False
+    trellis: Labelled, mapping: Any, name: str, *, single: bool = False
 ) -> Iterable[tuple[int, list[int]]]:
     """Yield the flat position and the label ids of each entry of a mapping."""
     if mapping is None:
@@ -63,7 +81,7 @@ def _by_position(
         yield _flat_position(trellis, position, name), ids
 
 
-def _flat_position(trellis: Trellis, position: Any, name: str) -> int:
+def _flat_position(trellis: Labelled, position: Any, name: str) -> int:
     """Return the flat position for a position t, or for (sequence, position) in a batch."""
     pair = as_list(position, ordered=True) if trellis.is_batch else [0, position]
     if pair is None or len(pair) != 2:
@@ -80,7 +98,7 @@ def _check_index(i: Any, n: int, name: str, kind: str) -> None:
         raise ShapeError(where=name, expected=f"a {kind} from 0 to {n - 1}", found=show(i))
 
 
-def forbidden_transitions(trellis: Trellis, transitions: Any) -> Bool:
+def forbidden_transitions(trellis: Labelled, transitions: Any) -> Bool:
     """Return whether y may not follow y_prev, as an array [Y, Y], from a mask or from pairs."""
     Y = trellis.n_labels
     pairs = transitions if isinstance(transitions, np.ndarray) else as_list(transitions)
