@@ -212,27 +212,40 @@ class _Handlers:
 
     # ---- sentences -------------------------------------------------------------------------
 
-    async def _about(self, request: Request) -> tuple[About, Any]:
+    async def _about(self, request: Request, view: Callable[[About, Any], Any]) -> Response:
+        """Answer with a view of the sentence that a request is about.
+
+        A view of a short sentence takes less time than the way to a thread and back.
+        """
         about = await request.json(_ABOUT)
-        sentence = await in_thread(self.session.sentence, about.text, about.tokens, about.sentence)
-        return about, sentence
+        session = self.session
+
+        def work() -> Any:
+            return view(about, session.sentence(about.text, about.tokens, about.sentence))
+
+        if about.text is not None:
+            n_tokens = len(about.text) // 3
+        elif about.tokens is not None:
+            n_tokens = len(about.tokens)
+        else:
+            n_tokens = session.length_of(about.sentence)
+        return reply(work() if session.is_quick(n_tokens) else await in_thread(work))
 
     async def trellis(self, request: Request) -> Response:
-        about, sentence = await self._about(request)
-        n_best = min(max(about.n_best, 1), 50)
-        return reply(
-            await in_thread(
-                self.session.view_trellis, sentence, about.force, n_best, about.show_all
-            )
-        )
+        def view(about: About, sentence: Any) -> dict[str, Any]:
+            n_best = min(max(about.n_best, 1), 50)
+            return self.session.view_trellis(sentence, about.force, n_best, about.show_all)
+
+        return await self._about(request, view)
 
     async def scores(self, request: Request) -> Response:
-        _, sentence = await self._about(request)
-        return reply(await in_thread(self.session.view_scores, sentence))
+        return await self._about(request, lambda _, sentence: self.session.view_scores(sentence))
 
     async def why(self, request: Request) -> Response:
-        about, sentence = await self._about(request)
-        return reply(await in_thread(self.session.view_why, sentence, about.force, about.position))
+        def view(about: About, sentence: Any) -> dict[str, Any]:
+            return self.session.view_why(sentence, about.force, about.position)
+
+        return await self._about(request, view)
 
     async def queue(self, request: Request) -> Response:
         query = request.query(("n", "kind", "skip"))

@@ -17,7 +17,7 @@ from tagloom import checks, labels
 from tagloom.datasets import load as load_dataset
 from tagloom.datasets import shipped
 from tagloom.errors import NotFittedError, ParameterError, ReadOnlyError
-from tagloom.models import Tagger
+from tagloom.models import Capability, Tagger
 from tagloom.models.constraints import look_like_spans
 from tagloom.sequences import Corpus, Sentence
 from tagloom.sequences.sentences import Label, show_label
@@ -27,6 +27,7 @@ from tagloom.studio.projects import EditedCorpus
 from tagloom.studio.training import Trainer
 
 MOST_SUSPECTS = 500
+QUICK = 50_000  # transitions of a trellis that is computed at once; others wait for a thread
 MOST_NAMES = 300  # labels that the page lists
 FIRST_MODEL = 20.0  # seconds for which a request waits for a model that is being trained
 EMBEDDED = "english"  # the corpus of a studio without arguments
@@ -226,6 +227,21 @@ class Session:
         if not tokens:
             raise ParameterError(parameter="text", expected="some words", found="none")
         return Sentence(tokens)
+
+    def length_of(self, index: int | None) -> int:
+        """Return the number of tokens of a sentence of the corpus; 0 if it does not exist."""
+        rows = self.edited.labels
+        return 0 if index is None or not 0 <= index < len(rows) else len(rows[index])
+
+    def is_quick(self, n_tokens: int) -> bool:
+        """Return whether a trellis of so many tokens takes about a millisecond."""
+        learned = self.trainer.learned
+        if learned is None:
+            return False
+        tagger = learned.tagger
+        order = getattr(tagger, "order", 1)
+        is_linear = tagger.can(Capability.WEIGHTS)
+        return is_linear and n_tokens * len(tagger.labels_) ** (order + 1) <= QUICK
 
     def view_trellis(
         self, sentence: Any, force: Mapping[int, str], n_best: int, show_all: bool

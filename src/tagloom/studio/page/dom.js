@@ -121,6 +121,11 @@ export function percent(share) {
   return (100 * share).toFixed(1) + " %";
 }
 
+/** Call a function when the next frame is on the screen. @param {() => void} action */
+export function afterPaint(action) {
+  requestAnimationFrame(() => setTimeout(action));
+}
+
 /** Say something to people who use a screen reader. @param {string} text */
 export function say(text) {
   const live = document.getElementById("live");

@@ -1,7 +1,7 @@
 // @ts-check
 // The frame of the page: places and their URLs, the state of model and corpus, keys, events.
 import { ApiError, get, listen, post } from "./api.js";
-import { count, h, notify, percent, put } from "./dom.js";
+import { afterPaint, count, h, notify, percent, put } from "./dom.js";
 import { link, parse } from "./links.js";
 import { Try } from "./try.js";
 
@@ -30,17 +30,22 @@ let current = "";
 let isTraining = false;
 let isConnected = true;
 let trainedAt = 0;
+let routes = 0; // how often an address was followed
 
 /** @type {Context} */
 const context = {
   state: /** @type {any} */ (null),
   go(place, params = {}, replace = false, part = "") {
     const target = link(place, params, part);
-    if (target === location.hash) route();
-    else if (replace) {
-      history.replaceState(null, "", target);
+    const shown = places.get(place);
+    if (place !== current || !shown) {
+      setAddress(target, replace);
       route();
-    } else location.hash = target;
+      return;
+    }
+    // Within a place the answer comes first: a new address costs the browser more than a new path.
+    const number = ++routes;
+    shown.show(params, part).then(() => afterPaint(() => number === routes && setAddress(target, replace)));
   },
   fail(error) {
     if (error instanceof ApiError) notify(error.message);
@@ -74,7 +79,13 @@ const context = {
   },
 };
 
+/** @param {string} target @param {boolean} replace */
+function setAddress(target, replace) {
+  if (target !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", target);
+}
+
 async function route() {
+  routes += 1;
   const { place, part, params } = parse(location.hash);
   const found = PLACES.find(([name]) => name === place) ?? PLACES[0];
   const name = found[0];

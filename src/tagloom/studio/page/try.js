@@ -1,7 +1,7 @@
 // @ts-check
 // Try: a sentence, its labels, its trellis, other labellings, and why. The URL holds all of it.
 import { get, latest, post } from "./api.js";
-import { h, notify, prob, put, word } from "./dom.js";
+import { afterPaint, h, notify, prob, put, word } from "./dom.js";
 import { link } from "./links.js";
 import { Trellis } from "./trellis.js";
 import { whyPanel } from "./why.js";
@@ -81,7 +81,15 @@ export class Try {
       return h("button", { class: "token" + (p < 0.8 ? " doubtful" : "") + (force[t] ? " forced" : ""), "aria-pressed": t === this.position ? "true" : "false",
         title: `${prob(p, 3)}; click to see why`, onclick: () => this.#why(t) }, word(token), h("span", { class: "label" }, view.labels[view.path[t]], h("span", { class: "p" }, prob(p))));
     }));
-    const n = Object.keys(force).length;
+    if (this.position < 0 || this.position >= view.tokens.length) {
+      const doubts = view.tokens.map((_, t) => view.gamma[t][view.path[t]]);
+      this.position = doubts.indexOf(Math.min(...doubts));
+    }
+    afterPaint(() => this.view === view && this.#drawRest(view, Object.keys(force).length));
+  }
+
+  /** What can wait until the new path is on the screen. @param {TrellisView} view @param {number} n */
+  #drawRest(view, n) {
     put(this.tools,
       n > 0 && h("button", { onclick: () => this.#go({ force: undefined }) }, `Release ${n} forced`),
       (view.n_hidden > 0 || this.params.all === "1") && h("button", { onclick: () => this.#go({ all: this.params.all === "1" ? undefined : "1" }) },
@@ -91,10 +99,6 @@ export class Try {
     put(this.nbest, h("h2", null, "Other labellings"),
       h("ol", { class: "nbest" }, view.nbest.map((best) => h("li", null, h("span", { class: "number" }, prob(best.prob, 3)),
         h("span", { class: "labelling" }, best.labels.map((label, t) => h("span", { class: label === view.labels[view.path[t]] ? "" : "differs" }, label)))))));
-    if (this.position < 0 || this.position >= view.tokens.length) {
-      const doubts = view.tokens.map((_, t) => view.gamma[t][view.path[t]]);
-      this.position = doubts.indexOf(Math.min(...doubts));
-    }
     this.#why(this.position);
   }
 
