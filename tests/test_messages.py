@@ -137,7 +137,7 @@ MESSAGES = {
         CONVERT,
         "<file>: expected a known format, found 'They swim' in the first row. Pass format: conll, "
         "conllu, csv, slash, text, jsonl, jsonl-spans, json, json-spans, spacy, label-studio, "
-        "brat, crfsuite, docbin.",
+        "brat, crfsuite, docbin, parquet, arrow.",
     ),
     "encoding": (
         lambda: tl.read(io.BytesIO(b"Zo\xeb N\n"), "conll"),

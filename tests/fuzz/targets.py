@@ -21,8 +21,12 @@ from tagloom.errors import TagloomError
 from tagloom.sequences import FORMATS
 
 # Formats of optional packages are read where these are installed.
-if importlib.util.find_spec("spacy") is None:
-    FORMATS = {name: text for name, text in FORMATS.items() if name != "docbin"}
+_NEEDED = {"docbin": "spacy", "parquet": "pyarrow", "arrow": "pyarrow"}
+FORMATS = {
+    name: text
+    for name, text in FORMATS.items()
+    if name not in _NEEDED or importlib.util.find_spec(_NEEDED[name]) is not None
+}
 CASES = Path(__file__).parent / "cases"
 SENTENCES = [["They", "can", "fish"], ["can", "of", "fish", "."], ["😀", "ﬁ"]]
 LABELS = [["N", "V", "V"], ["N", "P", "N", "X"], ["X", "X"]]

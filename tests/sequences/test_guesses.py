@@ -98,7 +98,7 @@ def test_annotations_of_brat_are_not_columns():
         tl.read(io.StringIO("T1\tORG 0 2\tEU\nT2\tMISC 11 17\tGerman\n"))
 
 
-@pytest.mark.parametrize("name", ["out.xml", "out.html.gz", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.xml", "out.html.gz", "out.npy"])
 def test_a_name_that_promises_another_format_is_refused(tmp_path, name):
     corpus = tl.read(io.StringIO("Fish NN\nswim VB\n"))
     with raises(FormatError, expected="a file name whose suffix implies the format", found=name):

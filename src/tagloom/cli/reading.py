@@ -11,7 +11,7 @@ import click
 from tagloom.errors import FormatError
 from tagloom.sequences import FORMATS, Corpus, read, stream
 from tagloom.sequences.files import SAMPLE, Input, sample_lines
-from tagloom.sequences.guesses import guess_format
+from tagloom.sequences.guesses import guess_binary, guess_file, guess_format
 
 if TYPE_CHECKING:
     from tagloom.models import Tagger, Tokenizer
@@ -136,7 +136,7 @@ class Reading:
             why = None
             format = self.format
             if format is None:
-                format, why = guess_format(file.name, sample_lines(file, SAMPLE))
+                format, why = guess_file(file)
             sentences = stream(file, **self.like(training_of(tagger), format))
             corpus = _tokenized(sentences, tagger).read()
         except BaseException:
@@ -205,6 +205,9 @@ def training_of(tagger: Tagger) -> dict[str, Any]:
 
 def _guess(file: Input, trained: str | None) -> tuple[str, str]:
     """Guess the format of a file to tag, which need not have labels."""
+    binary = guess_binary(file)
+    if binary is not None:
+        return binary
     lines = _first_sentence(file) if file.is_live else sample_lines(file, SAMPLE)
     try:
         return guess_format(file.name, lines)

@@ -16,7 +16,7 @@ from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.arrays import TAIL
 from tagloom.sequences.attribute_rows import attribute_layout
-from tagloom.sequences.brat import BratLayout, brat_layout, write_brat
+from tagloom.sequences.brat import brat_layout, write_brat
 from tagloom.sequences.column_guesses import conllu_layout, plain_layout
 from tagloom.sequences.columns import ColumnLayout
 from tagloom.sequences.docbin import docbin_layout, write_docbin
@@ -31,13 +31,28 @@ from tagloom.sequences.files import (
     split_suffix,
     stamp_of,
 )
-from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, PASS_FORMAT, SUFFIXES, guess_format
+from tagloom.sequences.guesses import (
+    BINARY,
+    FORMATS,
+    NOT_WRITTEN,
+    PASS_FORMAT,
+    SUFFIXES,
+    guess_binary,
+    guess_format,
+)
 from tagloom.sequences.label_names import LabelNames
 from tagloom.sequences.objects import ARRAYS, ObjectLayout, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.slashes import slash_layout
 from tagloom.sequences.tables import SentenceIds, TableLayout, table_layout
 from tagloom.sequences.targets import AnyLayout, ReadLayout, same_columns, target
+
+
+def _arrow_layout(file: Input, format: str, **options: Any) -> tuple[ReadLayout, str]:
+    from tagloom.sequences.arrow import arrow_layout  # imported here for a fast start
+
+    return arrow_layout(file, format, **options)
+
 
 # format -> (function that makes its layout, options that it takes)
 _COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown", "labelled"}
@@ -57,6 +72,10 @@ _READERS: dict[str, tuple[Callable[..., tuple[ReadLayout, str]], set[str]]] = {
     "brat": (brat_layout, {"tokenize", "labelled"}),
     "crfsuite": (attribute_layout, {"labelled"}),
     "docbin": (docbin_layout, {"label", "labelled"}),
+    **dict.fromkeys(
+        ("parquet", "arrow"),
+        (_arrow_layout, {"label", "token", "sentence", "label_names", "tokenize", "labelled"}),
+    ),
 }
 _WRITER_OPTIONS = {
     "conll": {"columns", "sep", "unknown", "append"},
@@ -73,6 +92,8 @@ _WRITER_OPTIONS = {
     "brat": set(),
     "crfsuite": set(),
     "docbin": {"label"},
+    "parquet": {"label", "columns", "label_names", "append"},
+    "arrow": {"label", "columns", "label_names", "append"},
 }
 
 
@@ -119,7 +140,8 @@ class Stream(Iterator[Sentence]):
     @property
     def problems(self) -> list[str]:
         """Spans that could not be mapped to tokens so far."""
-        return self._layout.problems if isinstance(self._layout, ObjectLayout | BratLayout) else []
+        problems: list[str] = getattr(self._layout, "problems", [])
+        return problems
 
     @property
     def _tail(self) -> bytes:
@@ -197,8 +219,9 @@ class Stream(Iterator[Sentence]):
 
     def _tokenize_by(self, tokenize: Tokenize) -> Stream:
         """Cut texts with spans by a tokenizer; other formats have tokens."""
-        if isinstance(self._layout, ObjectLayout) and self._layout.has_text:
-            self._layout.tokenize = tokenize
+        layout: Any = self._layout
+        if getattr(layout, "has_text", False):
+            layout.tokenize = tokenize
         return self
 
     def read(self) -> Corpus:
@@ -301,19 +324,21 @@ def stream(
     file = path if isinstance(path, Input) else Input(path, encoding)
     try:
         why = None
-        lines = sample_lines(file, 1 if format else SAMPLE)
-        is_binary = format == "docbin" or split_suffix(file.name)[0] == ".spacy"
-        if len(lines) == 1 and "\r" in lines[0].rstrip("\r") and not is_binary:
+        if format is None:
+            format, why = guess_binary(file) or (None, None)
+        if format not in BINARY:
+            lines = sample_lines(file, 1 if format else SAMPLE)
+            _check_line_ends(lines, file.name)
+            if format is None:
+                format, why = guess_format(file.name, lines)
+        _check_format(format)
+        if format in BINARY and file.encoding != "utf-8":
             raise FormatError(
                 path=file.name,
-                line=1,
-                expected="lines that end in a line feed",
-                found="carriage returns only, as on old Macintoshes",
-                hint="Convert the file first: tr '\\r' '\\n'.",
+                parameter="encoding",
+                expected=f"left out when reading {format}, which is not text",
+                found=repr(encoding),
             )
-        if format is None:
-            format, why = guess_format(file.name, lines)
-        _check_format(format)
         make, takes = _READERS[format]
         options = _only(given, takes, format, "reading")
         layout, details = make(file, format, **options)
@@ -377,8 +402,8 @@ def read(
         belongs to the sentence of the row before it. Found by its name by default, such as
         "sentence_id"; without such a column, a blank row ends a sentence.
     label_names : list of str, mapping, ClassLabel or path, optional
-        Names of labels that JSON stores as numbers, as Hugging Face does; or a JSON file that has
-        them, such as ``dataset_info.json``. The number −100 means an unknown label.
+        Names of labels that JSON or a table stores as numbers, as Hugging Face does; or a JSON
+        file that has them, such as ``dataset_info.json``. The number −100 means an unknown label.
     tokenize : Tokenizer or callable, optional
         For text with spans, unless an object lists its ``tokens``: a `Tokenizer`, which also
         splits the text into sentences, or a function from a text to (begin, end) of each token. By
@@ -400,7 +425,7 @@ def read(
         If the file does not fit its format (with file and line), if the format cannot be guessed,
         or if an option does not apply to it.
     MissingExtraError
-        If a zstd file is read without the package zstandard.
+        If a zstd file is read without the package zstandard, or Parquet without pyarrow.
     OSError
         If the file cannot be opened.
 
@@ -470,23 +495,24 @@ def write(
         A key of ``tagloom.sequences.FORMATS``, such as "conll", "conllu", "csv" or "jsonl".
         By default the format that the file name implies, else the one that was read.
     label : str, optional
-        CoNLL-U: column for labels that come from another format, "upos" by default. JSONL: key of
-        the labels.
+        CoNLL-U: column for labels that come from another format, "upos" by default. JSONL,
+        Parquet and Arrow: key or column of the labels.
     columns : list of str, optional
-        Columns to write: "token", "label" or columns of the sentences. JSONL: further keys.
+        Columns to write: "token", "label" or columns of the sentences. JSONL, Parquet and Arrow:
+        further keys or columns.
     sep : str, optional
         As in `read`. By default a tab for columns, "/" for word/TAG.
     unknown : str, optional
         Value to write for an unknown label; "_" in CoNLL-U.
     label_names : list of str, mapping, ClassLabel or path, optional
-        As in `read`: JSON then gets the numbers of the labels.
+        As in `read`: the file then gets the numbers of the labels.
     append : bool or list of str, default False
         Keep the columns of the file, and write the labels to a new column after the last one.
         Formats without columns write the labels to their usual place. A list, such as
         ``["label", "prob"]``, also adds columns of the sentences: after the tag in word/TAG, as
         keys in JSONL.
     encoding : str, default "utf-8"
-        Encoding of the file.
+        Encoding of the file, if its format is text.
 
     Raises
     ------
@@ -529,8 +555,14 @@ def write(
         write_brat(sentences, path, encoding)
         return
     if format == "docbin":
-        with open_output(path, encoding) as out:
+        with open_output(path) as out:
             write_docbin(sentences, out, options.get("label"))
+        return
+    if format in ("parquet", "arrow"):
+        from tagloom.sequences.arrow import write_arrow  # imported here for a fast start
+
+        with open_output(path) as out:
+            write_arrow(sentences, out, format, options)
         return
     if format == "csv":
         options["ids"] = SentenceIds()
@@ -652,6 +684,17 @@ def _log(level: str, message: str) -> None:
     import logging  # imported here for a fast start
 
     logging.getLogger("tagloom").log(getattr(logging, level), "%s", message)
+
+
+def _check_line_ends(lines: list[str], name: str) -> None:
+    if len(lines) == 1 and "\r" in lines[0].rstrip("\r"):
+        raise FormatError(
+            path=name,
+            line=1,
+            expected="lines that end in a line feed",
+            found="carriage returns only, as on old Macintoshes",
+            hint="Convert the file first: tr '\\r' '\\n'.",
+        )
 
 
 def _check_format(format: str) -> None:

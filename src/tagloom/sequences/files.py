@@ -92,6 +92,7 @@ class Input:
             self.encoding = "utf-8" if is_text else _codec_name(encoding)
             # No more bytes than needed: at a terminal, the first line must get an answer.
             head = _start(self._raw, tuple(_MAGIC))
+            self._is_compressed = head.startswith(tuple(_MAGIC))
             self._reader = _decompressed(_Prefixed(head, self._raw), head, self.name)
             self._pending = _start(self._decompress, (BOM, *_MARKS))
             self.has_bom = self._pending.startswith(BOM) and self.encoding == "utf-8"
@@ -124,6 +125,12 @@ class Input:
             return not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         except (AttributeError, OSError, ValueError):  # an object without a file descriptor
             return False
+
+    @property
+    def plain_path(self) -> str | None:
+        """Path of a file on disk that is not compressed; None for all other inputs."""
+        is_plain = self.stamp is not None and not self._is_compressed and not self.is_live
+        return self.name if is_plain else None
 
     def _raw(self, size: int) -> bytes:
         """Read up to ``size`` available bytes; text is encoded as UTF-8."""

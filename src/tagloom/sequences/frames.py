@@ -60,9 +60,9 @@ def sentences_of_dicts(
 
 
 def sentences_of_frame(
-    frame: Any, sentence: str | None, token: str | None, label: str | None
+    frame: Any, sentence: str | None, token: str | None, label: str | None, first: int = 0
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a frame with one row per token."""
+    """Yield the sentences of a frame with one row per token; errors count rows from ``first``."""
     columns = _columns(frame)
     names = list(columns)
     by = sentence or next((name for name in names if is_sentence_name(name)), None)
@@ -78,10 +78,10 @@ def sentences_of_frame(
         label = next((x for x in reversed(others) if x != token), None)
     else:
         label = names[find_column(label, names, "label")]
-    starts = _starts(columns[by], by)
+    starts = _starts(columns[by], by, first)
     for i, (start, end) in enumerate(zip(starts, [*starts[1:], len(columns[by])], strict=True)):
         rows = {name: column[start:end] for name, column in columns.items()}
-        _check_missing(rows, token, start)
+        _check_missing(rows, token, first + start)
         labels = None
         if label is not None:
             labels = [None if _is_missing(y) else y for y in rows[label]]
@@ -102,7 +102,7 @@ def _columns(frame: Any) -> dict[str, list[Any]]:
     return {str(name): frame[name].tolist() for name in frame.columns}
 
 
-def _starts(values: list[Any], name: str) -> list[int]:
+def _starts(values: list[Any], name: str, first: int) -> list[int]:
     """Return the rows where sentences begin; a missing value continues the sentence before it."""
     starts: list[int] = []
     current = None
@@ -110,7 +110,9 @@ def _starts(values: list[Any], name: str) -> list[int]:
         if _is_missing(value) or value == "":
             if not starts:
                 raise FormatError(
-                    where=f"row {row}", expected=f"a value in column {name!r}", found=repr(value)
+                    where=f"row {first + row}",
+                    expected=f"a value in column {name!r}",
+                    found=repr(value),
                 )
         elif value != current or not starts:
             starts.append(row)

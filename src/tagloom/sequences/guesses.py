@@ -17,7 +17,7 @@ from typing import TypeAlias
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.arrays import first_value, is_array_start
-from tagloom.sequences.files import split_suffix
+from tagloom.sequences.files import SAMPLE, Input, sample_lines, split_suffix
 from tagloom.storage import is_model
 
 FORMATS = {
@@ -35,6 +35,8 @@ FORMATS = {
     "brat": "annotations of brat and their text",
     "crfsuite": "CRFsuite's labels and attributes",
     "docbin": "a DocBin of spaCy",
+    "parquet": "a Parquet file",
+    "arrow": "an Arrow table",
 }
 SUFFIXES = {
     ".conllu": "conllu",
@@ -51,12 +53,42 @@ SUFFIXES = {
     ".json": "json",
     ".ann": "brat",
     ".spacy": "docbin",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
 }
 #: Suffixes of formats that are not written; the content of such a file would contradict its name.
 NOT_WRITTEN = (
     *(".xml", ".html", ".xlsx"),
-    *(".parquet", ".arrow", ".feather", ".pkl", ".npy", ".tagloom"),
+    *(".pkl", ".npy", ".tagloom"),
 )
+#: Formats that are not text. The others have lines.
+BINARY = ("docbin", "parquet", "arrow")
+# First bytes of tables. A stream of Arrow, as Hugging Face saves it, starts with a marker.
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
+
+
+def guess_binary(file: Input) -> tuple[str, str] | None:
+    """Recognise a file that is not text, by its name or its first bytes; else return None.
+
+    It waits for no more bytes than it needs: at a terminal, the first line must get an answer.
+    """
+    if split_suffix(file.name)[0] == ".spacy":
+        return "docbin", "by the name .spacy"
+    size = 1
+    while True:
+        data, is_all = file.peek(size)
+        for magic, format in _MAGIC.items():
+            if data.startswith(magic):
+                return format, "by its first bytes"
+        if is_all or not any(magic.startswith(data) for magic in _MAGIC):
+            return None
+        size = len(data) + 1
+
+
+def guess_file(file: Input) -> tuple[str, str]:
+    """Guess the format of an open file, as `guess_format` does, also if it is not text."""
+    return guess_binary(file) or guess_format(file.name, sample_lines(file, SAMPLE))
 
 
 def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
@@ -140,11 +172,6 @@ def _not_a_model(sample: _Sample) -> _Guess:
 def _by_brat(sample: _Sample) -> _Guess:
     """Recognise annotations of brat, whose tabs make them look like columns."""
     return ("brat", "by its first annotation") if _BRAT.match(sample.rows[0]) else None
-
-
-def _by_docbin(sample: _Sample) -> _Guess:
-    """Use the name for a DocBin, which is not text."""
-    return ("docbin", f"by the name {sample.suffix}") if sample.named == "docbin" else None
 
 
 def _by_attributes(sample: _Sample) -> _Guess:
@@ -233,7 +260,6 @@ def _by_blanks(sample: _Sample) -> _Guess:
 # From the strongest evidence to the weakest; the first rule that applies decides.
 _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_conllu_name_or_nothing,
-    _by_docbin,
     _not_a_model,
     _by_brat,
     _by_array,

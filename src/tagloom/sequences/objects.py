@@ -22,7 +22,7 @@ from tagloom.sequences.documents import Places, Tokenize, rule_offsets, text_of,
 from tagloom.sequences.faults import check_lengths, placed
 from tagloom.sequences.files import BOM, Input, sample_lines
 from tagloom.sequences.label_names import LabelNames, label_names_of
-from tagloom.sequences.sentences import Label, Sentence
+from tagloom.sequences.sentences import Label, Layout, Sentence
 
 #: Formats whose values stand in one array; the others have one value per line.
 ARRAYS = ("json", "json-spans", "spacy", "label-studio")
@@ -39,10 +39,10 @@ class _Keys(NamedTuple):
     label: tuple[str, ...]
 
 
-_TOKEN_KEYS = _Keys(
+TOKEN_KEYS = _Keys(
     ("tokens", "words"), ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
 )
-_SPAN_KEYS = _Keys(("text",), ("spans", "entities", "label", "labels"))
+SPAN_KEYS = _Keys(("text",), ("spans", "entities", "label", "labels"))
 _KEYS = {
     "spacy": _Keys(("text",), ("entities",)),
     "label-studio": _Keys(("text",), ("result",)),
@@ -177,7 +177,7 @@ class ObjectLayout:
         return parsed.sentences(raw, line - n_before, self)
 
     def _parse(self, value: Any) -> _Parsed:
-        return (_parse_spans if self.has_text else _parse_tokens)(value, self)
+        return (parse_spans if self.has_text else _parse_tokens)(value, self)
 
     def labels_of(self, value: Any) -> Any:
         """Return the labels or spans of a value; None if they are not read."""
@@ -229,7 +229,7 @@ class ObjectLayout:
                 if source.label_key != self.label_key:
                     value.pop(source.label_key or "", None)
         try:
-            (_put_spans if self.has_text else _put_tokens)(value, sentence, self)
+            (put_spans if self.has_text else _put_tokens)(value, sentence, self)
         except FormatError as error:
             error.where = checks.join(where, error.where)
             raise
@@ -255,7 +255,7 @@ class _Parsed(NamedTuple):
     problems: Iterable[str] = ()
     breaks: Iterable[int] = ()  # tokens before which a new sentence begins
 
-    def sentences(self, raw: bytes, line: int, layout: ObjectLayout) -> Iterator[Sentence]:
+    def sentences(self, raw: bytes, line: int, layout: Layout) -> Iterator[Sentence]:
         """Yield the sentences of the value."""
         bounds = [0, *self.breaks, len(self.tokens)]
         for first, last in pairwise(bounds):
@@ -434,7 +434,7 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
         elif label is None or isinstance(label, str):
             labels.append(label)
         elif layout.label_names is not None and type(label) is int:
-            labels.append(_label_name(label, layout.label_names, t))
+            labels.append(label_name(label, layout.label_names, t))
         else:
             raise FormatError(
                 expected=f"a string, null (unknown) or an array of strings as label {t}",
@@ -445,7 +445,7 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
     return _Parsed(tokens, labels)
 
 
-def _label_name(number: int, names: list[str], t: int) -> str | None:
+def label_name(number: int, names: list[str], t: int) -> str | None:
     """Return the name of a numbered label; −100, which losses ignore, is unknown."""
     if number == _IGNORED:
         return None
@@ -457,7 +457,7 @@ def _label_name(number: int, names: list[str], t: int) -> str | None:
     return names[number]
 
 
-def _label_value(label: Label, layout: ObjectLayout) -> Any:
+def label_value(label: Label, layout: ObjectLayout) -> Any:
     """Return a label as a file stores it: by its number if the file has numbers."""
     if layout.label_names is not None:
         if label is None:
@@ -481,10 +481,11 @@ def _put_tokens(value: dict[str, Any], sentence: Sentence, layout: ObjectLayout)
         if layout.labelled:
             value.pop(layout.label_key or "labels", None)
         return
-    value[layout.label_key or "labels"] = [_label_value(y, layout) for y in sentence.labels]
+    value[layout.label_key or "labels"] = [label_value(y, layout) for y in sentence.labels]
 
 
-def _parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
+def parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
+    """Read a value with text and spans."""
     text = _shape(layout).text(value, layout.text_key)
     if not isinstance(text, str):
         raise FormatError(
@@ -589,7 +590,8 @@ def labels_of_spans(
     return labels, problems
 
 
-def _put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
+def put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
+    """Write the text and the labels of a sentence to a value, as spans."""
     text, offsets = sentence.text, sentence.offsets
     if text is not None and offsets is not None:
         tokens = [text[begin:end] for begin, end in offsets]
@@ -674,14 +676,14 @@ def object_layout(
         raise FormatError(
             path=file.name, parameter=name, expected="a key of the objects", found=str(value)
         )
-    keys = _TOKEN_KEYS if format in _WITH_TOKENS else _KEYS.get(format, _SPAN_KEYS)
+    keys = TOKEN_KEYS if format in _WITH_TOKENS else _KEYS.get(format, SPAN_KEYS)
     first = _first_value(file, format)
     notes = []
     if not token:
         token = next((key for key in keys.text if key in first), keys.text[0])
         notes.append(f"{keys.text[0]} under {token!r}")
     if label is None:
-        label = _guess_label_key(first, keys, labelled, file.name)
+        label = guess_label_key(first, keys, labelled, file.name)
         notes += [f"labels under {label!r}"] if labelled else []
     elif first and label not in first and labelled and format != "label-studio":
         raise FormatError(
@@ -721,7 +723,8 @@ def _first_value(file: Input, format: str) -> dict[str, Any]:
     return {}
 
 
-def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str | None) -> str:
+def guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str | None) -> str:
+    """Return the key of the labels in the first object of a file."""
     present = [key for key in keys.label if key in first]
     if len(present) > 1 and labelled:
         raise FormatError(
@@ -739,9 +742,9 @@ def _guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: s
 
 def row_keys(row: Mapping[str, Any], token: str | None, label: str | None) -> tuple[str, str]:
     """Return the keys of tokens and labels in a dict: as given, else as in a file."""
-    token = token or next((key for key in _TOKEN_KEYS.text if key in row), _TOKEN_KEYS.text[0])
+    token = token or next((key for key in TOKEN_KEYS.text if key in row), TOKEN_KEYS.text[0])
     if label is None:
-        label = _guess_label_key(dict(row), _TOKEN_KEYS, True, None)
+        label = guess_label_key(dict(row), TOKEN_KEYS, True, None)
     return token, label
 
 

@@ -179,8 +179,9 @@ class Sentence:
 
     @property
     def source(self) -> str | None:
-        """The text that the sentence was read from, or None if it is not from a file."""
-        return self._raw.decode("utf-8") if self._layout else None
+        """The text that the sentence was read from, or None if it is not from a text file."""
+        is_text = self._layout is not None and self._layout.format not in ("parquet", "arrow")
+        return self._raw.decode("utf-8") if is_text else None
 
     def with_labels(
         self, labels: Iterable[str | set[str] | frozenset[str] | None] | None
@@ -589,6 +590,74 @@ class Corpus(Sequence[Sentence]):
         from tagloom.sequences.docbin import check_label, docs_of_sentences
 
         return list(docs_of_sentences(self, vocab, check_label(label)))
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: Any,
+        *,
+        token: str | None = None,
+        label: str | None = None,
+        sentence: str | None = None,
+        label_names: Any = None,
+    ) -> Corpus:
+        """Make a corpus of an Arrow table, as a Parquet file holds it.
+
+        Parameters
+        ----------
+        table : pyarrow.Table, or any object with ``__arrow_c_stream__``
+            Such as a data frame of polars. A row is a sentence with lists of tokens and labels, a
+            text with spans, or a token if there is a sentence column.
+        token, label, sentence : str, optional
+            Names of the columns; found as in a file by default.
+        label_names : list of str, mapping, ClassLabel or path, optional
+            Names of numbered labels, as in `tagloom.read`.
+
+        Returns
+        -------
+        Corpus
+            `tagloom.write` and `to_arrow` keep the other columns of the table.
+
+        Raises
+        ------
+        FormatError
+            If a column is missing, or a row does not fit.
+        MissingExtraError
+            If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> corpus = Corpus.from_arrow(table)  # doctest: +SKIP
+        """
+        from tagloom.sequences.arrow import sentences_of_table
+
+        return cls(sentences_of_table(table, token, label, sentence, label_names))
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table with one row per sentence.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``tokens`` and ``labels``, lists of strings; or the columns of the table that
+            the sentences come from.
+
+        Raises
+        ------
+        FormatError
+            If a label is a set of labels.
+        MissingExtraError
+            If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> from tagloom import Corpus
+        >>> table = Corpus([["Ann", "left"]], [["B-PER", "O"]]).to_arrow()  # doctest: +SKIP
+        """
+        from tagloom.sequences.arrow import table_of
+
+        return table_of(self)
 
     @property
     def tokens(self) -> list[list[str]]:

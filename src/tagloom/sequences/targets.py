@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
@@ -24,8 +24,12 @@ from tagloom.sequences.sentences import Sentence
 from tagloom.sequences.slashes import SlashLayout
 from tagloom.sequences.tables import TableLayout, table_target
 
+if TYPE_CHECKING:
+    from tagloom.sequences.arrow import ArrowLayout
+
 AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout | TableLayout | AttributeLayout
-ReadLayout: TypeAlias = AnyLayout | BratLayout | DocBinLayout  # written as a whole, not by sentence
+# The others are written as a whole, not by sentence.
+ReadLayout: TypeAlias = "AnyLayout | BratLayout | DocBinLayout | ArrowLayout"
 
 
 def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
