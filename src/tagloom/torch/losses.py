@@ -276,25 +276,40 @@ def by_sums(
     """The same value in plain PyTorch, on the device of the tensors."""
     Y, batch = emit.shape[-1], task.batch
     scores, inside, moves = over_states(task.states, batch, emit, trans, start, stop, weights, edge)
-    value = log_partition(scores, inside, moves)
-    if task.tags is not None:
-        tags = batch.time_major(task.tags)
-        is_path = tags.dtype != torch.bool and task.states is None and moves is None
-        if is_path and not bool(((tags < 0) & inside).any()):
-            gold = _path_score(scores, tags, inside)
+    tags = None if task.tags is None else batch.time_major(task.tags)
+    if tags is None:
+        value = log_partition(scores, inside, moves)
+    elif _are_paths(task, tags, inside, moves):
+        if log_partition is sums.log_partition:
+            value = sums.log_probability(scores, tags, inside)
         else:
-            allowed = allowed_labels(tags, Y)
-            if task.states is not None:
-                allowed = allowed[..., state_labels(task.states, emit.device)]
-            known = scores._replace(emit=scores.emit.masked_fill(~allowed, -torch.inf))
-            gold = log_partition(known, inside, moves)
-        value = torch.where(gold == -torch.inf, gold.detach(), gold - value)
+            gold = sums.path_score(scores, tags, inside)
+            value = _difference(gold, log_partition(scores, inside, moves))
+    else:
+        allowed = allowed_labels(tags, Y)
+        if task.states is not None:
+            allowed = allowed[..., state_labels(task.states, emit.device)]
+        known = scores._replace(emit=scores.emit.masked_fill(~allowed, -torch.inf))
+        gold = log_partition(known, inside, moves)
+        value = _difference(gold, log_partition(scores, inside, moves))
     if task.reduction == "none":
         return value
     total = value.sum()
     if task.reduction == "mean":
         return total / batch.n_sequences
     return total / batch.n_tokens if task.reduction == "token_mean" else total
+
+
+def _are_paths(task: Task, tags: Tensor, inside: Tensor, moves: Tensor | None) -> bool:
+    """Whether every position has one label, and states are labels."""
+    if tags.dtype == torch.bool or task.states is not None or moves is not None:
+        return False
+    return not bool(((tags < 0) & inside).any())
+
+
+def _difference(gold: Tensor, log_z: Tensor) -> Tensor:
+    """Gold less log_z; −inf without a gradient where no path is allowed."""
+    return torch.where(gold == -torch.inf, gold.detach(), gold - log_z)
 
 
 def state_labels(states: StateSpace, device: torch.device) -> Tensor:
@@ -344,21 +359,6 @@ def over_states(
     if moves is not None:
         moves = moves[..., label[:, None], label[None, :]]
     return scores, batch.inside, moves
-
-
-def _path_score(scores: sums.Scores, tags: Tensor, mask: Tensor) -> Tensor:
-    """Scores [B] of complete label paths [L, B]."""
-    emit, trans, start, stop = scores
-    L, B, Y = emit.shape
-    if L == 0:
-        return emit.new_zeros(B)
-    tags = tags.masked_fill(~mask, 0)
-    zero = emit.new_zeros(())
-    score = torch.where(mask, emit.gather(2, tags.unsqueeze(2)).squeeze(2), zero).sum(0)
-    moves = trans.reshape(-1)[tags[:-1] * Y + tags[1:]]
-    score = score + torch.where(mask[1:], moves, zero).sum(0)
-    last = tags.gather(0, (mask.sum(0) - 1).clamp(min=0).unsqueeze(0)).squeeze(0)
-    return score + torch.where(mask[0], start[tags[0]] + stop[last], zero)
 
 
 # ---- operators for torch.compile ----------------------------------------------------------------

@@ -2,11 +2,11 @@ r"""Log-partitions of padded batches in plain PyTorch, for any device, with grad
 
 Two ways to the same numbers::
 
-    scaled     alpha is divided by its sum c at every step; the backward pass is written by hand:
+    scaled     alpha is divided by its sum c every few steps; the backward pass is by hand:
                    a[t] = (a[t-1] P) ∘ x[t] / c[t]            log_z = Σ_t log c[t] + …
                    b[t-1] = P (x[t] ∘ b[t]) / c[t]            gamma[t] = a[t] ∘ b[t]
-               with P = exp(trans − max) and x[t] = exp(emit[t] − max); expected transitions are one
-               matrix product over all positions
+               with P = exp(trans − max) and x[t] = exp(emit[t] − max), and c = 1 at other steps;
+               expected transitions are one matrix product over all positions
     log space  log-sum-exp at every step, by autograd: any scores, derivatives of any order
 
 Scaled sums are proven where all transitions are finite and lie within a range (`_RANGES`): backward
@@ -19,6 +19,7 @@ Batches are time-major, [L, B, S], and masks have no holes. −inf means forbidd
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -52,9 +53,20 @@ def log_partition(scores: Scores, mask: Tensor, edge: Tensor | None = None) -> T
     """
     if edge is not None or scores.emit.shape[0] == 0:
         return log_space(scores, mask, edge)
+    return _scaled(scores, mask, None)
+
+
+def log_probability(scores: Scores, tags: Tensor, mask: Tensor) -> Tensor:
+    """Return the log-probabilities [B] of label paths [L, B]: their scores less log_z."""
+    if scores.emit.shape[0] == 0:
+        return path_score(scores, tags, mask) - log_space(scores, mask)
+    return _scaled(scores, mask, tags)
+
+
+def _scaled(scores: Scores, mask: Tensor, tags: Tensor | None) -> Tensor:
     with torch.autocast(scores.emit.device.type, enabled=False):
-        log_z: Tensor = _Scaled.apply(*scores, mask)
-    return log_z
+        result: Tensor = _Scaled.apply(*scores, mask, tags)
+    return result
 
 
 def log_space(scores: Scores, mask: Tensor, edge: Tensor | None = None) -> Tensor:
@@ -107,52 +119,113 @@ def _log_sum(x: Tensor, dim: int) -> Tensor:
 # ---- scaled sums, backward by hand --------------------------------------------------------------
 
 
+class _Packed(NamedTuple):
+    """Where the T positions of a batch lie: step by step, the longest sequences first.
+
+    Sequences are sorted by length, so step t has the first ``sizes[t]`` of them: no position is
+    padded, and no step needs a mask.
+    """
+
+    sizes: list[int]  # [L] number of sequences of more than t positions
+    t: Tensor  # [T] the step of each row
+    sequence: Tensor  # [T] its sequence, in the order of the batch
+    previous: Tensor  # [T − sizes[0]] the row before each row of steps 1, 2, …
+    ends: Tensor  # [N] the last row of each sequence that is not empty
+    owners: Tensor  # [N] these sequences, in the order of the batch
+
+    @classmethod
+    def of(cls, mask: Tensor) -> _Packed:
+        """Pack a mask [L, B] without holes."""
+        lengths, order = mask.sum(0).sort(descending=True, stable=True)
+        t, rank = mask[:, order].nonzero(as_tuple=True)
+        n = mask.sum(1)
+        sizes = [size for size in n.tolist() if size]
+        first = sizes[0] if sizes else 0
+        previous = torch.arange(first, len(t), device=mask.device)
+        previous = previous - n[t[first:] - 1]
+        ends = (n.cumsum(0) - n)[lengths[:first] - 1] + torch.arange(first, device=mask.device)
+        return cls(sizes, t, order[rank], previous, ends, order[:first])
+
+    def rows(self, x: Tensor) -> Tensor:
+        """X [L, B, ...] as rows [T, ...]."""
+        return x[self.t, self.sequence]
+
+    def padded(self, rows: Tensor, like: Tensor) -> Tensor:
+        """Rows [T, ...] as a batch [L, B, ...], zero elsewhere."""
+        out = torch.zeros_like(like)
+        out[self.t, self.sequence] = rows
+        return out
+
+
 class _Forward(NamedTuple):
     """What the backward pass reads."""
 
-    a: Tensor  # [L, B, S] normalised forward sums
-    x: Tensor  # [L, B, S] exp(emit − max)
-    c: Tensor  # [L, B] their normalisers
+    a: Tensor  # [T, S] normalised forward sums
+    x: Tensor  # [T, S] exp(emit − max)
+    c: Tensor  # [T, 1] their normalisers
     P: Tensor  # [S, S] exp(trans − max)
     stop: Tensor  # [S] exp(stop − max)
-    z: Tensor  # [B] Σ a[last] ∘ stop
+    z: Tensor  # [N] Σ a[last] ∘ stop
 
 
 class _Scaled(torch.autograd.Function):
+    """log_z [B]; with tags, the log-probability of their path."""
+
     @staticmethod
     def forward(
-        ctx: Any, emit: Tensor, trans: Tensor, start: Tensor, stop: Tensor, mask: Tensor
+        ctx: Any,
+        emit: Tensor,
+        trans: Tensor,
+        start: Tensor,
+        stop: Tensor,
+        mask: Tensor,
+        tags: Tensor | None,
     ) -> Tensor:
         scores = Scores(emit, trans, start, stop)
-        log_z, kept, failed = _scaled_forward(scores, mask)
-        ctx.save_for_backward(*scores, mask)
-        ctx.kept, ctx.repeated = kept, None
+        packed = _Packed.of(mask)
+        rows = packed.rows(emit.detach())  # [T, S]
+        log_z, kept, failed = _scaled_forward(scores, rows, packed, mask.shape[1])
+        ctx.save_for_backward(*scores, mask, tags)
+        ctx.packed, ctx.kept, ctx.path, ctx.repeated = packed, kept, None, None
         if failed is not None:
             inputs, repeated = _repeated(scores, mask, failed)
             log_z[failed] = repeated.detach()
             ctx.repeated = inputs, repeated, failed
-        return log_z
+        if tags is None:
+            return log_z
+        ctx.path = packed.rows(tags)
+        gold = _packed_path_score(scores, rows, packed, ctx.path, mask.shape[1])
+        ctx.is_possible = gold != -torch.inf
+        return torch.where(ctx.is_possible, gold - log_z, gold)
 
     @staticmethod
     def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
-        *saved, mask = ctx.saved_tensors
+        *saved, mask, tags = ctx.saved_tensors
+        needs = ctx.needs_input_grad[:4]
         if torch.is_grad_enabled():  # the gradient itself will be differentiated
-            log_z = log_space(Scores(*saved), mask)
-            needed = [
-                x for x, is_needed in zip(saved, ctx.needs_input_grad, strict=False) if is_needed
-            ]
-            grads = iter(torch.autograd.grad(log_z, needed, weight, create_graph=True))
-            return *(next(grads) if n else None for n in ctx.needs_input_grad[:4]), None
-        own = weight
+            value = log_space(Scores(*saved), mask)
+            if tags is not None:
+                gold = path_score(Scores(*saved), tags, mask)
+                value = torch.where(gold == -torch.inf, gold.detach(), gold - value)
+            needed = [x for x, n in zip(saved, needs, strict=True) if n]
+            grads = iter(torch.autograd.grad(value, needed, weight, create_graph=True))
+            return *(next(grads) if n else None for n in needs), None, None
+        packed, path, sign = ctx.packed, ctx.path, 1.0
+        if path is not None:
+            weight, sign = torch.where(ctx.is_possible, weight, torch.zeros_like(weight)), -1.0
+        own = weight * sign
         if ctx.repeated is not None:
             inputs, repeated, failed = ctx.repeated
-            own = weight.index_fill(0, failed, 0.0)
-        gradient = _scaled_backward(ctx.kept, mask, own)
+            own = own.index_fill(0, failed, 0.0)
+        gamma, *shared = _scaled_backward(ctx.kept, packed, own)
+        if path is not None:
+            _add_path(packed, path, weight, gamma, *shared)
+        gradient = [packed.padded(gamma, saved[0]), *shared]
         if ctx.repeated is not None:
-            parts = torch.autograd.grad(repeated, inputs, weight[failed], retain_graph=True)
-            gradient[0].index_copy_(1, failed, parts[0])
-            gradient = (gradient[0], *(g + p for g, p in zip(gradient[1:], parts[1:], strict=True)))
-        return *gradient, None
+            parts = torch.autograd.grad(repeated, inputs, sign * weight[failed], retain_graph=True)
+            gradient[0].index_add_(1, failed, parts[0])
+            gradient[1:] = [g + p for g, p in zip(gradient[1:], parts[1:], strict=True)]
+        return *gradient, None, None
 
 
 def _repeated(scores: Scores, mask: Tensor, failed: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -167,74 +240,133 @@ def _exponentials(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """exp(x − max), and the maximum; 0 for a maximum of −inf."""
     top = x.amax(dims, keepdim=True)
     top = torch.where(top == -torch.inf, torch.zeros_like(top), top)
-    return (x - top).exp(), top
+    return (x - top).exp_(), top
 
 
-def _scaled_forward(scores: Scores, mask: Tensor) -> tuple[Tensor, _Forward, Tensor | None]:
+def _steps_between(spread: float, S: int) -> int:
+    """The number of steps after which sums are normalised.
+
+    Where transitions differ by at most ``spread``, a step divides a sum by at most exp(spread), and
+    multiplies it by at most S. The result stays above exp(−20) and below exp(60): the largest sums
+    keep a distance from underflow that is larger than what `_RANGES` needs.
+    """
+    return max(min(int(20 / max(spread, 0.1)), int(60 / math.log(S + 1))), 1)
+
+
+def _scaled_forward(
+    scores: Scores, rows: Tensor, packed: _Packed, B: int
+) -> tuple[Tensor, _Forward, Tensor | None]:
     """log_z [B], what the backward pass needs, and the sequences that log space must repeat."""
-    emit, trans, start, stop = (part.detach() for part in scores)
-    L, B, S = emit.shape
+    trans, start, stop = (part.detach() for part in scores[1:])
+    T, S = rows.shape
+    sizes = packed.sizes
+    first = sizes[0] if sizes else 0
     P, trans_top = _exponentials(trans, (0, 1))
     last, stop_top = _exponentials(stop, (0,))
-    x, emit_top = _exponentials(torch.cat([(start + emit[0])[None], emit[1:]]), (2,))
-    narrow = (trans.amax() - trans.amin() <= _RANGES[emit.dtype]) & (
-        stop.amax() - stop.amin() <= _RANGES[emit.dtype]
-    )
-    guard = not bool(narrow)  # false also for NaN, which comes from a range of infinities
-    tiny = torch.finfo(emit.dtype).tiny
-    a = torch.empty_like(emit)
-    c = torch.ones(L, B, dtype=emit.dtype, device=emit.device)
-    row, delta = x[0], torch.full((B, S), tiny, dtype=emit.dtype, device=emit.device)
-    is_padded = (~mask).any(1).tolist()
-    for t in range(L):
+    x, top = _exponentials(torch.cat([rows[:first] + start, rows[first:]]), (1,))
+    limit = _RANGES[rows.dtype]
+    ranges = torch.stack([trans.amax() - trans.amin(), stop.amax() - stop.amin()]).tolist()
+    guard = not all(spread <= limit for spread in ranges)  # also for NaN, a range of infinities
+    between = 1 if guard else _steps_between(ranges[0], S)
+    a, c = torch.empty_like(x), x.new_ones(T, 1)
+    a_of, x_of, c_of = a.split(sizes), x.split(sizes), c.split(sizes)
+    tiny = torch.finfo(x.dtype).tiny
+    lost = x.new_full((T, S), tiny) if guard else x
+    lost_of = lost.split(sizes)
+    for t, (row, n) in enumerate(zip(a_of, sizes, strict=True)):
         if t:
-            row = (a[t - 1] @ P) * x[t]
-        torch.sum(row, 1, out=c[t])
-        torch.div(row, c[t].unsqueeze(1), out=a[t])
-        if guard:
-            grown = ((delta @ P) * x[t] if t else delta) / c[t].unsqueeze(1) + tiny
-            delta = torch.where(mask[t].unsqueeze(1), grown, delta)
-        if t and is_padded[t]:
-            a[t] = torch.where(mask[t].unsqueeze(1), a[t], a[t - 1])
-            c[t].masked_fill_(~mask[t], 1.0)
-    z = a[L - 1] @ last
-    offsets = torch.where(mask, emit_top.squeeze(2), torch.zeros_like(c)).sum(0)
-    log_z = c.log().sum(0) + z.log() + offsets + stop_top
-    log_z = log_z + (mask.sum(0) - 1).clamp(min=0) * trans_top.squeeze()
-    log_z = torch.where(mask[0], log_z, torch.zeros_like(log_z))
-    is_sure = (c > 0).all(0) & (z > 0) & log_z.isfinite()
-    if guard:
-        is_sure &= (delta @ last) <= _NEGLIGIBLE[emit.dtype] * z
-    failed = (~is_sure & mask[0]).nonzero().squeeze(1)
-    kept = _Forward(a, x, c, P, last, z)
-    return log_z, kept, failed if len(failed) else None
-
-
-def _scaled_backward(kept: _Forward, mask: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
-    """The gradient of Σ weight·log_z by emit, trans, start and stop."""
-    a, x, c, P, last, z = kept
-    L = len(a)
-    # Sequences that failed, or have no positions, have weight 0 but may hold NaN.
-    weight = torch.where(mask[0], weight, torch.zeros_like(weight))
-    used = weight != 0
-    scale = torch.where(used, weight / z, torch.zeros_like(z))
-    b = scale.unsqueeze(1) * last  # [B, S] weighted backward sums
-    final = torch.where(used.unsqueeze(1), a[L - 1] * b, torch.zeros_like(b))
-    gamma = torch.empty_like(a)
-    r = torch.empty_like(a)  # [L, B, S] x ∘ b / c
-    inner = (mask & used).unsqueeze(2)  # [L, B, 1]
-    is_padded = (~(mask & used)).any(1).tolist()
-    transposed = P.t().contiguous()
-    for t in range(L - 1, -1, -1):
-        torch.mul(a[t], b, out=gamma[t])
-        torch.mul(x[t], b / c[t].unsqueeze(1), out=r[t])
-        if is_padded[t]:
-            r[t] = torch.where(inner[t], r[t], torch.zeros_like(b))
-            gamma[t] = torch.where(inner[t], gamma[t], torch.zeros_like(b))
-            b = torch.where(inner[t], r[t] @ transposed, b)
+            torch.mm(a_of[t - 1][:n], P, out=row).mul_(x_of[t])
         else:
-            b = r[t] @ transposed
-    S = a.shape[2]
-    before = torch.where(inner[1:], a[:-1], torch.zeros_like(a[:-1])) if any(is_padded) else a[:-1]
-    trans = P * (before.reshape(-1, S).t() @ r[1:].reshape(-1, S))
-    return gamma, trans, gamma[0].sum(0), final.sum(0)
+            row.copy_(x_of[0])
+        if t % between == 0:
+            row.div_(torch.sum(row, 1, keepdim=True, out=c_of[t]))
+        if guard and t:
+            torch.mm(lost_of[t - 1][:n], P, out=lost_of[t]).mul_(x_of[t]).div_(c_of[t]).add_(tiny)
+    z = a[packed.ends] @ last  # [N]
+    by_row = c.log() + top
+    by_row[first:] += trans_top
+    log_z = x.new_zeros(B).index_add_(0, packed.sequence, by_row.squeeze(1))
+    log_z.index_add_(0, packed.owners, z.log() + stop_top)
+    is_sure = (z > 0) & log_z[packed.owners].isfinite()
+    if guard:
+        is_sure &= (lost[packed.ends] @ last) <= _NEGLIGIBLE[x.dtype] * z
+    failed = packed.owners[~is_sure]
+    if len(failed):  # their rows may hold NaN; the gradient leaves them out
+        is_left = torch.isin(packed.sequence, failed)
+        a[is_left], x[is_left], c[is_left] = 0.0, 0.0, 1.0
+        z = torch.where(is_sure, z, torch.ones_like(z))
+    return log_z, _Forward(a, x, c, P, last, z), failed if len(failed) else None
+
+
+def _scaled_backward(kept: _Forward, packed: _Packed, weight: Tensor) -> list[Tensor]:
+    """The gradient of Σ weight·log_z by rows of emit, trans, start and stop."""
+    a, x, c, P, last, z = kept
+    sizes, S = packed.sizes, a.shape[1]
+    first = sizes[0] if sizes else 0
+    b, r = torch.empty_like(a), torch.empty_like(a)  # backward sums; x ∘ b / c
+    b[packed.ends] = (weight[packed.owners] / z).unsqueeze(1) * last
+    scaled = x / c
+    b_of, r_of, scaled_of = b.split(sizes), r.split(sizes), scaled.split(sizes)
+    transposed = P.t().contiguous()
+    for t in range(len(sizes) - 1, 0, -1):
+        torch.mul(scaled_of[t], b_of[t], out=r_of[t])
+        torch.mm(r_of[t], transposed, out=b_of[t - 1][: sizes[t]])
+    gamma = b.mul_(a)
+    trans = P * (a.index_select(0, packed.previous).t() @ r[first:])
+    if not sizes:
+        trans = torch.zeros_like(P)
+    return [gamma, trans, gamma[:first].sum(0), gamma[packed.ends].sum(0).reshape(S)]
+
+
+# ---- scores of paths ----------------------------------------------------------------------------
+
+
+def path_score(scores: Scores, tags: Tensor, mask: Tensor) -> Tensor:
+    """Return the scores [B] of complete label paths [L, B]."""
+    emit, trans, start, stop = scores
+    L, B, Y = emit.shape
+    if L == 0:
+        return emit.new_zeros(B)
+    tags = tags.masked_fill(~mask, 0)
+    zero = emit.new_zeros(())
+    score = torch.where(mask, emit.gather(2, tags.unsqueeze(2)).squeeze(2), zero).sum(0)
+    moves = trans.reshape(-1)[tags[:-1] * Y + tags[1:]]
+    score = score + torch.where(mask[1:], moves, zero).sum(0)
+    last = tags.gather(0, (mask.sum(0) - 1).clamp(min=0).unsqueeze(0)).squeeze(0)
+    return score + torch.where(mask[0], start[tags[0]] + stop[last], zero)
+
+
+def _packed_path_score(
+    scores: Scores, rows: Tensor, packed: _Packed, path: Tensor, B: int
+) -> Tensor:
+    """Return the scores [B] of paths [T]."""
+    trans, start, stop = (part.detach() for part in scores[1:])
+    first = packed.sizes[0] if packed.sizes else 0
+    by_row = rows.gather(1, path.unsqueeze(1)).squeeze(1)
+    by_row[:first] += start[path[:first]]
+    by_row[first:] += trans.reshape(-1)[_moves(packed, path, rows.shape[1])]
+    by_row[packed.ends] += stop[path[packed.ends]]
+    return rows.new_zeros(B).index_add_(0, packed.sequence, by_row)
+
+
+def _moves(packed: _Packed, path: Tensor, S: int) -> Tensor:
+    """The transitions of a path into the rows of steps 1, 2, …, numbered row by row."""
+    return path[packed.previous] * S + path[len(path) - len(packed.previous) :]
+
+
+def _add_path(
+    packed: _Packed,
+    path: Tensor,
+    weight: Tensor,
+    gamma: Tensor,
+    trans: Tensor,
+    start: Tensor,
+    stop: Tensor,
+) -> None:
+    """Add the gradient of Σ weight·score of paths [T]."""
+    S, first = len(start), packed.sizes[0] if packed.sizes else 0
+    by_row = weight[packed.sequence]
+    gamma.scatter_add_(1, path.unsqueeze(1), by_row.unsqueeze(1))
+    trans.view(-1).index_add_(0, _moves(packed, path, S), by_row[first:])
+    start.index_add_(0, path[:first], by_row[:first])
+    stop.index_add_(0, path[packed.ends], by_row[packed.ends])
