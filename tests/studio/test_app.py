@@ -10,6 +10,7 @@ import pytest
 
 import tagloom as tl
 from studio_clients import Client
+from tagloom.studio import training
 from tagloom.studio.app import MARKER
 
 TEXT = {"text": "They can fish."}
@@ -159,6 +160,41 @@ def test_correct_and_retrain(open_studio, tmp_path):
     assert not (tmp_path / "a.conll.edits.jsonl").exists()
 
 
+def test_corrections_of_a_large_corpus_are_learnt_alone(open_studio, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "QUICK_FIT", 0.0)  # as if a training took long
+    path = small(tmp_path / "a.conll", 60)
+    with open_studio(corpus_path=str(path)) as (session, client):
+        trainer, first = session.trainer, session.trainer.learned
+        before = first.tagger.predict_marginals([session.edited.corpus[3]])[0]
+        view = client.get("/api/sentences/3")
+        label = "VERB" if view["labels"][0] != "VERB" else "NOUN"
+        client.edit(view, {"labels": {"0": label}})
+        assert trainer.wait()
+        corrected = trainer.learned
+        assert corrected.corrected == {3}
+        assert corrected.number == first.number + 1
+        y = corrected.tagger.labels_.tolist().index(label)
+        after = corrected.tagger.predict_marginals([session.edited.corpus[3]])[0]
+        assert after[0, y] > before[0, y]
+        np.testing.assert_array_equal(  # requests that have begun keep their model
+            first.tagger.predict_marginals([session.edited.corpus[3]])[0], before
+        )
+        doubt = 1 - after.max(axis=1).mean(dtype=float)
+        assert corrected.doubts.means[3] == pytest.approx(doubt, abs=1e-6)
+        client.post("/api/save-model")  # the saved model has learnt everything from scratch
+        assert trainer.learned.corrected == frozenset()
+        fresh = tl.CRF().fit(session.edited.with_labels())
+        saved = tl.load(session.model_path)
+        X = session.edited.corpus.tokens
+        for a, b in zip(saved.predict_marginals(X), fresh.predict_marginals(X), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+        for i in range(10):  # a tenth of the corpus: everything is learnt anew
+            view = client.get(f"/api/sentences/{i}")
+            client.edit(view, {"labels": {"0": "X"}})
+            assert trainer.wait()
+        assert len(trainer.learned.corrected) < 10
+
+
 def test_conflict_has_both_versions(open_studio, tmp_path):
     with open_studio(corpus_path=str(small(tmp_path / "a.conll"))) as (_, client):
         view = client.get("/api/sentences/0")
@@ -204,8 +240,8 @@ def test_accept_fills_in_what_is_predicted(open_studio, tmp_path):
         queue = client.get("/api/queue", n=20)
         assert {q["index"] for q in queue} <= set(range(40, 60))
         ranked = [q["index"] for q in queue if not q["is_random"]]
-        doubt = session.trainer.learned.doubt
-        assert ranked == sorted(ranked, key=lambda i: -doubt[i])
+        doubts = session.trainer.learned.doubts
+        assert ranked[0] == 40 + int(doubts.urgencies[40:].argmax())
         assert [q["is_random"] for q in queue[:5]].count(True) == 1
         view = queue[0]
         status, done = client.edit(view, {"accept": True, "leave": [1]})

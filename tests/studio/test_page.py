@@ -283,6 +283,38 @@ def test_forcing_a_label_is_in_the_url(open_page, practice_url):
     assert not watched.trouble
 
 
+def test_trellis_in_a_notebook_cell(browser):
+    """Clicks in a cell give the constrained paths of the tagger, without any server."""
+    tagger = tl.CRF(max_iterations=3).fit(tl.datasets.load("english", "train")[:200])
+    words = ["They", "can", "fish", "<b>here</b>", "."]
+    context = browser.new_context()
+    page, trouble = context.new_page(), []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    html = tagger.explore(words)._repr_html_()
+    page.set_content(f"<h1>A notebook</h1>{html}{html}")  # the same cell twice
+    assert page.locator(".tagloom-cell svg").count() == 2
+    cell = page.locator(".tagloom-cell").first
+    known = [None] * 5
+    for t, label in ((2, "NOUN"), (0, "DET"), (4, "NOUN")):
+        cell.get_by_role("button", name=f"{words[t]}, {label}").click()
+        known[t] = label
+        path = tagger.predict([words], known=[known])[0]
+        line = cell.locator("p").inner_text()
+        assert line.startswith("  ".join(f"{w} {y}" for w, y in zip(words, path, strict=True)))
+        gamma = tagger.predict_marginals([words], known=[known])[0]
+        best = cell.locator(".node.best title").all_text_contents()
+        shown = [float(text.split()[1]) for text in best]
+        y = [tagger.labels_.tolist().index(label) for label in path]
+        np.testing.assert_allclose(shown, gamma[np.arange(5), y], atol=1e-4)
+    cell.get_by_role("button", name="fish, NOUN").press("Enter")  # the keyboard releases it
+    assert cell.locator(".node.forced").count() == 2
+    cell.get_by_role("button", name="Release 2 forced").click()
+    assert cell.locator(".node.forced").count() == 0
+    assert page.locator("b").count() == 0
+    assert trouble == []
+    context.close()
+
+
 def test_two_tabs(open_page, tmp_path):
     """The second of two edits of one version is shown with both versions, and can be repeated."""
     path = tmp_path / "a.conll"

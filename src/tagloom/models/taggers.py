@@ -13,6 +13,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -813,6 +814,72 @@ class Tagger(Model):
         temperature = calibration.fit_temperature(self, X, y)
         new._fitted = replace(self._fitted, temperature=temperature)
         return new
+
+    # ---- pages -----------------------------------------------------------------------------
+
+    def studio(self, corpus: str | None = None, *, browser: bool = True, **options: Any) -> Any:
+        """Open the tagger in the studio, a local page served from a thread of this process.
+
+        Needs ``tagloom[studio]``. See docs/studio.md.
+
+        Parameters
+        ----------
+        corpus : str, optional
+            A file to label and correct; a practice copy of the included corpus by default.
+        browser : bool
+            Whether to open a browser; the result has the address, ``url``.
+        **options
+            ``test`` (a Corpus), ``read_only``, ``port``, and options of `tagloom.read` for the
+            corpus, such as ``label``.
+
+        Returns
+        -------
+        tagloom.studio.notebooks.Studio
+            With ``url`` and ``close()``; also a context manager.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tagger = tl.CRF("words").fit([["they", "fish"]], [["N", "V"]])
+        >>> with tagger.studio(browser=False) as studio:
+        ...     studio.url.startswith("http://127.0.0.1:")
+        True
+        """
+        self._check_fitted("studio")
+        # The page lies above all models, so that no module of models imports it.
+        return import_module("tagloom.studio.notebooks").open_studio(
+            self, corpus, browser=browser, **options
+        )
+
+    def explore(self, sentence: Any) -> Any:
+        """Show the trellis of a sentence in a notebook cell; a click on a node forces its label.
+
+        The cell contains the scores, and computes best paths and probabilities itself: it works
+        without a kernel and without a network, also in an exported notebook.
+
+        Parameters
+        ----------
+        sentence : str or sentence
+            A str is split by the tokenizer of the tagger.
+
+        Returns
+        -------
+        tagloom.studio.notebooks.TrellisCell
+
+        Raises
+        ------
+        ParameterError
+            If a label depends on more than the one before it, or there are more than 200 tokens.
+
+        Examples
+        --------
+        >>> import tagloom as tl
+        >>> tagger = tl.CRF("words").fit([["they", "fish"]], [["N", "V"]])
+        >>> tagger.explore("they fish")
+        TrellisCell(2 tokens, 2 labels; shown in notebooks)
+        """
+        self._check_fitted("explore")
+        return import_module("tagloom.studio.notebooks").TrellisCell(self, sentence)
 
     # ---- files -----------------------------------------------------------------------------
 

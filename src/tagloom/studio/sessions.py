@@ -211,7 +211,8 @@ class Session:
                 expected="a studio that may write files",
                 found="one without files" if self.model_path is None else "a read-only one",
             )
-        self.tagger.save(self.model_path)
+        tagger = self.trainer.complete() or self.tagger
+        tagger.save(self.model_path)
         return os.path.basename(self.model_path)
 
     # ---- sentences -------------------------------------------------------------------------
@@ -298,7 +299,7 @@ class Session:
             number = {name: k for k, name in enumerate(tagger.labels_.tolist())}
             view["predicted"] = predicted
             view["probs"] = [round(float(gamma[t, number[y]]), 4) for t, y in enumerate(predicted)]
-            view["doubt"] = round(float(learned.doubt[index]), 4)
+            view["doubt"] = round(float(learned.doubts.means[index]), 4)
         return view
 
     def view_queue(self, n: int, kind: str, skip: int | None) -> list[dict[str, Any]]:
@@ -449,7 +450,7 @@ class Session:
 
     def _changed(self, sentences: list[int]) -> None:
         self.publish({"kind": "edit", "sentences": sentences[:1000]})
-        self.trainer.request()
+        self.trainer.request(sentences)
 
     def _check_index(self, index: int) -> None:
         n = len(self.edited.corpus)

@@ -1,0 +1,81 @@
+"""The order of the queue: the lazy choice is that of plain definitions."""
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from tagloom.studio import queues
+from tagloom.studio.projects import EditedCorpus
+from tagloom.studio.queues import Queue
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory):
+    path = tmp_path_factory.mktemp("queue") / "a.jsonl"
+    train = tl.datasets.load("english", "train")[:120]
+    labels = [row if i < 40 else [None] * len(row) for i, row in enumerate(train.labels)]
+    tl.write(tl.Corpus(train.tokens, labels), path)
+    edited = EditedCorpus(str(path), options={})
+    yield edited
+    edited.close()
+
+
+@pytest.fixture(scope="module")
+def tagger(edited):
+    return tl.CRF(max_iterations=2).fit(edited.corpus[:40])
+
+
+def plain_urgencies(edited, doubts, seen):
+    """Compute urgencies word by word; ``seen`` counts sentences of the list by word."""
+    sentences = [[w.lower() for w in s.tokens] for s in edited.corpus]
+    every = [w for s in sentences for w in s]
+    result, at = [], 0
+    for words in sentences:
+        total = 0.0
+        for t, word in enumerate(words):
+            total += doubts[at + t] * every.count(word) ** 0.25 * 0.5 ** seen.get(word, 0)
+        at += len(words)
+        result.append(total / (len(words) + 5))
+    return np.array(result)
+
+
+def test_lists_are_those_of_the_definition(edited, tagger, monkeypatch):
+    queue = Queue(edited)
+    doubts = queue.rank(tagger)
+    gamma = tagger.predict_marginals(edited.corpus)
+    tokens = np.concatenate([1 - g.max(axis=1).astype(float) for g in gamma])
+    np.testing.assert_allclose(doubts.tokens, tokens)
+    np.testing.assert_allclose(doubts.means, [1 - g.max(axis=1).mean(dtype=float) for g in gamma])
+    seen, expected = {}, []
+    for _ in range(8):
+        urgencies = plain_urgencies(edited, tokens, seen)
+        if not expected:
+            np.testing.assert_allclose(doubts.urgencies, urgencies)
+        i = max((k for k in range(40, 120) if k not in expected), key=lambda k: urgencies[k])
+        expected.append(i)
+        for word in {w.lower() for w in edited.corpus[i].tokens}:
+            seen[word] = seen.get(word, 0) + 1
+    monkeypatch.setattr(queues, "EVERY", 1000)  # none at random
+    assert queue.choose(8, "doubt", None, doubts) == [(i, False) for i in expected]
+
+
+def test_every_fifth_is_random(edited, tagger):
+    queue = Queue(edited)
+    chosen = queue.choose(80, "doubt", None, queue.rank(tagger))
+    assert sorted(i for i, _ in chosen) == [*range(40, 120)]
+    assert [k for k, (_, is_random) in enumerate(chosen) if is_random] == [*range(4, 80, 5)]
+    assert [i for i, _ in queue.choose(3, "file", 41, None)] == [40, 42, 43]
+    assert all(is_random for _, is_random in queue.choose(5, "doubt", None, None))
+
+
+def test_ranking_some_sentences_again(edited, tagger, monkeypatch):
+    monkeypatch.setattr(queues, "RANKED", 5)
+    queue = Queue(edited)
+    before = queue.rank(tagger)
+    other = tl.CRF(max_iterations=1, eta=0.1).fit(edited.corpus[:40])
+    after, whole = queue.rank_again(before, other, {50}), queue.rank(other)
+    changed = [*np.argsort(-before.urgencies)[:5].tolist(), 50]
+    for i in range(120):
+        expected = whole if i in changed else before
+        assert after.means[i] == pytest.approx(expected.means[i], abs=1e-6)
+        assert after.urgencies[i] == pytest.approx(expected.urgencies[i], abs=1e-6)
