@@ -1,7 +1,6 @@
 """tagloom inspect, check of models, and the examples of every command."""
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -161,14 +160,16 @@ def desk(corpora, model, tmp_path_factory):
 @pytest.mark.parametrize(
     "example", [x for name, found in examples() for x in found if name not in SERVERS]
 )
-def test_examples_of_the_help_run(example, desk):
+def test_examples_of_the_help_run(example, desk, monkeypatch):
+    monkeypatch.setenv("HOME", str(desk))  # where `completion --install` writes
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     if re.search(r"[<>|]", example):
         python = f"{sys.executable} -c 'from tagloom.cli import main; main()'"
         script = f'tagloom() {{ {python} "$@"; }}; {example}'
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=desk,
-            env={**os.environ, "HOME": str(desk)},
             capture_output=True,
             text=True,
             encoding="utf-8",
