@@ -517,6 +517,36 @@ class Decoder:
         The same for a short list of token lists; None for anything else, or if too long.
         """
 
+    def marginals_of_few(self, sentences: object) -> list[NDArray[numpy.float32]] | None:
+        """
+        The probability of each label at each token of these, [T, Y] for each sentence.
+        """
+
+class ItemDecoder:
+    """From items, dicts or lists of features, to the best labels."""
+
+    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None) -> None: ...
+
+    def decode(self, sentences: Sequence[object], threads: int = 1) -> list[list[str]] | None:
+        """
+        The best labels of every sentence; None if one has no path or no finite scores.
+        """
+
+    def decode_with_probs(self, sentences: Sequence[object], temperature: float = 1.0, threads: int = 1) -> tuple[list[list[str]], list[list[float]]] | None:
+        """
+        The best labels and the marginal probability of each; None if a trellis must answer.
+        """
+
+    def decode_few(self, sentences: object, threads: int = 1) -> list[list[str]] | None:
+        """
+        The same for a short list of sentences; None for anything else, or if too long.
+        """
+
+    def marginals_of_few(self, sentences: object) -> list[NDArray[numpy.float32]] | None:
+        """
+        The probability of each label at each token of these, [T, Y] for each sentence.
+        """
+
 def label_lists(path: NDArray[numpy.int32], offsets: NDArray[numpy.int64], labels: list[str]) -> list[list[str]]:
     """The labels of each sentence, from a flat array of label numbers."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom.errors import InfeasibleError, SentenceError
+from tagloom.errors import FeatureError, InfeasibleError, SentenceError
 
 ODD = [["They", "can", "fish", "."], [], ["é"], ["日本", "unseen", "𝒳"], ["fish"] * 2000, [""]]
 EDGES = ["word[-1..1]", "suffix(2)", "edge(word)", "edge(shape[-1])"]
@@ -58,6 +58,96 @@ def test_labels_are_those_of_the_trellis(case, corpora):
             assert decoder.decode(X, 2) == expected
     for x in corpora[1].tokens[:20]:
         assert tagger.predict([x]) == by_trellis(tagger, [x])
+
+
+def test_marginals_of_few_sentences_have_the_bits_of_the_trellis(case, corpora):
+    tagger, is_native = case
+    test = corpora[1].tokens
+    for X in ([test[0]], test[:5], ODD[:4], [tuple(test[1])], [[]], []):
+        direct = tagger._fitted.decoder.marginals_of_few(X) if is_native else None
+        if direct is not None:
+            expected = tagger.trellis(X, n_threads=1)
+            gamma = expected.split(expected.marginals()) if X else []
+            assert [g.tobytes() for g in direct] == [g.tobytes() for g in gamma]
+            assert [g.shape for g in direct] == [g.shape for g in gamma]
+        got = tagger.predict_marginals(X)
+        assert [g.shape for g in got] == [(len(x), len(tagger.labels_)) for x in X]
+    if is_native:
+        assert tagger._fitted.decoder.marginals_of_few([test[0]]) is not None
+        assert tagger._fitted.decoder.marginals_of_few([["word"] * 2000]) is None
+
+
+def features_of(tokens):
+    return [
+        {"word": word, "suffix": {"2": word[-2:]}, "length": len(word) / 8, "upper": word.isupper()}
+        for word in tokens
+    ]
+
+
+ITEMS = {
+    "CRF": tl.CRF(None, max_iterations=2),
+    "MEMM": tl.MEMM(None, max_iterations=2),
+    "function": tl.CRF(features_of, max_iterations=2),
+}
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_items_are_decoded_as_by_the_trellis(kind, corpora):
+    train, test = corpora
+    make = (lambda tokens: tokens) if kind == "function" else features_of
+    tagger = ITEMS[kind].fit([make(x) for x in train.tokens], train.labels)
+    decoder = tagger._fitted.decoder
+    X = [make(x) for x in [*test.tokens, *ODD]]
+    expected = by_trellis(tagger, X)
+    for threads in (1, 2):
+        assert decoder.decode(X, threads) == expected
+        assert tagger.predict(X, n_threads=threads) == expected
+    assert [tagger.predict([x])[0] for x in X[:20]] == expected[:20]
+    labels, probs = decoder.decode_with_probs(X[:20], 1.0, 1)
+    assert labels == expected[:20]
+    gamma = [tagger.trellis([x]).marginals() for x in X[:20]]
+    for row, sentence_probs, g in zip(labels, probs, gamma, strict=True):
+        numbers = [tagger.labels_.tolist().index(label) for label in row]
+        np.testing.assert_allclose(sentence_probs, g[np.arange(len(row)), numbers], rtol=1e-5)
+    if kind == "function":  # only `decode` calls it
+        assert decoder.decode_few(X[:1], 1) is decoder.marginals_of_few(X[:1]) is None
+        return
+    for x, g in zip(X[:20], gamma, strict=True):
+        (few,) = decoder.marginals_of_few([x])
+        assert few.tobytes() == g.tobytes()
+    assert decoder.decode_few([X[0], tuple(X[1])], 1) == expected[:2]
+    lists = [[f"word:{word}" for word in x] for x in test.tokens[:3]]
+    lists = [[[item] for item in x] for x in lists]
+    assert tagger.predict(lists) == by_trellis(tagger, lists)
+
+
+def test_malformed_items_are_reported_as_by_the_trellis():
+    tagger = tl.CRF(None, max_iterations=1).fit([[{"a": 1.0}, ["c"]]], [["X", "Y"]])
+    assert tagger._fitted.decoder is not None
+    endless = {}
+    endless["a"] = endless
+    for item in (
+        "word",
+        {"a": None},
+        {"a": float("nan")},
+        {"a": 1e39},
+        [3],
+        {"\udc80": 1},
+        endless,
+    ):
+        for X in ([[{"a": 2.0}], [{}, item]], [[item]]):
+            assert tagger._fitted.decoder.decode(X, 1) is None
+            with pytest.raises((SentenceError, FeatureError)):
+                tagger.predict(X)
+            with pytest.raises((SentenceError, FeatureError)):
+                tagger.predict_marginals(X)
+
+
+def test_rows_of_numbers_are_left_to_the_trellis():
+    X = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.5]])]
+    tagger = tl.CRF(None, max_iterations=5).fit(X, [["N", "V"], ["N"]])
+    assert tagger._fitted.decoder.decode(X, 1) is None
+    assert tagger.predict(X) == [["N", "V"], ["N"]]
 
 
 def test_wrong_tokens_are_reported_as_ever(case):

@@ -8,6 +8,7 @@ void bind_automata(nanobind::module_& m);
 void bind_backoff(nanobind::module_& m);
 void bind_candidates(nanobind::module_& m);
 void bind_chain_loss(nanobind::module_& m);
+void bind_decoding(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 void bind_evaluation(nanobind::module_& m);
 void bind_features(nanobind::module_& m);

@@ -26,6 +26,7 @@ NB_MODULE(_native, m) {
     tagloom::bind_backoff(m);  // uses NGrams
     tagloom::bind_samplers(m);
     tagloom::bind_scoring(m);
+    tagloom::bind_decoding(m);  // uses Scorer
     tagloom::bind_sequences(m);
     tagloom::bind_small_chains(m);
     tagloom::bind_segments(m);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -15,6 +16,10 @@ namespace tagloom {
 void WordScores::score(const SentenceRange& sentences, float* emit, float* edge) const {
     nodes_.score(sentences.begin(), sentences.end(), emit);
     if (edges_) edges_->score(sentences.begin(), sentences.end(), edge);
+}
+
+void ItemScores::score(const SentenceRange& sentences, float* emit, float*) const {
+    score_fingerprints(tokens_, sentences.begin(), sentences.end(), table_, rows_, emit);
 }
 
 void LocalScores::score(const SentenceRange& sentences, float* emit, float* edge) const {
@@ -56,8 +61,19 @@ struct Probabilities {
     float* probs;  // [T], whole batch
 };
 
-// Replaces the scores of a batch by its marginals, and reads off those of the path. False if a
-// sequence needs log space.
+// The marginals [T, Y] of a batch. False if a sequence has no path or needs log space.
+bool sum_marginals(const DenseBatch<float>& batch, float* marginals) {
+    std::vector<double> log_z(static_cast<std::size_t>(batch.N));
+    const auto ok = std::make_unique<bool[]>(static_cast<std::size_t>(batch.N));
+    Expected<float> expected;
+    expected.marginals = marginals;
+    sum(batch, nullptr, expected, log_z.data(), ok.get());
+    return std::all_of(ok.get(), ok.get() + batch.N, [](bool each) { return each; }) &&
+           std::all_of(log_z.begin(), log_z.end(), [](double z) { return std::isfinite(z); });
+}
+
+// Divides the scores of a batch by the temperature, and reads off the marginals of the path. False
+// if a sequence needs log space.
 bool read_marginals(DenseBatch<float>& batch, const Probabilities& wanted, float* scores,
                     int64_t count, float* marginals, const int32_t* path, float* probs) {
     if (wanted.scale != 1) {
@@ -66,36 +82,31 @@ bool read_marginals(DenseBatch<float>& batch, const Probabilities& wanted, float
     batch.transitions = wanted.transitions.trans.data();
     batch.start = wanted.transitions.start.data();
     batch.stop = wanted.transitions.stop.data();
-    std::vector<double> log_z(static_cast<std::size_t>(batch.N));
-    const auto ok = std::make_unique<bool[]>(static_cast<std::size_t>(batch.N));
-    Expected<float> expected;
-    expected.marginals = marginals;
-    sum(batch, nullptr, expected, log_z.data(), ok.get());
+    const bool is_sound = sum_marginals(batch, marginals);
     const int64_t T = batch.offsets[batch.N];
     for (int64_t t = 0; t < T; t++) probs[t] = marginals[t * batch.Y + path[t]];
-    return std::all_of(ok.get(), ok.get() + batch.N, [](bool each) { return each; });
+    return is_sound;
 }
 
-bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions,
-                  const SentenceRange& sentences, int32_t* path, const Probabilities* wanted) {
+// Scores some sentences into memory for [T, Y] and, with edges, [T, Y, Y] scores. Points the batch
+// to them, with offsets from 0 on. False if a score is NaN or +inf.
+bool score_piece(const ScoreSource& scores, const DenseTransitions& transitions,
+                 const SentenceRange& sentences, float* memory, std::vector<int64_t>& from_zero,
+                 DenseBatch<float>& batch) {
     const int64_t begin = sentences.begin(), T = sentences.tokens(), Y = transitions.Y;
     const int64_t edges = transitions.has_edges ? T * Y * Y : 0;
-    thread_local Scratch<float> memory;
-    const auto taken = memory.take(static_cast<std::size_t>(T * Y + edges + (wanted ? T * Y : 0)));
-    float *emit = taken.data, *edge = transitions.has_edges ? emit + T * Y : nullptr;
+    float *emit = memory, *edge = transitions.has_edges ? emit + T * Y : nullptr;
     scores.score(sentences, emit, edge);
     constexpr float kMost = std::numeric_limits<float>::max();
     const float largest = largest_of(emit, T * Y);
     if (!(largest <= kMost) || !(largest_of(edge, edges) <= kMost)) return false;
 
-    std::vector<int64_t> from_zero;  // offsets of the piece, from 0
     const int64_t* offsets = sentences.offsets.data() + sentences.first;
     if (begin > 0) {
         from_zero.assign(offsets, offsets + (sentences.last - sentences.first) + 1);
         for (int64_t& offset : from_zero) offset -= begin;
         offsets = from_zero.data();
     }
-    DenseBatch<float> batch{};
     batch.Y = Y;
     batch.G = transitions.G;
     batch.levels = transitions.levels;
@@ -108,11 +119,23 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     batch.N = sentences.last - sentences.first;
     batch.threads = 1;
     batch.largest_emit = largest;
+    return true;
+}
+
+bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions,
+                  const SentenceRange& sentences, int32_t* path, const Probabilities* wanted) {
+    const int64_t begin = sentences.begin(), T = sentences.tokens(), Y = transitions.Y;
+    const int64_t count = T * Y + (transitions.has_edges ? T * Y * Y : 0);
+    thread_local Scratch<float> memory;
+    const auto taken = memory.take(static_cast<std::size_t>(count + (wanted ? T * Y : 0)));
+    std::vector<int64_t> from_zero;
+    DenseBatch<float> batch{};
+    if (!score_piece(scores, transitions, sentences, taken.data, from_zero, batch)) return false;
     viterbi(batch, path + begin, nullptr);
     if (!std::all_of(path + begin, path + begin + T, [](int32_t y) { return y >= 0; })) {
         return false;
     }
-    return !wanted || read_marginals(batch, *wanted, emit, T * Y + edges, emit + T * Y + edges,
+    return !wanted || read_marginals(batch, *wanted, taken.data, count, taken.data + count,
                                      path + begin, wanted->probs + begin);
 }
 
@@ -153,6 +176,19 @@ bool decode_with_probs(const ScoreSource& scores, const DenseTransitions& transi
     const DenseTransitions divided = transitions.tempered(temperature);
     const Probabilities wanted{divided, static_cast<float>(1 / temperature), probs};
     return decode_pieces(scores, transitions, offsets, threads, path, &wanted);
+}
+
+bool marginals(const ScoreSource& scores, const DenseTransitions& transitions,
+               std::span<const int64_t> offsets, float* out) {
+    const SentenceRange all{offsets, 0, std::ssize(offsets) - 1};
+    const int64_t T = all.tokens(), Y = transitions.Y;
+    thread_local Scratch<float> memory;
+    const auto taken =
+        memory.take(static_cast<std::size_t>(T * Y + (transitions.has_edges ? T * Y * Y : 0)));
+    std::vector<int64_t> from_zero;
+    DenseBatch<float> batch{};
+    return score_piece(scores, transitions, all, taken.data, from_zero, batch) &&
+           sum_marginals(batch, out);
 }
 
 }  // namespace tagloom

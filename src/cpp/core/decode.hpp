@@ -47,6 +47,19 @@ class WordScores final : public ScoreSource {
     const ScoredWords* edges_;
 };
 
+// Scores from the fingerprints of attributes.
+class ItemScores final : public ScoreSource {
+  public:
+    ItemScores(const FingerprintRows& tokens, const RowTable& table, const WeightRows& rows)
+        : tokens_(tokens), table_(table), rows_(rows) {}
+    void score(const SentenceRange& sentences, float* emit, float* edge) const override;
+
+  private:
+    const FingerprintRows tokens_;
+    const RowTable& table_;
+    const WeightRows& rows_;
+};
+
 // The log-probabilities of a locally normalised model, from its raw scores; see local.hpp.
 class LocalScores final : public ScoreSource {
   public:
@@ -80,5 +93,10 @@ bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
 bool decode_with_probs(const ScoreSource& scores, const DenseTransitions& transitions,
                        double temperature, std::span<const int64_t> offsets, int64_t threads,
                        int32_t* path, float* probs);
+
+// The probability of every label at every token, in one piece: out [T, Y]. False where
+// decode_with_probs() is.
+bool marginals(const ScoreSource& scores, const DenseTransitions& transitions,
+               std::span<const int64_t> offsets, float* out);
 
 }  // namespace tagloom

@@ -509,4 +509,23 @@ void score_encoded(const int64_t* indptr, const int32_t* ids, const float* value
     });
 }
 
+void score_fingerprints(const FingerprintRows& tokens, int64_t first, int64_t last,
+                        const RowTable& table, const WeightRows& rows, float* out) {
+    const auto& [indptr, fingerprints, values] = tokens;
+    Hits& hits = Hits::of_this_thread(rows);
+    std::fill_n(out, (last - first) * rows.K, 0.0f);
+    for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
+        const int64_t end = std::min(last, begin + kTokensAtOnce);
+        for (int64_t i = indptr[begin]; i < indptr[end]; i++) table.prefetch(fingerprints[i]);
+        hits.reserve(static_cast<std::size_t>(indptr[end] - indptr[begin]));
+        for (int64_t t = begin; t < end; t++) {
+            float* row = out + (t - first) * rows.K;
+            for (int64_t i = indptr[t]; i < indptr[t + 1]; i++) {
+                hits.push(row, table.find(fingerprints[i]), values.empty() ? 1.0f : values[i]);
+            }
+        }
+        hits.add();
+    }
+}
+
 }  // namespace tagloom

@@ -190,4 +190,16 @@ void score(const Scoring& scoring, Batch& batch, std::span<const std::unique_ptr
 void score_encoded(const int64_t* indptr, const int32_t* ids, const float* values, int64_t T,
                    const WeightRows& rows, int64_t threads, float* out);
 
+// Tokens given by the fingerprints of their attributes, in CSR form.
+struct FingerprintRows {
+    std::span<const int64_t> indptr;  // [T + 1]
+    std::span<const uint64_t> fingerprints;
+    std::span<const float> values;  // empty if all are 1
+};
+
+// Scores of the tokens first .. last - 1: out is [last - first, K]. Attributes without a row are
+// left out.
+void score_fingerprints(const FingerprintRows& tokens, int64_t first, int64_t last,
+                        const RowTable& table, const WeightRows& rows, float* out);
+
 }  // namespace tagloom

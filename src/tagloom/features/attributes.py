@@ -58,8 +58,20 @@ class AttributeRows:
         SentenceError
             If a token is not a str, or its attributes are malformed; names the token.
         """
-        items = [self._parse(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
-        return Items().encode(items, index, edge_index, grow=grow)
+        return Items().encode(self.items(X), index, edge_index, grow=grow)
+
+    def items(self, X: Any) -> list[Any]:
+        """Parse the attributes of every token; see `encode`.
+
+        Parameters
+        ----------
+        X : iterable of list of str
+
+        Returns
+        -------
+        list of list of dict
+        """
+        return [self._parse(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Return the attributes of one sentence by name.

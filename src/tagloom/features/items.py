@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,14 @@ from tagloom._native import Index, encode_arrays, encode_items, item_names
 from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError, from_native
 from tagloom.features.batches import Encoded, sum_values
 from tagloom.sequences import Sentence
+
+
+@runtime_checkable
+class ItemExtractor(Protocol):
+    """An extractor whose features are items, dicts and lists of features or rows of numbers."""
+
+    def items(self, X: Any) -> list[Any]:
+        """Return the items of every sentence; the native reader checks their contents."""
 
 
 class Items:
@@ -84,7 +92,7 @@ class Items:
         >>> encoded.ids, encoded.values
         (array([0, 1, 0], dtype=int32), array([1. , 0.5, 1. ], dtype=float32))
         """
-        sentences = self._read(X)
+        sentences = self.items(X)
         if sentences and isinstance(sentences[0], np.ndarray):
             return Encoded(*_native(encode_arrays, sentences, index, grow))
         encoded = Encoded(*_native(encode_items, sentences, index, grow))
@@ -105,15 +113,24 @@ class Items:
         list of dict
             For each token, name to value.
         """
-        (read,) = self._read([sentence])
+        (read,) = self.items([sentence])
         if edges:
             return [{} for _ in read]
         if isinstance(read, np.ndarray):
             read = [{f"x[{d}]": value for d, value in enumerate(row)} for row in read]
         return [sum_values(attributes) for attributes in _native(item_names, [read])]
 
-    def _read(self, X: Any) -> list[Any]:
-        """Check that all sentences are of one kind; the native reader checks their contents."""
+    def items(self, X: Any) -> list[Any]:
+        """Check that all sentences are of one kind; the native reader checks their contents.
+
+        Parameters
+        ----------
+        X : iterable of list of dict or list, or of ndarray of shape (T, D)
+
+        Returns
+        -------
+        list of list, tuple or ndarray
+        """
         sentences = []
         for i, sentence in enumerate(checks.sentences(X)):
             if isinstance(sentence, Sentence):
@@ -256,8 +273,20 @@ class Function:
         FeatureError
             If the value of a feature is NaN or infinite; names the feature.
         """
-        items = [self._call(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
-        return self._items.encode(items, index, edge_index, grow=grow)
+        return self._items.encode(self.items(X), index, edge_index, grow=grow)
+
+    def items(self, X: Any) -> list[Any]:
+        """Call the function for every sentence; see `encode`.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+
+        Returns
+        -------
+        list
+        """
+        return [self._call(sentence, i) for i, sentence in enumerate(checks.sentences(X))]
 
     def extract(self, sentence: Any, *, edges: bool = False) -> list[dict[str, float]]:
         """Return the attributes of one sentence by name.

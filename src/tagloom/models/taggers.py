@@ -293,9 +293,15 @@ class Tagger(Model):
             Columns in the order of ``labels_``.
         """
         self._check_fitted("predict_marginals")
-        result: list[Any] = []
-        for batch in self._batches(X, known, n_threads):
-            result += batch.split(batch.marginals())
+        checks.threads(n_threads)
+        decoder = self._fitted.decoder if known is None and self.decodes_natively else None
+        few = None
+        if decoder is not None and self.temperature_ == 1:
+            few = decoder.marginals_of_few(X)
+        result: list[Any] = [] if few is None else few
+        if few is None:
+            for batch in self._batches(X, known, n_threads):
+                result += batch.split(batch.marginals())
         if not as_dict:
             return result
         names = self._label_list

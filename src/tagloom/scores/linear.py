@@ -22,7 +22,7 @@ from tagloom import _native, checks, features, storage
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
-from tagloom.scores.decoders import Decoder
+from tagloom.scores.decoders import Decoder, ItemDecoder, WordDecoder
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
 from tagloom.trellis import StateSpace
@@ -246,12 +246,21 @@ class LinearScores:
         Returns
         -------
         Decoder or None
-            None if the features are not templates.
+            None if the features are neither templates nor items.
         """
-        if self._scorers is None:
+        if self._scorers is not None:
+            templates, node, edge = self._scorers
+            return WordDecoder(
+                templates, node, transitions, self.labels, edges=edge, normaliser=normaliser
+            )
+        from tagloom.features.items import ItemExtractor  # here, for a quick start
+
+        if not isinstance(self.extractor, ItemExtractor) or self.edge_rows is not None:
             return None
-        templates, node, edge = self._scorers
-        return Decoder(templates, node, transitions, self.labels, edges=edge, normaliser=normaliser)
+        rows, _ = self._native_rows
+        return ItemDecoder(
+            self.extractor, self.index, rows, transitions, self.labels, normaliser=normaliser
+        )
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
         """Score sentences whose attributes are already numbered."""

@@ -23,7 +23,7 @@ from tagloom import _native, checks, features, storage
 from tagloom.errors import ModelFileError, SentenceError
 from tagloom.features import FeatureExtractor, Templates
 from tagloom.features.batches import read_tokens
-from tagloom.scores.decoders import Decoder
+from tagloom.scores.decoders import Decoder, WordDecoder
 from tagloom.scores.linear import Names, PackedNames, log_scores
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
@@ -169,7 +169,7 @@ class WordTable:
             Y,
             takes_last=True,
         )
-        return Decoder(self.extractor, scorer, transitions, self.labels)
+        return WordDecoder(self.extractor, scorer, transitions, self.labels)
 
     def parts(self, sentence: Any) -> Parts:
         """Name the scores of one sentence: one term per token, its row."""
