@@ -1,6 +1,7 @@
 """Readers of word vectors: every usual file gives the same table."""
 
 import gzip
+import struct
 
 import numpy as np
 import pytest
@@ -67,6 +68,48 @@ def test_rows_that_are_needed_and_the_rest():
         few.merged(Vectors(["a"], [[1.0]]))
     with raises(ParameterError, expected="at least one word of the training data"):
         vectors.keep(["nothing"])
+
+
+def fasttext_model(words, matrix, bucket, least, most, *, version=12, is_quantised=False):
+    """The bytes of a model of fastText: skip-grams without labels."""
+    size = matrix.shape[1]
+    settings = [size, 5, 5, 1, 5, 1, 2, 2, bucket, least, most, 100]
+    entries = b"".join(word.encode() + b"\0" + struct.pack("<qb", 3, 0) for word in words)
+    head = struct.pack("<ii12id", 793712314, version, *settings, 1e-4)
+    head += struct.pack("<iiiqq", len(words), len(words), 0, 99, -1) + entries
+    shape = struct.pack("<?qq", is_quantised, *matrix.shape)
+    return head + shape + matrix.astype("<f4").tobytes() + b"the output matrix"
+
+
+def test_binary_files_of_fasttext(tmp_path):
+    words = ["</s>", "café", *(f"w{k}" for k in range(14))]
+    matrix = np.random.default_rng(0).normal(size=(516, 3)).astype(np.float32)
+    path = tmp_path / "x.bin"
+    path.write_bytes(fasttext_model(words, matrix, 500, 1, 4))
+    vectors = read_vectors(path)
+    assert vectors.words == tuple(words)
+    np.testing.assert_allclose(vectors["</s>"], matrix[0], rtol=1e-6)
+    # The n-grams of "<café>" of 1 to 4 characters, as fasttext 0.9.3 numbers them.
+    rows = [28, 263, 347, 474, 461, 177, 117, 236, 486, 378, 28, 117, 505, 213, 293, 297]
+    np.testing.assert_allclose(vectors["café"], matrix[[1, *rows]].mean(axis=0), rtol=1e-5)
+    path.write_bytes(fasttext_model(words, matrix[:16], 0, 0, 0))
+    np.testing.assert_allclose(read_vectors(path).table[1:], matrix[:16], rtol=1e-6)
+
+
+def test_damaged_files_of_fasttext(tmp_path):
+    path, words, matrix = tmp_path / "x.bin", ["a", "b"], np.ones((12, 3), np.float32)
+    data = fasttext_model(words, matrix, 10, 3, 6)
+    for n in (8, 60, 100, len(data) - 40):
+        path.write_bytes(data[:n])
+        with raises(FormatError, expected="a model of fastText"):
+            read_vectors(path)
+    for options, found in (({"version": 3}, "version 3"), ({"is_quantised": True}, "quantised")):
+        path.write_bytes(fasttext_model(words, matrix, 10, 3, 6, **options))
+        with raises(FormatError, found=found):
+            read_vectors(path)
+    path.write_bytes(fasttext_model(words, matrix, 11, 3, 6))
+    with raises(FormatError, found="a matrix of 12 x 3"):
+        read_vectors(path)
 
 
 def test_damaged_files(tmp_path):

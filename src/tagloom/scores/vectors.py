@@ -1,15 +1,17 @@
 """Given word vectors: tables that were trained elsewhere, read from the usual files.
 
-Text files of GloVe, word2vec and fastText, binary files of word2vec, and a format of our own, which
-is mapped into memory. `Vectors` never changes, so threads can share it.
+Text files of GloVe, word2vec and fastText, binary files of word2vec and fastText, and a format of
+our own, which is mapped into memory. `Vectors` never changes, so threads can share it.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
+import struct
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +24,7 @@ from tagloom.storage import File
 Float32 = npt.NDArray[np.float32]
 
 _PREFIX = "vectors."
+_FASTTEXT = struct.pack("<i", 793712314)  # the first bytes of a binary file of fastText
 _LONGEST_WORD = 1 << 12  # bytes of a word of a binary file; more is another kind of file
 
 
@@ -165,8 +168,10 @@ def read_vectors(source: Any) -> Vectors:
     Parameters
     ----------
     source : path, dict or Vectors
-        A text file of GloVe, word2vec or fastText; a binary file of word2vec; a file that
-        `Vectors.save` wrote; or a dict from word to vector. Text files may be compressed.
+        A text file of GloVe, word2vec or fastText; a binary file of word2vec or fastText; a file
+        that `Vectors.save` wrote; or a dict from word to vector. Text files may be compressed.
+        From a binary file of fastText come the words of its dictionary, each with the mean of its
+        own vector and those of its character n-grams.
 
     Returns
     -------
@@ -194,6 +199,9 @@ def read_vectors(source: Any) -> Vectors:
                 where=path, expected="a file of vectors", found=f"a {header.get('kind')}"
             )
         return Vectors.from_file(File(header, arrays))
+    if _starts_with(path, _FASTTEXT):
+        words, matrix = _read_fasttext(path)
+        return Vectors(words, matrix)
     file = Input(path)
     try:
         head, _ = file.peek(_LONGEST_WORD)
@@ -268,3 +276,95 @@ def _read_binary(path: str, file: Input, n: int, size: int) -> tuple[list[str], 
         rows.append(np.frombuffer(data, "<f4", size, end + 1))
         at = end + 1 + 4 * size
     return words, np.array(rows, dtype=np.float32).reshape(len(rows), size)
+
+
+# ---- fastText -----------------------------------------------------------------------------------
+
+
+def _starts_with(path: str, magic: bytes) -> bool:
+    """Whether an ordinary file begins with these bytes; standard input does not."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(magic)) == magic
+
+
+class _Settings(NamedTuple):
+    """The settings of a fastText model that its word vectors depend on."""
+
+    size: int
+    bucket: int
+    least: int  # shortest and longest character n-grams; 0 for none
+    most: int
+    n_words: int
+
+
+def _read_fasttext(path: str) -> tuple[list[str], Float32]:
+    """Read a binary file of fastText: settings, dictionary, and a matrix of words and n-grams."""
+
+    def fault(found: str, hint: str = "The file is cut off, or of another kind.") -> FormatError:
+        return FormatError(path=path, expected="a model of fastText", found=found, hint=hint)
+
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            version, *numbers = struct.unpack_from("<i12i", data, 4)
+            size, bucket, model, least, most = (numbers[k] for k in (0, 8, 7, 9, 10))
+            n_entries, n_words, _, _, n_pruned = struct.unpack_from("<3i2q", data, 64)
+            words, at = [], 64 + 28
+            for _ in range(n_entries):
+                end = data.find(b"\0", at, at + _LONGEST_WORD)
+                if end < 0:
+                    raise fault("a dictionary without the end of a word")
+                words.append(data[at:end])
+                at = end + 1 + 9  # the count, and whether the entry is a word or a label
+            at += 8 * max(n_pruned, 0)
+            is_quantised, n_rows, n_columns = struct.unpack_from("<?2q", data, at)
+        except struct.error:
+            raise fault(f"{len(data)} bytes") from None
+        if version not in (11, 12):
+            raise fault(f"version {version}")
+        if is_quantised:
+            raise fault("a quantised model", "Save the vectors as text.")
+        if version == 11 and model == 3:  # supervised models had no n-grams then
+            most = 0
+        shape_is_right = n_columns == size > 0 and 0 < n_words <= n_entries and bucket >= 0
+        shape_is_right = shape_is_right and n_rows in (n_words, n_words + bucket)
+        if not shape_is_right or at + 17 + 4 * n_rows * n_columns > len(data):
+            raise fault(f"a matrix of {n_rows} x {n_columns} in {len(data)} bytes")
+        if n_rows == n_words:
+            most = 0
+        matrix = np.frombuffer(data, "<f4", n_rows * n_columns, at + 17)
+        settings = _Settings(size, bucket, least, most, n_words)
+        try:
+            result = _join_ngrams(words[:n_words], matrix.reshape(n_rows, n_columns), settings)
+        finally:
+            del matrix  # the file cannot be closed while an array points into it
+    return [word.decode("utf-8", "replace") for word in words[:n_words]], result
+
+
+def _join_ngrams(words: list[bytes], matrix: Float32, settings: _Settings) -> Float32:
+    """Return the vectors of words: the mean of the rows of each word and of its n-grams."""
+    result = np.empty((len(words), settings.size), np.float32)
+    for k, word in enumerate(words):
+        result[k] = matrix[[k, *_ngram_rows(word, settings)]].mean(axis=0)
+    return result
+
+
+def _ngram_rows(word: bytes, settings: _Settings) -> list[int]:
+    """Return the rows of the character n-grams of a word, which are hashed (32-bit FNV-1a)."""
+    if settings.most <= 0 or settings.bucket == 0 or word == b"</s>":
+        return []
+    text = b"<" + word + b">"
+    begins = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80]  # of characters
+    ends = [*begins[1:], len(text)]
+    rows = []
+    for first, begin in enumerate(begins):
+        code, at = 2166136261, begin
+        for n, end in enumerate(ends[first : first + settings.most], 1):
+            for byte in text[at:end]:  # as signed bytes
+                code = (code ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619 & 0xFFFFFFFF
+            at = end
+            is_edge = n == 1 and (begin == 0 or end == len(text))
+            if n >= settings.least and not is_edge:
+                rows.append(settings.n_words + code % settings.bucket)
+    return rows
