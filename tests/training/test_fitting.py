@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import threading
 
@@ -282,6 +283,12 @@ def test_the_bar_names_the_objective(capfd):
     assert "Coins" in shown
     assert "log likelihood -6" in shown
     assert "2/2" in shown
+    assert "tokens/s" not in shown
+
+
+def test_the_speed_is_shown(capfd):
+    fit_iteratively(Coin(), max_iterations=1, verbose=True, n_tokens=1000)
+    assert re.search(r" [\d,]+ tokens/s  ", capfd.readouterr().err)
 
 
 # ---- several runs ------------------------------------------------------------------------------

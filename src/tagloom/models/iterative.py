@@ -227,6 +227,7 @@ class IterativeModel(Model, Generic[D, W]):
             checkpoint=file,
             identity={} if file is None else self.identity(data),
             title=type(self).__name__,
+            n_tokens=data.sizes.get("tokens"),
         )
         outcome = self.learn(data, fitting)
         self.finish(data, outcome, training_record(data, outcome, time.perf_counter() - began))

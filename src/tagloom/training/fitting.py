@@ -91,6 +91,7 @@ def fit_iteratively(
     progress: bool | None = False,
     verbose: bool = False,
     title: str = "Training",
+    n_tokens: int | None = None,
 ) -> Outcome[W]:
     """Step until the learner has converged, the development score stalls, or the limit is reached.
 
@@ -120,6 +121,8 @@ def fit_iteratively(
         lines at level INFO in any case.
     title : str
         Title of the progress bar and of these lines.
+    n_tokens : int, optional
+        Number of tokens of the training data, to show the speed.
 
     Returns
     -------
@@ -158,11 +161,11 @@ def fit_iteratively(
         checkpoint = Checkpoint(checks.path(checkpoint, "checkpoint"), identity or {})
     with ExitStack() as stack:
         if shows_progress(progress):
-            bar = make_bar(title, max_iterations)
+            bar = make_bar(title, max_iterations, n_tokens)
             stack.enter_context(bar)
             listeners = [*listeners, bar]
         if verbose:
-            listeners = [*listeners, Lines(title)]
+            listeners = [*listeners, Lines(title, n_tokens)]
         listeners = [*listeners, partial(_log, title)]
         return _Run(learner, dev, patience, listeners, checkpoint).run(max_iterations)
 
@@ -217,6 +220,8 @@ class Fitting(Generic[W]):
     identity : mapping
         Everything that a run depends on; a checkpoint must have the same.
     title : str
+    n_tokens : int, optional
+        Number of tokens of the training data, to show the speed.
     """
 
     max_iterations: int
@@ -228,6 +233,7 @@ class Fitting(Generic[W]):
     checkpoint: str | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
     title: str = "Training"
+    n_tokens: int | None = None
 
     def run(self, learner: Learner[W], *, title: str = "", suffix: str = "") -> Outcome[W]:
         """Run one learner to its end.
@@ -251,6 +257,7 @@ class Fitting(Generic[W]):
             progress=self.progress,
             verbose=self.verbose,
             title=self.title + title,
+            n_tokens=self.n_tokens,
         )
 
     def run_best(self, make: Callable[[int], Learner[W]], n: int) -> Outcome[W]:

@@ -1,4 +1,4 @@
-"""Progress of training: iterations done, objective, dev score and time left, or one line each."""
+"""Progress of training: iterations done, objective, dev score, speed and time left."""
 
 from __future__ import annotations
 
@@ -17,15 +17,46 @@ def shows_progress(progress: bool | None) -> bool:
     return sys.stderr.isatty() or is_notebook() if progress is None else progress
 
 
-def make_bar(title: str, total: int) -> Bar | Line:
+def make_bar(title: str, total: int, n_tokens: int | None = None) -> Bar | Line:
     """Make what shows progress here: in a notebook a line of text, else a bar."""
-    return Line(title, total) if is_notebook() else Bar(title, total)
+    kind = Line if is_notebook() else Bar
+    return kind(title, total, n_tokens)
 
 
 def show_record(record: Record) -> str:
     """Return the objective and the development score of a record."""
     reached = f"{record.measure.replace('_', ' ')} {record.objective:,.4g}"
     return reached if record.dev is None else f"{reached}  dev {record.dev:.4f}"
+
+
+class Speed:
+    """Shows records with the number of training tokens per second since the record before.
+
+    The time of development scores counts.
+
+    Parameters
+    ----------
+    n_tokens : int, optional
+        Number of tokens of the training data; without it, no speed is shown.
+
+    Examples
+    --------
+    >>> from tagloom.training import Record
+    >>> show = Speed(n_tokens=3000)
+    >>> show(Record(1, 120.5, None, 0.9, True, 1, 0.1))
+    'loss 120.5  dev 0.9000  30,000 tokens/s'
+    """
+
+    def __init__(self, n_tokens: int | None) -> None:
+        self._n_tokens, self._seconds = n_tokens, 0.0
+
+    def __call__(self, record: Record) -> str:
+        """Return what a record has reached."""
+        spent, self._seconds = record.seconds - self._seconds, record.seconds
+        reached = show_record(record)
+        if self._n_tokens is None or spent <= 0:
+            return reached
+        return f"{reached}  {self._n_tokens * record.n_evaluations / spent:,.0f} tokens/s"
 
 
 class Line:
@@ -36,10 +67,12 @@ class Line:
     title : str
     total : int
         The largest number of iterations.
+    n_tokens : int, optional
+        As for `Speed`.
     """
 
-    def __init__(self, title: str, total: int) -> None:
-        self._title, self._total = title, total
+    def __init__(self, title: str, total: int, n_tokens: int | None = None) -> None:
+        self._title, self._total, self._show = title, total, Speed(n_tokens)
 
     def __enter__(self) -> Line:
         return self
@@ -55,19 +88,19 @@ class Line:
     def __call__(self, record: Record) -> None:
         """Show a record."""
         left = record.seconds / record.iteration * (self._total - record.iteration)
-        line = f"{self._title} {record.iteration}/{self._total}  {show_record(record)}"
+        line = f"{self._title} {record.iteration}/{self._total}  {self._show(record)}"
         print(f"\r{line}  {left:.0f} s left ", end="", file=sys.stderr, flush=True)
 
 
 class Lines:
     """A line on stderr for each iteration: ``fit(verbose=True)``."""
 
-    def __init__(self, title: str) -> None:
-        self._title = title
+    def __init__(self, title: str, n_tokens: int | None = None) -> None:
+        self._title, self._show = title, Speed(n_tokens)
 
     def __call__(self, record: Record) -> None:
         """Print a record."""
-        line = f"{self._title} {record.iteration}  {show_record(record)}  {record.seconds:.1f} s"
+        line = f"{self._title} {record.iteration}  {self._show(record)}  {record.seconds:.1f} s"
         print(line, file=sys.stderr, flush=True)
 
 
@@ -79,9 +112,11 @@ class Bar:
     title : str
     total : int
         The largest number of iterations.
+    n_tokens : int, optional
+        As for `Speed`.
     """
 
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: int, n_tokens: int | None = None) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -99,6 +134,7 @@ class Bar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
+        self._show = Speed(n_tokens)
         self._task = self._progress.add_task(title, total=total, reached="")
 
     def __enter__(self) -> Bar:
@@ -115,4 +151,4 @@ class Bar:
 
     def __call__(self, record: Record) -> None:
         """Show a record."""
-        self._progress.update(self._task, completed=record.iteration, reached=show_record(record))
+        self._progress.update(self._task, completed=record.iteration, reached=self._show(record))
