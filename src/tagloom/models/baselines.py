@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from tagloom import _native
+from tagloom.errors import LabelError
 from tagloom.models.fitted import Fitted
 from tagloom.models.labelled import read_labelled
 from tagloom.models.shared import LabelParameters
@@ -18,6 +19,7 @@ from tagloom.models.tables import TableTagger
 from tagloom.parameters import attribute, count, flag
 from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Parts
+from tagloom.scores.sparse_tables import LookupDecoder, SparseWordTable, count_sparsely
 from tagloom.scores.tables import WordTable, backoff_templates
 from tagloom.scores.word_counts import WordStats, WordTokens, count_words
 from tagloom.storage import File
@@ -29,6 +31,12 @@ _TIE = 1e-3
 # With more labels, the transition matrix of a decoder would be larger than the table of words.
 _MOST_LABELS = 1000
 
+# Words times labels of a table with a row for each word, 256 MB; larger ones hold counts only.
+_MOST_DENSE = 1 << 26
+
+# A trellis has a matrix of pairs of labels, here 1.6 GB.
+_MOST_IN_TRELLIS = 20_000
+
 
 class MostFrequentTag(LabelParameters, TableTagger):
     r"""The lookup baseline: a word gets its most frequent label, whatever its context.
@@ -37,6 +45,9 @@ class MostFrequentTag(LabelParameters, TableTagger):
     unknown, too, it gets the most frequent label of words that occur once, among those with the
     same shape and the longest common ending, for endings of up to ``max_suffix`` letters. Ties
     between labels are broken by their frequency in such words.
+
+    With very many words and labels, only the counts that are not 0 are stored: 100,000 words and
+    labels take some megabytes.
 
     The scores of its trellis are logarithms of relative frequencies, log Pr(y | word), and all
     transitions are free: marginals, n-best lists and samples are those of independent tokens.
@@ -69,6 +80,8 @@ class MostFrequentTag(LabelParameters, TableTagger):
         default=1, least=1, help="Words that occur less often are treated as unknown."
     )
 
+    decodes_natively = True
+
     _fitted: _FittedTable = attribute(init=False)
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -95,8 +108,20 @@ class MostFrequentTag(LabelParameters, TableTagger):
         self.check_parameters()
         read = read_labelled(X, y, sample_weight, self.labels)
         data = WordTokens.read(backoff_templates(self.max_suffix), read.sentences)
+        Y = len(read.labels)
+        if len(data.hashes) * Y > _MOST_DENSE:
+            sparse = count_sparsely(
+                data,
+                read.gold,
+                read.token_weight,
+                read.labels,
+                min_count=self.min_count,
+                fold_case=self.fold_case,
+                strength=_TIE,
+            )
+            return self._finish(sparse, read.record(data, began))
         counted = count_words(
-            WordStats.count(data, read.gold, read.token_weight, len(read.labels)),
+            WordStats.count(data, read.gold, read.token_weight, Y),
             read.labels,
             min_count=self.min_count,
             rare=max(self.min_count - 1, 1),
@@ -109,13 +134,19 @@ class MostFrequentTag(LabelParameters, TableTagger):
         rows = counted.scores(np.log(by_spelling), np.log(of_words), np.log(by_case))
         return self._finish(counted.table(rows), read.record(data, began))
 
-    def _finish(self, table: WordTable, training: dict[str, Any]) -> Self:
+    def _finish(self, table: WordTable | SparseWordTable, training: dict[str, Any]) -> Self:
         labels = Fitted.label_array(table.labels)
         self._fitted = _FittedTable(labels, table=table, training=training)
         return self
 
     def score_sentences(self, sentences: Sequence[Any], n_threads: int | None) -> Trellis:
         """Score sentences; see `Tagger.score_sentences`."""
+        if len(self._label_list) > _MOST_IN_TRELLIS:
+            raise LabelError(
+                expected=f"at most {_MOST_IN_TRELLIS:,} labels in a trellis",
+                found=f"{len(self._label_list):,}",
+                hint="predict and predict_with_probs work with any number.",
+            )
         offsets, emit = self.table_.score(sentences)
         return Trellis(
             emit, offsets=offsets, labels=self._label_list, n_threads=n_threads or self.n_threads
@@ -137,7 +168,8 @@ class MostFrequentTag(LabelParameters, TableTagger):
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
         """Make a tagger from the result of `to_file`; everything is checked."""
-        table = WordTable.from_file(file)
+        is_sparse = "label_keys" in file.arrays
+        table = (SparseWordTable if is_sparse else WordTable).from_file(file)
         header = file.header
         model = cls(**header["params"])
         model.check_parameters()
@@ -148,12 +180,14 @@ class MostFrequentTag(LabelParameters, TableTagger):
 class _FittedTable(Fitted):
     """The state of a fitted baseline."""
 
-    table: WordTable = field(kw_only=True)
+    table: WordTable | SparseWordTable = field(kw_only=True)
     training: dict[str, Any] = field(kw_only=True)
 
     @cached_property
     def decoder(self) -> Decoder | None:
-        """The native decoder of ordinary sentences; transitions are free."""
+        """The decoder of ordinary sentences; transitions are free."""
+        if isinstance(self.table, SparseWordTable):
+            return LookupDecoder(self.table)
         Y = len(self.labels)
         if Y > _MOST_LABELS:
             return None

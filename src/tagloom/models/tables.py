@@ -10,6 +10,7 @@ from tagloom.models.fitted import Learned
 from tagloom.models.taggers import Tagger
 from tagloom.models.weights import FeatureWeight
 from tagloom.notebooks import Rows
+from tagloom.scores.sparse_tables import SparseWordTable
 from tagloom.scores.tables import WordTable
 
 
@@ -18,7 +19,7 @@ class TableTagger(Tagger):
 
     capabilities = frozenset({Capability.PROBABILITIES, Capability.WEIGHTS})
 
-    table_ = Learned[WordTable]()
+    table_ = Learned[WordTable | SparseWordTable]()
     training_ = Learned[dict[str, Any]](record=True)
 
     @property

@@ -88,8 +88,8 @@ def check_words(tokens: Sequence[Sequence[Any]]) -> None:
 
 
 @dataclass(frozen=True)
-class WordTable:
-    """A row of scores for each known word, and for each known spelling.
+class WordLookup:
+    """The known words and spellings, and the attribute of each token among them.
 
     Attributes
     ----------
@@ -105,8 +105,6 @@ class WordTable:
         The attributes that are words.
     parent : ndarray of int32, shape (A,)
         The next shorter attribute in back-off; that of the bias is the bias.
-    rows : ndarray, shape (A, Y)
-        The scores; row 0 is that of the bias.
     """
 
     labels: tuple[str, ...]
@@ -115,18 +113,6 @@ class WordTable:
     names: Names
     words: Int32
     parent: Int32
-    rows: Floats
-
-    def score(self, sentences: Any) -> tuple[Int64, Floats]:
-        """Look up every token.
-
-        Returns
-        -------
-        offsets : ndarray of int64, shape (N + 1,)
-        emit : ndarray, shape (T, Y)
-        """
-        offsets, places = self.locate(sentences)
-        return offsets, np.take(self.rows, places, axis=0)
 
     def locate(self, sentences: Any) -> tuple[Int64, Int32]:
         """Find the row of every token.
@@ -144,6 +130,81 @@ class WordTable:
         encoded = self.extractor.encode([words], self.index)
         rows: Int32 = encoded.ids[encoded.indptr[1:] - 1]
         return rows
+
+    def known_words(self) -> list[str]:
+        """List the V words, in the order of `words`."""
+        return [self.names[a].removeprefix("word=") for a in self.words]
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def to_file(self) -> File:
+        """Return the table as a header of plain data and arrays."""
+        names = self.names
+        header = {"labels": list(self.labels), "features": self.extractor.to_dict()}
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "keys": self.index.keys(),
+            "names": names.packed
+            if isinstance(names, PackedNames)
+            else storage.pack_bytes(names.blob, names.offsets),
+            "words": self.words,
+            "parent": self.parent,
+        }
+        return File(header, arrays)
+
+    @classmethod
+    def from_file(cls, file: File) -> WordLookup:
+        """Make a table from the result of `to_file`, which is not trusted.
+
+        Raises
+        ------
+        ModelFileError, ValueError, KeyError
+            If its parts do not fit together.
+        """
+        header, arrays = file.header, file.arrays
+        labels = checks.label_names(header["labels"])
+        index = _native.Index.from_keys(arrays["keys"])
+        if not labels or index.size == 0:
+            found = "no labels" if not labels else "no attributes"
+            raise ModelFileError(expected="a table with labels and attributes", found=found)
+        words = _places(arrays, "words", index.size)
+        parent = _places(arrays, "parent", index.size)
+        if len(parent) != index.size:
+            raise ModelFileError(
+                where="parent", expected=f"{index.size} numbers", found=str(len(parent))
+            )
+        extractor = features.from_dict(header["features"])
+        names = PackedNames(arrays["names"], index.size)
+        table = WordLookup(tuple(labels), extractor, index, names, words, parent)
+        encoded = extractor.encode([["a"]], index)
+        if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
+            raise ModelFileError(
+                where="features", expected="back-off attributes from the bias", found="others"
+            )
+        return table
+
+
+@dataclass(frozen=True)
+class WordTable(WordLookup):
+    """A row of scores for each known word, and for each known spelling.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (A, Y)
+        The scores; row 0 is that of the bias.
+    """
+
+    rows: Floats
+
+    def score(self, sentences: Any) -> tuple[Int64, Floats]:
+        """Look up every token.
+
+        Returns
+        -------
+        offsets : ndarray of int64, shape (N + 1,)
+        emit : ndarray, shape (T, Y)
+        """
+        offsets, places = self.locate(sentences)
+        return offsets, np.take(self.rows, places, axis=0)
 
     def decoder(self, transitions: _native.Dense) -> Decoder | None:
         """Make the native decoder from sentences to labels.
@@ -185,10 +246,6 @@ class WordTable:
         """Return the table with its columns in another order; column i is ``order[i]``."""
         return replace(self, rows=self.rows[:, np.asarray(order)])
 
-    def known_words(self) -> list[str]:
-        """List the V words, in the order of `words`."""
-        return [self.names[a].removeprefix("word=") for a in self.words]
-
     def strongest(
         self, pattern: str | None, y: int | None, n: int | None
     ) -> list[tuple[str, int, float]]:
@@ -224,18 +281,8 @@ class WordTable:
 
     def to_file(self) -> File:
         """Return the table as a header of plain data and arrays."""
-        names = self.names
-        header = {"labels": list(self.labels), "features": self.extractor.to_dict()}
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "keys": self.index.keys(),
-            "names": names.packed
-            if isinstance(names, PackedNames)
-            else storage.pack_bytes(names.blob, names.offsets),
-            "words": self.words,
-            "parent": self.parent,
-            "emission_weights": self.rows,
-        }
-        return File(header, arrays, frozenset({"emission_weights"}))
+        weights = {"emission_weights": self.rows}
+        return super().to_file() | File({}, weights, frozenset(weights))
 
     @classmethod
     def from_file(cls, file: File) -> WordTable:
@@ -246,28 +293,9 @@ class WordTable:
         ModelFileError, ValueError, KeyError
             If its parts do not fit together.
         """
-        header, arrays = file.header, file.arrays
-        labels = checks.label_names(header["labels"])
-        index = _native.Index.from_keys(arrays["keys"])
-        rows = log_scores(arrays, "emission_weights", (index.size, len(labels)))
-        if not labels or index.size == 0:
-            found = "no labels" if not labels else "no attributes"
-            raise ModelFileError(expected="a table with labels and attributes", found=found)
-        words = _places(arrays, "words", index.size)
-        parent = _places(arrays, "parent", index.size)
-        if len(parent) != index.size:
-            raise ModelFileError(
-                where="parent", expected=f"{index.size} numbers", found=str(len(parent))
-            )
-        extractor = features.from_dict(header["features"])
-        names = PackedNames(arrays["names"], index.size)
-        table = cls(tuple(labels), extractor, index, names, words, parent, rows)
-        encoded = extractor.encode([["a"]], index)
-        if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
-            raise ModelFileError(
-                where="features", expected="back-off attributes from the bias", found="others"
-            )
-        return table
+        known = WordLookup.from_file(file)
+        shape = (known.index.size, len(known.labels))
+        return cls(**vars(known), rows=log_scores(file.arrays, "emission_weights", shape))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -302,21 +302,12 @@ def count_words(
     fold_case : bool
         Whether to make variants in other capitalisations.
     """
-    vocabulary, counts = stats.data.vocabulary, stats.counts
+    counts = stats.counts
     W = len(counts)
     totals = counts.sum(axis=1)  # [W]
-    times = _near_integers(totals)
-    # Weights below 1 do not make a word unknown.
-    is_known = (np.maximum(stats.times, times) >= min_count) & (totals > 0)
-    is_rare = (times <= rare) & (totals > 0)
-    if not is_rare.any():
-        is_rare = totals > 0
-
-    # Groups of words that differ in capitals only; then back-off attributes, also of the variants.
-    case_groups, tree = vocabulary.make_spelling_tree(
-        counts, is_rare, is_known, is_known & fold_case, str.lower, _capitalise
-    )
-    group_of, group_counts, variant_of = case_groups
+    is_known, is_rare = known_and_rare(totals, stats.times, min_count, rare)
+    cases, tree = spelling_tree(stats.data.vocabulary, counts, is_rare, is_known, fold_case)
+    group_of, group_counts, variant_of = cases
     index, parent, ends, spelling_counts, attribute, spelling = tree
     is_known &= attribute[:W] >= 0  # false if two names share a fingerprint: p ≈ 1e-10
     is_variant = attribute[W:] >= 0
@@ -339,9 +330,71 @@ def count_words(
         variants=attribute[W:][is_variant],
         variant_counts=group_counts[variant_of[is_variant]],
         n_left_out=float(totals[~is_known].sum()),
-        n_once=float(totals[times <= 1].sum()),
+        n_once=float(totals[_near_integers(totals) <= 1].sum()),
         known_number=np.where(is_known, np.cumsum(is_known) - 1, -1).astype(np.int32),
     )
+
+
+def known_and_rare(
+    totals: Float64, times: Int64, min_count: int, rare: int
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which words are known, and which stand for unknown ones; see `count_words`.
+
+    Parameters
+    ----------
+    totals : ndarray, shape (W,)
+        Sum of the weights of each word.
+    times : ndarray of int64, shape (W,)
+        How often it occurs.
+    min_count, rare : int
+    """
+    rounded = _near_integers(totals)
+    # Weights below 1 do not make a word unknown.
+    is_known = (np.maximum(times, rounded) >= min_count) & (totals > 0)
+    is_rare = (rounded <= rare) & (totals > 0)
+    return is_known, is_rare if is_rare.any() else totals > 0
+
+
+class CaseGroups(NamedTuple):
+    """Words that differ in capitals only."""
+
+    group_of: Int32  # [W] the group of each word, or −1
+    sums: Float64  # [groups, Y]
+    variant_of: Int32  # [M] the group of each capitalisation that was not seen
+
+
+class SpellingTree(NamedTuple):
+    """The back-off attributes of W words and M variants."""
+
+    attributes: _native.Index
+    parent: Int32  # [A]
+    ends: Int64
+    counts: Float64  # [S, Y]
+    attribute: Int32  # [W + M] the attribute of each word, or −1
+    spelling: Int32  # [W + M] its longest spelling
+
+
+def spelling_tree(
+    vocabulary: _native.Vocabulary,
+    counts: Float64,
+    is_rare: npt.NDArray[np.bool_],
+    is_known: npt.NDArray[np.bool_],
+    fold_case: bool,
+) -> tuple[CaseGroups, SpellingTree]:
+    """Group words by case, and arrange them and their variants by their spelling.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    counts : ndarray, shape (W, Y)
+    is_rare, is_known : ndarray of bool, shape (W,)
+    fold_case : bool
+        Whether to make variants.
+    """
+    cases, tree = vocabulary.make_spelling_tree(
+        counts, is_rare, is_known, is_known & fold_case, str.lower, _capitalise
+    )
+    return CaseGroups(*cases), SpellingTree(*tree)
 
 
 def _near_integers(totals: Float64) -> Float64:
