@@ -58,7 +58,7 @@ def test_minimum_equals_that_of_scipy(objective, start, l2):
     assert_allclose(outcome.records[-1].loss, expected.fun, rtol=1e-9, atol=1e-12)
     assert records == outcome.records
     falls = [one.loss - later.loss for one, later in itertools.pairwise(records)]
-    assert min(falls) >= -1e-12 * records[-1].loss  # the last steps are below the rounding of the sum
+    assert min(falls) >= -1e-12 * records[-1].loss  # rounding of the sums
 
 
 @pytest.mark.parametrize("l1", [0.5, 2.0, 100.0])
