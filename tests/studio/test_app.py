@@ -10,7 +10,7 @@ import pytest
 
 import tagloom as tl
 from studio_clients import Client
-from tagloom.studio import training
+from tagloom.studio import facts, training
 from tagloom.studio.app import MARKER
 
 TEXT = {"text": "They can fish."}
@@ -134,6 +134,31 @@ def test_hmm(open_studio, tmp_path):
             model["transitions"]["weights"], np.exp(hmm.transitions_), atol=1e-4
         )
         assert client.post("/api/trellis", TEXT)["tokens"] == ["They", "can", "fish", "."]
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+def test_states_of_a_hidden_markov_model(supervised):
+    train = tl.datasets.load("english", "train")[:80]
+    hmm = tl.HMM() if supervised else tl.HMM(n_states=3, max_iterations=3)
+    hmm.fit(train if supervised else train.tokens)
+    view = facts.view_model(hmm)
+    assert [state["name"] for state in view["states"]] == hmm.labels_.tolist()
+    assert sum(state["share"] for state in view["states"]) == pytest.approx(1, abs=0.01)
+    for y, state in enumerate(view["states"]):
+        stays = view["transitions"]["weights"][y]
+        assert sum(stays) + state["stop"] == pytest.approx(1, abs=0.01)
+        probs = [p for _, p in state["words"]]
+        assert probs == sorted(probs, reverse=True)
+        assert 0 < len(probs) <= 8
+    if supervised:
+        det = view["states"][hmm.labels_.tolist().index("DET")]
+        assert det["words"][0][0] == "the"
+        n = sum(y == "DET" for row in train.labels for y in row)
+        share = sum(
+            (w, y) == ("the", "DET") for s in train for w, y in zip(s, s.labels, strict=True)
+        )
+        assert det["words"][0][1] == pytest.approx(share / n, abs=0.1)  # but for smoothing
+    assert facts.view_model(tl.CRF().fit(train))["states"] is None
 
 
 # ---- edits -----------------------------------------------------------------------------------

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from tagloom.models import HMM, Capability, Tagger
+from tagloom.scores.emissions import Categorical
 from tagloom.studio.mistakes import short
 
 MOST_LABELS = 60  # rows of the heat map
+MOST_WORDS = 8  # of a state
 
 
 def view_model(tagger: Tagger) -> dict[str, Any]:
@@ -19,7 +21,9 @@ def view_model(tagger: Tagger) -> dict[str, Any]:
     -------
     dict
         The fields of ``tagger.describe()``; ``transitions`` has ``labels`` and ``weights`` [Y][Y],
-        from → to (None if the model has none); ``start`` is given for hidden Markov models.
+        from → to (None if the model has none); ``states`` is given for hidden Markov models: for
+        each state its name, start and stop probability, share in the long run, and most probable
+        words with their probabilities.
     """
     about = tagger.describe()
     names = about["labels"]
@@ -35,6 +39,7 @@ def view_model(tagger: Tagger) -> dict[str, Any]:
         },
         "has_weights": tagger.can(Capability.WEIGHTS),
         "transitions": None,
+        "states": _view_states(tagger) if isinstance(tagger, HMM) else None,
     }
     trans = getattr(tagger, "transitions_", None)
     if trans is not None and len(names):
@@ -49,6 +54,36 @@ def view_model(tagger: Tagger) -> dict[str, Any]:
             "is_probs": is_probs,
         }
     return result
+
+
+def _view_states(hmm: HMM) -> list[dict[str, Any]]:
+    """Return the tables of a hidden Markov model, state by state."""
+    names = hmm.labels_.tolist()[:MOST_LABELS]
+    start, share = hmm.startprob_, hmm.stationary_distribution()  # [Y]
+    stop = None if hmm.log_stop_ is None else np.exp(hmm.log_stop_)  # [Y]
+    return [
+        {
+            "name": name,
+            "start": round(float(start[y]), 4),
+            "stop": None if stop is None else round(float(stop[y]), 4),
+            "share": round(float(share[y]), 4),
+            "words": _likely_words(hmm, y, name),
+        }
+        for y, name in enumerate(names)
+    ]
+
+
+def _likely_words(hmm: HMM, y: int, name: str) -> list[list[Any]]:
+    """Return the most probable words of a state, if it emits words, with their probabilities."""
+    emission = hmm.emission_
+    if isinstance(emission, Categorical):
+        probs = emission.probs_[y, :-1]  # the last one is of words never seen
+        best = np.argsort(-probs, kind="stable")[:MOST_WORDS]
+        pairs = [(str(emission.symbols_[v]), float(probs[v])) for v in best]
+    else:
+        weights = hmm.feature_weights("word=*", label=name, n=MOST_WORDS)
+        pairs = [(w.attribute.removeprefix("word="), float(np.exp(w.weight))) for w in weights]
+    return [[short(word), round(prob, 4)] for word, prob in pairs]
 
 
 def view_weights(

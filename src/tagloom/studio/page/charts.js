@@ -58,3 +58,49 @@ export function reliabilityChart(bins) {
   }
   return chart;
 }
+
+const LEAST_ARROW = 0.08; // probability of a transition that is drawn
+
+/**
+ * The states of a hidden Markov model on a circle, with arrows for their transitions.
+ * @param {{name: string, share: number}[]} states
+ * @param {number[][]} trans probabilities, from → to
+ */
+export function stateGraph(states, trans) {
+  const size = 460;
+  const [centre, ring] = [size / 2, size / 2 - 62];
+  const most = Math.max(...states.map((state) => state.share), 1e-9);
+  const discs = states.map((state, i) => {
+    const angle = (2 * Math.PI * i) / states.length - Math.PI / 2;
+    const [dx, dy] = [Math.cos(angle), Math.sin(angle)];
+    return { x: centre + ring * dx, y: centre + ring * dy, dx, dy, r: 5 + 13 * Math.sqrt(state.share / most) };
+  });
+  const chart = s("svg", { viewBox: `0 0 ${size} ${size}`, class: "chart graph", role: "img", "aria-label": `Transitions between ${states.length} states` });
+  trans.forEach((row, i) => row.forEach((p, j) => {
+    if (p < LEAST_ARROW || !discs[i] || !discs[j]) return;
+    const [a, b] = [discs[i], discs[j]];
+    const title = s("title", null, `${states[i].name} → ${states[j].name} ${p.toFixed(3)}`);
+    const look = { class: "arrow", "stroke-width": (0.6 + 4.5 * p).toFixed(2), opacity: (0.25 + 0.6 * p).toFixed(2) };
+    if (i === j) {
+      const [x, y, r] = [a.x - a.dx * (a.r + 8), a.y - a.dy * (a.r + 8), 9];
+      chart.append(s("circle", { ...look, cx: x, cy: y, r }, title));
+      return;
+    }
+    // Both directions bend to their right, so that they do not cover each other.
+    const [mx, my] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
+    const [cx, cy] = [mx + 0.16 * (centre - mx) - 0.14 * (b.y - a.y), my + 0.16 * (centre - my) + 0.14 * (b.x - a.x)];
+    const d = Math.hypot(b.x - cx, b.y - cy) || 1;
+    const [ux, uy] = [(b.x - cx) / d, (b.y - cy) / d];
+    const [x, y] = [b.x - ux * (b.r + 2), b.y - uy * (b.r + 2)];
+    const w = 3 + 4 * p;
+    chart.append(s("path", { ...look, d: `M${a.x.toFixed(1)} ${a.y.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${(x - ux * w).toFixed(1)} ${(y - uy * w).toFixed(1)}` }, title),
+      s("path", { class: "head", opacity: look.opacity, d: `M${x} ${y}L${x - ux * 2 * w - uy * w} ${y - uy * 2 * w + ux * w}L${x - ux * 2 * w + uy * w} ${y - uy * 2 * w - ux * w}Z` }));
+  }));
+  discs.forEach(({ x, y, dx, dy, r }, i) => {
+    const anchor = Math.abs(dx) < 0.3 ? "middle" : dx > 0 ? "start" : "end";
+    const name = states[i].name.length > 12 ? states[i].name.slice(0, 11) + "…" : states[i].name;
+    chart.append(s("circle", { cx: x, cy: y, r }, s("title", null, `${states[i].name}: ${(100 * states[i].share).toFixed(1)} %`)),
+      s("text", { x: x + dx * (r + 6), y: y + dy * (r + 10) + 4, class: "strong", "text-anchor": anchor }, name));
+  });
+  return chart;
+}

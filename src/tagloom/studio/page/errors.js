@@ -125,7 +125,7 @@ export class Errors {
     put(this.body, h("p", { class: "lead" }, h("b", null, percent(data.ece)), " expected calibration error"),
       h("p", { class: "quiet" }, `Mean probability ${percent(data.confidence)}, correct ${percent(data.accuracy)}. Columns on the diagonal are well calibrated.`),
       h("div", { class: "columns" }, h("div", null, /** @type {any} */ (reliabilityChart(data.bins))),
-        h("table", null, h("thead", null, h("tr", null, ["probability", "tokens", "mean", "correct"].map((n) => h("th", { scope: "col" }, n)))),
+        h("table", null, h("thead", null, h("tr", null, ["probability", "tokens", "mean", "correct"].map((n) => h("th", { scope: "col", class: "number" }, n)))),
           h("tbody", null, data.bins.filter((/** @type {any} */ b) => b.n).map((/** @type {any} */ b) => h("tr", null, h("td", { class: "number" }, `${prob(b.low, 1)} to ${prob(b.high, 1)}`), h("td", { class: "number" }, b.n.toLocaleString("en")), h("td", { class: "number" }, prob(b.confidence, 3)), h("td", { class: "number" }, prob(b.accuracy, 3))))))));
   }
 

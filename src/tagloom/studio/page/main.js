@@ -189,12 +189,10 @@ async function begin() {
   const route1 = route();
   await context.refreshState();
   await route1;
-  let isFirst = true;
   listen(onEvent, (isOpen) => {
     isConnected = isOpen;
-    if (isOpen && !isFirst) context.refreshState();
-    isFirst = false;
-    drawStatus();
+    if (isOpen) context.refreshState(); // events before the connection are lost
+    else drawStatus();
   });
   byId("nav").after(h("button", { class: "help", "aria-label": "Keys", title: "?", onclick: showHelp }, "?"));
 }

@@ -1,11 +1,12 @@
 // @ts-check
 // Model: facts of the file, weights by pattern and label, transitions, training history.
 import { get, latest } from "./api.js";
-import { lineChart } from "./charts.js";
-import { count, h, put, score, word } from "./dom.js";
+import { lineChart, stateGraph } from "./charts.js";
+import { count, h, percent, prob, put, score, word } from "./dom.js";
 
 /** @typedef {import("./main.js").Context} Context */
 /** @typedef {import("./main.js").Params} Params */
+/** @typedef {{name: string, start: number, stop: number | null, share: number, words: [string, number][]}} State */
 
 export class ModelPlace {
   /** @param {Context} context */
@@ -14,12 +15,15 @@ export class ModelPlace {
     this.params = /** @type {Params} */ ({});
     this.facts = h("section", { class: "panel" });
     this.weights = h("div");
+    this.title = h("h2", null, "Weights");
     this.controls = h("div", { class: "tools" });
     this.transitions = h("section");
     this.history = h("section");
+    this.states = h("section");
     this.ask = latest((query) => get("/api/weights", query));
-    this.element = h("div", { class: "place" }, h("div", { class: "columns" }, this.facts, h("section", { class: "panel" }, h("h2", null, "Weights"), this.controls, this.weights)), this.history, this.transitions);
+    this.element = h("div", { class: "place" }, h("div", { class: "columns" }, this.facts, h("section", { class: "panel" }, this.title, this.controls, this.weights)), this.history, this.states, this.transitions);
     this.number = -1;
+    this.isProbs = false; // weights are logarithms of probabilities
   }
 
   /** @param {Params} params */
@@ -39,6 +43,8 @@ export class ModelPlace {
   #draw(model) {
     const fact = (/** @type {string} */ name, /** @type {any} */ value) => [h("dt", null, name), h("dd", null, value)];
     const { training, facts } = model;
+    this.isProbs = model.states !== null;
+    this.title.textContent = this.isProbs ? "Words" : "Weights";
     put(this.facts, h("h2", null, model.kind), h("dl", null,
       fact("labels", h("span", null, `${model.labels.length}: `, model.labels.slice(0, 60).map((/** @type {string} */ y) => [word(y), " "]).flat())),
       facts.scheme && fact("scheme", facts.scheme),
@@ -48,20 +54,39 @@ export class ModelPlace {
       facts.temperature !== 1 && fact("temperature", facts.temperature),
       facts.features && fact("templates", h("code", null, facts.features.join("; "))),
       fact("parameters", h("code", null, Object.entries(model.parameters).map(([k, v]) => `${k}=${v}`).join(", ")))));
-    put(this.controls, h("input", { type: "search", "aria-label": "Pattern of attributes", placeholder: "suffix*", value: this.params.q ?? "", oninput: (/** @type {Event} */ e) => this.#go({ q: /** @type {HTMLInputElement} */ (e.target).value || undefined }) }),
+    put(this.controls, h("input", { type: "search", "aria-label": "Pattern of attributes", placeholder: this.isProbs ? "word=*ing" : "suffix*", value: this.params.q ?? "", oninput: (/** @type {Event} */ e) => this.#go({ q: /** @type {HTMLInputElement} */ (e.target).value || undefined }) }),
       h("select", { "aria-label": "Label", onchange: (/** @type {Event} */ e) => this.#go({ label: /** @type {HTMLSelectElement} */ (e.target).value || undefined }) },
         h("option", { value: "" }, "all labels"), model.labels.map((/** @type {string} */ y) => h("option", { value: y, selected: y === this.params.label }, y))));
     put(this.history, model.history.length > 1 && [h("h2", null, "Training"), /** @type {any} */ (lineChart([{ name: "loss", points: model.history.map((/** @type {any} */ r) => [r.iteration, r.loss]) }], { x: "iterations", y: (v) => v.toPrecision(3), label: "Loss by iteration", width: 420 }))]);
+    this.#drawStates(model.states, model.transitions);
     this.#drawTransitions(model.transitions);
+  }
+
+  /** @param {State[] | null} states @param {{weights: number[][]} | null} table */
+  #drawStates(states, table) {
+    if (!states || !table) {
+      put(this.states);
+      return;
+    }
+    const hasStop = states.some((state) => state.stop !== null);
+    const heads = ["state", "share", "start", ...(hasStop ? ["stop"] : []), "stays", "most probable words"];
+    put(this.states, h("h2", null, "States"), h("div", { class: "columns even" },
+      h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of states" }, h("table", { class: "states" },
+        h("thead", null, h("tr", null, heads.map((name, i) => h("th", { scope: "col", class: i && i < heads.length - 1 ? "number" : null }, name)))),
+        h("tbody", null, states.map((state, i) => h("tr", null, h("th", { scope: "row" }, word(state.name)), h("td", { class: "number" }, percent(state.share)), h("td", { class: "number" }, prob(state.start, 3)),
+          hasStop && h("td", { class: "number" }, prob(state.stop, 3)), h("td", { class: "number" }, prob(table.weights[i][i], 3)),
+          h("td", { class: "words" }, state.words.map(([w, p]) => [h("span", { title: prob(p, 4) }, word(w)), " "]).flat())))))),
+      h("div", null, stateGraph(states, table.weights), h("p", { class: "quiet" }, "Discs grow with the share of a state, arrows with the probability of a transition; those of at least 0.08 are drawn."))));
   }
 
   async #drawWeights() {
     const rows = await this.ask({ q: this.params.q, label: this.params.label });
     if (!rows) return;
-    const most = Math.max(...rows.map((/** @type {any} */ w) => Math.abs(w.weight)), 1e-9);
+    const value = (/** @type {any} */ w) => (this.isProbs ? Math.exp(w.weight) : w.weight);
+    const most = Math.max(...rows.map((/** @type {any} */ w) => Math.abs(value(w))), 1e-9);
     put(this.weights, rows.length === 0 ? h("p", { class: "quiet" }, "No weight matches.") : h("div", { class: "wide tall", tabindex: "0", role: "region", "aria-label": "Weights" }, h("table", null,
-      h("thead", null, h("tr", null, ["weight", "", "attribute", "label"].map((n) => h("th", { scope: "col" }, n || h("span", { class: "unseen" }, "strength"))))),
-      h("tbody", null, rows.map((/** @type {any} */ w) => h("tr", null, h("td", { class: "number" }, score(w.weight, 3)), h("td", { class: "bar" }, h("span", { class: `strength ${w.weight >= 0 ? "for" : "against"}`, style: { "--share": (Math.abs(w.weight) / most).toFixed(3) } })), h("td", null, word(w.attribute)), h("td", null, word(w.label))))))));
+      h("thead", null, h("tr", null, [this.isProbs ? "probability" : "weight", "", "label", "attribute"].map((n, i) => h("th", { scope: "col", class: i ? null : "number" }, n || h("span", { class: "unseen" }, "strength"))))),
+      h("tbody", null, rows.map((/** @type {any} */ w) => h("tr", null, h("td", { class: "number" }, this.isProbs ? prob(value(w), 4) : score(w.weight, 3)), h("td", { class: "bar" }, h("span", { class: `strength ${value(w) >= 0 ? "for" : "against"}`, style: { "--share": (Math.abs(value(w)) / most).toFixed(3) } })), h("td", null, word(w.label)), h("td", null, word(w.attribute))))))));
   }
 
   /** @param {{labels: string[], weights: number[][], is_probs: boolean} | null} table */

@@ -81,7 +81,7 @@ export class Trellis {
         const p = view.gamma[t][k];
         const onPath = view.path[t] === k;
         const isForced = this.force[t] === name;
-        const text = onPath || p >= 0.05 ? prob(p) : "";
+        const text = onPath || p >= 0.05 ? (p >= 0.995 ? "1" : prob(p)) : "";
         if (cell.textContent !== text) cell.textContent = text;
         const kind = `cell${onPath ? " best" : p >= 0.05 ? " some" : ""}${isForced ? " forced" : ""}${p < 0.001 ? " faint" : ""}`;
         if (cell.className !== kind) cell.className = kind;
