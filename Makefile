@@ -116,8 +116,9 @@ dist: $(VENV)/.test  ## build sdist and wheel twice, compare, test the installed
 	$(PIP) install build twine auditwheel
 	$(BIN)/python tools/dist.py
 
-man: $(VENV)/.installed  ## rewrite the manual pages, docs/man
-	$(BIN)/python -m tagloom.cli.manual docs/man
+man: $(VENV)/.installed  ## rewrite the manual pages and completion scripts, share/
+	rm -rf share
+	$(BIN)/python -m tagloom.cli.manual share
 
 lint: $(VENV)/.test  ## style, spelling and types
 	$(BIN)/ruff check .

@@ -25,6 +25,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Files that an installed package must have, beside its modules.
 NEEDED = ["_native.pyi", "py.typed", "datasets/english/train.conll"]
+# Files that pip puts below the prefix of the environment.
+SHARED = ["man/man1/tagloom.1", "man/man1/tagloom-train-crf.1"]
+SHARED += ["bash-completion/completions/tagloom", "zsh/site-functions/_tagloom"]
+SHARED += ["fish/vendor_completions.d/tagloom.fish"]
 # What must never be in an archive.
 UNWANTED = (".venv", "__pycache__", ".git/", "build/", ".pytest_cache")
 
@@ -93,6 +97,7 @@ def inspect(sdist: Path, wheel: Path) -> None:
     with tarfile.open(sdist) as archive:
         sources = archive.getnames()
     absent = [name for name in NEEDED if f"tagloom/{name}" not in names]
+    absent += [name for name in SHARED if not any(x.endswith(f"data/share/{name}") for x in names)]
     unwanted = [name for name in names + sources if any(part in name for part in UNWANTED)]
     if absent or unwanted:
         sys.exit(f"{wheel.name}: absent {absent}, unwanted {unwanted[:5]}")

@@ -3,12 +3,13 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 import tagloom as tl
 from commands import run
-from tagloom.cli.manual import manual_pages
+from tagloom.cli.manual import manual_pages, shared_files
 
 
 def test_version(tmp_path):
@@ -56,3 +57,16 @@ def test_pages_are_valid(tmp_path):
         )
         faults = [x for x in checked.stderr.splitlines() if "adjust line" not in x and x]
         assert faults == [], name
+
+
+@pytest.mark.scripts
+@pytest.mark.tree
+def test_the_files_of_share_are_those_of_the_commands():
+    """If this fails, run `make man` and commit the result."""
+    share = Path(__file__).parents[2] / "share"
+    stored = {
+        path.relative_to(share).as_posix(): path.read_text(encoding="utf-8")
+        for path in share.rglob("*")
+        if path.is_file()
+    }
+    assert stored == shared_files()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from model_files import answers
 from raising import raises
 from tagloom import storage
 from tagloom.errors import ModelFileError, NotFittedError, ParameterError
@@ -78,6 +79,26 @@ def test_files_of_version_0_1_0_are_saved_again(name, tmp_path):
     assert again.predict(X) == tagger.predict(X)
     assert again.digest() == tagger.digest()
     assert again.training_ == tagger.training_
+
+
+LATER = {
+    path.name.removesuffix(".tagloom"): json.loads((OLD / f"{version}.json").read_text())["models"]
+    for version in ("0.2.0",)
+    for path in sorted(OLD.glob(f"{version}-*.tagloom"))
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_files_of_later_versions_give_the_same_answers(name, tmp_path):
+    """Written by tests/model_files.py, run with that version."""
+    expected = LATER[name][name.partition("-")[2]]
+    tagger = tl.load(OLD / f"{name}.tagloom", verify=True)
+    tagger.save(tmp_path / "again.tagloom")
+    for model in (tagger, tl.load(tmp_path / "again.tagloom")):
+        found = answers(model, expected["sentences"])
+        for ours, theirs in zip(found.pop("marginals"), expected["marginals"], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=2e-5)
+        assert found == {key: value for key, value in expected.items() if key != "marginals"}
 
 
 # ---- kinds -------------------------------------------------------------------------------------

@@ -30,13 +30,13 @@ def command(shell: str | None, install: bool) -> None:
     completions of fish.
     """
     shell = shell or _login_shell()
-    script = _script(shell)
+    text = script(shell)
     if not install:
-        click.echo(script)
+        click.echo(text)
         return
     path = _script_path(shell)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{script}\n", encoding="utf-8")
+    path.write_text(f"{text}\n", encoding="utf-8")
     click.echo(f"Wrote {path}.", err=True)
     startup = _STARTUP[shell]
     if startup is not None and _add_line(Path.home() / startup, f'. "{path}"'):
@@ -54,7 +54,8 @@ def _login_shell() -> str:
     return name
 
 
-def _script(shell: str) -> str:
+def script(shell: str) -> str:
+    """Return the script that completes the commands in a shell."""
     from click.shell_completion import get_completion_class
 
     from tagloom.cli import group

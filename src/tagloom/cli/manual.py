@@ -1,8 +1,8 @@
 """Manual pages in the format of man(7), generated from the commands and their options.
 
 ``python -m tagloom.cli.manual FOLDER`` writes a page for `tagloom` and one for each command,
-``tagloom-train-crf.1`` and so on. They are generated when a distribution is made (`make man`), so
-they never differ from ``--help``.
+``man/man1/tagloom-train-crf.1`` and so on, and the scripts of ``tagloom completion`` where shells
+look for them. `make man` writes them to ``share/``, which a wheel installs.
 """
 
 from __future__ import annotations
@@ -91,14 +91,36 @@ def _escape(text: str) -> str:
     return f"\\&{text}" if text.startswith((".", "'")) else text
 
 
+def shared_files() -> dict[str, str]:
+    """Return the files that are installed below ``share``: manual pages and completion.
+
+    Examples
+    --------
+    >>> sorted(name for name in shared_files() if "man1" not in name)[0]
+    'bash-completion/completions/tagloom'
+    """
+    from tagloom.cli.completion import script
+
+    pages = {f"man/man1/{name}": page for name, page in manual_pages().items()}
+    return pages | {path: script(shell) + "\n" for shell, path in _COMPLETIONS.items()}
+
+
+# shell -> the script that it loads when a command is completed for the first time
+_COMPLETIONS = {
+    "bash": "bash-completion/completions/tagloom",
+    "zsh": "zsh/site-functions/_tagloom",
+    "fish": "fish/vendor_completions.d/tagloom.fish",
+}
+
+
 def main() -> None:
-    """Write all pages to the folder that the command line names."""
+    """Write all files below the folder that the command line names."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m tagloom.cli.manual FOLDER")
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, page in manual_pages().items():
-        (folder / name).write_text(page, encoding="utf-8")
+    for name, text in shared_files().items():
+        path = Path(sys.argv[1], name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ where the parent of the bias is the uniform distribution.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -157,6 +156,8 @@ class SparseWordTable(WordLookup):
         rows, labels = self.keys // Y, self.keys % Y
         fits = np.isin(rows, self.words) & ((labels == y) if y is not None else True)
         if pattern is not None:
+            import fnmatch  # here, for a quick start
+
             match = re.compile(fnmatch.translate(pattern)).match
             matching = [a for a in self.words.tolist() if match(self.names[a])]
             fits &= np.isin(rows, matching)
