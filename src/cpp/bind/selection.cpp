@@ -8,50 +8,35 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <memory>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
 #include "bind/gil.hpp"
+#include "bind/label_automata.hpp"
 #include "core/threads.hpp"
 
 namespace tagloom {
 namespace {
 
-// The candidates of N sequences in a row; one Selection for each.
+// The candidates of N sequences, and the automata for all of them.
 struct Selections {
-    std::vector<std::shared_ptr<const Selection>> all;
-    std::vector<int64_t> offsets;  // [N + 1]
+    int64_t n_labels = 0;
+    std::vector<LabelAutomaton> automata;
+    std::vector<std::vector<Candidate>> candidates;  // [N]
+    std::vector<int64_t> offsets;                    // [N + 1]
 };
 
-using AutomatonArrays = std::pair<Array<const int32_t, 2>, Array<const bool, 1>>;
 using ChosenAndScores =
     nb::typed<nb::list, nb::typed<nb::tuple, nb::ndarray<nb::numpy, uint8_t, nb::ndim<2>>,
                                   nb::ndarray<nb::numpy, double, nb::ndim<1>>>>;
 
-std::vector<LabelAutomaton> compile(const std::vector<AutomatonArrays>& automata, int64_t labels) {
-    std::vector<LabelAutomaton> compiled;
-    for (const auto& [next, is_final] : automata) {
-        const int64_t states = next.shape(0);
-        require(
-            states > 0 && int64_t(next.shape(1)) == labels && int64_t(is_final.shape(0)) == states,
-            "an automaton must be [states, labels] and [states]");
-        LabelAutomaton one{states, {}, {}};
-        one.next.assign(next.data(), next.data() + next.size());
-        one.is_final.assign(is_final.data(), is_final.data() + states);
-        for (const int32_t to : one.next)
-            require(to >= -1 && to < states, "an automaton leads to a missing state");
-        compiled.push_back(std::move(one));
-    }
-    return compiled;
-}
-
 void make_selections(Selections* self, const std::vector<AutomatonArrays>& automata,
                      int64_t n_labels, Array<const int32_t, 1> start, Array<const int32_t, 1> end,
                      Array<const int32_t, 1> label, Array<const double, 1> score,
-                     Array<const int64_t, 1> offsets, int64_t threads) {
+                     Array<const int64_t, 1> offsets) {
     const int64_t C = start.shape(0), N = int64_t(offsets.shape(0)) - 1;
     require(
         int64_t(end.shape(0)) == C && int64_t(label.shape(0)) == C && int64_t(score.shape(0)) == C,
@@ -60,30 +45,33 @@ void make_selections(Selections* self, const std::vector<AutomatonArrays>& autom
     for (int64_t c = 0; c < C; ++c)
         require(start(c) >= 0 && start(c) < end(c) && label(c) >= 0 && label(c) < n_labels,
                 "a candidate needs 0 <= start < end and a label");
-    const std::vector<LabelAutomaton> compiled = compile(automata, n_labels);
-    Selections made;
+    Selections made{n_labels, compile_automata(automata, n_labels), {}, {}};
     made.offsets.assign(offsets.data(), offsets.data() + N + 1);
-    made.all.resize(N);
-    {
-        const WithoutGil unlocked;
-        parallel_for(N, C < 2'000 ? 1 : threads, [&](int64_t i, int64_t) {
-            std::vector<Candidate> candidates;
-            for (int64_t c = offsets(i); c < offsets(i + 1); ++c)
-                candidates.push_back({start(c), end(c), label(c), score(c)});
-            made.all[i] = std::make_shared<const Selection>(compiled, n_labels, candidates);
-        });
-    }
+    made.candidates.resize(N);
+    for (int64_t i = 0; i < N; ++i)
+        for (int64_t c = offsets(i); c < offsets(i + 1); ++c)
+            made.candidates[i].push_back({start(c), end(c), label(c), score(c)});
     new (self) Selections(std::move(made));
 }
 
 ChosenAndScores nbest(const Selections& self, int64_t n, int64_t threads) {
-    const int64_t N = std::ssize(self.all);
+    const int64_t N = std::ssize(self.candidates);
     std::vector<std::vector<uint8_t>> chosen(N);
     std::vector<std::vector<double>> scores(N);
     {
         const WithoutGil unlocked;
-        parallel_for(N, N < 32 ? 1 : threads,
-                     [&](int64_t i, int64_t) { self.all[i]->nbest(n, chosen[i], scores[i]); });
+        parallel_for(N, N < 32 ? 1 : threads, [&](int64_t i, int64_t) {
+            if (n == 1) {
+                scores[i].push_back(
+                    best_selection(self.automata, self.n_labels, self.candidates[i], chosen[i]));
+                if (scores[i][0] > -std::numeric_limits<double>::infinity()) return;
+                scores[i].clear();
+                chosen[i].clear();
+            } else {
+                Selection(self.automata, self.n_labels, self.candidates[i])
+                    .nbest(n, chosen[i], scores[i]);
+            }
+        });
     }
     ChosenAndScores out;
     for (int64_t i = 0; i < N; ++i) {
@@ -96,14 +84,15 @@ ChosenAndScores nbest(const Selections& self, int64_t n, int64_t threads) {
 
 void sum(const Selections& self, Array<double, 1> log_z, Maybe<double, 1> marginals,
          int64_t threads) {
-    const int64_t N = std::ssize(self.all);
+    const int64_t N = std::ssize(self.candidates);
     require(int64_t(log_z.shape(0)) == N, "log_z must be [N]");
     require(!marginals || int64_t(marginals->shape(0)) == self.offsets.back(),
             "marginals must be [C]");
     double* to = data_or_null(marginals);
     const WithoutGil unlocked;
     parallel_for(N, N < 32 ? 1 : threads, [&](int64_t i, int64_t) {
-        log_z.data()[i] = self.all[i]->sum(to ? to + self.offsets[i] : nullptr);
+        log_z.data()[i] = Selection(self.automata, self.n_labels, self.candidates[i])
+                              .sum(to ? to + self.offsets[i] : nullptr);
     });
 }
 
@@ -113,7 +102,7 @@ void bind_selection(nb::module_& m) {
     nb::class_<Selections>(m, "Selections", "Candidate spans of sequences, under automata.")
         .def("__init__", make_selections, nb::arg("automata"), nb::arg("n_labels"),
              nb::arg("start"), nb::arg("end"), nb::arg("label"), nb::arg("score"),
-             nb::arg("offsets"), nb::arg("threads"))
+             nb::arg("offsets"))
         .def("nbest", nbest, nb::arg("n"), nb::arg("threads"),
              "For each sequence (chosen [k, C], scores [k]).")
         .def("sum", sum, nb::arg("log_z").noconvert(),

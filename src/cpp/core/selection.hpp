@@ -3,8 +3,9 @@
 //
 // The selections of one sequence are the paths of an acyclic graph. A node is a boundary between
 // positions with one state of each automaton; an arc takes a candidate, or skips to the next
-// boundary. Only nodes that a path reaches are built, so a constraint on labels without a candidate
-// costs nothing.
+// boundary. Only nodes that a path reaches are built, and states that the labels of later
+// candidates cannot tell apart are one: a constraint costs nothing where its labels have no
+// candidate.
 #pragma once
 
 #include <cstdint>
@@ -49,5 +50,11 @@ class Selection {
 
     friend struct SelectionGraph;
 };
+
+// The score of the best selection, and whether each candidate is in it [C]; -inf if there is none.
+// Candidates of negative score are not searched if they can be left out of any selection: those
+// whose labels no other label needs.
+double best_selection(const std::vector<LabelAutomaton>& automata, int64_t labels,
+                      const std::vector<Candidate>& candidates, std::vector<uint8_t>& chosen);
 
 }  // namespace tagloom

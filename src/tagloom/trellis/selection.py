@@ -50,6 +50,27 @@ class SpanConstraint(ABC):
         None if the labels cannot break the constraint.
         """
 
+    def accepts(self, labels: Sequence[str]) -> bool:
+        """Whether labels, from left to right, satisfy the constraint.
+
+        Examples
+        --------
+        >>> from tagloom.trellis import AtMostOnce
+        >>> AtMostOnce("A0").accepts(["A0", "A1"]), AtMostOnce("A0").accepts(["A0", "A0"])
+        (True, False)
+        """
+        names = sorted(set(labels))
+        automaton = self.automaton(names)
+        if automaton is None:
+            return True
+        table, is_final = automaton
+        state = 0
+        for label in labels:
+            state = int(table[state, names.index(label)])
+            if state < 0:
+                return False
+        return bool(is_final[state])
+
 
 def _table(n_states: int, n_labels: int) -> npt.NDArray[np.int32]:
     """Return transitions that stay in each state."""
@@ -261,7 +282,6 @@ class SpanSelection:
             np.ascontiguousarray(columns[:, 2]),
             self.scores,
             self.offsets,
-            self._threads,
         )
 
     def best(self, *, on_infeasible: OnInfeasible = "raise") -> Any:
