@@ -52,6 +52,11 @@ SAYS = {
         "inference       94.6         0             0          0",
         "global          94.8         0             0          0",
     ],
+    "semantic_roles.py": [
+        "2 of 13\n",
+        "no overlap        0.825   0.846   0.835         0 of 13",
+        "ate     ARG0 [The dog that they found]  ARG1 [the bread]",
+    ],
     "local_and_global.py": [
         "Parts of speech: 495 training sentences, 105 test sentences; accuracy.\n"
         "                     token          MEMM        global             p\n"

@@ -16,6 +16,7 @@ void bind_items(nanobind::module_& m);
 void bind_kalman(nanobind::module_& m);
 void bind_network(nanobind::module_& m);
 void bind_ngrams(nanobind::module_& m);
+void bind_roles(nanobind::module_& m);
 void bind_samplers(nanobind::module_& m);
 void bind_scoring(nanobind::module_& m);
 void bind_segments(nanobind::module_& m);

@@ -24,6 +24,7 @@ NB_MODULE(_native, m) {
     tagloom::bind_network(m);
     tagloom::bind_ngrams(m);
     tagloom::bind_backoff(m);  // uses NGrams
+    tagloom::bind_roles(m);
     tagloom::bind_samplers(m);
     tagloom::bind_scoring(m);
     tagloom::bind_decoding(m);  // uses Scorer

@@ -3,19 +3,10 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "core/random.hpp"
+#include "core/hashed_weights.hpp"
 
 namespace tagloom {
 namespace {
-
-constexpr uint64_t kGolden = 0x9E3779B97F4A7C15u;
-
-// A random number for a list of values, the first of which names the template.
-uint64_t key(std::initializer_list<uint64_t> values) {
-    uint64_t z = 0;
-    for (uint64_t value : values) z = mix_bits(z * 3 + value + kGolden);
-    return z;
-}
 
 constexpr uint32_t kRoot = 1, kStart = 2, kStop = 3;  // atoms that no string has
 
@@ -52,8 +43,8 @@ void ParserFeatures::read(const ParserSentences& sentences, int64_t i) {
         uint64_t k = 0;
         const auto add = [&](std::initializer_list<uint64_t> of_head,
                              std::initializer_list<uint64_t> of_dependent) {
-            h[k] = key({2 * k + 100, key(of_head)});
-            d[k] = key({2 * k + 101, key(of_dependent)});
+            h[k] = feature_key({2 * k + 100, feature_key(of_head)});
+            d[k] = feature_key({2 * k + 101, feature_key(of_dependent)});
             ++k;
         };
         add({w, p}, {});
@@ -91,9 +82,9 @@ void ParserFeatures::read(const ParserSentences& sentences, int64_t i) {
         add({p}, {p, wr});
         add({w}, {pl, p, pr});
 
-        between_[n * 3] = key({11, p});
-        between_[n * 3 + 1] = key({12, p});
-        between_[n * 3 + 2] = key({13, p});
+        between_[n * 3] = feature_key({11, p});
+        between_[n * 3 + 1] = feature_key({12, p});
+        between_[n * 3 + 2] = feature_key({13, p});
         for (int64_t b = n - 1; b > 0; --b)
             if (atom(b, kTag) == p) {
                 previous_[n] = int32_t(b);
@@ -111,7 +102,7 @@ ParserFeatures::Ways ParserFeatures::ways(int64_t h, int64_t d) {
         Table() {
             for (uint64_t right = 0; right < 2; ++right)
                 for (uint64_t bin = 0; bin < 7; ++bin)
-                    of[right][bin] = {key({1, right}), key({2, right, bin})};
+                    of[right][bin] = {feature_key({1, right}), feature_key({2, right, bin})};
         }
     };
     static const Table table;
@@ -123,7 +114,7 @@ uint64_t ParserFeatures::counts_between(int64_t l, int64_t r) const {
     uint64_t n[4];
     for (int64_t a = 1; a < 4; ++a)
         n[a] = std::min<uint64_t>(before_[r * 4 + a] - before_[(l + 1) * 4 + a], 3);
-    return key({3, n[1], n[2], n[3]});
+    return feature_key({3, n[1], n[2], n[3]});
 }
 
 void ParserFeatures::score(const float* theta, int64_t H, double* arcs) const {
@@ -138,12 +129,8 @@ void ParserFeatures::score(const float* theta, int64_t H, double* arcs) const {
 // ---------------------------------------------------------------------------------------------
 // Labels
 
-uint64_t ParserFeatures::label_key(int64_t label) {
-    return mix_bits(uint64_t(label + 1) * kGolden);
-}
-
 uint64_t ParserFeatures::label_context(int64_t h, int64_t d) const {
-    return key({7, atom(h, kCoarse), atom(d, kCoarse), uint64_t(h < d)});
+    return feature_key({7, atom(h, kCoarse), atom(d, kCoarse), uint64_t(h < d)});
 }
 
 void ParserFeatures::of_label(int64_t d, const int32_t* heads, std::vector<uint64_t>& out) const {
@@ -154,7 +141,9 @@ void ParserFeatures::of_label(int64_t d, const int32_t* heads, std::vector<uint6
     const auto w = [&](int64_t i) { return atom(i, kWord); };
     const auto p = [&](int64_t i) { return atom(i, kTag); };
     const auto c = [&](int64_t i) { return atom(i, kCoarse); };
-    const auto add = [&](std::initializer_list<uint64_t> values) { out.push_back(key(values)); };
+    const auto add = [&](std::initializer_list<uint64_t> values) {
+        out.push_back(feature_key(values));
+    };
     const uint64_t hw = w(h), hp = p(h), hc = c(h), dw = w(d), dp = p(d), dc = c(d);
     const uint64_t hl = h > 0 ? p(h - 1) : kStart;
     add({200, dp, hp, right});

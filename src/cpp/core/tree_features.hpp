@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/hashed_weights.hpp"
+
 namespace tagloom {
 
 // What the parser reads of a word: numbers that stand for strings.
@@ -53,7 +55,6 @@ class ParserFeatures {
     static constexpr int64_t kTemplates = 34;  // per arc, each with two kinds of distance
 
   private:
-    static uint64_t label_key(int64_t label);
     uint64_t atom(int64_t i, ParserAtom a) const {  // from -1 to T + 2
         return atoms_[(i + 1) * kParserAtoms + a];
     }

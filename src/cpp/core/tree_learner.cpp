@@ -21,25 +21,6 @@ TreeBatch one_sentence(const int64_t (&offsets)[2], const std::vector<double>& a
 
 }  // namespace
 
-std::vector<float> AveragedWeights::mean(double steps) const {
-    std::vector<float> values(theta);
-    if (steps > 0)
-        for (size_t i = 0; i < values.size(); ++i)
-            if (total[i] != 0) values[i] = float(theta[i] - total[i] / steps);
-    return values;
-}
-
-template <class Each>
-void LabelChoices::for_each(uint64_t context, const Each& each) const {
-    const auto place = std::lower_bound(contexts.begin(), contexts.end(), context);
-    if (place == contexts.end() || *place != context) {
-        for (int64_t l = 0; l < L; ++l) each(l);
-        return;
-    }
-    const auto k = place - contexts.begin();
-    for (int64_t j = indptr[k]; j < indptr[k + 1]; ++j) each(labels[j]);
-}
-
 ParserLearner::ParserLearner(const ParserSentences& sentences, const int32_t* heads,
                              const int32_t* labels, int64_t n_labels, const ParserOptions& options)
     : sentences_(sentences),
@@ -117,10 +98,8 @@ double ParserLearner::learn_arcs(int64_t i, bool& is_right) {
 }
 
 void ParserLearner::move_arc(int64_t h, int64_t d, double gradient) {
-    features_.for_each_of_arc(h, d, [&](uint64_t place) {
-        arcs.square[place] += float(gradient * gradient);
-        arcs.add(place, options_.eta * gradient / std::sqrt(arcs.square[place]), steps);
-    });
+    features_.for_each_of_arc(
+        h, d, [&](uint64_t place) { arcs.ascend(place, gradient, options_.eta, steps); });
 }
 
 double ParserLearner::move_hinge(int64_t i, const std::vector<int32_t>& best, double loss) {
@@ -182,11 +161,8 @@ double ParserLearner::learn_labels(int64_t i) {
             for (const auto& [label, score] : scored) {
                 const double g = double(label == gold) - std::exp(score - top) / z;
                 if (std::abs(g) <= kLeast) continue;
-                for (uint64_t f : of_label_) {
-                    const uint64_t place = features_.label_weight(f, label);
-                    w.square[place] += float(g * g);
-                    w.add(place, options_.eta * g / std::sqrt(w.square[place]), steps);
-                }
+                for (uint64_t f : of_label_)
+                    w.ascend(features_.label_weight(f, label), g, options_.eta, steps);
             }
         } else if (best != gold) {
             loss += top - right;

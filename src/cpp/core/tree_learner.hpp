@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/hashed_weights.hpp"
 #include "core/tree_features.hpp"
 
 namespace tagloom {
@@ -27,35 +28,6 @@ struct ParserOptions {
     double C;    // hinge: the longest step
     double eta;  // log: the rate of AdaGrad
     int bits;
-};
-
-// Weights with their running mean: mean = theta - total / steps.
-struct AveragedWeights {
-    std::vector<float> theta, square;  // square: of AdaGrad, or empty
-    std::vector<double> total;
-
-    void resize(size_t n, bool has_squares) {
-        theta.assign(n, 0.0f);
-        total.assign(n, 0.0);
-        square.assign(has_squares ? n : 0, 1.0f);
-    }
-    void add(uint64_t i, double step, double now) {
-        theta[i] += float(step);
-        total[i] += step * now;
-    }
-    std::vector<float> mean(double steps) const;
-};
-
-// The labels that arcs may have, by ParserFeatures::label_context; all labels for other contexts.
-struct LabelChoices {
-    int64_t L;                       // labels
-    std::vector<uint64_t> contexts;  // [K] in ascending order
-    std::vector<int64_t> indptr;     // [K + 1]
-    std::vector<int32_t> labels;     // of each context
-
-    // Calls each(label) for every label that a context may have.
-    template <class Each>
-    void for_each(uint64_t context, const Each& each) const;
 };
 
 class ParserLearner {

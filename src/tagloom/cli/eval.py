@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tagloom.cli import parsing
+from tagloom.cli import parsing, roles, structures
 from tagloom.cli.models import is_model
 from tagloom.cli.reading import Reading, as_column
 from tagloom.cli.scoring import (
@@ -33,6 +33,7 @@ Examples:
   tagloom eval test.conllu tagged.conllu
   tagloom eval test.conllu induced.conllu --clusters
   tagloom eval test.conllu parsed.conllu --trees
+  tagloom eval test.jsonl arguments.jsonl --frames
   tagloom eval pos.tagloom test.conllu --train train.conllu --report report.html
 """
 )
@@ -54,6 +55,9 @@ Examples:
 @click.option(
     "--trees", is_flag=True, help="Score dependency trees: UAS, LAS, scores of each label."
 )
+@click.option(
+    "--frames", is_flag=True, help="Score arguments of predicates: F1, illegal frames, each role."
+)
 @scoring_options
 def command(
     gold: str,
@@ -62,6 +66,7 @@ def command(
     report: str | None,
     clusters: bool,
     trees: bool,
+    frames: bool,
     strict: bool,
     scheme: str | None,
     spans: bool | None,
@@ -77,14 +82,17 @@ def command(
     PREDICTED hold the same sentences, in any format that tagloom reads; - is stdin. Span F1 equals
     conlleval's; with --strict it equals that of seqeval's strict mode. With --clusters the names of
     predicted labels mean nothing: they are mapped to gold labels. Parsers are scored by UAS and LAS
-    of all words, with bootstrap intervals.
+    of all words, role labellers by F1 of arguments, with bootstrap intervals.
     """
     from tagloom.evaluation import evaluate, evaluate_clusters
 
     reading = Reading.of(options)
-    parser = parsing.find_parser(gold)
-    if trees or parser is not None:
-        parsing.evaluate(parser or gold, predicted, reading, n_bootstrap, random_state, as_json)
+    structured = structures.find(gold)
+    if structured is None and (trees or frames):
+        structured = (parsing.PARSER if trees else roles.ROLES), gold
+    if structured is not None:
+        kind, first = structured
+        kind.compare(first, predicted, reading, n_bootstrap, random_state, as_json)
         return
     if clusters:
         others = {"--strict": strict, "--scheme": scheme, "--spans": spans, "--train": train}

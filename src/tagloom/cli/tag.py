@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
-from tagloom.cli import parsing, raw
+from tagloom.cli import raw, structures
 from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
@@ -75,16 +75,18 @@ def command(
     CoNLL-U with # text and SpaceAfter, or as JSONL with the places of tokens and spans in INPUT,
     by the name of FILE.
 
-    A dependency parser reads the tags of a CoNLL-U file and writes its columns HEAD and DEPREL.
+    A dependency parser reads the tags of a CoNLL-U file and writes its columns HEAD and DEPREL. A
+    role labeller reads JSONL with trees and predicates, and writes their arguments.
     """
     reading = Reading.of(options)
-    parser = parsing.find_parser(model)
-    if parser is not None:
+    structured = structures.find(model)
+    if structured is not None:
+        kind, found = structured
         if is_raw or marginals or nbest is not None:
-            raise click.UsageError("--text, --marginals and --nbest do not apply to a parser.")
+            raise click.UsageError(f"--text, --marginals and --nbest do not apply to {kind.noun}.")
         if n_threads is not None:
-            parser = parser.set_params(n_threads=n_threads)
-        parsing.tag(parser, source, output, reading)
+            found = found.set_params(n_threads=n_threads)
+        kind.tag(found, source, output, reading)
         return
     tagger = _find_tagger(model, source)
     if is_raw:

@@ -19,7 +19,7 @@ import click
 
 from tagloom import features, models
 from tagloom.checks import plural
-from tagloom.cli import mistakes, parsing
+from tagloom.cli import mistakes, structures
 from tagloom.cli.options import find_taggers, model_options, read_values
 from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
@@ -83,11 +83,12 @@ class _Models(mistakes.Group):
     """The models, each a command that is created on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*find_taggers(), parsing.NAME]
+        return [*find_taggers(), *(kind.name for kind in structures.kinds())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == parsing.NAME:
-            return parsing.train_command()
+        for kind in structures.kinds():
+            if cmd_name == kind.name:
+                return kind.train_command()
         cls = find_taggers().get(cmd_name)
         return None if cls is None else make_command(cmd_name, cls)
 
@@ -113,7 +114,7 @@ Examples:
 """,
 )
 def command() -> None:
-    """Train a tagger on labelled sentences, or a parser on trees; choose a MODEL.
+    """Train a tagger on labelled sentences, a parser on trees, or a role labeller; choose a MODEL.
 
     Each model has different options, for example: tagloom train crf --help.
     """

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tagloom.evaluation.evaluations import Evaluation, evaluate
     from tagloom.evaluation.label_errors import SuspectLabel, find_label_errors
     from tagloom.evaluation.overlaps import OverlapEvaluation, OverlapScore, evaluate_overlaps
+    from tagloom.evaluation.roles import RoleEvaluation, evaluate_roles
     from tagloom.evaluation.scorers import (
         Scorer,
         accuracy,
@@ -38,6 +39,7 @@ else:
             "evaluations": ["Evaluation", "evaluate"],
             "label_errors": ["SuspectLabel", "find_label_errors"],
             "overlaps": ["OverlapEvaluation", "OverlapScore", "evaluate_overlaps"],
+            "roles": ["RoleEvaluation", "evaluate_roles"],
             "scorers": [
                 "Scorer",
                 "accuracy",
@@ -62,6 +64,7 @@ __all__ = [
     "OverlapScore",
     "ReadingDifference",
     "Reliability",
+    "RoleEvaluation",
     "Score",
     "Scorer",
     "SuspectLabel",
@@ -71,6 +74,7 @@ __all__ = [
     "evaluate",
     "evaluate_clusters",
     "evaluate_overlaps",
+    "evaluate_roles",
     "evaluate_trees",
     "find_label_errors",
     "fit_temperature",

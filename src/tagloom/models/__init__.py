@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tagloom.models.parsers import DependencyParser, Parse
     from tagloom.models.perceptrons import StructuredPerceptron
     from tagloom.models.plots import plot_emissions, plot_history, plot_states
+    from tagloom.models.roles import RoleLabeller
     from tagloom.models.selection import StateCount, StateSelection, select_states
     from tagloom.models.semicrf import SemiCRF
     from tagloom.models.svm import StructuredSVM
@@ -47,6 +48,7 @@ else:
             "parsers": ["DependencyParser", "Parse"],
             "perceptrons": ["StructuredPerceptron"],
             "plots": ["plot_emissions", "plot_history", "plot_states"],
+            "roles": ["RoleLabeller"],
             "selection": ["StateCount", "StateSelection", "select_states"],
             "semicrf": ["SemiCRF"],
             "svm": ["StructuredSVM"],
@@ -78,6 +80,7 @@ __all__ = [
     "Parse",
     "PredictedSpan",
     "Reason",
+    "RoleLabeller",
     "Score",
     "SemiCRF",
     "StateCount",

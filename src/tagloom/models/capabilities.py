@@ -32,3 +32,5 @@ class Capability(StrEnum):
     WEIGHTS = "lists weights"
     #: Predicts dependency trees: sentences have columns ``head`` and ``deprel``.
     TREES = "predicts trees"
+    #: Labels the arguments of predicates: sentences have trees and frames.
+    ROLES = "labels roles"

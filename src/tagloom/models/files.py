@@ -41,6 +41,7 @@ _REGISTRY: Registry[Model] = Registry(
         "MostFrequentTag": "tagloom.models.baselines",
         "NGramModel": "tagloom.language.ngrams",
         "NeuralTagger": "tagloom.models.neural",
+        "RoleLabeller": "tagloom.models.roles",
         "SemiCRF": "tagloom.models.semicrf",
         "StructuredPerceptron": "tagloom.models.perceptrons",
         "StructuredSVM": "tagloom.models.svm",

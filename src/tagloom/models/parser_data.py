@@ -117,18 +117,22 @@ class Atoms:
             "A" if c.isupper() else "0" if c.isdigit() else "a" if c.isalpha() else "-"
             for c in word[:1] + word[-1:]
         )
-        numbers = (_number(lower), _number("-" + lower[-3:]), _number("shape " + shape))
+        numbers = (
+            string_number(lower),
+            string_number("-" + lower[-3:]),
+            string_number("shape " + shape),
+        )
         self._words[word] = numbers
         return numbers
 
     def _tag(self, tag: str) -> int:
         number = self._tags.get(tag)
         if number is None:
-            number = self._tags[tag] = _number(tag)
+            number = self._tags[tag] = string_number(tag)
         return number
 
 
-def _number(text: str) -> int:
+def string_number(text: str) -> int:
     """Return a number for a string; 0 to 15 are not used."""
     return zlib.crc32(text.encode("utf-8", "surrogatepass")) | 16
 
