@@ -52,6 +52,11 @@ def tag(address, **body):
     return answer
 
 
+def compiling(environment):
+    """Return an environment in which compiled modules are kept, as in an installed package."""
+    return {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 class Program:
     """``tagloom serve`` as a process; its port is any free one."""
 
@@ -62,7 +67,7 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, **environment},
+            env={**compiling(os.environ), **environment},
         )
         self.errors = []
         self._collector = threading.Thread(target=self._collect, daemon=True)

@@ -10,6 +10,7 @@ import urllib.request
 
 import pytest
 
+from serving import compiling
 from tagloom.studio.app import MARKER
 
 COMMAND = [sys.executable, "-c", "from tagloom.cli import main; main()", "studio", "--no-browser"]
@@ -95,6 +96,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env=compiling(os.environ),
         )
         self.url = self.process.stdout.readline().strip()
         assert self.url.startswith("http://127.0.0.1:"), self.process.stderr.read()

@@ -1,5 +1,7 @@
 """The order of the queue: the lazy choice is that of plain definitions."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def plain_urgencies(edited, doubts, seen):
         for t, word in enumerate(words):
             total += doubts[at + t] * every.count(word) ** 0.25 * 0.5 ** seen.get(word, 0)
         at += len(words)
-        result.append(total / (len(words) + 5))
+        result.append(total / len(words))
     return np.array(result)
 
 
@@ -66,6 +68,21 @@ def test_every_fifth_is_random(edited, tagger):
     assert [k for k, (_, is_random) in enumerate(chosen) if is_random] == [*range(4, 80, 5)]
     assert [i for i, _ in queue.choose(3, "file", 41, None)] == [40, 42, 43]
     assert all(is_random for _, is_random in queue.choose(5, "doubt", None, None))
+
+
+def test_draws_and_their_weights(edited):
+    """The weighted mean of a quantity over draws is its mean over tokens."""
+    queue, rng = Queue(edited), random.Random(0)
+    lengths = np.array([len(s) for s in edited.corpus])
+    drawn = np.array([queue._draw([*range(120)], 1, rng)[0] for _ in range(4000)])
+    expected = 1 / (lengths + 5) / (1 / (lengths + 5)).sum()
+    shares = np.bincount(drawn, minlength=120) / len(drawn)
+    assert np.abs(shares - expected).sum() < 0.2  # total variation 0.1
+    weights = np.array([queue.weight_of(i, "doubt") for i in range(120)])
+    share_of_short = (lengths < 10) * lengths  # tokens in short sentences
+    estimate = (weights * share_of_short)[drawn].sum() / (weights * lengths)[drawn].sum()
+    assert estimate == pytest.approx(share_of_short.sum() / lengths.sum(), abs=0.02)
+    assert queue.weight_of(3, "random") == 1
 
 
 def test_ranking_some_sentences_again(edited, tagger, monkeypatch):

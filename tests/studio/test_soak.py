@@ -192,7 +192,7 @@ def test_correct_and_see_in_a_large_corpus(tmp_path):
 
 
 def annotate(path, pool, dev, kind):
-    """Label as the queue asks, 50 sentences a round, until 89 % of dev are right."""
+    """Label as the queue asks, 20 sentences a round, until 89 % of dev are right."""
     from tagloom.studio.sessions import Session
 
     tl.write(tl.Corpus(pool.tokens, [[None] * len(s) for s in pool]), path)
@@ -200,7 +200,7 @@ def annotate(path, pool, dev, kind):
     n_tokens = 0
     try:
         for _ in range(100):
-            for i, _ in session.trainer.queue(50, kind):
+            for i, _ in session.trainer.queue(20, kind):
                 labels = dict(enumerate(pool[i].labels))
                 session.edited.change(i, labels, kind="accept")
                 n_tokens += len(labels)

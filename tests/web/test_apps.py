@@ -382,3 +382,103 @@ def test_a_stopping_server_completes_what_is_in_flight():
 def test_the_client_error_is_a_request_error():
     error = RequestError(status=404, where="model", expected="one of pos", found="'x'")
     assert (error.status, error.retry_after) == (404, None)
+
+
+# ---- answers without a task ------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted():
+    """An app whose route answers small bodies at once; yields address and observed statuses."""
+    seen = []
+
+    async def handler(request):
+        return reply({"by": "handler", "size": len(await request.body())})
+
+    def at_once(request, body):
+        if body == b"bad":
+            raise LabelError(where="body", expected="something else", found="bad")
+        return None if len(body) > 20 else reply({"by": "at once", "size": len(body)})
+
+    app = App(
+        [Route("POST", "/tag", handler, at_once)],
+        access=Access(TOKEN),
+        max_body=1000,
+        observer=lambda request, status, seconds: seen.append((request.path, status)),
+    )
+    with background(app) as url:
+        yield url.removeprefix("http://"), seen, app
+
+
+def piece(body, **headers):
+    lines = {"Host": "localhost", "Authorization": f"Bearer {TOKEN}", **headers}
+    head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
+    return f"POST /tag HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def exchange(address, pieces, n_answers):
+    """Send pieces of data one by one; return the heads and bodies of the answers."""
+    host, _, port = address.rpartition(":")
+    answers, data = [], b""
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        for part in pieces:
+            connection.sendall(part)
+            time.sleep(0.05)
+        while len(answers) < n_answers:
+            head, end, rest = data.partition(b"\r\n\r\n")
+            length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
+            if end and len(rest) >= int(length):
+                answers.append((head.decode(), json.loads(rest[: int(length)])))
+                data = rest[int(length) :]
+                continue
+            received = connection.recv(65536)
+            assert received, (answers, data)
+            data += received
+    return answers
+
+
+def test_small_requests_are_answered_at_once(counted):
+    address, seen, app = counted
+    [(head, body)] = exchange(address, [piece(b"small")], 1)
+    assert body == {"by": "at once", "size": 5}
+    ordinary, _ = ask(address, "POST", "/tag", b"y" * 30, {"Authorization": f"Bearer {TOKEN}"})
+    names = {line.split(":")[0] for line in head.split("\r\n")[1:]}
+    assert names == {name.lower() for name in ordinary.headers}
+    assert head.startswith("HTTP/1.1 200 OK\r\n")
+    assert seen == [("/tag", 200)] * 2
+    assert app.count_in_flight() == 0
+
+
+def test_what_is_not_answered_at_once(counted):
+    address, seen, app = counted
+    whole = piece(b"small")
+    for expected, pieces in (
+        ("handler", [piece(b"z" * 30)]),  # the route leaves it to the handler
+        ("handler", [whole[:-2], whole[-2:]]),  # the body comes in two parts
+        ("at once", [whole[:20], whole[20:]]),  # the headers do, and the body with the second
+        ("handler", [piece(b"small", Connection="close")]),
+    ):
+        [(_, body)] = exchange(address, pieces, 1)
+        assert body["by"] == expected, pieces
+    (_, body), (_, second) = exchange(address, [piece(b"bad"), whole], 2)
+    assert body["by"] == "handler"  # an error is left to the handler, which here has none
+    assert second["by"] == "at once"
+    assert ask(address, "POST", "/tag", b"small")[0].status == 401
+    assert app.count_in_flight() == 0
+    assert ("/tag", 401) in seen
+
+
+def test_pipelined_requests_are_answered_in_order(counted):
+    address, _, app = counted
+    sizes = [3, 30, 4, 5, 40, 6]
+    answers = exchange(address, [b"".join(piece(b"x" * size) for size in sizes)], len(sizes))
+    assert [body["size"] for _, body in answers] == sizes
+    assert app.count_in_flight() == 0
+
+
+def test_a_draining_server_says_that_it_closes(counted):
+    address, _, app = counted
+    app.is_draining = True
+    [(head, body)] = exchange(address, [piece(b"small")], 1)
+    assert body["by"] == "handler"
+    assert "connection: close" in head

@@ -88,7 +88,7 @@ class _Service:
         self.pages = Pages("tagloom.serve", "page")
         self.app = App(
             [
-                Route("POST", "/v1/tag", self.tag),
+                Route("POST", "/v1/tag", self.tag, self.tag_at_once),
                 Route("POST", "/v1/explain", self.explain),
                 Route("GET", "/v1/models", self.models),
                 Route("GET", "/v1/models/{name}", self.model),
@@ -144,13 +144,7 @@ class _Service:
         if request.scope["query_string"]:
             request.query([])  # options of JSON are in its body
         data = await request.body()
-        wanted = read_request(data)
-        served = self.registry.get(wanted.model)
-        request.about = served.name
-        check(wanted, served)
-        n_tokens = count_tokens(wanted)
-        if n_tokens > self.settings.max_tokens:
-            raise too_many_tokens(self.settings.max_tokens)
+        wanted, served, n_tokens = self.read(request, data)
         max_tokens = self.settings.max_tokens
         if cost(wanted, served, n_tokens) <= ON_LOOP:
             found = answer(wanted, served, max_tokens)
@@ -159,10 +153,40 @@ class _Service:
             found, body = await self.jobs.run(
                 request, lambda still_wanted: _encoded(wanted, served, max_tokens, still_wanted)
             )
+        self.count(found, served, n_tokens)
+        return Response(body)
+
+    def tag_at_once(self, request: Request, data: bytes) -> Response | None:
+        """Answer a small request in JSON; None for others."""
+        headers = request.headers
+        if headers.get(b"content-type") != JSON or b"content-encoding" in headers:
+            return None
+        if len(data) > self.settings.max_body:
+            return None
+        self.admit()
+        wanted, served, n_tokens = self.read(request, data)
+        if cost(wanted, served, n_tokens) > ON_LOOP:
+            return None
+        found = answer(wanted, served, self.settings.max_tokens)
+        self.count(found, served, n_tokens)
+        return Response(_ENCODER.encode(found))
+
+    def read(self, request: Request, data: bytes) -> tuple[TokenRequest | TagRequest, Served, int]:
+        """Return the request in a body, its model, and the number of its tokens."""
+        wanted = read_request(data)
+        served = self.registry.get(wanted.model)
+        request.about = served.name
+        check(wanted, served)
+        n_tokens = count_tokens(wanted)
+        if n_tokens > self.settings.max_tokens:
+            raise too_many_tokens(self.settings.max_tokens)
+        return wanted, served, n_tokens
+
+    def count(self, found: TagReply, served: Served, n_tokens: int) -> None:
+        """Count the tokens of an answer."""
         if found.documents is not None:
             n_tokens = sum(len(s.tokens) for d in found.documents for s in d.sentences)
         self.metrics.count_tokens(served.name, n_tokens)
-        return Response(body)
 
     async def stream(self, request: Request, kind: str) -> Response:
         options = streams.read_options(request)

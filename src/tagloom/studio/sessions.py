@@ -81,7 +81,7 @@ class Session:
             self.edited, template=tagger, tagger=tagger, test=test, publish=self.publish
         )
         self._lock = threading.Lock()
-        self._random: set[int] = set()  # sentences that were offered at random
+        self._random: dict[int, float] = {}  # sentences that were offered at random: their weight
         self._judged: tuple[Any, Judgement] | None = None
         self._suspects: dict[str, Any] = {"state": "none", "rows": []}
         self.trainer.start()
@@ -306,7 +306,9 @@ class Session:
         """Return the next sentences to label."""
         chosen = self.trainer.queue(n, kind, skip)
         with self._lock:
-            self._random.update(i for i, is_random in chosen if is_random)
+            for i, is_random in chosen:
+                if is_random:
+                    self._random.setdefault(i, self.trainer.weight_of(i, kind))
         return [{**self.view_sentence(i), "is_random": r} for i, r in chosen]
 
     def search(self, word: str, n: int) -> list[dict[str, Any]]:
@@ -369,13 +371,13 @@ class Session:
         if predicted is not None:
             row = self.edited.labels[index]
             with self._lock:
-                was_random = index in self._random
+                weight = self._random.get(index)
             for t, label in enumerate(predicted):
                 if row[t] is None and t not in new and t not in leave:
                     new[t] = label
             final = [new.get(t, y) for t, y in enumerate(row)]
-            if index not in self.edited.accepted:
-                self.trainer.observe(predicted, final, was_random)
+            if weight is not None and index not in self.edited.accepted:
+                self.trainer.observe(predicted, final, weight)
         return new
 
     def _span_labels(self, index: int, start: int, end: int, type: str | None) -> dict[int, Label]:

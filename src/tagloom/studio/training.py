@@ -96,7 +96,7 @@ class Trainer:
         self.learned: Learned | None = None
         self.failure: str | None = None
         self.curve: list[dict[str, Any]] = []
-        self._right = self._asked = 0  # labels predicted for random sentences, before learning them
+        self._right = self._asked = 0.0  # labels predicted for random sentences, before learning
         self._wake, self._is_closed = threading.Event(), False
         self._changed = threading.Event()  # labels have changed since the training began
         self._idle = threading.Event()
@@ -260,12 +260,11 @@ class Trainer:
 
     # ---- learning curve --------------------------------------------------------------------
 
-    def observe(self, predicted: list[str], labels: list[Label], was_random: bool) -> None:
-        """Count how many predictions a person left as they were, in a random sentence."""
-        if was_random:
-            pairs = [(p, y) for p, y in zip(predicted, labels, strict=True) if isinstance(y, str)]
-            self._asked += len(pairs)
-            self._right += sum(p == y for p, y in pairs)
+    def observe(self, predicted: list[str], labels: list[Label], weight: float) -> None:
+        """Count how many predictions a person left as they were, in a sentence drawn at random."""
+        pairs = [(p, y) for p, y in zip(predicted, labels, strict=True) if isinstance(y, str)]
+        self._asked += weight * len(pairs)
+        self._right += weight * sum(p == y for p, y in pairs)
 
     def _note(self, learned: Learned) -> None:
         tokens = sum(isinstance(y, str) for row in self._edited.labels for y in row)
@@ -296,6 +295,10 @@ class Trainer:
         """
         learned = self.learned
         return self._queue.choose(n, kind, skip, None if learned is None else learned.doubts)
+
+    def weight_of(self, sentence: int, kind: str) -> float:
+        """Return what a sentence that the queue drew at random counts for `observe`."""
+        return self._queue.weight_of(sentence, kind)
 
 
 def _options_of(tagger: Tagger) -> set[str]:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 import ipaddress
@@ -27,6 +28,7 @@ from tagloom.web.messages import Request, Response
 SHORTEST_TOKEN = 16  # characters; a shorter one can be guessed
 
 
+@functools.lru_cache(64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is of this machine only.
 

@@ -53,10 +53,24 @@ class _State(ServerState):
         self.begun = 0  # requests whose headers have arrived
 
 
+_AT_ONCE = (
+    b"HTTP/1.1 200 OK\r\ndate: %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n"
+    b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n\r\n%b"
+)
+
+
 class Protocol(HttpToolsProtocol):
-    """A connection that notices slow clients and endless headers."""
+    """A connection that notices slow clients and endless headers, and answers small requests.
+
+    A request that the app may answer at once, and that arrives whole in one piece of data, gets
+    neither a task nor a cycle of ASGI messages: `App.answer_at_once` returns its answer. All others
+    go the way of uvicorn.
+    """
 
     server_state: _State
+    _app: App
+    is_held = False  # whether the headers of a request have arrived that may be answered at once
+    _held: list[bytes]  # the pieces of its body
 
     _since: float | None  # when the request began to arrive; None while none is arriving
     _received: int  # bytes since then
@@ -64,10 +78,14 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102
         self._since, self._received, self._in_headers = self.loop.time(), 0, True
+        app: Any = self.config.app
+        self._app = app
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:  # noqa: D102
         super().data_received(data)
+        if self.is_held:
+            self._release()  # the rest of its body comes later
         self._received += len(data)
         if self._in_headers and self._received > MAX_HEADERS and not self.transport.is_closing():
             self._refuse(_HEADERS)
@@ -79,7 +97,48 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:  # noqa: D102
         self._in_headers = False
         self.server_state.begun += 1
+        is_idle = self.cycle is None or (self.cycle.response_complete and not self.pipeline)
+        if (
+            is_idle
+            and not self.expect_100_continue
+            and not self.flow.write_paused
+            and self._app.may_answer_at_once(self.parser.get_method(), self.url)
+            and self.parser.get_http_version() == "1.1"
+            and self.parser.should_keep_alive()
+            and not self.parser.should_upgrade()
+        ):
+            self.is_held, self._held = True, []
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:  # noqa: D102
+        if self.is_held:
+            self._held.append(body)
+        else:
+            super().on_body(body)
+
+    def _release(self) -> None:
+        """Go the way of uvicorn with a request that was held."""
+        self.is_held = False
         super().on_headers_complete()
+        for piece in self._held:
+            super().on_body(piece)
+
+    def _answer_at_once(self) -> bool:
+        """Answer the request that is held; return False if it has to go the way of uvicorn."""
+        scope: Any = self.scope
+        scope["method"], scope["path"] = self.parser.get_method().decode("ascii"), self.url.decode()
+        scope["query_string"] = b""
+        held = self._held
+        answer = self._app.answer_at_once(scope, held[0] if len(held) == 1 else b"".join(held))
+        if answer is None:
+            return False
+        self.is_held = False
+        date = self.server_state.default_headers[0][1]
+        body = answer.body
+        self.transport.write(_AT_ONCE % (date, answer.content_type, len(body), body))
+        self.on_response_complete()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         self.server_state.begun -= len(self.pipeline)  # they will never start
@@ -87,6 +146,10 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:  # noqa: D102
         self._since, self._received = None, 0
+        if self.is_held:
+            if self._answer_at_once():
+                return
+            self._release()
         super().on_message_complete()
 
     @property
@@ -140,6 +203,7 @@ class Server:
             log_config=None,
             access_log=False,  # a line per request would contain what its URL contains
             server_header=False,
+            proxy_headers=False,  # nothing here depends on the address of the client
             timeout_keep_alive=KEEP_ALIVE,
         )
         # Malformed requests are the client's to see, not a way to fill our log; the app itself
