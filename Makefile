@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test pytest test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve
+.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -54,7 +54,10 @@ test: $(VENV)/.test  ## set up, lint, type-check and run the tests
 	@$(MAKE) --no-print-directory -j 2 pytest lint
 
 pytest: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not peers and not scripts and not soak and not serve and not browser" -q -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not peers and not scripts and not soak and not serve and not browser" -q -n auto --maxprocesses 8 --dist loadfile
+
+test-large: $(VENV)/.test  ## sequences of a million positions, lines of 100 MB
+	$(BIN)/python -m pytest -m "slow and not peers and not soak" -q -n auto --maxprocesses 4
 
 test-scripts: $(VENV)/.test  ## run the examples and the harness of the benchmarks
 	$(BIN)/python -m pytest -m scripts -q -n auto --maxprocesses 8

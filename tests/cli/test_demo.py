@@ -75,7 +75,7 @@ def test_it_is_plain_in_a_log_and_fits_a_narrow_terminal(out):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX terminal")
-@pytest.mark.parametrize("no_color", ["", "1"])
+@pytest.mark.parametrize("no_color", ["", pytest.param("1", marks=pytest.mark.slow)])
 def test_it_is_bold_in_a_terminal_unless_asked_not_to_be(out, no_color):
     import pty
 

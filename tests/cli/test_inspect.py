@@ -103,7 +103,7 @@ def commands():
         yield f"train {name}", make_command(name, cls)
 
 
-SERVERS = ("serve", "studio")  # they do not end by themselves; tests of their own run them
+RUN_ELSEWHERE = ("serve", "studio", "demo")  # they have tests of their own
 
 
 def examples():
@@ -158,7 +158,7 @@ def desk(corpora, model, tmp_path_factory):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="written for a POSIX shell")
 @pytest.mark.parametrize(
-    "example", [x for name, found in examples() for x in found if name not in SERVERS]
+    "example", [x for name, found in examples() for x in found if name not in RUN_ELSEWHERE]
 )
 def test_examples_of_the_help_run(example, desk, monkeypatch):
     monkeypatch.setenv("HOME", str(desk))  # where `completion --install` writes

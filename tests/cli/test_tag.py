@@ -158,6 +158,7 @@ def test_a_sentence_is_answered_before_the_next_is_sent(model, sentence, options
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="measures memory by resource")
 def test_a_long_stream_needs_constant_memory(model, tmp_path):
     code = (

@@ -140,6 +140,7 @@ def test_invalid_parameters_are_named():
         tl.TokenClassifier(algorithm="lbfgs").partial_fit([FISH], GOLD[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tl.TokenClassifier, tl.MEMM])
 def test_an_epoch_is_linear_in_the_number_of_labels(kind):
     """800 labels: an update of all label pairs per token took five times as long as the CRF."""

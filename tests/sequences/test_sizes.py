@@ -39,6 +39,7 @@ class Repeated(io.RawIOBase):
         return n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "format"),
     [
@@ -67,6 +68,7 @@ def test_a_stream_needs_constant_memory(part, format):
     assert large < small + 500_000
 
 
+@pytest.mark.slow
 def test_streaming_60_mb_grows_the_process_by_little():
     """The native part is not seen by tracemalloc, so ask the system."""
     pytest.importorskip("resource", reason="needs getrusage")
@@ -97,6 +99,7 @@ def test_200_000_tokens_are_read_well_under_a_second(tmp_path):
     assert corpus.n_tokens == 204_800
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["conll", "slash", "jsonl"])
 def test_a_line_of_100_mb_is_read(format):
     long = b"x" * 100_000_000
@@ -111,6 +114,7 @@ def test_a_line_of_100_mb_is_read(format):
     assert time.process_time() - start < 20
 
 
+@pytest.mark.slow
 def test_a_line_of_100_mb_that_does_not_fit_has_a_short_message():
     with raises(FormatError, where="<file>:2", expected="2 columns") as caught:
         tl.read(io.BytesIO(b"a X\n" + b"x" * 100_000_000), "conll")

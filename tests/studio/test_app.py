@@ -333,6 +333,7 @@ def test_everywhere(open_studio, tmp_path):
         assert client.get("/api/same", sentence=i, token=t)["total"] == found["total"]
 
 
+@pytest.mark.slow
 def test_one_label_of_a_large_file(open_studio, tmp_path):
     """S10: only the bytes of that label differ in 12 MB with comments, ranges and CRLF."""
     sentence = (
