@@ -42,6 +42,7 @@ def ask(address, path, body=None, headers=JSON, method=None):
         connection.close()
     is_json = (answer.headers["content-type"] or "").endswith("json") and data
     is_json = is_json and "ndjson" not in answer.headers["content-type"]
+    is_json = is_json and answer.headers["content-encoding"] is None
     return answer.status, answer.headers, json.loads(data) if is_json else data
 
 

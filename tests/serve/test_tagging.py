@@ -213,3 +213,14 @@ def test_models_with_columns_dicts_and_numbers():
             assert tag(address, sentences=sentences, model=name)["labels"] == want
             status, _, problem = ask(address, "/v1/tag", {"sentences": [["a"]], "model": name})
             assert status in (200, 422), problem
+
+
+def test_long_answers_are_compressed(address, taggers, sentences):
+    headers = {**JSON, "Accept-Encoding": "gzip"}
+    expected = taggers["pos"].predict(sentences[:100])
+    status, found, data = ask(address, "/v1/tag", {"sentences": sentences[:100]}, headers)
+    assert (status, found["content-encoding"]) == (200, "gzip")
+    assert json.loads(gzip.decompress(data))["labels"] == expected
+    status, found, data = ask(address, "/v1/tag", {"sentences": sentences[:1]}, headers)
+    assert (status, found["content-encoding"]) == (200, None)
+    assert data["labels"] == expected[:1]

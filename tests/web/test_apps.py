@@ -384,6 +384,34 @@ def test_the_client_error_is_a_request_error():
     assert (error.status, error.retry_after) == (404, None)
 
 
+@pytest.mark.parametrize("accepted", ["gzip", "br, gzip;q=0.5", "gzip;q=0", "br", None])
+def test_long_answers_are_compressed(accepted):
+    async def long(request):
+        return reply(["word"] * int(request.query(["n"])["n"]))
+
+    headers = {} if accepted is None else {"Accept-Encoding": accepted}
+    with background(App([Route("GET", "/long", long)], compress=True)) as url:
+        for n in (10, 1000, 100_000):
+            answer, body = _raw(url.removeprefix("http://"), f"/long?n={n}", headers)
+            if accepted is not None and accepted.endswith(("gzip", "0.5")) and n > 10:
+                assert answer.headers["content-encoding"] == "gzip"
+                assert answer.headers["vary"] == "accept-encoding"
+                assert len(body) < 3 * n
+                body = gzip.decompress(body)
+            else:
+                assert answer.headers["content-encoding"] is None
+            assert json.loads(body) == ["word"] * n
+
+
+def _raw(address, path, headers):
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("GET", path, headers={"Accept-Encoding": "identity", **headers})
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer, data
+
+
 # ---- answers without a task ------------------------------------------------------------------
 
 

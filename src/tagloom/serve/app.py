@@ -40,6 +40,7 @@ from tagloom.web import App, Pages, Request, Response, Route, Stream, reply
 from tagloom.web.messages import JSON, check_type, decode
 
 ON_LOOP = 2000  # tokens, or work worth as much, that are answered on the event loop
+COMPRESSED = 800  # bytes of a request whose answer may be long enough to be compressed
 MOST_EXPLAINED = 300  # tokens; the time to explain grows with their square
 OPEN_PATHS = ("/healthz", "/readyz")  # health checks need no token
 
@@ -104,6 +105,7 @@ class _Service:
             origins=settings.origins,
             max_body=settings.max_body,
             observer=self.observe,
+            compress=True,
         )
         self.app.on_stop.append(self.stop)
 
@@ -163,6 +165,8 @@ class _Service:
             return None
         if len(data) > self.settings.max_body:
             return None
+        if len(data) > COMPRESSED and b"accept-encoding" in headers:
+            return None  # the answer is likely to be compressed
         self.admit()
         wanted, served, n_tokens = self.read(request, data)
         if cost(wanted, served, n_tokens) > ON_LOOP:

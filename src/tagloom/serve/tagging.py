@@ -7,8 +7,10 @@ is given up between two pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any
+
+import numpy as np
 
 from tagloom.errors import InfeasibleError, LabelError, ParameterError, RequestError
 from tagloom.sequences import Sentence
@@ -30,6 +32,8 @@ from tagloom.serve.schemas import (
 
 PIECE = 4000  # tokens that are tagged before the next look at the clock
 DIGITS = 6  # of probabilities
+_SCALE = 10.0**DIGITS
+_FEW = 8  # sentences whose probabilities are rounded one by one
 
 #: Raises if nobody waits for the answer any more.
 StillWanted = Callable[[], None]
@@ -171,7 +175,7 @@ def _tag(
     probs: list[Any] | None = None
     if options.probs == "top":
         labels, rows = tagger.predict_with_probs(sentences, known=known, n_threads=1)
-        probs = [[round(p, DIGITS) for p in row] for row in rows]
+        probs = rounded(rows)
     else:
         labels = tagger.predict(sentences, known=known, n_threads=1)
     if options.probs == "all":
@@ -191,6 +195,22 @@ def _tag(
             [TokenSpan(s.start, s.end, s.type, round(s.prob, DIGITS)) for s in row] for row in found
         ]
         reply.spans = (reply.spans or []) + spans
+
+
+def rounded(rows: list[list[float]]) -> list[list[float]]:
+    """Round probabilities; ``round`` would take longer than tagging does.
+
+    Examples
+    --------
+    >>> rounded([[0.12345678, 1.0], []])
+    [[0.123457, 1.0], []]
+    """
+    if len(rows) <= _FEW:
+        return [[int(p * _SCALE + 0.5) / _SCALE for p in row] for row in rows]
+    flat = np.array([*chain.from_iterable(rows)], dtype=np.float64)
+    values = (np.floor(flat * _SCALE + 0.5) / _SCALE).tolist()
+    ends = [*accumulate(map(len, rows))]
+    return [values[i:j] for i, j in zip([0, *ends], ends, strict=False)]
 
 
 def _shifted(error: InfeasibleError, sentence: int, token: int) -> RequestError:

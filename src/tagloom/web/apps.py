@@ -16,6 +16,8 @@ rendered in one place; an error that nobody foresaw is logged and becomes a 500 
 from __future__ import annotations
 
 import asyncio
+import functools
+import gzip
 import logging
 import re
 import time
@@ -33,6 +35,7 @@ from tagloom.web.messages import (
     Response,
     Scope,
     Send,
+    in_thread,
 )
 from tagloom.web.problems import problem
 
@@ -49,6 +52,8 @@ logger = logging.getLogger("tagloom.web")
 _KEPT: Headers = [(b"x-content-type-options", b"nosniff")]
 _DATA: Headers = [*_KEPT, (b"cache-control", b"no-store")]
 _CLOSE = (b"connection", b"close")
+LEAST_COMPRESSED = 1000  # bytes of an answer
+_IN_THREAD = 1 << 17  # bytes that take about a millisecond to compress
 CLIENT_LEFT = 499  # the status under which a request is counted whose client left
 
 
@@ -91,6 +96,8 @@ class App:
         Bytes of a body, inflated.
     observer : function, optional
         Called after every answer.
+    compress : bool
+        Whether to compress answers of at least 1 KB for clients that accept gzip; streams are not.
 
     Attributes
     ----------
@@ -117,7 +124,9 @@ class App:
         origins: Collection[str] = (),
         max_body: int = DEFAULT_LIMIT,
         observer: Observer | None = None,
+        compress: bool = False,
     ) -> None:
+        self._compress = compress
         self._exact: dict[str, dict[str, Handler]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Handler]]] = []
         self._at_once: dict[tuple[bytes, bytes], AtOnce] = {}
@@ -170,7 +179,7 @@ class App:
         Returns
         -------
         Response or None
-            With status 200 and no headers of its own.
+            With status 200 and no headers of its own. It is not compressed.
         """
         began = time.perf_counter()
         request = Request(scope, _receive_nothing, self.max_body)
@@ -210,6 +219,8 @@ class App:
         response: Response | None = None
         try:
             response = await self._answer(request)
+            if self._compress:
+                await _compress(request, response)
             await response.send(send, self._headers(request, response))
         except ClientLeft:
             return CLIENT_LEFT
@@ -290,6 +301,35 @@ class App:
         ]
         is_known = request.headers.get(b"origin") in self._origins
         return Response(b"", 204, b"text/plain", allowed if is_known else [])
+
+
+async def _compress(request: Request, response: Response) -> None:
+    """Compress an answer in place, if that helps and the client accepts it."""
+    own, body = response.headers or [], response.body
+    if len(body) < LEAST_COMPRESSED or not accepts_gzip(
+        request.headers.get(b"accept-encoding", b"")
+    ):
+        return
+    if len(body) < _IN_THREAD:
+        response.body = gzip.compress(body, 1, mtime=0)
+    else:
+        response.body = await in_thread(functools.partial(gzip.compress, body, 1, mtime=0))
+    response.headers = [*own, (b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
+
+
+def accepts_gzip(header: bytes) -> bool:
+    """Whether an Accept-Encoding header allows gzip.
+
+    Examples
+    --------
+    >>> [accepts_gzip(h) for h in (b"gzip, br", b"br;q=1.0, GZIP;q=0.5", b"gzip;q=0", b"*", b"")]
+    [True, True, False, True, False]
+    """
+    for part in header.lower().split(b","):
+        name, _, quality = part.partition(b";")
+        if name.strip() in (b"gzip", b"*"):
+            return quality.replace(b" ", b"").strip(b"0.") != b"q="
+    return False
 
 
 async def _receive_nothing() -> Scope:
