@@ -72,6 +72,25 @@ def test_values_count_whether_rows_are_full_or_not():
     assert_allclose(encoding.evaluate(theta)[0], encoding.nll(theta), rtol=1e-12)
 
 
+@pytest.mark.parametrize("others", [1.0, 0.5])
+def test_zeros_that_are_dropped_change_no_bit(others):
+    """They have weights as before, also where all other values are 1 and need no multiplication."""
+    encoding = random_encoding(4, [7] * 40, Y=5, n_attributes=30, edges=True, valued=True)
+    zeros = np.random.default_rng(0).random(len(encoding.ids)) < 0.5
+    values = {"values": np.where(zeros, 0, others).astype(np.float32)}
+    edge_values = np.full(len(encoding.edge_ids), others, np.float32)
+    edge_values[::3] = 0
+    values["edge_values"] = edge_values
+    kept, dropped = (encoding.make(**values, drops_zeros=drops) for drops in (False, True))
+    assert_array_equal(kept.mask(), dropped.mask())
+    theta = random_theta(encoding)
+    grads = np.empty((2, len(theta)))
+    losses = [one.evaluate(theta, grad, 1) for one, grad in zip((kept, dropped), grads, strict=True)]
+    assert losses[0] == losses[1]
+    assert_array_equal(*grads)
+    assert np.count_nonzero(grads[0]) > 50
+
+
 def lanes_and_singles(**options):
     """Enough sentences for several shards, blocks and groups of lanes."""
     rng = np.random.default_rng(5)

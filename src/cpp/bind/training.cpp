@@ -133,10 +133,11 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
                            const AttributeArrays& nodes, const LabelArrays& labels,
                            const AttributeArrays* edges, Maybe<const double> weight,
                            bool all_combinations, bool boundaries, bool float32, const Space* space,
-                           const SegmentShape* segments, int64_t threads) {
+                           const SegmentShape* segments, bool drops_zeros, int64_t threads) {
     Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, float32, space);
     x.all_combinations = all_combinations;
     x.segments = segments;
+    x.drops_zeros = drops_zeros;
     const WithoutGil unlocked;
     new (self) LinearObjective(x, threads);
 }
@@ -683,7 +684,7 @@ void bind_training(nb::module_& m) {
              nb::arg("weight").none() = nb::none(), nb::arg("all_combinations") = false,
              nb::arg("boundaries") = true, nb::arg("float32") = true,
              nb::arg("space").none() = nb::none(), nb::arg("segments").none() = nb::none(),
-             nb::arg("threads") = 1)
+             nb::arg("drops_zeros") = false, nb::arg("threads") = 1)
         .def_prop_ro("n_labels", [](const LinearObjective& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const LinearObjective& p) { return p.N; })
         .def_prop_ro("n_tokens", [](const LinearObjective& p) { return p.T; })

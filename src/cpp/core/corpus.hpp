@@ -46,6 +46,10 @@ struct Examples {
     // Rows of a segment model instead of tokens, in the order of the sentences; see
     // segment_chain.hpp. `gold` then only chooses the weights: a set of all labels has none.
     const SegmentShape* segments = nullptr;
+    // Whether attributes of value 0 are left out of the lists, having got their weights. It changes
+    // no sum; but an online learner applies the penalty on a weight whenever it meets the
+    // attribute.
+    bool drops_zeros = false;
 };
 
 // The Lists of rows.hpp with their memory, in work order.

@@ -95,15 +95,19 @@ WeightPattern make_pattern(const Attributes& x, int64_t T, int64_t width, bool a
 // The lists of all tokens. tokens(work) calls work(place, t) for each token with attributes, on
 // many threads; place is its position in work order.
 template <class Tokens>
-OwnedLists make_lists(const Attributes& x, const WeightPattern& rows, int64_t base, int64_t T,
-                      const Tokens& tokens) {
+OwnedLists make_lists(const Attributes& x, bool drops_zeros, const WeightPattern& rows,
+                      int64_t base, int64_t T, const Tokens& tokens) {
+    const auto is_dropped = [&](int64_t j) { return drops_zeros && x.values && x.values[j] == 0; };
     OwnedLists lists;
-    lists.valued = x.values;
+    lists.valued = x.values && std::any_of(x.values, x.values + x.nnz, [&](float value) {
+                       return value != 1 && !(drops_zeros && value == 0);
+                   });
     lists.full_ptr.assign(T + 1, 0);
     lists.single_ptr.assign(T + 1, 0);
     tokens([&](int64_t place, int64_t t) {
         int64_t n_full = 0, n_single = 0;
         for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
+            if (is_dropped(j)) continue;
             const int64_t a = x.ids[j];
             n_full += rows.is_full(a);
             n_single += rows.is_full(a) ? 0 : rows.ptr[a + 1] - rows.ptr[a];
@@ -118,7 +122,7 @@ OwnedLists make_lists(const Attributes& x, const WeightPattern& rows, int64_t ba
     lists.single = PagedArray<uint32_t>(n_single + kListSlack);
     lists.column = PagedArray<uint16_t>(n_single);
     lists.square.assign(T, 0);
-    if (x.values) {
+    if (lists.valued) {
         lists.full_value = PagedArray<float>(n_full);
         lists.single_value = PagedArray<float>(n_single);
     }
@@ -126,15 +130,16 @@ OwnedLists make_lists(const Attributes& x, const WeightPattern& rows, int64_t ba
         int64_t full = lists.full_ptr[place], single = lists.single_ptr[place];
         float square = 0;
         for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
+            if (is_dropped(j)) continue;
             const int64_t a = x.ids[j];
             square += x.values ? x.values[j] * x.values[j] : 1;
             if (rows.is_full(a)) {
-                if (x.values) lists.full_value[full] = x.values[j];
+                if (lists.valued) lists.full_value[full] = x.values[j];
                 lists.full[full++] = static_cast<uint32_t>(base + rows.ptr[a]);
                 continue;
             }
             for (int64_t w = rows.ptr[a]; w < rows.ptr[a + 1]; ++w) {
-                if (x.values) lists.single_value[single] = x.values[j];
+                if (lists.valued) lists.single_value[single] = x.values[j];
                 lists.column[single] = rows.cols[w];
                 lists.single[single++] = static_cast<uint32_t>(base + w);
             }
@@ -274,9 +279,10 @@ void LinearObjective::lay_out_lists(const Examples& x, int64_t threads) {
                     work(starts[s] + t, x.offsets[order[s]] + t);
         });
     };
-    node_lists = make_lists(x.nodes, nodes, 0, T, [&](const auto& work) { tokens_from(0, work); });
+    node_lists = make_lists(x.nodes, x.drops_zeros, nodes, 0, T,
+                            [&](const auto& work) { tokens_from(0, work); });
     if (x.edges.indptr)  // a first token has no edge
-        edge_lists = make_lists(x.edges, edges, edges_at, T,
+        edge_lists = make_lists(x.edges, x.drops_zeros, edges, edges_at, T,
                                 [&](const auto& work) { tokens_from(1, work); });
 }
 

@@ -488,6 +488,7 @@ class LinearTagger(
             all_combinations=self._takes_all(data.index.size * len(data.names)),
             boundaries=self.boundaries,
             space=None if data.states is None else data.states.native,
+            drops_zeros=not self.is_online,
             threads=self.n_threads or ALL_THREADS,
         )
         layout = Layout.of_objective(tuple(data.names), objective, data.states)
