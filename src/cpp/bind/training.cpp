@@ -200,6 +200,13 @@ Fresh<T> copy_of(const std::vector<T>& values) {
     return copied<T>(values.data(), values.size());
 }
 
+template <class T>
+Fresh<T> moved(std::vector<T>&& values) {
+    auto* own = new std::vector<T>(std::move(values));
+    nb::capsule owner(own, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Fresh<T>(own->data(), {own->size()}, owner);
+}
+
 State lbfgs_state(Lbfgs& optimiser) {
     std::lock_guard lock(optimiser.mutex);
     const LbfgsState& state = optimiser.state;
@@ -440,7 +447,7 @@ void bind_online(nb::module_& m) {
         .def("theta",
              [](OnlineOwner& self) {
                  std::lock_guard lock(self.online->mutex);
-                 return copy_of(self.online->theta());
+                 return moved(self.online->theta());
              })
         .def("state", online_state)
         .def("restore", online_restore, nb::arg("state"));

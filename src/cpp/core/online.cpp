@@ -161,7 +161,9 @@ class OnlineOf : public Online {
 
     template <class A, class B>
     std::vector<double> joined(const std::vector<A>& rows, const std::vector<B>& of_tail) const {
-        std::vector<double> all(rows.begin(), rows.begin() + W);
+        std::vector<double> all;
+        all.reserve(static_cast<std::size_t>(n_weights()));  // grown, it would be there twice
+        all.assign(rows.begin(), rows.begin() + W);
         all.insert(all.end(), of_tail.begin(), of_tail.begin() + tail_size);
         return all;
     }

@@ -72,6 +72,13 @@ class Rows:
         """The attribute that each weight belongs to [W]."""
         return np.repeat(np.arange(self.n_attributes), np.diff(self.ptr))
 
+    def count(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Count the chosen weights [W] of each attribute [A]."""
+        before = np.zeros(len(chosen) + 1, np.int64 if len(chosen) >> 31 else np.int32)
+        np.cumsum(chosen, out=before[1:])  # chosen weights before each one
+        counts: npt.NDArray[np.int64] = np.diff(before[self.ptr]).astype(np.int64)
+        return counts
+
     def keep(self, kept: npt.NDArray[np.bool_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Drop weights, and the attributes that are left with none.
 
@@ -85,7 +92,7 @@ class Rows:
         attributes : ndarray of bool, shape (A,)
             Whether each attribute is left.
         """
-        left = np.bincount(self.attributes[kept], minlength=self.n_attributes)  # [A]
+        left = self.count(kept)  # [A]
         ptr = np.concatenate([[0], np.cumsum(left[left > 0])])
         return Rows(ptr.astype(np.int64), self.cols[kept], self.weights[kept]), left > 0
 
@@ -327,12 +334,10 @@ class LinearScores:
 
     def without_zeros(self) -> LinearScores:
         """Drop weights that are zero; rows that are mostly full stay full, for speed."""
-        full = np.diff(self.rows.ptr) == len(self.labels)  # [A]
-        used = np.bincount(
-            self.rows.attributes, weights=self.rows.weights != 0, minlength=len(full)
-        )
-        dense = full & (2 * used >= len(self.labels))
-        slim = self.keep((self.rows.weights != 0) | dense[self.rows.attributes])
+        lengths, is_used = np.diff(self.rows.ptr), self.rows.weights != 0  # [A], [W]
+        is_full = lengths == len(self.labels)
+        dense = is_full & (2 * self.rows.count(is_used) >= len(self.labels))
+        slim = self.keep(is_used | np.repeat(dense, lengths))
         if slim.edge_rows is None:
             return slim
         return slim.keep_edges(slim.edge_rows.weights != 0)

@@ -299,7 +299,8 @@ class _Run(Generic[W]):
         self.patience = patience
         self.listeners = listeners
         self.checkpoint = checkpoint
-        self.outcome = Outcome(learner.weights())
+        # Without development data the last weights count, which are read at the end.
+        self.outcome = Outcome(cast(W, None) if dev is None else learner.weights())
         self.best_dev = -np.inf
         self.began = time.perf_counter()
         if checkpoint is not None:
@@ -397,7 +398,7 @@ class _Run(Generic[W]):
         records = [Record.from_row(row) for row in header["records"]]
         stopped = header["stopped"] if header["stopped"] in _FINAL else "max_iterations"
         best = _with_prefix(arrays, "best.")
-        weights = unpack(self.learner, best) if best else self.learner.weights()
+        weights = unpack(self.learner, best) if best else self.outcome.weights
         self.outcome = Outcome(weights, records, stopped, header["best"])
         self.best_dev = max((r.dev for r in records if r.dev is not None), default=-np.inf)
 
