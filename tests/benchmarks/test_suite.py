@@ -25,9 +25,11 @@ from harness import (  # noqa: E402
     Bench,
     Contestant,
     Goal,
+    changes,
     children,
     corpora,
     features,
+    instructions,
     jobs,
     plots,
     reports,
@@ -422,6 +424,65 @@ def test_the_best_round_counts():
     assert found["measures"]["m"]["cpu"] == {"best": 2.0, "spread": 1.0, "rounds": [3.0, 2.0, 4.0]}
     assert found["peak"] == 200.0
     assert results.Found({"tagloom": found}).cpu("tagloom", "m") == 0.4
+
+
+def a_job(mine, theirs, *, alone=(1.0, 1.0), cpu="a processor", quick=False):
+    """The results of a job with rounds of ours, of a peer, and of a measurement without a peer."""
+
+    def measures(**rounds):
+        return {
+            "measures": {
+                what: {"cpu": results.summarise(seconds), "wall": None, "units": 1, "unit": "x"}
+                for what, seconds in rounds.items()
+            },
+            "peak": 1,
+        }
+
+    ours, peer = measures(m=mine, alone=alone), measures(m=theirs)
+    job = {"title": "job", "contestants": {"tagloom": ours, "peer": peer}, "quick": quick}
+    return job | {"corpus": "EWT", "machine": {"cpu": cpu}}
+
+
+def test_what_became_slower_is_named():
+    before = {"job": a_job([1.0, 1.1], [10.0, 10.0])}
+
+    def losses(*rounds, **options):
+        found = list(changes.compare_jobs(before, {"job": a_job(*rounds, **options)}))
+        return [change.name.split(", ")[1] for change in found if change.is_loss]
+
+    assert losses([1.0, 1.1], [10.0, 10.0]) == []
+    assert losses([2.0, 2.1], [20.0, 20.0]) == []  # a slower machine: the peer is slower, too
+    assert losses([1.3, 1.3], [10.0, 10.0]) == ["m"]
+    assert losses([1.3, 1.8], [10.0, 10.0]) == []  # as noisy as that
+    assert losses([1.3], [10.0, 10.0]) == []  # noise unknown
+    assert losses([1.0, 1.1], [10.0, 10.0], alone=(1.2, 1.2)) == ["alone"]
+    assert losses([1.0, 1.1], [10.0, 10.0], alone=(1.2, 1.2), cpu="another") == []
+    assert losses([1.3, 1.3], [10.0, 10.0], cpu="another") == ["m"]
+    assert losses([1.3, 1.3], [10.0, 10.0], quick=True) == []  # other data
+    slower = changes.compare_jobs(before, {"job": a_job([2.0, 2.0], [10.0, 10.0])})
+    counts = changes.compare_counts({"tag": 100.0, "old": 1.0}, {"tag": 102.0, "new": 5.0})
+    assert list(changes.lines_of([*slower, *counts])) == [
+        "slower: job: tagloom, m, times as fast as peer: 10 -> 5, 50.0% slower (noise 10.0%)",
+        "slower: instructions: tag: 100 -> 102, 2.0% slower (noise 1.0%)",
+        "3 figures compared, 2 slower by more than their noise",
+    ]
+
+
+def test_committed_results_are_compared(folder, tmp_path):
+    done = run(folder, tmp_path, "--only", "add", "--compare")
+    assert done.returncode == 0, done.stderr
+    assert "0 figures compared, 0 slower" in done.stdout  # the committed ones have no such job
+
+
+def test_instructions_are_read_from_dumps(tmp_path):
+    committed = json.loads((BENCHMARKS / "results" / "instructions.json").read_text("utf-8"))
+    assert len(committed["counts"]) == 5
+    assert min(committed["counts"].values()) > 1000
+    dump = tmp_path / "out.1"
+    dump.write_text("desc: Trigger: Client Request: 50 tag words\n\nsummary: 1000\ntotals: 1000\n")
+    assert instructions.read_dump(dump) == ("tag words", 20.0)
+    dump.write_text("desc: Trigger: Program termination\n\nsummary: 0\n")
+    assert instructions.read_dump(dump) is None
 
 
 def test_a_time_without_a_clock_is_left_out_of_the_table():
