@@ -7,14 +7,21 @@ uniform from a fifth of the longest to the longest.
     layer     loss and gradient by autograd, and decoding, of batches B × L × Y
     network   a training step (forward and backward) of the recurrent layer and of the character
               convolutions of a BiLSTM-CRF, 512 tokens, and its forward pass for tagging
+    tagger    a whole BiLSTM-CRF of words and characters on the embedded English corpus: training
+              with the layers of torch.nn and `torch.optim.AdamW` instead of the native ones, the
+              CRF and the batches being the same; and tagging, from strings to labels, with the
+              same modules in torch, in batches and one sentence at a time
 """
 
 import argparse
+import contextlib
+import functools
 import itertools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -135,9 +142,95 @@ def bench_network(rounds: int) -> None:
     show("characters, 311 words, 2 × 128 filters", best_of(rounds, calls), "torch")
 
 
+def bench_tagger(rounds: int) -> None:
+    import torch
+
+    import tagloom as tl
+    from tagloom.neural import native
+    from tagloom.neural.learners import AdamW
+    from tagloom.neural.modules import Batch, Network
+
+    train, _, test = tl.datasets.load("english", label="upos")
+    tagger = tl.NeuralTagger(None, max_iterations=1, n_threads=1)
+    data = tagger.read_data(train, None, None)
+    learners = {name: tagger.make_learner(data) for name in ("torch", "tagloom")}
+    offsets = learners["torch"].examples.inputs.offsets
+    batches = [*learners["torch"].examples.batches(512, np.random.default_rng(0))][:8]
+    n_tokens = sum(int((offsets[rows + 1] - offsets[rows]).sum()) for rows in batches)
+
+    class OfTorch(AdamW):
+        """The optimiser of torch, with the interface of ours."""
+
+        def __init__(self, parameters: list[Any]) -> None:
+            self.parameters, self.n_steps = parameters, 0
+            self.optimiser = torch.optim.AdamW(parameters, lr=2e-3, betas=(0.9, 0.9))
+
+        def clip(self, most: float) -> None:
+            torch.nn.utils.clip_grad_norm_(self.parameters, most)
+
+        def step(self, factor: float) -> None:
+            self.n_steps += 1
+            self.optimiser.step()
+
+    learners["torch"].optimiser = OfTorch(learners["torch"].optimiser.parameters)
+
+    @contextlib.contextmanager
+    def eager() -> Iterator[None]:
+        """Run networks by the layers of torch.nn."""
+        with mock.patch.object(native, "supports_tensor", return_value=False):
+            yield
+
+    def train_by(name: str) -> None:
+        rng = np.random.default_rng(0)
+        learners[name].network.train()
+        with eager() if name == "torch" else contextlib.nullcontext():
+            for rows in batches:
+                learners[name].learn(rows, rng)
+
+    times = best_of(rounds, {name: functools.partial(train_by, name) for name in learners})
+    show(f"BiLSTM-CRF, training on {n_tokens} tokens", times, "torch")
+
+    tagger.fit(train)
+    scores = tagger.network_
+    module = Network(scores.spec).eval()
+    module.set_arrays(scores.all_arrays)
+    sentences = [list(sentence) for sentence in test]
+    labels = tagger.labels_.tolist()
+    crf = learners["torch"].head
+    weights = tagger.scores_
+    with torch.no_grad():
+        crf.transitions.copy_(torch.from_numpy(np.array(weights.trans)))
+        crf.start_transitions.copy_(torch.from_numpy(np.array(weights.start)))
+        crf.end_transitions.copy_(torch.from_numpy(np.array(weights.stop)))
+
+    def in_torch(part: list[list[str]]) -> list[list[str]]:
+        with eager(), torch.inference_mode():
+            inputs = scores.alphabets.encode(part)
+            emit = module(Batch.of(inputs))
+            path = crf.decode_ragged(emit, inputs.offsets).tolist()
+        return [[labels[y] for y in path[a:b]] for a, b in itertools.pairwise(inputs.offsets)]
+
+    assert in_torch(sentences) == [list(row) for row in tagger.predict(sentences)]
+    n_tokens = sum(map(len, sentences))
+    calls = {"torch": lambda: in_torch(sentences), "tagloom": lambda: tagger.predict(sentences)}
+    show(f"tagging {n_tokens} tokens in one batch", best_of(rounds, calls), "torch")
+    few = sentences[:40]
+
+    def one_at_a_time(tag: Callable[[list[list[str]]], Any]) -> None:
+        for sentence in few:
+            tag([sentence])
+
+    calls = {
+        "torch": lambda: one_at_a_time(in_torch),
+        "tagloom": lambda: one_at_a_time(tagger.predict),
+    }
+    title = f"tagging {sum(map(len, few))} tokens, one sentence at a time"
+    show(title, best_of(rounds, calls), "torch")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["layer", "network"])
+    parser.add_argument("what", nargs="*", default=["layer", "network", "tagger"])
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     try:
@@ -150,8 +243,9 @@ def main() -> None:
 
     print(f"torch {torch.__version__}, {tl.trellis.instruction_sets()[-1]}, one thread, CPU time")
     print("\n| | | ms | faster |\n|---|---|---|---|")
+    jobs = {"layer": bench_layer, "network": bench_network, "tagger": bench_tagger}
     for what in arguments.what:
-        {"layer": bench_layer, "network": bench_network}[what](arguments.rounds)
+        jobs[what](arguments.rounds)
 
 
 if __name__ == "__main__":

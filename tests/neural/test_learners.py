@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.peers
 
-from tagloom.neural.learners import AdamW, Examples, Wide  # noqa: E402
+from tagloom.neural.learners import AdamW, Examples, Features, Wide  # noqa: E402
 from tagloom.scores.networks import Alphabets  # noqa: E402
 
 
@@ -39,18 +39,24 @@ def test_the_weights_of_features_are_learned_by_adagrad(has_values):
     torch.nn.init.zeros_(bag.weight)
     expected = torch.optim.Adagrad(bag.parameters(), lr=0.1)
     for _ in range(5):
-        lengths = torch.tensor([3, 0, 4])
         ids = torch.from_numpy(rng.integers(7, size=7))
         values = torch.from_numpy(rng.normal(size=7).astype(np.float32)) if has_values else None
+        features = Features(
+            np.array([0, 3, 3, 7]),
+            ids.numpy().astype(np.int32),
+            None if values is None else values.numpy(),
+        )
         begins, target = torch.tensor([0, 3, 3]), torch.from_numpy(rng.normal(size=(3, 3)))
         scores = bag(ids, begins, values)
-        torch.testing.assert_close(wide.score(ids, begins, values), scores.detach())
+        torch.testing.assert_close(wide.score(features), scores.detach())
         scores.retain_grad()
         expected.zero_grad()
         (scores - target.float()).square().sum().backward()
-        wide.update(ids, lengths, values, scores.grad, 0.1)
+        wide.step(features, scores.grad, 0.1)
         expected.step()
-        torch.testing.assert_close(wide.weight, bag.weight.detach(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            torch.from_numpy(wide.weight), bag.weight.detach(), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_batches_have_every_sentence_once():

@@ -83,6 +83,18 @@ def test_a_resumed_run_has_the_same_bits(tmp_path):
         other.fit(FISH, LABELS, dev=dev, checkpoint=path)
 
 
+def test_a_very_long_sentence():
+    n = 100_000 // 3
+    X, y = [*FISH, FISH[0] * n], [*LABELS, LABELS[0] * n]
+    options = {**SMALL, "max_iterations": 1, "characters": None}
+    tagger = tl.NeuralTagger(**options).fit(X, y)
+    (labels,) = tagger.predict(X[-1:])
+    assert len(labels) == 3 * n
+    # Far from both ends the states have forgotten where they are.
+    emit = tagger.network_.emit(X[-1:], 1)
+    np.testing.assert_allclose(emit[30_000:30_003], emit[60_000:60_003], atol=1e-5)
+
+
 def test_seeds_make_different_networks():
     options = {**SMALL, "max_iterations": 1}
     one, two = (tl.NeuralTagger(random_state=k, **options).fit(FISH, LABELS) for k in (1, 2))

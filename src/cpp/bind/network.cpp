@@ -14,6 +14,7 @@
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
 #include "bind/gil.hpp"
+#include "core/wide.hpp"
 
 namespace tagloom {
 namespace {
@@ -195,6 +196,37 @@ void drop(Array<const float, 1> from, Array<float, 1> to, uint64_t seed, float p
     network_kernels().dropout(from.data(), to.data(), from.shape(0), 0, seed, p);
 }
 
+// ---- weights of features ------------------------------------------------------------------------
+
+TokenFeatures token_features(const Array<const int64_t, 1>& indptr,
+                             const Array<const int32_t, 1>& ids,
+                             const Maybe<const float, 1>& values, int64_t F) {
+    check_offsets(indptr, ids.shape(0));
+    check_ids(ids, F, "ids must be rows of the weights");
+    require(!values || values->shape(0) == ids.shape(0), "values must be like ids");
+    return {int64_t(indptr.shape(0)) - 1, indptr.data(), ids.data(), data_or_null(values)};
+}
+
+void sum_feature_rows(Array<const int64_t, 1> indptr, Array<const int32_t, 1> ids,
+                      Maybe<const float, 1> values, Floats2 weight, Array<float, 2> out) {
+    const int64_t Y = weight.shape(1);
+    const TokenFeatures features = token_features(indptr, ids, values, weight.shape(0));
+    require_shape(out, features.T, Y, "out must be [T, Y]");
+    const WithoutGil unlocked;
+    sum_rows(features, weight.data(), Y, out.data());
+}
+
+void step_feature_rows(Array<const int64_t, 1> indptr, Array<const int32_t, 1> ids,
+                       Maybe<const float, 1> values, Floats2 grad, float eta,
+                       Array<float, 2> weight, Array<float, 2> squares) {
+    const int64_t F = weight.shape(0), Y = weight.shape(1);
+    const TokenFeatures features = token_features(indptr, ids, values, F);
+    require_shape(grad, features.T, Y, "grad must be [T, Y]");
+    require_shape(squares, F, Y, "squares must be like weight");
+    const WithoutGil unlocked;
+    step_rows(features, grad.data(), Y, eta, weight.data(), squares.data());
+}
+
 // ---- whole networks -----------------------------------------------------------------------------
 
 struct NetworkObject {
@@ -294,6 +326,11 @@ void bind_network(nb::module_& m) {
           nb::arg("grad_bias").noconvert());
     m.def("dropout", drop, nb::arg("source"), nb::arg("out").noconvert(), nb::arg("seed"),
           nb::arg("p"));
+    m.def("sum_feature_rows", sum_feature_rows, nb::arg("indptr"), nb::arg("ids"),
+          nb::arg("values").none(), nb::arg("weight"), nb::arg("out").noconvert());
+    m.def("step_feature_rows", step_feature_rows, nb::arg("indptr"), nb::arg("ids"),
+          nb::arg("values").none(), nb::arg("grad"), nb::arg("eta"), nb::arg("weight").noconvert(),
+          nb::arg("squares").noconvert());
     nb::class_<NetworkObject>(m, "Network", "A trained network that scores labels of tokens.")
         .def(nb::init<nb::typed<nb::dict, nb::str, nb::object>, decltype(NetworkObject::arrays)>(),
              nb::arg("spec"), nb::arg("arrays"))

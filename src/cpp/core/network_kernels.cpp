@@ -25,6 +25,16 @@ void pack(int64_t K, int64_t N, const float* b, int64_t row, int64_t column, flo
     }
 }
 
+void pack_transposed(int64_t K, int64_t M, const float* a, int64_t row, float* packed) {
+    for (int64_t first = 0; first < M; first += MR) {
+        const int64_t n = M - first < MR ? M - first : MR;
+        for (int64_t k = 0; k < K; ++k, packed += MR) {
+            for (int64_t r = 0; r < n; ++r) packed[r] = a[k * row + first + r];
+            for (int64_t r = n; r < MR; ++r) packed[r] = 0;
+        }
+    }
+}
+
 // R rows times P panels from row m and panel p on, over [k0, k1) of the sum.
 template <int R, int P>
 inline void tile(const Product& x, int64_t m, int64_t p, int64_t k0, int64_t k1) {
@@ -46,7 +56,10 @@ inline void tile(const Product& x, int64_t m, int64_t p, int64_t k0, int64_t k1)
         }
     }
     const float* b = x.packed + p * x.K * NR;
-    const float* a = x.a + m * x.a_row;
+    // A packed tile of rows begins at m * K, since m is a multiple of its rows.
+    const bool is_packed = x.a_row == 0;
+    const int64_t a_row = is_packed ? 1 : x.a_row, a_column = is_packed ? MR : 1;
+    const float* a = x.a + m * (is_packed ? x.K : x.a_row);
     for (int64_t k = k0; k < k1; ++k) {
         V row[2 * P];
         for (int q = 0; q < P; ++q) {
@@ -54,7 +67,7 @@ inline void tile(const Product& x, int64_t m, int64_t p, int64_t k0, int64_t k1)
             row[2 * q + 1] = load(b + (q * x.K + k) * NR + W);
         }
         for (int r = 0; r < R; ++r) {
-            const V value = broadcast<float>(a[r * x.a_row + k * x.a_column]);
+            const V value = broadcast<float>(a[r * a_row + k * a_column]);
             for (int v = 0; v < 2 * P; ++v) sum[r][v] += value * row[v];
         }
     }
@@ -330,8 +343,16 @@ void residual(float* x, const float* y, int64_t n) {
 #define TL_JOIN(a, b) TL_JOIN_(a, b)
 
 const NetworkKernels& TL_JOIN(network_kernels_, TL_ISA)() {
-    static constexpr NetworkKernels table = {
-        NR, pack, multiply, step, differentiate_step, character_maxima, dropout, residual};
+    static constexpr NetworkKernels table = {NR,
+                                             MR,
+                                             pack,
+                                             pack_transposed,
+                                             multiply,
+                                             step,
+                                             differentiate_step,
+                                             character_maxima,
+                                             dropout,
+                                             residual};
     return table;
 }
 

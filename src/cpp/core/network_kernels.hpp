@@ -17,13 +17,13 @@ constexpr int64_t saved_arrays(Cell cell) {
     return cell == Cell::lstm ? 5 : cell == Cell::gru ? 4 : 0;
 }
 
-// C[M, N] = A B, + bias [N] if not null, + C if `adds`. Element (m, k) of A is a[m * a_row + k *
-// a_column]; B is packed. The sum over k has one order for every M, so a row of C does not depend
-// on the other rows.
+// C[M, N] = A B, + bias [N] if not null, + C if `adds`. Row m of A begins at a[m * a_row], or A is
+// packed, too, if a_row is 0. The sum over k has one order for every M, so a row of C does not
+// depend on the other rows.
 struct Product {
     int64_t M, N, K;
     const float* a;
-    int64_t a_row, a_column;
+    int64_t a_row;
     const float* packed;
     const float* bias;
     float* c;
@@ -80,10 +80,13 @@ struct CharacterMaxima {
 };
 
 struct NetworkKernels {
-    int64_t panel;  // columns that are packed together
+    int64_t panel;  // columns of B that are packed together
+    int64_t tile;   // rows of A that are packed together
     // B [K, N], element (k, n) at b[k * row + n * column], in panels of columns: [N / panel, K,
     // panel], zeros beyond N.
     void (*pack)(int64_t K, int64_t N, const float* b, int64_t row, int64_t column, float* packed);
+    // Aᵀ of A [K, M], row k at a[k * row], in tiles of rows: [M / tile, K, tile], zeros beyond M.
+    void (*pack_transposed)(int64_t K, int64_t M, const float* a, int64_t row, float* packed);
     void (*multiply)(const Product&);
     void (*step)(const CellStep&);
     void (*differentiate_step)(const CellGradient&);

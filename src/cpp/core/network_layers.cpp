@@ -59,7 +59,7 @@ PackedMatrix::PackedMatrix(int64_t K, int64_t N, const float* b, int64_t row, in
 void PackedMatrix::multiply(int64_t M, const float* a, int64_t a_row, const float* bias, float* c,
                             int64_t c_row, bool adds, int64_t threads) const {
     in_blocks(M, threads, [&](int64_t begin, int64_t end) {
-        kernels_->multiply({end - begin, N_, K_, a + begin * a_row, a_row, 1, values_.data(), bias,
+        kernels_->multiply({end - begin, N_, K_, a + begin * a_row, a_row, values_.data(), bias,
                             c + begin * c_row, c_row, adds});
     });
 }
@@ -70,8 +70,12 @@ void multiply_transposed(int64_t K, int64_t M, int64_t N, const float* a, int64_
     const int64_t panel = kernels.panel;
     std::vector<float> packed((N + panel - 1) / panel * panel * K);
     kernels.pack(K, N, b, b_row, 1, packed.data());
+    // Columns of A are far apart, which the caches do not like: they are packed, too.
+    static_assert(kBlock % 12 == 0 && kBlock % 6 == 0, "blocks begin with a tile");
+    std::vector<float> tiles((M + kernels.tile - 1) / kernels.tile * kernels.tile * K);
+    kernels.pack_transposed(K, M, a, a_row, tiles.data());
     in_blocks(M, threads, [&](int64_t begin, int64_t end) {
-        kernels.multiply({end - begin, N, K, a + begin, 1, a_row, packed.data(), nullptr,
+        kernels.multiply({end - begin, N, K, tiles.data() + begin * K, 0, packed.data(), nullptr,
                           c + begin * N, N, false});
     });
 }
@@ -143,7 +147,10 @@ void differentiate_cell(const CellWeights& w, const Steps& steps, const float* x
     add_rows(dh.data(), N, H, grad.h0);
     if (grad.c0) add_rows(dc.data(), N, H, grad.c0);
     add_rows(by_projected.data(), T, G, grad.bias_ih);
-    add_rows(by_state, T, G, grad.bias_hh);
+    if (is_gru)
+        add_rows(by_state, T, G, grad.bias_hh);
+    else
+        std::copy_n(grad.bias_ih, G, grad.bias_hh);
     multiply_transposed(T, G, w.D, by_projected.data(), G, x, w.D, grad.weight_ih, threads);
     multiply_transposed(T, G, H, by_state, G, saved.before, H, grad.weight_hh, threads);
     if (grad.x)

@@ -11,13 +11,14 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from tagloom import _native
 from tagloom.features import Encoded
 from tagloom.neural.heads import Gold, Head
 from tagloom.neural.modules import Batch
@@ -45,7 +46,7 @@ class Schedule:
     batch_tokens : int
         Number of tokens of a batch; a longer sentence is a batch alone.
     clip : float
-        Largest length of the gradient.
+        Largest length of the gradient of the loss per token.
     word_dropout : float
         A word seen c times becomes unknown with the probability word_dropout / (word_dropout + c).
     dropout_features : float
@@ -60,7 +61,7 @@ class Schedule:
     word_dropout: float
     dropout_features: float
     random_state: int
-    clip: float = 5.0
+    clip: float = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,40 +102,40 @@ class Examples:
             yield order[cuts[k] : cuts[k + 1]]
 
 
+class Features(NamedTuple):
+    """The features of T tokens, as the native core reads them."""
+
+    indptr: npt.NDArray[np.int64]  # [T + 1]
+    ids: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32] | None  # all 1 if None
+
+
 class Wide:
     """The weights of features [F, Y], which AdaGrad learns.
 
-    sum_of_squares += grad²;  weight −= eta · grad / √sum_of_squares
+    squares += grad²;  weight −= eta · grad / √squares
+
+    A step touches only the rows of its features, in the native core.
 
     Parameters
     ----------
-    n_attributes, n_labels : int
+    n_features, n_labels : int
     """
 
-    def __init__(self, n_attributes: int, n_labels: int) -> None:
-        self.weight = torch.zeros(n_attributes, n_labels)
-        self.squares = torch.zeros(n_attributes, n_labels)
+    def __init__(self, n_features: int, n_labels: int) -> None:
+        self.weight = np.zeros((n_features, n_labels), np.float32)
+        self.squares = np.zeros((n_features, n_labels), np.float32)
 
-    def score(self, ids: Tensor, offsets: Tensor, values: Tensor | None) -> Tensor:
+    def score(self, features: Features) -> Tensor:
         """Return the sums of weights [T, Y]."""
-        scores: Tensor = nn.functional.embedding_bag(
-            ids, self.weight, offsets, mode="sum", per_sample_weights=values
-        )
-        return scores
+        out = np.empty((len(features.indptr) - 1, self.weight.shape[1]), np.float32)
+        _native.sum_feature_rows(*features, self.weight, out)
+        return torch.from_numpy(out)
 
-    def update(
-        self, ids: Tensor, lengths: Tensor, values: Tensor | None, grad: Tensor, eta: float
-    ) -> None:
+    def step(self, features: Features, grad: Tensor, eta: float) -> None:
         """Take a step along the gradient of the scores [T, Y]."""
-        of_ids = grad.repeat_interleave(lengths, dim=0)  # [n, Y]
-        if values is not None:
-            of_ids = of_ids * values[:, None]
-        rows, places = ids.unique(return_inverse=True)
-        gradient = torch.zeros(len(rows), grad.shape[1]).index_add_(0, places, of_ids)
-        squares = self.squares[rows].addcmul_(gradient, gradient)
-        self.squares[rows] = squares
-        step = gradient / squares.sqrt().add_(1e-10)
-        self.weight.index_add_(0, rows, step, alpha=-eta)
+        gradient = grad.cpu().contiguous().numpy()
+        _native.step_feature_rows(*features, gradient, eta, self.weight, self.squares)
 
 
 class AdamW:
@@ -143,8 +144,8 @@ class AdamW:
     mean ← β₁·mean + (1 − β₁)·grad;  square ← β₂·square + (1 − β₂)·grad²
     p ← (1 − rate·decay)·p − rate · (mean / (1 − β₁ⁿ)) / (√(square / (1 − β₂ⁿ)) + ε)
 
-    ``torch.optim`` is avoided: its first step imports the compiler of torch, which takes longer
-    than a small training run.
+    The step is the fused one of torch, called directly: the first step of ``torch.optim`` imports
+    the compiler of torch, which takes longer than a small training run.
 
     Parameters
     ----------
@@ -153,36 +154,51 @@ class AdamW:
     """
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
-        self.rates = [group["eta"] for group in groups for _ in group["params"]]
-        self.parameters: list[Tensor] = [p for group in groups for p in group["params"]]
+        self.groups = [(list(group["params"]), float(group["eta"])) for group in groups]
+        self.parameters: list[Tensor] = [p for group, _ in self.groups for p in group]
         self.means = [torch.zeros_like(p) for p in self.parameters]
         self.squares = [torch.zeros_like(p) for p in self.parameters]
         self.n_steps = 0
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """Return the tensors that a step changes, besides the parameters."""
+        return {"mean": self.means, "square": self.squares}
 
     @torch.no_grad()
     def step(self, factor: float) -> None:
         """Take a step, with all learning rates multiplied by ``factor``."""
         self.n_steps += 1
         beta1, beta2 = _BETAS
-        for p, mean, square, eta in zip(
-            self.parameters, self.means, self.squares, self.rates, strict=True
-        ):
-            if p.grad is None:
+        first = 0
+        for parameters, eta in self.groups:
+            at = [k for k, p in enumerate(parameters, first) if p.grad is not None]
+            first += len(parameters)
+            if not at:
                 continue
-            mean.lerp_(p.grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
-            length = square.sqrt().div_(math.sqrt(1 - beta2**self.n_steps)).add_(1e-8)
-            p.mul_(1 - eta * factor * _DECAY)
-            p.addcdiv_(mean, length, value=-eta * factor / (1 - beta1**self.n_steps))
+            moved = [self.parameters[k] for k in at]
+            torch._fused_adamw_(
+                moved,
+                [p.grad for p in moved],
+                [self.means[k] for k in at],
+                [self.squares[k] for k in at],
+                [],
+                [torch.tensor(float(self.n_steps)) for _ in at],
+                lr=eta * factor,
+                beta1=beta1,
+                beta2=beta2,
+                weight_decay=_DECAY,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+            )
 
     @torch.no_grad()
     def clip(self, most: float) -> None:
         """Shorten the gradient to the length ``most`` if it is longer."""
         grads = [p.grad for p in self.parameters if p.grad is not None]
-        length = math.sqrt(sum(float(grad.square().sum()) for grad in grads))
+        length = math.sqrt(sum(float(norm) ** 2 for norm in torch._foreach_norm(grads)))
         if length > most:
-            for grad in grads:
-                grad.mul_(most / length)
+            torch._foreach_mul_(grads, most / length)
 
 
 class NetworkLearner:
@@ -210,7 +226,10 @@ class NetworkLearner:
             self.wide = Wide(n, examples.gold.shape[1])
         learned = [p for p in self.head.parameters() if p.requires_grad]
         self.optimiser = AdamW(
-            [*network.parameter_groups(schedule.eta), {"params": learned, "eta": schedule.eta}]
+            [
+                *network.parameter_groups(schedule.eta),
+                {"params": learned, "eta": schedule.eta},
+            ]
         )
         self.epoch = 0
         sentences = len(examples.weight)
@@ -229,7 +248,7 @@ class NetworkLearner:
         self.network.train()
         with self._alone(rng):
             for sentences in self.examples.batches(self.schedule.batch_tokens, rng):
-                losses.append(self._learn(sentences, rng))
+                losses.append(self.learn(sentences, rng))
         self.epoch += 1
         return Step(float(np.sum(losses) / len(self.examples.weight)))
 
@@ -245,29 +264,27 @@ class NetworkLearner:
         finally:
             torch.set_num_threads(threads)
 
-    def _learn(self, sentences: npt.NDArray[np.int64], rng: np.random.Generator) -> float:
+    def learn(self, sentences: npt.NDArray[np.int64], rng: np.random.Generator) -> float:
         """Take a step on some sentences, and return the sum of their losses."""
         examples = self.examples
         inputs, tokens = examples.inputs.select(sentences)
         gold = Gold(inputs.offsets, examples.gold[tokens], examples.weight[sentences])
         batch = Batch.of(inputs, self._dropped(inputs, tokens, rng), self.device)
         emit = self.network(batch)
-        attributes = self._attributes(tokens, rng)
-        if attributes is not None and self.wide is not None:
-            ids, lengths, values = attributes
-            begins = torch.cumsum(lengths, 0) - lengths
-            emit = emit + self.wide.score(ids, begins, values).to(self.device)
+        features = self._features(tokens, rng)
+        if features is not None and self.wide is not None:
+            emit = emit + self.wide.score(features).to(self.device)
             emit.retain_grad()
         loss = self.head.loss(emit, gold)
         for parameter in self.optimiser.parameters:
             parameter.grad = None
-        (loss / len(sentences)).backward()
+        (loss / max(len(tokens), 1)).backward()
         self.optimiser.clip(self.schedule.clip)
         rate = self._rate()
         self.optimiser.step(rate)
-        if attributes is not None and self.wide is not None:
+        if features is not None and self.wide is not None:
             eta = self.schedule.eta_features * min(rate * 2, 1.0)
-            self.wide.update(ids, lengths, values, emit.grad.cpu(), eta)
+            self.wide.step(features, emit.grad, eta)
         return float(loss.detach())
 
     def _dropped(
@@ -279,22 +296,18 @@ class NetworkLearner:
         is_dropped = rng.random(len(tokens)) * (rate + counts) < rate
         return np.where(is_dropped, 0, inputs.words[inputs.types]).astype(np.int32)
 
-    def _attributes(
-        self, tokens: npt.NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[Tensor, Tensor, Tensor | None] | None:
-        """Return the attributes of tokens: ids, how many of each token, and values."""
+    def _features(self, tokens: npt.NDArray[np.int64], rng: np.random.Generator) -> Features | None:
+        """Return the features of tokens, some of them dropped."""
         encoded = self.examples.attributes
         if encoded is None:
             return None
-        offsets, at = take_ragged(encoded.indptr, tokens)
-        values = None if encoded.values is None else torch.from_numpy(encoded.values[at])
+        indptr, at = take_ragged(encoded.indptr, tokens)
+        values = None if encoded.values is None else encoded.values[at].astype(np.float32)
         rate = self.schedule.dropout_features
-        if rate:  # the value of a dropped attribute is 0, so its weights get no gradient
-            kept = (rng.random(len(at), dtype=np.float32) >= rate) / np.float32(1 - rate)
-            kept = torch.from_numpy(kept.astype(np.float32))
+        if rate:  # a dropped feature has the value 0, so its weights get no gradient
+            kept = (rng.random(len(at), dtype=np.float32) >= rate).astype(np.float32) / (1 - rate)
             values = kept if values is None else values * kept
-        ids = torch.from_numpy(encoded.ids[at].astype(np.int64))
-        return ids, torch.from_numpy(np.diff(offsets)), values
+        return Features(indptr, encoded.ids[at].astype(np.int32), values)
 
     def _rate(self) -> float:
         """Return the factor of learning rates: it rises for the first steps, then falls to 0."""
@@ -310,7 +323,7 @@ class NetworkLearner:
         for name, tensor in self.head.state_dict().items():
             arrays[f"head.{name}"] = tensor.detach().cpu().numpy().copy()
         if self.wide is not None:
-            arrays["wide"] = self.wide.weight.numpy().copy()
+            arrays["wide"] = self.wide.weight.copy()
         return arrays
 
     def state(self) -> Arrays:
@@ -318,16 +331,14 @@ class NetworkLearner:
         arrays = self.weights()
         arrays["steps"] = np.array([self.epoch, self.optimiser.n_steps])
         if self.wide is not None:
-            arrays["squares"] = self.wide.squares.numpy().copy()
-        for k, pair in enumerate(zip(self.optimiser.means, self.optimiser.squares, strict=True)):
-            arrays[f"mean.{k}"], arrays[f"square.{k}"] = (x.cpu().numpy().copy() for x in pair)
+            arrays["squares"] = self.wide.squares.copy()
+        for kind, tensors in self.optimiser.state().items():
+            for k, tensor in enumerate(tensors):
+                arrays[f"{kind}.{k}"] = tensor.cpu().numpy().copy()
         return arrays
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a `state`."""
-
-        def tensor(name: str) -> Tensor:
-            return torch.from_numpy(np.array(state[name]))
 
         def part(prefix: str) -> dict[str, npt.NDArray[Any]]:
             n = len(prefix)
@@ -337,8 +348,11 @@ class NetworkLearner:
         head = {name: torch.from_numpy(np.array(a)) for name, a in part("head.").items()}
         self.head.load_state_dict(head)
         if self.wide is not None:
-            self.wide.weight, self.wide.squares = tensor("wide"), tensor("squares")
+            self.wide.weight, self.wide.squares = (
+                np.array(state["wide"]),
+                np.array(state["squares"]),
+            )
         self.epoch, self.optimiser.n_steps = (int(n) for n in state["steps"])
-        for k in range(len(self.optimiser.parameters)):
-            self.optimiser.means[k].copy_(tensor(f"mean.{k}"))
-            self.optimiser.squares[k].copy_(tensor(f"square.{k}"))
+        for kind, tensors in self.optimiser.state().items():
+            for k, tensor in enumerate(tensors):
+                tensor.copy_(torch.from_numpy(np.array(state[f"{kind}.{k}"])))

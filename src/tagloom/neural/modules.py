@@ -247,7 +247,7 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop components in training."""
-        if not self.training or self.p == 0 or x.device.type != "cpu" or x.dtype != torch.float32:
+        if not self.training or self.p == 0 or not native.supports_tensor(x):
             result: Tensor = super().forward(x)
             return result
         return native.dropout(x, self.p, _draw_seed())
@@ -267,7 +267,7 @@ class CharacterCNN(nn.Module):
     def forward(self, characters: Tensor, offsets: npt.NDArray[np.int64]) -> Tensor:
         """Return the vectors of words [U, filters of all widths]."""
         table = self.table.weight
-        if table.device.type == "cpu" and table.dtype == torch.float32:
+        if native.supports_tensor(table):
             return native.character_convolutions(table, self.convolutions, characters, offsets)
         ids, is_character = _padded(characters, offsets)  # [U, L]
         x = self.table(ids).masked_fill(~is_character[:, :, None], 0)  # [U, L, size]

@@ -21,12 +21,16 @@ Int64 = npt.NDArray[np.int64]
 _SAVED = {"lstm": 5, "gru": 4, "rnn": 0}  # arrays [H] per token that a gradient needs
 
 
+def supports_tensor(x: Tensor) -> bool:
+    """Return whether the native core can read a tensor."""
+    return x.device.type == "cpu" and x.dtype == torch.float32
+
+
 def supports(module: nn.Module, x: Tensor) -> bool:
     """Return whether the native core can run a recurrent module on an input."""
     return (
         isinstance(module, (nn.LSTM, nn.GRU, nn.RNN))
-        and x.device.type == "cpu"
-        and x.dtype == torch.float32
+        and supports_tensor(x)
         and module.bias
         and getattr(module, "nonlinearity", "tanh") == "tanh"
         and not getattr(module, "proj_size", 0)
