@@ -115,6 +115,10 @@ class IterativeModel(Model, Generic[D, W]):
             patience if self.patience is None else self.patience,
         )
 
+    def limits_for(self, data: D) -> tuple[int, int]:
+        """Return the same for training data, for models whose defaults depend on them."""
+        return self.limits()
+
     def default_limits(self) -> tuple[int, int]:
         """Return the defaults of ``max_iterations`` and ``patience``."""
         return 100, 10
@@ -215,7 +219,7 @@ class IterativeModel(Model, Generic[D, W]):
         self
         """
         began = time.perf_counter() if began is None else began
-        iterations, patience = self.limits()
+        iterations, patience = self.limits_for(data)
         file = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
         fitting = training.Fitting(
             max_iterations=iterations,

@@ -53,6 +53,8 @@ ENCODERS = {
     "cnn": ("cnn", False),
 }
 _STRUCTURED = ("crf", "margin")
+# Training takes this many batches, but not fewer or more epochs than these.
+_BATCHES, _EPOCHS = 2400, (6, 20)
 # Sizes of the vectors of characters, and of filters of each width, or units of each direction.
 _CHARACTER_SIZE, _FILTERS, _UNITS = 32, 64, 32
 
@@ -292,9 +294,11 @@ class NeuralTagger(
         default=0.1, above=0, help="Learning rate of the weights of features, by AdaGrad."
     )
     max_iterations: int | None = count(
-        default=None, help="Number of epochs: 10, or 3 for a transformer."
+        default=None,
+        help="Number of epochs: 6 to 20, fewer with more data, or 2 for a transformer.",
+        details="By default, as many as make 2,400 batches of ``batch_tokens``.",
     )
-    patience: int | None = count(default=None, details="3 by default.")
+    patience: int | None = count(default=None, details="5 by default.")
     batch_tokens: int = count(
         default=512, least=1, help="Number of tokens of a batch, which bounds the memory."
     )
@@ -318,8 +322,16 @@ class NeuralTagger(
     # ---- learning --------------------------------------------------------------------------
 
     def default_limits(self) -> tuple[int, int]:
-        """Return the number of epochs and the patience."""
-        return (3 if self.encoder == "transformer" else 10), 3
+        """Return the number of epochs of large corpora, and the patience."""
+        return (2 if self.encoder == "transformer" else _EPOCHS[0]), 5
+
+    def limits_for(self, data: NeuralData) -> tuple[int, int]:
+        """Return the number of epochs and the patience: small corpora need more epochs."""
+        epochs, patience = self.limits()
+        if self.max_iterations is None and self.encoder != "transformer":
+            batches = max(data.sizes["tokens"] / self.batch_tokens, 1)
+            epochs = int(np.clip(round(_BATCHES / batches), *_EPOCHS))
+        return epochs, patience
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -58,7 +58,7 @@ def make_learner(tagger: Any, data: Any) -> NetworkLearner:
     schedule = Schedule(
         eta=default_eta(tagger),
         eta_features=tagger.eta_features,
-        epochs=tagger.limits()[0],
+        epochs=tagger.limits_for(data)[0],
         batch_tokens=tagger.batch_tokens,
         word_dropout=0.0 if is_transformer else tagger.word_dropout,
         dropout_features=tagger.dropout_features,
