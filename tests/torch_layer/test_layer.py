@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -424,14 +425,37 @@ def test_operators():
     torch.library.opcheck(torch.ops.tagloom.chain_log_likelihood, arguments)
 
 
-def test_compiled_graph_is_whole():
+@pytest.mark.parametrize("spread", [0.1, 2.0, 9.0, 19.0, 39.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_that_are_normalised_every_few_steps(spread, dtype):
+    """The number of steps between depends on the range of transitions; the result does not."""
+    emissions, tags, mask = random_batch(4, 60, 5, dtype=dtype)
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
+    found = []
+    for backend in BACKENDS:
+        torch.manual_seed(0)
+        crf = CRF(5, batch_first=True, backend=backend).to(dtype)
+        with torch.no_grad():
+            crf.transitions.uniform_(-spread / 2, spread / 2)
+        x = (emissions * 6).requires_grad_()
+        value = crf(x, tags, mask)
+        found.append([value, *torch.autograd.grad(value, [x, *crf.parameters()])])
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, **tolerance)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch in its own modules
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_graph_is_whole(backend):
+    if backend == "inductor" and shutil.which("g++") is None:
+        pytest.skip("there is no C++ compiler")
     crf = layer(3, "auto")
     linear = torch.nn.Linear(4, 3).double()
 
     def loss(x, tags, mask):
         return -crf(linear(x), tags, mask, "mean")
 
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(loss, fullgraph=True, backend=backend)
     x = torch.randn(3, 5, 4, dtype=torch.float64)
     _, tags, mask = random_batch(3, 5, 3)
     inputs = [*linear.parameters(), *crf.parameters()]
