@@ -29,7 +29,7 @@ LAYERS = [
     "schemes",
 ]
 LAYERS += ["storage", "text", "sequences"]
-LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training"]
+LAYERS += ["features", "trellis", "scores", "labels", "evaluation", "training", "cluster"]
 LAYERS += ["learners", "torch", "neural", "models", "language", "dynamics", "datasets", "web"]
 LAYERS += ["serve"]
 # May know everything; nothing knows them.
@@ -39,6 +39,7 @@ CONFINED = {
     "text": {"exports", "errors", "checks"},  # characters: nothing of sentences or models
     "storage": {"errors", "checks"},  # arrays and JSON: models say what they mean
     "trellis": {"exports", "renames", "errors", "checks", "schemes"},  # arrays only: no words
+    "cluster": {"exports", "errors", "checks"},  # calls and arrays: models say what they mean
     "evaluation": {"exports", "errors", "checks", "notebooks", "schemes", "sequences", "labels"},
 }
 
@@ -132,7 +133,7 @@ def test_importing_stays_light():
     found = modules_after("import tagloom; [getattr(tagloom, n) for n in tagloom.__all__]")
     assert "tagloom.models.crf" in found
     heavy = {"click", "rich", "torch", "sklearn", "scipy", "pandas", "hypothesis", "zstandard"}
-    heavy |= {"uvicorn", "msgspec", "asyncio"}
+    heavy |= {"uvicorn", "msgspec", "asyncio", "ray", "tagloom.cluster"}
     assert not heavy & found
 
 

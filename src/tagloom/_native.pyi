@@ -159,6 +159,11 @@ def fingerprint(parts: str | Sequence[str]) -> int:
 def hash_data(data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
     """A 64-bit hash of an array of bytes."""
 
+def merge_keys(keys: Sequence[NDArray[numpy.uint64]], counts: Sequence[NDArray[numpy.int64]]) -> tuple[NDArray[numpy.uint64], NDArray[numpy.int64], list[NDArray[numpy.int32]]]:
+    """
+    Merge the attributes of shards in order: their keys and counts, and the number of each attribute of each shard.
+    """
+
 class Index:
     """Numbers attributes: fingerprint -> id in [0, size)."""
 
@@ -693,7 +698,10 @@ class LinearObjective(Objective):
     The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, threads: int = 1) -> None: ...
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, threads: int = 1, pattern_only: bool = False) -> None:
+        """
+        pattern_only: find the weights and the mask; such an objective cannot be evaluated.
+        """
 
     @property
     def n_labels(self) -> int: ...

@@ -143,6 +143,49 @@ def count(
     return n
 
 
+def size(value: Any, parameter: str = "max_memory") -> int:
+    """Return an amount of memory in bytes: an int, or a number with K, M, G or T, such as "2G".
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> size("1.5K"), size(1000)
+    (1536, 1000)
+    """
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+    text = value.strip().upper().removesuffix("B") if isinstance(value, str) else ""
+    unit = units.get(text[-1:], 1)
+    try:
+        n = int(float(text[:-1] if unit > 1 else text) * unit) if text else value
+        return count(n, parameter, least=1)
+    except (ValueError, OverflowError):
+        raise ParameterError(
+            parameter=parameter,
+            expected="a number of bytes, or one with K, M, G or T, such as '2G'",
+            found=show(value),
+        ) from None
+
+
+def cluster(address: Any) -> str:
+    """Return the address of a cluster.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a non-empty str.
+    """
+    if not isinstance(address, str) or not address:
+        raise ParameterError(
+            parameter="cluster",
+            expected='"auto" or the address of a Ray cluster, such as "ray://head:10001"',
+            found=show(address),
+        )
+    return address
+
+
 def number(
     value: Any,
     parameter: str,

@@ -21,6 +21,7 @@
     ├── RequestError        (ValueError)    an HTTP request is refused or fails
     ├── ConflictError       (ValueError)    an edit was made for data that have changed since
     ├── ReadOnlyError       (PermissionError)  an edit of data that are open for reading only
+    ├── WorkerError         (RuntimeError)  a worker process is lost again and again
     └── DataWarning         (UserWarning)   a warning: the data look wrong, but can be used
 
 An error is a set of fields, and its text is rendered from them. Python shows parameters by name,
@@ -348,6 +349,10 @@ class ConflictError(TagloomError, ValueError):
 
 class ReadOnlyError(TagloomError, PermissionError):
     """The data are open for reading only."""
+
+
+class WorkerError(TagloomError, RuntimeError):
+    """A worker, a process on this or another machine, was lost again and again."""
 
 
 class DataWarning(TagloomError, UserWarning):

@@ -199,9 +199,10 @@ class Names(Parameter):
 
 @dataclass(eq=False, repr=False)
 class Path(Parameter):
-    """The path of a file or folder, which the command line takes as it is."""
+    """The path of a file or folder, or another text, which the command line takes as it is."""
 
     type: str = "path"
+    metavar: str = "PATH"
 
 
 # ---- declarations ------------------------------------------------------------------------------
@@ -349,11 +350,14 @@ def path(
     *,
     default: Any = MISSING,
     type: str = "path",
+    metavar: str = "PATH",
     help: str = MISSING,
     details: str = MISSING,
     check: Callable[[Any], Any] | None = MISSING,
 ) -> Any:
-    """Declare the path of a file or folder; ``check`` may accept other objects, too.
+    """Declare the path of a file or folder, or another text; ``check`` may accept other objects.
+
+    ``metavar`` stands for the value in the help of the command line.
 
     Examples
     --------
@@ -362,7 +366,7 @@ def path(
     >>> Model(vectors="glove.txt")
     Model(vectors='glove.txt')
     """
-    return Path("", default, help, details, type, check)
+    return Path("", default, help, details, type, check, metavar=metavar)
 
 
 class _Attribute:

@@ -315,3 +315,22 @@ def test_calibrate(run, corpora, tmp_path, is_mistake):
     assert f"temperature {temperature:.4g}\n" in run("inspect", "m.tagloom").stdout
     done = run("train", "hmm", train, "--calibrate", "-o", "n.tagloom")
     assert is_mistake(done, "--calibrate needs --dev")
+
+
+def test_files_stay_on_disk(run, corpora, tmp_path):
+    train = tl.read(corpora / "train.conllu")
+    for i in range(3):
+        tl.write(tl.Corpus(train[i::3]), tmp_path / f"shard{i}.conllu.gz")
+    options = ["--algorithm", "lbfgs", "--max-iterations", 3, "--label", "upos"]
+    done = run("train", "crf", "shard*.conllu.gz", *options, "--n-workers", 2, "-o", "m", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["sentences"] == len(train)
+    record = tl.load(tmp_path / "m").training_
+    assert (record["shards"], record["label"]) == (3, "upos")
+    done = run("train", "baseline", "shard*.conllu.gz", "-o", "m")
+    assert done.returncode == 2
+    assert "learns from one file" in done.stderr
+    done = run("train", "crf", "shard*.conllu.gz", "-o", "m", "--tokenizer", "learn")
+    assert done.returncode == 2
+    assert "--tokenizer needs TRAIN as one file" in done.stderr

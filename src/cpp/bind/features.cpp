@@ -128,6 +128,29 @@ Out<uint64_t> index_keys(const PyIndex& self) {
     return copy_array(keys.data(), keys.size());
 }
 
+nb::tuple merge(const std::vector<In<uint64_t, 1>>& keys,
+                const std::vector<In<int64_t, 1>>& counts) {
+    if (keys.size() != counts.size()) fail("keys and counts must have one array for each shard.");
+    std::vector<std::span<const uint64_t>> all_keys;
+    std::vector<std::span<const int64_t>> all_counts;
+    for (std::size_t s = 0; s < keys.size(); s++) {
+        if (keys[s].shape(0) != counts[s].shape(0)) {
+            fail("keys and counts of shard " + std::to_string(s) + " must have one length.");
+        }
+        all_keys.emplace_back(keys[s].data(), keys[s].shape(0));
+        all_counts.emplace_back(counts[s].data(), counts[s].shape(0));
+    }
+    MergedKeys merged;
+    {
+        const WithoutGil unlocked;
+        merged = merge_keys(all_keys, all_counts);
+    }
+    nb::list ids;
+    for (const std::vector<int32_t>& of : merged.ids) ids.append(copy_array(of.data(), of.size()));
+    return nb::make_tuple(copy_array(merged.keys.data(), merged.keys.size()),
+                          copy_array(merged.counts.data(), merged.counts.size()), ids);
+}
+
 // ---- Extractor ----
 
 template <class T>
@@ -280,6 +303,12 @@ void bind_features(nb::module_& m) {
         },
         "data"_a, "A 64-bit hash of an array of bytes.");
 
+    m.def("merge_keys", &merge, "keys"_a, "counts"_a,
+          nb::sig("def merge_keys(keys: Sequence[NDArray[numpy.uint64]], counts: "
+                  "Sequence[NDArray[numpy.int64]]) -> tuple[NDArray[numpy.uint64], "
+                  "NDArray[numpy.int64], list[NDArray[numpy.int32]]]"),
+          "Merge the attributes of shards in order: their keys and counts, and the number of each "
+          "attribute of each shard.");
     nb::class_<PyIndex>(m, "Index", "Numbers attributes: fingerprint -> id in [0, size).")
         .def(nb::init<>())
         .def_static("from_keys", &index_from_keys, "keys"_a, "names"_a = nb::none(),

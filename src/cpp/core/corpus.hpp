@@ -50,6 +50,7 @@ struct Examples {
     // no sum; but an online learner applies the penalty on a weight whenever it meets the
     // attribute.
     bool drops_zeros = false;
+    bool pattern_only = false;  // find the weights, but do not prepare for learning
 };
 
 // The Lists of rows.hpp with their memory, in work order.

@@ -139,4 +139,23 @@ Index Index::keep(const bool* mask) const {
     return kept;
 }
 
+MergedKeys merge_keys(std::span<const std::span<const uint64_t>> keys,
+                      std::span<const std::span<const int64_t>> counts) {
+    Index index;
+    MergedKeys merged;
+    merged.ids.resize(keys.size());
+    for (std::size_t s = 0; s < keys.size(); s++) {
+        merged.ids[s].resize(keys[s].size());
+        for (std::size_t i = 0; i < keys[s].size(); i++) {
+            if (i + kAhead < keys[s].size()) index.table().prefetch(keys[s][i + kAhead]);
+            const int32_t id = index.add_nameless(keys[s][i]);
+            index.count(id, counts[s][i] - 1);
+            merged.ids[s][i] = id;
+        }
+    }
+    merged.keys = index.keys();
+    merged.counts = index.counts();
+    return merged;
+}
+
 }  // namespace tagloom

@@ -166,4 +166,15 @@ class Index {
     std::vector<int64_t> offsets_, counts_;
 };
 
+// Attributes of several shards, numbered as if one shard had them all, one after another.
+struct MergedKeys {
+    std::vector<uint64_t> keys;             // [size] fingerprints, by number
+    std::vector<int64_t> counts;            // [size]
+    std::vector<std::vector<int32_t>> ids;  // [shards] the number of each attribute of a shard
+};
+
+// keys[s] and counts[s] are those of shard s, and have the same length.
+MergedKeys merge_keys(std::span<const std::span<const uint64_t>> keys,
+                      std::span<const std::span<const int64_t>> counts);
+
 }  // namespace tagloom

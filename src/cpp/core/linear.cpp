@@ -162,6 +162,7 @@ LinearObjective::LinearObjective(const Examples& x, int64_t threads) : Corpus(x)
         copy_segments(x);
     else
         count_gold();
+    if (x.pattern_only) return;
     lay_out_lists(x, threads);
     find_reach(threads);
 }

@@ -59,7 +59,8 @@ class RowMap {
 
 class LinearObjective final : public Objective, public Corpus, public RowMap {
   public:
-    // std::invalid_argument if the examples are inconsistent.
+    // std::invalid_argument if the examples are inconsistent. With pattern_only, the objective has
+    // rows and a mask, but cannot be evaluated.
     explicit LinearObjective(const Examples& examples, int64_t threads = 1);
 
     int64_t size() const override { return trans_at + n_tail(); }
@@ -67,6 +68,7 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     // Calls from several threads are serialised.
     double evaluate(const double* theta, double* grad, int64_t threads) const override;
     const uint8_t* mask() const override { return is_free.data(); }
+    bool is_pattern() const { return reach.empty(); }
     double rounding() const override { return float32 ? 1e-7 : 1e-14; }
 
     int64_t tail_at() const override { return trans_at; }

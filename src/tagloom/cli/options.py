@@ -76,7 +76,7 @@ def _make_option(declared: Parameter) -> click.Option | None:
                 about["default"] = declared.separator.join(declared.default)
             return click.Option(spellings, metavar=metavar, **about)
         case Path():
-            return click.Option(spellings, metavar="PATH", **about)
+            return click.Option(spellings, metavar=declared.metavar, **about)
     return None  # its values cannot be written as text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -106,6 +107,17 @@ class Reading:
         if tokenizer is None:
             return read(path, **asdict(self))
         return stream(path, **asdict(self))._tokenize_by(tokenizer).read()
+
+    def head(self, path: str) -> Corpus:
+        """Read the first sentence of a labelled file, for `describe`."""
+        with stream(path, **asdict(self)) as sentences:
+            return Corpus(
+                islice(sentences, 1),
+                format=sentences.format,
+                path=sentences.path,
+                label=sentences.label,
+                notice=sentences.notice,
+            )
 
     def describe(self, corpus: Corpus) -> dict[str, Any]:
         """Return how a corpus was read, for the training record of a model."""

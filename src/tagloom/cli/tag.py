@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
-from tagloom.cli import raw, structures
+from tagloom.cli import bulk, raw, structures
 from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
@@ -33,12 +33,13 @@ Examples:
   echo "They can fish ." | tagloom tag pos.tagloom --format text --nbest 3
   echo "They can't. Why?" | tagloom tag pos.tagloom --text
   tagloom tag parser.tagloom tagged.conllu > parsed.conllu
+  tagloom tag pos.tagloom 'in/*.conllu.gz' -o out/ --n-workers 8 --resume
 """
 )
 @click.argument("model")
-@click.argument("source", metavar="[INPUT]", default="-")
+@click.argument("sources", metavar="[INPUT]...", nargs=-1)
 @click.option(
-    "-o", "--output", default="-", metavar="FILE", help="File to write; stdout by default."
+    "-o", "--output", default="-", metavar="FILE", help="File or folder; stdout by default."
 )
 @click.option("--marginals", is_flag=True, help="Also write the probability of each label.")
 @click.option("--nbest", type=click.IntRange(1), metavar="N", help="Write the N best labellings.")
@@ -47,15 +48,25 @@ Examples:
 )
 @click.option("--text", "is_raw", is_flag=True, help="Split raw text by the tokenizer of MODEL.")
 @reading_options
-@click.option("--quiet", "-q", is_flag=True, help="Do not print what was guessed.")
+@click.option(
+    "--n-workers", type=click.IntRange(1), help="Into a folder: processes that tag files."
+)
+@click.option("--cluster", metavar="ADDRESS", help="Into a folder: Ray cluster that tags files.")
+@click.option("--resume", is_flag=True, help="Into a folder: skip files that are finished.")
+@click.option("--part", metavar="K/N", help="Into a folder: only the K-th of N parts of the files.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print guesses or progress.")
 def command(
     model: str,
-    source: str,
+    sources: tuple[str, ...],
     output: str,
     marginals: bool,
     nbest: int | None,
     n_threads: int | None,
     is_raw: bool,
+    n_workers: int | None,
+    cluster: str | None,
+    resume: bool,
+    part: str | None,
     quiet: bool,
     **options: Any,
 ) -> None:
@@ -77,21 +88,66 @@ def command(
 
     A dependency parser reads the tags of a CoNLL-U file and writes its columns HEAD and DEPREL. A
     role labeller reads JSONL with trees and predicates, and writes their arguments.
+
+    If FILE is a folder, every INPUT, a file or a pattern such as 'in/*.conllu.gz', is written to a
+    file of its name there, by several processes or machines. A file appears when it is complete;
+    --resume continues after an interruption. --part 3/64 tags a part of the files, for the jobs of
+    a job array.
     """
-    reading = Reading.of(options)
-    structured = structures.find(model)
-    if structured is not None:
-        kind, found = structured
+    request = Request(model, Reading.of(options), marginals, nbest, n_threads, is_raw)
+    if bulk.is_folder(output):
+        where = bulk.Where(n_workers, cluster, resume, part)
+        bulk.tag(request, sources, output, where, quiet=quiet)
+        return
+    for name, value in zip(bulk.OPTIONS, (n_workers, cluster, resume, part), strict=True):
+        if value:
+            raise click.UsageError(f"{name} needs a folder to write to, such as -o tagged/.")
+    if len(sources) > 1:
+        raise click.UsageError("Several INPUT files need a folder to write to, such as -o tagged/.")
+    notice = tag_file(request, sources[0] if sources else "-", output)
+    if notice and not quiet:
+        click.echo(notice, err=True)
+
+
+class Request(NamedTuple):
+    """How files are to be tagged: the model and the options of the command."""
+
+    model: str
+    reading: Reading
+    marginals: bool
+    nbest: int | None
+    n_threads: int | None
+    is_raw: bool
+
+
+def find_model(model: str, source: str) -> Any:
+    """Load a tagger, or connect to the server that has it; for others `structures.find`."""
+    return structures.find(model) or _find_tagger(model, source)
+
+
+def tag_file(request: Request, source: str, output: str, model: Any = None) -> str | None:
+    """Tag one file; return a notice about what was guessed.
+
+    Parameters
+    ----------
+    request : Request
+    source, output : str
+    model : object, optional
+        The result of `find_model`, if the model is loaded already.
+    """
+    _, reading, marginals, nbest, n_threads, is_raw = request
+    tagger = find_model(request.model, source) if model is None else model
+    if isinstance(tagger, tuple):
+        kind, found = tagger
         if is_raw or marginals or nbest is not None:
             raise click.UsageError(f"--text, --marginals and --nbest do not apply to {kind.noun}.")
         if n_threads is not None:
             found = found.set_params(n_threads=n_threads)
         kind.tag(found, source, output, reading)
-        return
-    tagger = _find_tagger(model, source)
+        return None
     if is_raw:
         raw.tag(Tagging(tagger, marginals, nbest, n_threads), source, output, reading)
-        return
+        return None
     sentences, notice = reading.stream_like(tagger, source)
     is_table = sentences.format in ("conll", "csv")
     if is_table and reading.label is not None and sentences.label is None:
@@ -102,8 +158,6 @@ def command(
             found=repr(reading.label),
             hint="Leave it out to add a column.",
         )
-    if notice and not quiet:
-        click.echo(notice, err=True)
     # Tagging creates no reference cycles; looking for them at the usual rate takes a fifth of the
     # time.
     gc.freeze()
@@ -120,7 +174,7 @@ def command(
         append=append,
         encoding=reading.encoding,
     ):
-        return
+        return notice
     write(
         sentences.through(tagging),
         output,
@@ -128,6 +182,7 @@ def command(
         append=append,
         encoding=reading.encoding,
     )
+    return notice
 
 
 def _find_tagger(model: str, source: str) -> Any:

@@ -6,12 +6,14 @@ determine the other options.
 
 from __future__ import annotations
 
+import glob
 import inspect
 import json
 import os
 import tempfile
 import warnings
 from collections.abc import Set
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -29,7 +31,9 @@ from tagloom.cli.wording import some
 from tagloom.errors import LabelError, TagloomError
 from tagloom.models import Capability
 from tagloom.models.constraints import look_like_spans
+from tagloom.models.shared import ClusterParameters
 from tagloom.sequences import Corpus
+from tagloom.sequences.sources import Files, files
 from tagloom.text import PRESETS
 
 EXAMPLES = {
@@ -39,6 +43,7 @@ Examples:
   tagloom train crf train.conllu -o small.tagloom --features "word; suffix(1..3)"
   tagloom train crf ner.conll -o ner.tagloom --algorithm lbfgs --l1 0.5 --json
   tagloom train crf train.conllu --label upos --tokenizer learn -o pos.tagloom
+  tagloom train crf 'shards/*.conllu.gz' --label upos --n-workers 8 -o pos.tagloom
 """,
     "semicrf": """\b
 Examples:
@@ -145,6 +150,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         callback=partial(train, cls),
         short_help=_summary(cls),
         help=f"{_summary(cls)}\n\nThe model is trained on TRAIN; - is stdin. "
+        + (_FILES if issubclass(cls, ClusterParameters) else "")
         + ("Ctrl-C saves the best model so far. " if iterates else "")
         + "The model stores how TRAIN was read, and other files are read in the same way.",
         epilog=EXAMPLES.get(name, _EXAMPLE.format(name=name)),
@@ -155,6 +161,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
     return command
 
 
+_FILES = "A pattern such as 'shards/*.conllu.gz' stands for files that stay on disk. "
 _FEATURES = [
     click.option(
         "--features",
@@ -226,8 +233,13 @@ def train(
     if dev is not None and not needs_labels:
         raise click.UsageError("--dev needs labels, which states have not. Leave out --dev.")
     splitter = None if tokenizer in (None, "learn") else models.Tokenizer(str(tokenizer))
-    read = reading.read if needs_labels else reading.read_unlabelled
-    corpus = read(train_file, splitter)
+    source = _find_files(tagger, train_file, reading)
+    if source is not None:
+        _check_files(tokenizer, spec, resources)
+        corpus = reading.head(source.paths[0])
+    else:
+        read = reading.read if needs_labels else reading.read_unlabelled
+        corpus = read(train_file, splitter)
     if tokenizer == "learn":
         splitter = models.Tokenizer().fit(corpus)
     if spec == "auto" and any(resources.values()):
@@ -236,7 +248,7 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always")
         warnings.showwarning = _warn  # at once: training may take long
-        _fit(tagger, corpus, dev_corpus, checkpoint, quiet)
+        _fit(tagger, corpus if source is None else source, dev_corpus, checkpoint, quiet)
     record = getattr(tagger, "training_", {})
     tagger.training_ = {**record, **reading.describe(corpus)}
     if calibrate:
@@ -273,6 +285,28 @@ def _arguments(
     return arguments
 
 
+def _find_files(tagger: Any, train_file: str, reading: Reading) -> Files | None:
+    """Return TRAIN as files that stay on disk, if it is a pattern or workers are to read it."""
+    has_workers = any(getattr(tagger, name, None) for name in ClusterParameters.parameters)
+    if not has_workers and (os.path.exists(train_file) or not glob.has_magic(train_file)):
+        return None
+    if not getattr(tagger, "takes_files", False):
+        raise click.UsageError(
+            f"{type(tagger).__name__} learns from one file; {train_file} is a pattern."
+        )
+    return files(train_file, **asdict(reading))
+
+
+def _check_files(tokenizer: str | None, spec: str, resources: Resources) -> None:
+    """Check the options that need a whole corpus."""
+    if tokenizer is not None:
+        raise click.UsageError("--tokenizer needs TRAIN as one file, without workers.")
+    if spec == "auto" and any(resources.values()):
+        raise click.UsageError(
+            "--lexicon and --clusters need a preset that is named, such as --features ner."
+        )
+
+
 def _preset(corpus: Corpus) -> str:
     """Return the preset that ``--features auto`` selects."""
     labels = [label for label in corpus.label_counts() if isinstance(label, str)]
@@ -280,10 +314,10 @@ def _preset(corpus: Corpus) -> str:
 
 
 def _fit(
-    tagger: Any, corpus: Corpus, dev: Corpus | None, checkpoint: str | None, quiet: bool
+    tagger: Any, corpus: Corpus | Files, dev: Corpus | None, checkpoint: str | None, quiet: bool
 ) -> None:
     """Train a tagger; one that does not learn iteratively is scored on ``dev`` afterwards."""
-    if dev is not None:
+    if dev is not None and isinstance(corpus, Corpus):
         check_dev(dev, {*corpus.label_counts(), *(getattr(tagger, "labels", None) or ())})
     if tagger.can(Capability.ITERATIONS):
         progress = False if quiet else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -172,6 +172,19 @@ class CRF(BatchParameters, LinearTagger):
             objective,
             l1=l1,
             l2=l2,
+            memory=self.memory,
+            epsilon=self.tolerance,
+            delta=self.tolerance,
+            n_threads=self.n_threads,
+            theta=theta,
+        )
+
+    _mixing_passes = 2
+
+    def _polish(self, objective: Any, theta: Float64) -> training.Optimiser:
+        return training.LBFGS(
+            objective,
+            l2=1.0 if self.l2 is None else self.l2,
             memory=self.memory,
             epsilon=self.tolerance,
             delta=self.tolerance,

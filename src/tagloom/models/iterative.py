@@ -65,6 +65,7 @@ class IterativeModel(Model, Generic[D, W]):
     #: Parameters that do not change the numbers of a run that is resumed.
     _not_in_identity: ClassVar[frozenset[str]] = frozenset(
         {"max_iterations", "patience", "n_threads", "features", "labels", "warm_start"}
+        | {"n_workers", "cluster", "max_memory"}
     )
 
     # ---- what a model implements -----------------------------------------------------------
@@ -182,15 +183,18 @@ class IterativeModel(Model, Generic[D, W]):
         if checkpoint is not None:
             checkpoint = checks.path(checkpoint, "checkpoint")
         data = self.read_data(X, y, sample_weight)
-        return self.fit_data(
-            data,
-            dev=dev,
-            callback=callback,
-            progress=progress,
-            verbose=verbose,
-            checkpoint=checkpoint,
-            began=began,
-        )
+        try:
+            return self.fit_data(
+                data,
+                dev=dev,
+                callback=callback,
+                progress=progress,
+                verbose=verbose,
+                checkpoint=checkpoint,
+                began=began,
+            )
+        finally:
+            self.release(data)
 
     def fit_data(
         self,
@@ -230,7 +234,7 @@ class IterativeModel(Model, Generic[D, W]):
             verbose=verbose,
             checkpoint=file,
             identity={} if file is None else self.identity(data),
-            title=type(self).__name__,
+            title=self._title(data),
             n_tokens=data.sizes.get("tokens"),
         )
         outcome = self.learn(data, fitting)
@@ -241,6 +245,13 @@ class IterativeModel(Model, Generic[D, W]):
                 stacklevel=caller_level(),
             )
         return self
+
+    def release(self, data: D) -> None:
+        """Free what the data occupy outside this process, at the end of `fit` or after an error."""
+
+    def _title(self, data: D) -> str:
+        """Return the title of the progress bar."""
+        return type(self).__name__
 
     def identity(self, data: D) -> dict[str, Any]:
         """Return the identity of a run: model, data and parameters.

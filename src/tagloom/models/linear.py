@@ -27,7 +27,7 @@ from tagloom.models.constraints import Constraints
 from tagloom.models.data import read_dev, seen_transitions
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel
-from tagloom.models.shared import ConstraintParameters, LabelParameters
+from tagloom.models.shared import ClusterParameters, ConstraintParameters, LabelParameters
 from tagloom.models.taggers import Tagger
 from tagloom.models.weights import FeatureWeights
 from tagloom.notebooks import Rows
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tagloom.models.layouts import Layout
     from tagloom.models.reading import Known, TrainingData, WarmStart
     from tagloom.models.resident import LiveScores, Part, Resident
+    from tagloom.models.sharded import ShardedData
     from tagloom.training import Optimiser, Outcome, Record
     from tagloom.training.online import OnlineLearner
 
@@ -111,6 +112,7 @@ class LinearFitted(Fitted):
 class LinearTagger(
     FeatureWeights,
     ConstraintParameters,
+    ClusterParameters,
     LabelParameters,
     IterativeModel["TrainingData", Float64],
     Tagger,
@@ -242,6 +244,9 @@ class LinearTagger(
     def _part_algorithm(self) -> str:
         """An algorithm that can."""
         return "adagrad"
+
+    #: Whether `fit` takes `tagloom.files`.
+    takes_files: ClassVar[bool] = True
 
     def _least_weight(self) -> float:
         """Return the default of ``min_weight``."""
@@ -438,7 +443,13 @@ class LinearTagger(
         return WarmStart.from_scores(self.scores_)
 
     def read_data(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-        """Turn labelled sentences into arrays."""
+        """Turn labelled sentences into arrays; those of files stay on the workers."""
+        from tagloom.sequences.sources import Files
+
+        if isinstance(X, Files):
+            from tagloom.models.sharded import read_files
+
+            return read_files(self, X, y, sample_weight)
         start = self._warm_start() if self.warm_start and self.is_fitted else None
         return self._read(X, y, sample_weight, start)
 
@@ -451,6 +462,9 @@ class LinearTagger(
 
     def make_learner(self, data: TrainingData) -> Optimiser:
         """Make the objective and its learner."""
+        sharded = as_sharded(data)
+        if sharded is not None:
+            return sharded.make_learner(self)
         return self._optimiser(data, *self._lay_out(data))
 
     def _lay_out(self, data: TrainingData) -> tuple[_native.LinearObjective, Float64 | None]:
@@ -458,10 +472,35 @@ class LinearTagger(
 
         Only the objective keeps the attributes of tokens, so training frees their memory.
         """
+        sharded = as_sharded(data)
+        if sharded is not None:
+            objective: Any = sharded.objective
+            return objective, None
         objective, data.layout = self._make_objective(data)
         data.drop_attributes()
         start = data.start
         return objective, None if start is None else start.layout.carry(start.theta, data.layout)
+
+    def release(self, data: TrainingData) -> None:
+        """End the workers that have the sentences of files."""
+        sharded = as_sharded(data)
+        if sharded is not None:
+            sharded.close()
+
+    def _title(self, data: TrainingData) -> str:
+        sharded, title = as_sharded(data), super()._title(data)
+        return title if sharded is None else f"{title}, {sharded.describe()}"
+
+    def _costs(self, names: Sequence[str]) -> Float64 | None:
+        """Return the cost of each mistake [Y, Y], for learners that have costs."""
+        return None
+
+    # Passes over the shards of a corpus that are mixed before L-BFGS; None: all passes.
+    _mixing_passes: ClassVar[int | None] = None
+
+    def _polish(self, objective: Any, theta: Float64) -> Optimiser:
+        """Make the batch learner that continues from mixed weights."""
+        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -473,8 +512,17 @@ class LinearTagger(
                 hint="To combine them: StateSpace.order(labels, k) & space.",
             )
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
-        """Make the native objective and the layout of its weights."""
+    def _make_objective(
+        self, data: TrainingData, *, pattern_only: bool = False
+    ) -> tuple[_native.LinearObjective, Layout]:
+        """Make the native objective and the layout of its weights.
+
+        Parameters
+        ----------
+        data : TrainingData
+        pattern_only : bool
+            Whether only the layout and the mask are needed.
+        """
         from tagloom.models.layouts import Layout
 
         start = data.start
@@ -490,6 +538,7 @@ class LinearTagger(
             space=None if data.states is None else data.states.native,
             drops_zeros=not self.is_online,
             threads=self.n_threads or ALL_THREADS,
+            pattern_only=pattern_only,
         )
         layout = Layout.of_objective(tuple(data.names), objective, data.states)
         free = objective.mask()
@@ -745,6 +794,8 @@ class LinearTagger(
         for name in ("features", "constraints", "states"):
             if name in params and not _is_plain(params[name]):
                 params.pop(name)
+        for name in ClusterParameters.parameters:  # where it was trained is not part of a model
+            params.pop(name, None)
         header = {
             "params": params,
             "constraints": self.constraints_.to_dict(),
@@ -779,6 +830,16 @@ class LinearTagger(
     def _extra_from_file(cls, file: File) -> dict[str, Any]:
         """Read the fields of the fitted state that only some models have; see `_extra_state`."""
         return {}
+
+
+def as_sharded(data: TrainingData) -> ShardedData | None:
+    """Return data whose sentences are on the workers of an engine; None for other data."""
+    if not data.is_sharded:
+        return None
+    from tagloom.models.sharded import ShardedData
+
+    assert isinstance(data, ShardedData)
+    return data
 
 
 def _choose_transitions(

@@ -142,7 +142,9 @@ class LocalTagger(BatchParameters, LinearTagger):
         }[self._algorithm]
 
     @abstractmethod
-    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
+    def _make_objective(
+        self, data: TrainingData, *, pattern_only: bool = False
+    ) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective of the tokens as separate sentences."""
 
     def _optimiser(

@@ -123,7 +123,9 @@ class MEMM(LocalTagger):
             )
         return data
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
+    def _make_objective(
+        self, data: TrainingData, *, pattern_only: bool = False
+    ) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective of tokens as separate sentences, with the previous label an attribute.
 
         Attributes are numbered so that the weights are in the order of `Layout`: node attributes;
@@ -146,6 +148,7 @@ class MEMM(LocalTagger):
             all_combinations=takes_all,
             boundaries=False,
             threads=self.n_threads or ALL_THREADS,
+            pattern_only=pattern_only,
         )
         layout, start = _LocalLayout.of_tokens(data, objective), data.start
         free = objective.mask()

@@ -172,6 +172,11 @@ class TrainingData:
     summary: Summary | None = None
 
     @property
+    def is_sharded(self) -> bool:
+        """Whether the sentences are on the workers of an engine; see `ShardedData`."""
+        return False
+
+    @property
     def sizes(self) -> dict[str, int]:
         """The numbers of sentences and tokens."""
         return {"sentences": len(self.encoded.offsets) - 1, "tokens": len(self.gold.numbers)}
@@ -240,7 +245,7 @@ def read(
         settings, sentences, gold.names, start, in_parts=in_parts
     )
     if encoded.edge_indptr is not None:
-        _check_edges(len(gold.names))
+        check_edges(len(gold.names))
     if isinstance(extractor, Templates):
         extractor.check_labels_unread(sentences, read.labellings)
     weight = None if sample_weight is None else as_weights(sample_weight, len(sentences))
@@ -252,11 +257,11 @@ def read(
         summary = start.summary if isinstance(start, Resident) else Summary()
         summary.add(part)
         resolved = summary.constraints(spec, gold.names)
-        states = _choose_states(settings, gold, encoded.offsets, summary)
+        states = choose_states(settings, gold, encoded.offsets, summary)
     else:
         scheme = constraints.choose_scheme(spec, gold, labellings, encoded.offsets)
         resolved = constraints.resolve(spec, scheme, gold, sentences, labellings)
-        states = _choose_states(settings, gold, encoded.offsets)
+        states = choose_states(settings, gold, encoded.offsets)
     sets, allowed = gold.sets, None
     if settings.constrain_training:
         sets, allowed = _training_sets(resolved, gold, sentences)
@@ -287,7 +292,7 @@ def _mean_square(encoded: Encoded) -> float:
     return float(total) / max(len(encoded.indptr) - 1, 1)
 
 
-def _check_edges(Y: int) -> None:
+def check_edges(Y: int) -> None:
     """Raise if there are too many labels for edge attributes, which have pairs of them."""
     if Y > _MOST_EDGE_LABELS:
         raise ParameterError(
@@ -315,7 +320,7 @@ def _encode(
 ) -> tuple[FeatureExtractor, _native.Index, _native.Index, Encoded]:
     """Number the attributes of all tokens; attributes of a warm start keep their numbers."""
     if start is None:
-        extractor = features.make(_default_features(settings.features, sentences, names))
+        extractor = features.make(default_features(settings.features, sentences, names))
         index, edge_index = _native.Index(), _native.Index()
     else:
         extractor, index, edge_index = start.extractor, start.index, start.edge_index
@@ -333,7 +338,7 @@ def _encode(
     return extractor, index, edge_index, encoded
 
 
-def _default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str]) -> Any:
+def default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str]) -> Any:
     """Resolve features="auto": by the type of the tokens and by the kind of labels."""
     if not (isinstance(spec, str) and spec == "auto"):
         return spec
@@ -379,7 +384,7 @@ def _takes_seen(settings: Settings, gold: Gold) -> bool:
     return bool(settings.states == "seen")
 
 
-def _choose_states(
+def choose_states(
     settings: Settings, gold: Gold, offsets: Int64, summary: Summary | None = None
 ) -> StateSpace | None:
     """Choose the states whose transitions have weights; None: the labels themselves."""

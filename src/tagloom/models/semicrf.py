@@ -217,6 +217,8 @@ class SemiCRF(CRF):
             return self.segments
         return SegmentTemplates(self.segments)
 
+    takes_files = False  # the longest segments must be known
+
     @property
     def takes_parts(self) -> bool:
         """Whether the learner can take a corpus in parts: the longest segments must be known."""
@@ -243,7 +245,9 @@ class SemiCRF(CRF):
         fields = {name: getattr(data, name) for name in TrainingData.__dataclass_fields__}
         return SegmentData(**fields, sentences=checks.sentences(X))
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
+    def _make_objective(
+        self, data: TrainingData, *, pattern_only: bool = False
+    ) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective whose rows are tokens and candidate segments."""
         from tagloom.models.layouts import Layout
 

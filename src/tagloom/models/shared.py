@@ -7,7 +7,7 @@ from typing import Any
 
 from tagloom import checks
 from tagloom.models import constraints as constraints_
-from tagloom.parameters import Parameterised, choice, count, names, number
+from tagloom.parameters import Parameterised, choice, count, names, number, path
 from tagloom.schemes import SCHEMES
 
 
@@ -23,6 +23,34 @@ class LabelParameters(Parameterised):
         default=None,
         check=checks.threads,
         help="Number of threads, all cores by default; results do not depend on it.",
+    )
+
+
+class ClusterParameters(Parameterised):
+    """Parameters of a model that can learn from files on several processes or machines."""
+
+    n_workers: int | None = count(
+        default=None,
+        least=1,
+        help="Number of processes that learn from files; results do not depend on it.",
+        details="For `tagloom.files`. By default this process alone; with ``cluster`` all of its "
+        "CPUs.",
+    )
+    cluster: str | None = path(
+        default=None,
+        type="str",
+        metavar="ADDRESS",
+        check=checks.cluster,
+        help='Ray cluster that learns from files: "auto", or an address as ray://head:10001.',
+        details="Requires ``tagloom[ray]``, and the files under the same names on all nodes.",
+    )
+    max_memory: str | int | None = path(
+        default=None,
+        type="str or int",
+        metavar="SIZE",
+        check=checks.size,
+        help="Memory for the sentences of files, such as 2G; the rest stays on disk.",
+        details="By default all of them are kept in memory.",
     )
 
 

@@ -159,8 +159,11 @@ class StructuredSVM(LinearTagger):
         self, X: Any, y: Any, sample_weight: Any, start: Known | None, *, in_parts: bool = False
     ) -> TrainingData:
         data = super()._read(X, y, sample_weight, start, in_parts=in_parts)
-        data.cost = cost_matrix(self.cost, data.names)
+        data.cost = self._costs(data.names)
         return data
+
+    def _costs(self, names: Sequence[str]) -> Float64:
+        return cost_matrix(self.cost, names)
 
     def _optimiser(
         self,

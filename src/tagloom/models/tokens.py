@@ -53,8 +53,12 @@ class TokenClassifier(LocalTagger):
 
     boundaries = False
 
-    def _make_objective(self, data: TrainingData) -> tuple[_native.LinearObjective, Layout]:
-        objective, layout = LinearTagger._make_objective(self, self._tokens(data))
+    def _make_objective(
+        self, data: TrainingData, *, pattern_only: bool = False
+    ) -> tuple[_native.LinearObjective, Layout]:
+        objective, layout = LinearTagger._make_objective(
+            self, self._tokens(data), pattern_only=pattern_only
+        )
         free = objective.mask()
         free[layout.transitions_at :] = False
         objective.set_mask(free)

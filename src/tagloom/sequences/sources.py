@@ -9,12 +9,16 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from tagloom import checks
 from tagloom.errors import ParameterError
 from tagloom.sequences.corpora import stream
 from tagloom.sequences.sentences import Sentence
+
+# More would cost more to merge than they divide the work.
+_MOST_SHARDS = 1024
 
 
 class Files:
@@ -49,6 +53,24 @@ class Files:
         """Read all sentences, file by file; an error names file and line."""
         for path in self.paths:
             yield from stream(path, **self._options)
+
+    def of(self, path: str) -> Files:
+        """Return one of the files as a source of its own."""
+        return Files([path], self._options)
+
+    def shards(self) -> list[Files]:
+        """Divide the files into shards, parts that can be read independently.
+
+        Each file is a shard; more than 1,024 files are grouped, neighbours together. The result
+        depends on the names of the files only.
+
+        Returns
+        -------
+        list of Files
+        """
+        n = min(len(self.paths), _MOST_SHARDS)
+        ends = [len(self.paths) * s // n for s in range(n + 1)]
+        return [Files(self.paths[lo:hi], self._options) for lo, hi in pairwise(ends)]
 
     def parts(self, tokens: int = 100_000) -> Iterator[list[Sentence]]:
         """Read the sentences in parts of a limited size, across the ends of files.

@@ -17,6 +17,7 @@ from tagloom import _native, checks
 from tagloom.errors import ParameterError, ShapeError, TrainingError
 from tagloom.training.fitting import Outcome, fit_iteratively
 from tagloom.training.learners import State, Step
+from tagloom.training.objectives import RemoteObjective
 from tagloom.training.records import Listener
 
 Float64 = npt.NDArray[np.float64]
@@ -32,7 +33,7 @@ class LBFGS:
 
     Parameters
     ----------
-    objective : LinearObjective, callable or None
+    objective : LinearObjective, RemoteObjective, callable or None
         The loss: that of a corpus, or a function from θ to the loss and its gradient, an array
         like θ. A loss of infinity or NaN makes the line search take a shorter step. None: the
         caller evaluates the loss, see `ask` and `tell`.
@@ -79,7 +80,7 @@ class LBFGS:
 
     def __init__(
         self,
-        objective: _native.Objective | Objective | None,
+        objective: _native.Objective | RemoteObjective | Objective | None,
         *,
         l1: float = 0.0,
         l2: float = 1.0,
@@ -96,7 +97,7 @@ class LBFGS:
         self.n_threads = checks.threads(n_threads)
         self.objective = objective
         size, free, rounding = None, None, 1e-14
-        if isinstance(objective, _native.Objective):
+        if isinstance(objective, _native.Objective | RemoteObjective):
             size, free, rounding = objective.n_weights, objective.mask(), objective.rounding
         elif theta is None:
             raise ParameterError(
@@ -129,8 +130,11 @@ class LBFGS:
                 found="None",
                 hint="Call ask() and tell() instead of step().",
             )
+        function = self.objective
+        if isinstance(function, RemoteObjective):
+            function = function.evaluate
         while (point := self.ask()) is not None:
-            step = self.tell(*self._evaluate(self.objective, point))
+            step = self.tell(*self._evaluate(function, point))
             if step is not None:
                 return step
         return self._finish()

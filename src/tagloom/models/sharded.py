@@ -1,0 +1,541 @@
+"""Learning from the shards of a corpus: what the program does while workers do the rest.
+
+The results of the shards are merged in their order, so a run depends on the files and not on the
+number of workers. θ and the state of the optimiser are here; each exchange sends θ and adds up what
+the shards return. `shards` has the other side.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tagloom import _native, checks
+from tagloom.cluster.engines import Engine, open_engine
+from tagloom.errors import LabelError, ParameterError, SentenceError
+from tagloom.models.constraints import look_like_spans
+from tagloom.models.data import Gold, digest
+from tagloom.models.layouts import Layout
+from tagloom.models.reading import TrainingData, check_edges, choose_states
+from tagloom.models.shards import Facts, LinearShard, Pattern, Plan, Required
+from tagloom.models.summaries import Summary
+from tagloom.scores import Names
+from tagloom.sequences.sources import Files
+from tagloom.training.learners import State, Step
+from tagloom.training.objectives import RemoteObjective
+from tagloom.trellis.machine import ALL_THREADS
+
+if TYPE_CHECKING:
+    from tagloom.models.linear import LinearTagger
+    from tagloom.training import Optimiser
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class ShardedData(TrainingData):
+    """A corpus on the shards of an engine, as the training data of a linear tagger.
+
+    Attributes
+    ----------
+    engine : Engine
+    objective : SummedObjective
+    summed : Summary
+        Of all shards.
+    owned : list of (ndarray, ndarray)
+        For each shard, the attributes and edge attributes whose names it returns.
+    digests : list of str
+        Of the shards.
+    """
+
+    engine: Engine = field(kw_only=True)
+    objective: SummedObjective = field(kw_only=True)
+    summed: Summary = field(kw_only=True)
+    owned: list[tuple[Bools, Bools]] = field(kw_only=True)
+    digests: list[str] = field(kw_only=True)
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the sentences are on the workers of an engine: always."""
+        return True
+
+    def describe(self) -> str:
+        """Return the numbers of shards and workers, for the progress bar."""
+        shards = checks.plural(len(self.digests), "shard")
+        return f"{shards} on {checks.plural(self.engine.n_workers, 'worker')}"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of sentences, tokens and shards."""
+        summary = self.summed
+        return {
+            "sentences": summary.sentences,
+            "tokens": summary.tokens,
+            "shards": len(self.digests),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of everything that the learned weights depend on."""
+        return digest([*self.names, *self.digests])
+
+    @cached_property
+    def _names(self) -> tuple[Names, Names]:
+        parts = self.objective.engine.call("names", each=self.owned)
+        nodes, edges = zip(*parts, strict=True)
+        return _join_names(nodes), _join_names(edges)
+
+    @cached_property
+    def attributes(self) -> Names:
+        """The names of the attributes."""
+        return self._names[0]
+
+    @cached_property
+    def edge_attributes(self) -> Names:
+        """The names of the edge attributes."""
+        return self._names[1]
+
+    def make_learner(self, tagger: LinearTagger) -> Optimiser:
+        """Make the learner of a tagger: exact sums, or online passes that are mixed."""
+        if tagger.is_online:
+            return Mixing(tagger, self)
+        objective: Any = self.objective
+        return tagger._optimiser(self, objective, None)
+
+    def drop_attributes(self) -> None:
+        """Do nothing: the attributes of tokens are on the shards."""
+
+    def close(self) -> None:
+        """End the workers."""
+        self.engine.close()
+
+
+class SummedObjective(RemoteObjective):
+    """The sum of the objectives of all shards.
+
+    Attributes
+    ----------
+    engine : Engine
+    positions : list of ndarray
+        For each shard, the place of its weights in θ.
+    n_exchanges : int
+        How often θ was sent to all shards.
+    seconds : float
+        Time that these exchanges took, with the work of the shards.
+    """
+
+    rounding = 1e-7  # the shards compute in float32
+
+    def __init__(self, engine: Engine, positions: list[Int64], free: Bools) -> None:
+        self.engine, self.positions, self._free = engine, positions, free
+        self.n_weights = len(free)
+        self.n_exchanges, self.seconds = 0, 0.0
+
+    def mask(self) -> Bools:
+        """Return which weights are free."""
+        return self._free.copy()
+
+    def set_mask(self, free: Bools) -> None:
+        """Choose the weights that are learned."""
+        self._free = free.copy()
+        self.engine.call("set_mask", self._free, keep=True)
+
+    def evaluate(self, theta: Float64) -> tuple[float, Float64]:
+        """Return the loss of all sentences and its gradient."""
+        loss, grad = 0.0, np.zeros(self.n_weights)
+        results = self.exchange("evaluate", theta)
+        for at, (own_loss, own_grad) in zip(self.positions, results, strict=True):
+            loss += own_loss
+            grad[at] += own_grad
+        return loss, grad
+
+    def exchange(self, method: str, *common: Any) -> list[Any]:
+        """Send weights to all shards and gather their results."""
+        began = time.perf_counter()
+        results = self.engine.call(method, *common)
+        self.n_exchanges += 1
+        self.seconds += time.perf_counter() - began
+        return results
+
+
+# ---- merging -----------------------------------------------------------------------------------
+
+
+def read_files(tagger: LinearTagger, source: Files, y: Any, sample_weight: Any) -> ShardedData:
+    """Start the shards of a corpus in files and merge what they find.
+
+    Parameters
+    ----------
+    tagger : LinearTagger
+    source : Files
+    y, sample_weight
+        The arguments of `fit`; they must be None.
+
+    Raises
+    ------
+    SentenceError, LabelError, FormatError
+        If the data are wrong; names the file and the line.
+    ParameterError
+        If an option is not possible with files.
+    """
+    _check_options(tagger, y, sample_weight)
+    shards = source.shards()
+    engine = open_engine(tagger.n_workers, tagger.cluster, most=len(shards))
+    try:
+        return _read(tagger, shards, engine)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _check_options(tagger: LinearTagger, y: Any, sample_weight: Any) -> None:
+    for name, value in (("y", y), ("sample_weight", sample_weight)):
+        if value is not None:
+            raise ParameterError(
+                parameter=name,
+                expected="None with files, which contain the labels",
+                found=checks.show(value),
+            )
+    if not tagger.takes_files:
+        raise ParameterError(
+            f"{type(tagger).__name__} learns from a corpus in memory.",
+            expected="a Corpus, or sentences",
+            found="files",
+            hint="Read them first: tagloom.read(path).",
+        )
+    if tagger.warm_start:
+        raise ParameterError(
+            parameter="warm_start",
+            expected="False with files",
+            found="True",
+            hint="To continue from present weights, call partial_fit with parts of the files.",
+        )
+    if tagger.constrain_training:
+        raise ParameterError(
+            parameter="constrain_training",
+            expected="False with files",
+            found="True",
+            hint="The constraints hold for predictions in any case.",
+        )
+    if tagger.is_online and not tagger.takes_parts:
+        raise ParameterError(
+            f"{tagger!r} keeps state for every sentence, which files do not allow.",
+            expected="another algorithm with files",
+            found=repr(tagger),
+            hint="Choose {algorithm}.",
+            options={"algorithm": tagger._part_algorithm},
+        )
+
+
+def _read(tagger: LinearTagger, shards: Sequence[Files], engine: Engine) -> ShardedData:
+    paths = [shard.paths for shard in shards]
+    names = [", ".join(own) for own in paths]
+    sizes = [float(sum(map(os.path.getsize, own))) + 1.0 for own in paths]
+    memory = None if tagger.max_memory is None else checks.size(tagger.max_memory)
+    room = None if memory is None else memory / len(shards)
+    threads = tagger.n_threads or max(1, ALL_THREADS // engine.n_workers)
+    plain = type(tagger)(**{**tagger.get_params(), "n_workers": None, "cluster": None})
+    arguments = [(plain, shard, room, threads) for shard in shards]
+
+    def read(spec: Any) -> list[Facts]:
+        engine.start(LinearShard, arguments, sizes, names)
+        return engine.call("read", spec, keep=True)
+
+    facts = read(tagger.features)
+    filled = [own for own in facts if own.extractor is not None]
+    if not filled:
+        raise SentenceError(where=names[0], expected="at least one sentence", found="none")
+    chosen = _choose_features(tagger, filled)
+    if any(own.features != chosen for own in filled):
+        facts = read(chosen)
+        filled = [own for own in facts if own.extractor is not None]
+    return _merge(tagger, facts, filled[0], engine)
+
+
+def _choose_features(tagger: LinearTagger, facts: Sequence[Facts]) -> Any:
+    """Resolve ``features="auto"`` by the labels of all shards."""
+    first = facts[0].features
+    if tagger.features != "auto" or first not in ("ner", "pos"):
+        return first
+    labels = dict.fromkeys(label for own in facts for label in own.summary.labels)
+    return "ner" if look_like_spans(list(labels)) else "pos"
+
+
+def _merge(
+    tagger: LinearTagger, facts: Sequence[Facts], first: Facts, engine: Engine
+) -> ShardedData:
+    """Merge what the shards have read; lay out θ, and the sentences of the shards."""
+    summary = Summary()
+    for own in facts:
+        summary.add(own.summary)
+    names = _label_names(tagger, summary)
+    nodes = _Numbers.merge([(own.keys, own.counts) for own in facts], tagger.min_count)
+    edges = _Numbers.merge([(own.edge_keys, own.edge_counts) for own in facts], tagger.min_count)
+    if len(edges.keys):
+        check_edges(len(names))
+    gold = Gold(names, np.empty(0, np.int32), np.ones((1, len(names)), np.bool_))
+    assert first.extractor is not None
+    plan = Plan(
+        names,
+        first.extractor,
+        tagger._takes_all(len(nodes.keys) * len(names)),
+        choose_states(tagger, gold, np.zeros(1, np.int64), summary),
+        summary.constraints(tagger.constraints, names),
+        sum(own.squares for own in facts) / max(summary.tokens, 1),
+    )
+    kept = list(zip(nodes.kept, edges.kept, strict=True))
+    patterns = engine.call("lay_out", plan, each=kept, keep=True)
+    data = _empty_data(tagger, plan, gold, nodes, edges)
+    layout, free = _merge_patterns(tagger, data, plan, patterns, nodes, edges)
+    positions, layouts = _cut(layout, nodes, edges)
+    parts = [(part, at, free[at]) for part, at in zip(layouts, positions, strict=True)]
+    engine.call("prepare", each=parts, keep=True)
+    return ShardedData(
+        **{**vars(data), "layout": layout, "start": None},
+        engine=engine,
+        objective=SummedObjective(engine, positions, free),
+        summed=summary,
+        owned=list(zip(nodes.owned(), edges.owned(), strict=True)),
+        digests=[own.digest for own in facts],
+    )
+
+
+def _label_names(tagger: LinearTagger, summary: Summary) -> list[str]:
+    names = sorted(summary.labels) if tagger.labels is None else checks.label_names(tagger.labels)
+    checks.label_count(len(names))
+    if len(names) < 2:
+        found = repr(names[0]) if names else "none"
+        raise LabelError(
+            f"Every token of all {summary.sentences:,} sentences has the label {found}."
+            if names
+            else f"All labels of all {summary.sentences:,} sentences are unknown (None).",
+            expected="at least two different labels",
+            found=found,
+            hint="Is it the right column? Set {label} to choose another.",
+            options={"label": ...},
+        )
+    return list(names)
+
+
+@dataclass
+class _Numbers:
+    """The attributes of all shards, numbered in the order of their first occurrence.
+
+    Attributes
+    ----------
+    keys : ndarray
+    ids : list of ndarray
+        For each shard, the numbers of its attributes that are kept.
+    kept : list of ndarray of bool, or None
+        For each shard, which attributes occur often enough; None for all.
+    """
+
+    keys: npt.NDArray[np.uint64]
+    ids: list[npt.NDArray[np.int32]]
+    kept: list[Bools | None]
+
+    @classmethod
+    def merge(
+        cls, shards: Sequence[tuple[npt.NDArray[np.uint64], Int64]], min_count: int
+    ) -> _Numbers:
+        keys, counts, ids = _native.merge_keys([k for k, _ in shards], [c for _, c in shards])
+        if min_count <= 1:
+            return cls(keys, ids, [None] * len(ids))
+        often = counts >= min_count
+        numbers = (np.cumsum(often) - 1).astype(np.int32)
+        kept = [often[own] for own in ids]
+        new = [numbers[own[own_kept]] for own, own_kept in zip(ids, kept, strict=True)]
+        return cls(keys[often], new, list(kept))
+
+    def owned(self) -> list[Bools]:
+        """Return, for each shard, its attributes that no earlier shard has."""
+        is_seen = np.zeros(len(self.keys), np.bool_)
+        owned = []
+        for ids in self.ids:
+            owned.append(~is_seen[ids])
+            is_seen[ids] = True
+        return owned
+
+
+def _empty_data(
+    tagger: LinearTagger, plan: Plan, gold: Gold, nodes: _Numbers, edges: _Numbers
+) -> TrainingData:
+    """Return training data without sentences, over all attributes."""
+    from tagloom.models.shards import NO_SENTENCES
+
+    encoded = NO_SENTENCES
+    if len(edges.keys):
+        none = np.empty(0, np.int32)
+        encoded = encoded._replace(edge_indptr=np.zeros(1, np.int64), edge_ids=none)
+    return TrainingData(
+        names=plan.names,
+        extractor=plan.extractor,
+        index=_native.Index.from_keys(nodes.keys),
+        edge_index=_native.Index.from_keys(edges.keys),
+        encoded=encoded,
+        gold=gold,
+        weight=None,
+        states=plan.states,
+        constraints=plan.constraints,
+        allowed=None,
+        sets=gold.sets,
+        cost=tagger._costs(plan.names),
+        mean_square=plan.mean_square,
+    )
+
+
+def _merge_patterns(
+    tagger: LinearTagger,
+    data: TrainingData,
+    plan: Plan,
+    patterns: Sequence[Pattern],
+    nodes: _Numbers,
+    edges: _Numbers,
+) -> tuple[Layout, Bools]:
+    """Return the layout of θ and its mask."""
+    if not plan.takes_all:
+
+        def merged(of: str, ids: Sequence[npt.NDArray[np.int32]]) -> tuple[Any, Any]:
+            pairs = [getattr(pattern, of) for pattern in patterns]
+            attributes = [own[a] for own, (a, _) in zip(ids, pairs, strict=True)]
+            return np.concatenate(attributes), np.concatenate([columns for _, columns in pairs])
+
+        required = Required(merged("nodes", nodes.ids), merged("edges", edges.ids))
+        data.start = required.as_start(plan)
+    combinations = "all" if plan.takes_all else "seen"
+    plain = type(tagger)(**{**tagger.get_params(), "combinations": combinations})
+    objective, layout = plain._make_objective(data, pattern_only=True)
+    free = objective.mask()
+    for pattern in patterns:
+        free[layout.transitions_at :] |= pattern.tail
+    return layout, free
+
+
+def _cut(layout: Layout, nodes: _Numbers, edges: _Numbers) -> tuple[list[Int64], list[Layout]]:
+    """Return, for each shard, the places of its weights in θ, and their layout."""
+    W, E = len(layout.cols), layout.transitions_at
+    tail = np.arange(E, layout.n_weights)
+    positions, layouts = [], []
+    for ids, edge_ids in zip(nodes.ids, edges.ids, strict=True):
+        ptr, at = _rows_of(layout.ptr, ids)
+        edge_ptr, edge_at = _rows_of(layout.edge_ptr, edge_ids)
+        positions.append(np.concatenate([at, W + edge_at, tail]))
+        layouts.append(
+            replace(
+                layout,
+                ptr=ptr,
+                cols=layout.cols[at],
+                edge_ptr=edge_ptr,
+                edge_cols=layout.edge_cols[edge_at],
+                ties=(),
+            )
+        )
+    return positions, layouts
+
+
+def _rows_of(ptr: Int64, ids: npt.NDArray[np.int32]) -> tuple[Int64, Int64]:
+    """Return where the rows of some attributes end, and the places of their entries."""
+    lengths = np.diff(ptr)[ids] if len(ids) else np.empty(0, np.int64)
+    ends = np.cumsum(lengths)
+    begins = ptr[ids] if len(ids) else np.empty(0, np.int64)
+    places = np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ids) else 0)
+    return np.concatenate([[0], ends]).astype(np.int64), places.astype(np.int64)
+
+
+def _join_names(parts: Sequence[tuple[bytes, Int64]]) -> Names:
+    ends = np.cumsum([0, *(len(blob) for blob, _ in parts)])
+    offsets = [own[1:] + end for (_, own), end in zip(parts, ends, strict=False)]
+    return Names(
+        b"".join(blob for blob, _ in parts), np.concatenate([[0], *offsets]).astype(np.int64)
+    )
+
+
+# ---- learners ----------------------------------------------------------------------------------
+
+
+class Mixing:
+    """Online passes over the shards, mixed, and then L-BFGS for a log loss.
+
+    In a pass, each shard learns from its sentences, all from the same weights. Each weight then
+    becomes its mean over those shards that have changed it. Shards in which an attribute does not
+    occur have no opinion on its weights; counting them would divide what one shard alone has
+    learned by the number of shards.
+
+    Parameters
+    ----------
+    tagger : LinearTagger
+    data : ShardedData
+    """
+
+    def __init__(self, tagger: LinearTagger, data: ShardedData) -> None:
+        self._objective = data.objective
+        self._n_sentences = max(data.summed.sentences, 1)
+        self._passes = tagger._mixing_passes
+        self._theta = np.zeros(data.objective.n_weights)
+        self._squares = np.empty(0)
+        self._epoch = 0
+        self._polish: Any = None
+        self._make_polish = partial(tagger._polish, data.objective)
+
+    def step(self) -> Step:
+        """Do one pass, or one iteration of L-BFGS."""
+        if self._passes is not None and self._epoch >= self._passes:
+            if self._polish is None:
+                self._polish = self._make_polish(self._theta)
+            step: Step = self._polish.step()
+            return step
+        results = self._objective.exchange("learn", self._theta, self._squares, self._epoch)
+        loss = self._mix(results)
+        self._epoch += 1
+        return Step(loss / self._n_sentences)
+
+    def _mix(self, results: Sequence[Any]) -> float:
+        theta, n = self._theta, self._objective.n_weights
+        change, movers = np.zeros(n), np.zeros(n, np.int64)
+        more = np.zeros(n) if len(results[0].squares) else np.empty(0)
+        loss = 0.0
+        for at, own in zip(self._objective.positions, results, strict=True):
+            moved = own.theta - theta[at]
+            change[at] += moved
+            movers[at] += moved != 0
+            if len(more):
+                more[at] += own.squares - (self._squares[at] if len(self._squares) else 1.0)
+            loss += own.loss
+        self._theta = theta + change / np.maximum(movers, 1)
+        if len(more):  # squared gradients add up, as if one learner had seen all sentences
+            self._squares = (self._squares if len(self._squares) else np.ones(n)) + more
+        return loss
+
+    def theta(self) -> Float64:
+        """Return the weights."""
+        return self._theta.copy() if self._polish is None else self._polish.theta()
+
+    def weights(self) -> Float64:
+        """Return the weights."""
+        return self.theta()
+
+    def state(self) -> State:
+        """Return the state from which training can continue."""
+        own = {
+            "mixed": self._theta,
+            "mixed_squares": self._squares,
+            "passes": np.array([self._epoch]),
+        }
+        return own if self._polish is None else {**own, **self._polish.state()}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a `state`."""
+        self._theta, self._squares = state["mixed"], state["mixed_squares"]
+        self._epoch = int(state["passes"][0])
+        if "theta" in state:
+            self._polish = self._make_polish(self._theta)
+            self._polish.restore(state)

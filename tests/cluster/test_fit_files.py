@@ -1,0 +1,267 @@
+"""Learning from shards: what one process learns, and the same bits for any number of workers."""
+
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import tagloom as tl
+from raising import raises
+from tagloom.errors import DataWarning, FormatError, LabelError, ParameterError, SentenceError
+from tagloom.models.sharded import read_files
+
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
+
+
+def sentences(n, seed=0, labels="XYZ"):
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(n):
+        tokens = [WORDS[i] for i in rng.integers(len(WORDS), size=rng.integers(1, 9))]
+        tags = [labels[(ord(t) + rng.integers(4) // 3) % len(labels)] for t in tokens]
+        made.append(tl.Sentence(tokens, labels=tags))
+    return made
+
+
+def write(folder, parts):
+    for i, part in enumerate(parts):
+        tl.write(tl.Corpus(part), folder / f"{i:02}.conll", "conll")
+    return tl.files(str(folder / "*.conll"), "conll")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    every = sentences(120)
+    source = write(tmp_path_factory.mktemp("shards"), [every[:30], every[30:35], every[35:]])
+    return source, tl.Corpus(every)
+
+
+def weights(tagger):
+    scores = tagger.scores_
+    return np.concatenate([scores.rows.weights, scores.trans.ravel(), scores.start, scores.stop])
+
+
+def without_times(tagger, path):
+    tagger.save(path)
+    tagger = tl.load(path)
+    tagger.training_ = {k: v for k, v in tagger.training_.items() if k != "seconds"}
+    tagger.history_[:] = [record._replace(seconds=0.0) for record in tagger.history_]
+    tagger.save(path)
+    return path.read_bytes()
+
+
+CASES = {
+    "crf": lambda **more: tl.CRF("words", algorithm="lbfgs", **more),
+    "min_count": lambda **more: tl.CRF(
+        ["word[-1..1]", "word[-1] & word"], algorithm="lbfgs", min_count=3, **more
+    ),
+    "edges": lambda **more: tl.CRF(["word", "edge(word)"], algorithm="lbfgs", **more),
+    "order 2": lambda **more: tl.CRF("words", algorithm="lbfgs", order=2, states="seen", **more),
+    "all": lambda **more: tl.CRF("words", algorithm="lbfgs", combinations="all", **more),
+    "transitions": lambda **more: tl.CRF(
+        "words", algorithm="lbfgs", transitions="all", boundaries=False, **more
+    ),
+    "owl-qn": lambda **more: tl.CRF("words", algorithm="lbfgs", l1=0.3, select="l1", **more),
+    "token": lambda **more: tl.TokenClassifier(["word[-1..1]"], algorithm="lbfgs", **more),
+    "memm": lambda **more: tl.MEMM(["word", "edge(word)"], algorithm="lbfgs", **more),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_shards_give_the_model_of_one_process(corpus, name):
+    source, whole = corpus
+    make = CASES[name]
+    one, sharded = make().fit(whole), make().fit(source)
+    ours, theirs = sharded.scores_, one.scores_
+    np.testing.assert_array_equal(ours.index.keys(), theirs.index.keys())
+    assert ours.names.blob == theirs.names.blob
+    assert [r.loss for r in sharded.history_[:20]] == pytest.approx(
+        [r.loss for r in one.history_[:20]], rel=1e-6
+    )
+    assert sharded.predict(whole) == one.predict(whole)
+    assert sharded.training_["tokens"] == one.training_["tokens"]
+    assert sharded.training_["shards"] == 3
+
+
+@pytest.mark.parametrize("name", ["crf", "min_count", "edges", "order 2", "memm"])
+def test_layout_and_mask_are_those_of_one_process(corpus, name):
+    source, whole = corpus
+    tagger = CASES[name]()
+    data = tagger.read_data(whole, None, None)
+    objective, layout = tagger._make_objective(data)
+    sharded = read_files(tagger, source, None, None)
+    for field in ("labels", "ptr", "cols", "edge_ptr", "edge_cols", "ties"):
+        np.testing.assert_array_equal(getattr(sharded.layout, field), getattr(layout, field))
+    np.testing.assert_array_equal(sharded.objective.mask(), objective.mask())
+    theta = np.random.default_rng(1).normal(size=layout.n_weights)
+    grad = np.empty(layout.n_weights)
+    loss = objective.evaluate(theta * objective.mask(), grad, 1)
+    found_loss, found = sharded.objective.evaluate(theta * objective.mask())
+    assert found_loss == pytest.approx(loss, rel=1e-6)
+    np.testing.assert_allclose(found, grad, rtol=1e-4, atol=1e-4)
+    sharded.close()
+
+
+def test_any_number_of_workers_gives_the_same_file(corpus, tmp_path):
+    source, _ = corpus
+    files = set()
+    for n_workers in (None, 1, 2):
+        tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=5, n_workers=n_workers)
+        files.add(without_times(tagger.fit(source), tmp_path / "m.tagloom"))
+    # Nothing is kept in memory, or all of it.
+    tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=5, max_memory="1K")
+    files.add(without_times(tagger.fit(source), tmp_path / "m.tagloom"))
+    assert len(files) == 1
+
+
+def test_a_checkpoint_resumes_to_the_same_weights(corpus, tmp_path):
+    source, _ = corpus
+    path = tmp_path / "run.ckpt"
+
+    def make(n, **more):
+        return tl.CRF("words", algorithm="lbfgs", max_iterations=n, **more)
+
+    whole = make(8).fit(source)
+    make(3).fit(source, checkpoint=path)
+    resumed = make(8, n_workers=2).fit(source, checkpoint=path)
+    np.testing.assert_array_equal(weights(resumed), weights(whole))
+    assert [r.iteration for r in resumed.history_] == list(range(1, 9))
+
+
+def test_killed_workers_do_not_change_a_bit(corpus):
+    source, _ = corpus
+    whole = tl.CRF("words", algorithm="lbfgs", max_iterations=12).fit(source)
+    tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=12, n_workers=2)
+    data = tagger.read_data(source, None, None)
+
+    def kill(record):
+        if record.iteration in (2, 7):
+            os.kill(data.engine.process_ids[record.iteration % 2], signal.SIGKILL)
+
+    tagger.fit_data(data, callback=kill)
+    assert data.engine.n_restarts == 2
+    tagger.release(data)
+    np.testing.assert_array_equal(weights(tagger), weights(whole))
+
+
+def test_a_worker_killed_at_any_moment(corpus):
+    source, _ = corpus
+    whole = tl.CRF("words", algorithm="lbfgs", max_iterations=10).fit(source)
+    tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=10, n_workers=1)
+    data = tagger.read_data(source, None, None)
+    timer = threading.Timer(0.02, lambda: os.kill(data.engine.process_ids[0], signal.SIGKILL))
+    timer.start()
+    tagger.fit_data(data, callback=lambda record: timer.join(0.01))
+    tagger.release(data)
+    np.testing.assert_array_equal(weights(tagger), weights(whole))
+
+
+def test_development_data_choose_the_iteration(corpus):
+    source, _ = corpus
+    dev = tl.Corpus(sentences(20, seed=5))
+    tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=6).fit(source, dev=dev)
+    assert all(record.dev is not None for record in tagger.history_)
+    assert tagger.training_["dev"] == pytest.approx(tagger.score(dev))
+
+
+def test_features_follow_the_labels_of_all_shards(tmp_path):
+    names = [tl.Sentence(["Ada", "wrote"], labels=["B-PER", "O"])] * 3
+    plain = [tl.Sentence(["she", "wrote"], labels=["O", "O"])] * 3
+    source = write(tmp_path, [plain, names])
+    tagger = tl.CRF(algorithm="lbfgs").fit(source)
+    whole = tl.CRF(algorithm="lbfgs").fit(tl.Corpus(plain + names))
+    assert tagger.scores_.extractor.templates == whole.scores_.extractor.templates
+    assert tagger.scheme_ == whole.scheme_ == "bio"
+
+
+def test_open_labels(tmp_path):
+    every = sentences(40)
+    for sentence in every[::3]:
+        sentence.labels = [None, *sentence.labels[1:]]
+    for sentence in every[1::5]:
+        sentence.labels = [frozenset("XY"), *sentence.labels[1:]]
+    for i, part in enumerate((every[:20], every[20:])):
+        tl.write(tl.Corpus(part), tmp_path / f"{i}.jsonl", "jsonl")
+    source = tl.files(str(tmp_path / "*.jsonl"))
+    whole = tl.CRF("words", algorithm="lbfgs").fit(tl.Corpus(every))
+    sharded = tl.CRF("words", algorithm="lbfgs").fit(source)
+    assert sharded.predict(every) == whole.predict(every)
+    assert sharded.history_[5].loss == pytest.approx(whole.history_[5].loss, rel=1e-6)
+
+
+# ---- faults of single files --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_workers", [None, 2])
+def test_a_bad_line_is_named(tmp_path, n_workers):
+    source = write(tmp_path, [sentences(5), sentences(5), sentences(5)])
+    with open(tmp_path / "01.conll", "a") as file:
+        file.write("alone\n\n")
+    with pytest.raises(FormatError) as caught:
+        tl.CRF("words", algorithm="lbfgs", n_workers=n_workers).fit(source)
+    assert caught.value.path == str(tmp_path / "01.conll")
+    assert caught.value.line is not None
+
+
+def test_an_empty_file_and_a_late_label_are_fine(tmp_path):
+    late = [*sentences(5), tl.Sentence(["q"], labels=["W"])]
+    source = write(tmp_path, [sentences(10), [], late])
+    tagger = tl.CRF("words", algorithm="lbfgs", l2=0.01, n_workers=2).fit(source)
+    assert tagger.labels_.tolist() == ["W", "X", "Y", "Z"]
+    assert tagger.predict([["q"]]) == [["W"]]
+
+
+def test_only_empty_files(tmp_path):
+    source = write(tmp_path, [[], []])
+    with raises(SentenceError, expected="at least one sentence", found="none"):
+        tl.CRF("words", algorithm="lbfgs").fit(source)
+
+
+def test_a_violation_of_the_scheme_in_one_shard_warns(tmp_path):
+    good = [tl.Sentence(["Ada", "L"], labels=["B-PER", "I-PER"])] * 4
+    bad = [tl.Sentence(["x", "Ada"], labels=["O", "I-LOC"])]
+    source = write(tmp_path, [good, bad])
+    with pytest.warns(DataWarning) as caught:
+        sharded = tl.CRF("words", algorithm="lbfgs").fit(source)
+    with pytest.warns(DataWarning) as expected:
+        whole = tl.CRF("words", algorithm="lbfgs").fit(tl.Corpus(good + bad))
+    assert [str(w.message) for w in caught] == [str(w.message) for w in expected]
+    assert sharded.scheme_ == whole.scheme_
+
+
+def test_a_label_outside_the_given_set_is_located(tmp_path):
+    source = write(tmp_path, [sentences(5, labels="XY"), sentences(5, labels="XYZ")])
+    with pytest.raises(LabelError) as caught:
+        tl.CRF("words", algorithm="lbfgs", labels=["X", "Y"]).fit(source)
+    assert caught.value.where.startswith(str(tmp_path / "01.conll:"))
+
+
+@pytest.mark.parametrize(
+    ("params", "arguments", "parameter"),
+    [
+        ({}, {"y": [["X"]]}, "y"),
+        ({}, {"sample_weight": [1.0]}, "sample_weight"),
+        ({"warm_start": True}, {}, "warm_start"),
+        ({"constrain_training": True}, {}, "constrain_training"),
+        ({"n_workers": 0}, {}, "n_workers"),
+        ({"max_memory": "lots"}, {}, "max_memory"),
+        ({"cluster": ""}, {}, "cluster"),
+    ],
+)
+def test_options_that_files_do_not_allow(corpus, params, arguments, parameter):
+    with raises(ParameterError, parameter=parameter):
+        tl.CRF("words", algorithm="lbfgs", **params).fit(corpus[0], **arguments)
+
+
+def test_models_that_need_a_corpus_in_memory_say_so(corpus):
+    with raises(ParameterError, found="files"):
+        tl.SemiCRF("words").fit(corpus[0])
+
+
+def test_a_model_file_does_not_say_where_it_was_trained(corpus, tmp_path):
+    tl.CRF("words", algorithm="lbfgs", n_workers=2).fit(corpus[0]).save(tmp_path / "m")
+    assert tl.load(tmp_path / "m").n_workers is None
+    assert "n_workers" not in json.dumps(tl.load(tmp_path / "m").to_file().header)
