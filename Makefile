@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve
+.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve test-cluster soak-cluster
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -54,7 +54,7 @@ test: $(VENV)/.test  ## set up, lint, type-check and run the tests
 	@$(MAKE) --no-print-directory -j 2 pytest lint
 
 pytest: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow and not peers and not scripts and not soak and not serve and not browser" -q -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not peers and not scripts and not soak and not serve and not browser and not cluster" -q -n auto --maxprocesses 8 --dist loadfile
 
 test-large: $(VENV)/.test  ## sequences of a million positions, lines of 100 MB
 	$(BIN)/python -m pytest -m "slow and not peers and not soak" -q -n auto --maxprocesses 4
@@ -93,6 +93,16 @@ test-studio: build/studio/.npm  ## the page in a browser: speed, keys, accessibi
 
 soak-studio: build/studio/.npm  ## kill the studio 200 times, two tabs, a simulated annotator, planted errors
 	$(BIN)/python -m pytest -m soak -q -rsP tests/studio
+
+$(VENV)/.ray: $(VENV)/.test
+	$(PIP) install --no-build-isolation -e '.[ray]'
+	@touch $@
+
+test-cluster: $(VENV)/.ray  ## training and tagging on a Ray cluster, with nodes simulated on this machine
+	$(BIN)/python -m pytest -m "cluster and not soak" -q -rsP tests/cluster
+
+soak-cluster: $(VENV)/.ray  ## the long forms: 20 kills at random moments, a large corpus, 64 parts; prints the figures
+	$(BIN)/python -m pytest -m "soak" -q -rsP tests/cluster
 
 soak-hmm: $(VENV)/.test  ## learn a thousand random hidden Markov models
 	$(BIN)/python -m pytest -m soak -q tests/learners

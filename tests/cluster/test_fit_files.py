@@ -265,3 +265,61 @@ def test_a_model_file_does_not_say_where_it_was_trained(corpus, tmp_path):
     tl.CRF("words", algorithm="lbfgs", n_workers=2).fit(corpus[0]).save(tmp_path / "m")
     assert tl.load(tmp_path / "m").n_workers is None
     assert "n_workers" not in json.dumps(tl.load(tmp_path / "m").to_file().header)
+
+
+# ---- mixing and counting -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **more: tl.CRF("words", max_iterations=6, **more),
+        lambda **more: tl.MEMM(["word"], max_iterations=6, **more),
+        lambda **more: tl.StructuredPerceptron("words", max_iterations=6, **more),
+    ],
+)
+def test_online_learners_are_mixed(corpus, make, tmp_path):
+    source, whole = corpus
+    mixed, one = make().fit(source), make().fit(whole)
+    assert mixed.score(whole) > one.score(whole) - 0.02
+    again = make(n_workers=2).fit(source)
+    np.testing.assert_array_equal(weights(again), weights(mixed))
+    path = tmp_path / "run.ckpt"
+    make().set_params(max_iterations=1).fit(source, checkpoint=path)
+    make().set_params(max_iterations=4).fit(source, checkpoint=path)
+    resumed = make().fit(source, checkpoint=path)
+    np.testing.assert_array_equal(weights(resumed), weights(mixed))
+
+
+def test_weights_are_averaged_over_the_shards_that_moved_them(tmp_path):
+    only = [tl.Sentence(["q"], labels=["W"])] * 30
+    source = write(tmp_path, [sentences(30), sentences(30, seed=1), sentences(30, seed=2), only])
+    mixed = tl.CRF("words", max_iterations=2).fit(source)
+    alone = tl.CRF("words", max_iterations=2, labels=["W", "X", "Y", "Z"], average=False).fit(
+        tl.Corpus([*only, *sentences(1)])
+    )
+    # One shard of four has the word; its weight is not divided by four.
+    ours, theirs = (model.predict_marginals([["q"]])[0][0, 0] for model in (mixed, alone))
+    assert ours > 0.8 * theirs
+
+
+@pytest.mark.parametrize("model", [tl.StructuredSVM, tl.TokenClassifier])
+def test_learners_that_cannot_be_mixed_say_so(corpus, model):
+    params = {"loss": "hinge"} if model is tl.TokenClassifier else {}
+    with raises(ParameterError, expected="a CRF or a perceptron with files"):
+        model("words", **params).fit(corpus[0])
+
+
+@pytest.mark.parametrize("params", [{}, {"order": 2}, {"emissions": ["word", "suffix(1)"]}])
+def test_counts_of_shards_add_up(corpus, params):
+    source, whole = corpus
+    one = tl.HMM(**params).fit(whole)
+    sharded = tl.HMM(n_workers=2, **params).fit(source)
+    assert sharded.training_["tokens"] == one.training_["tokens"]
+    for ours, theirs in zip(sharded.log_transitions_, one.log_transitions_, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    X = [["a", "b", "unseen"], ["h"]]
+    for ours, theirs in zip(sharded.predict_marginals(X), one.predict_marginals(X), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    with raises(ParameterError, expected="labels to count, with files"):
+        tl.HMM(n_states=2).fit(source)

@@ -6,10 +6,11 @@ Not the main module of the process: what a main module defines cannot be sent to
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 
 from tagloom.cluster.messages import Channel
-from tagloom.cluster.worker import Worker
+from tagloom.cluster.worker import Reply, Worker
 
 #: The command of the process; the handles of its boxes follow.
 COMMAND = (sys.executable, "-c", "from tagloom.cluster.process import main; main()")
@@ -24,6 +25,10 @@ def main() -> None:
         sys.path[:] = channel.receive()
         while True:
             calls, common = channel.receive()
-            channel.send(worker.handle(calls, channel.unpack(common)))
+            reply = worker.handle(calls, channel.unpack(common))
+            try:
+                channel.send(reply)
+            except (TypeError, AttributeError, pickle.PicklingError) as error:
+                channel.send(Reply([], RuntimeError(f"a result cannot be sent: {error}")))
     except (EOFError, BrokenPipeError):  # the program that started this process has ended
         channel.close()

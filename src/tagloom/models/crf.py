@@ -166,24 +166,12 @@ class CRF(BatchParameters, LinearTagger):
                 theta=theta,
             )
         assert objective is not None
-        l1 = 0.0 if self.select else self.l1
-        l2 = 1.0 if self.l2 is None else self.l2
+        return self._batch_learner(objective, theta)
+
+    def _batch_learner(self, objective: Any, theta: Float64 | None) -> training.LBFGS:
         return training.LBFGS(
             objective,
-            l1=l1,
-            l2=l2,
-            memory=self.memory,
-            epsilon=self.tolerance,
-            delta=self.tolerance,
-            n_threads=self.n_threads,
-            theta=theta,
-        )
-
-    _mixing_passes = 2
-
-    def _polish(self, objective: Any, theta: Float64) -> training.Optimiser:
-        return training.LBFGS(
-            objective,
+            l1=0.0 if self.select else self.l1,
             l2=1.0 if self.l2 is None else self.l2,
             memory=self.memory,
             epsilon=self.tolerance,
@@ -191,6 +179,10 @@ class CRF(BatchParameters, LinearTagger):
             n_threads=self.n_threads,
             theta=theta,
         )
+
+    @property
+    def _mixing_passes(self) -> int:
+        return 2
 
     def learn(
         self, data: TrainingData, fitting: training.Fitting[Float64]

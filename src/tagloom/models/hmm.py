@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from tagloom import checks, features
-from tagloom.errors import LabelError
+from tagloom.errors import LabelError, ParameterError
 from tagloom.models import constraints
 from tagloom.models.capabilities import Capability
 from tagloom.models.conversions import Convertible
@@ -30,7 +30,7 @@ from tagloom.models.emissions import (
 )
 from tagloom.models.hidden import HiddenMarkov
 from tagloom.models.labelled import Labelled, read_labelled
-from tagloom.models.shared import ConstraintParameters, LabelParameters
+from tagloom.models.shared import ClusterParameters, ConstraintParameters, LabelParameters
 from tagloom.models.taggers import Labellings
 from tagloom.models.unlabelled import (
     LearningParameters,
@@ -47,6 +47,7 @@ from tagloom.scores.emissions.base import from_plain, to_plain
 from tagloom.scores.markov import MarkovChain, check_size, count_ngrams
 from tagloom.scores.parts import Parts
 from tagloom.scores.smoothing import Smoothing
+from tagloom.sequences.sources import Files
 from tagloom.storage import File
 from tagloom.trellis import Trellis
 
@@ -58,7 +59,9 @@ _DEPRECATED = "Deprecated: pass it to ``emissions=tl.emissions.Words(...)``."
 RandomState: TypeAlias = "int | np.random.Generator | None"  # as text, for a quick start
 
 
-class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible):
+class HMM(
+    LearningParameters, ConstraintParameters, ClusterParameters, LabelParameters, Convertible
+):
     r"""A hidden Markov model.
 
     A sentence begins at ♦, each label depends on the k labels before it, each token on its label,
@@ -239,6 +242,9 @@ class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible
         """
         began = time.perf_counter()
         smoothing, spec = self._check_parameters()
+        if isinstance(X, Files):
+            self._fitted = self._count_files(X, y, sample_weight, smoothing, spec, began)
+            return self
         if lengths is not None or not self._counts_labels(X, y):
             sequences = read_sequences(X, lengths)
             X = X if sequences is X else sequences
@@ -259,6 +265,36 @@ class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible
         }
         self._fitted = learn_hidden(self, spec, smoothing, X, y, sample_weight, began, **run)
         return self
+
+    #: Whether `fit` takes `tagloom.files`.
+    takes_files = True
+
+    def _count_files(
+        self,
+        source: Files,
+        y: Any,
+        sample_weight: Any,
+        smoothing: Smoothing,
+        spec: Emission,
+        began: float,
+    ) -> HiddenMarkov:
+        from tagloom.models.counting import count_files
+
+        if self.algorithm not in (None, "count") or self.n_states is not None:
+            raise ParameterError(
+                "Learning without labels needs the sequences in memory.",
+                expected="labels to count, with files",
+                found=repr(self),
+                hint="Read the files first: tagloom.read(path).",
+            )
+        for name, value in (("y", y), ("sample_weight", sample_weight)):
+            if value is not None:
+                raise ParameterError(
+                    parameter=name,
+                    expected="None with files, which contain the labels",
+                    found=checks.show(value),
+                )
+        return count_files(self, source, smoothing, spec, began)
 
     def _counts_labels(self, X: Any, y: Any) -> bool:
         """Whether to count labels, rather than to learn without them."""
@@ -533,6 +569,8 @@ class HMM(LearningParameters, ConstraintParameters, LabelParameters, Convertible
         """Return the fitted state as a header of plain data and arrays."""
         model = self._model("to_file")
         params = to_plain_params(gather_options(self.get_params()))
+        for name in ClusterParameters.parameters:  # where it was trained is not part of a model
+            params.pop(name, None)
         if isinstance(params["emissions"], Emission):
             params["emissions"] = to_plain(params["emissions"])
         if not (self.constraints is None or isinstance(self.constraints, str)):

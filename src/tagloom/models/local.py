@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -147,6 +147,25 @@ class LocalTagger(BatchParameters, LinearTagger):
     ) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective of the tokens as separate sentences."""
 
+    def _batch_learner(self, objective: Any, theta: Float64 | None) -> training.LBFGS:
+        return training.LBFGS(
+            objective,
+            l2=1.0 if self.l2 is None else self.l2,
+            memory=self.memory,
+            epsilon=self.tolerance,
+            delta=self.tolerance,
+            n_threads=self.n_threads,
+            theta=theta,
+        )
+
+    @property
+    def _can_mix(self) -> bool:
+        return self.loss != "hinge"
+
+    @property
+    def _mixing_passes(self) -> int | None:
+        return 2 if self.loss == "log" else None
+
     def _optimiser(
         self,
         data: TrainingData | None,
@@ -155,16 +174,7 @@ class LocalTagger(BatchParameters, LinearTagger):
     ) -> training.Optimiser:
         seed = self.random_state
         if self._algorithm == "lbfgs" and objective is not None:
-            l2 = 1.0 if self.l2 is None else self.l2
-            return training.LBFGS(
-                objective,
-                l2=l2,
-                memory=self.memory,
-                epsilon=self.tolerance,
-                delta=self.tolerance,
-                n_threads=self.n_threads,
-                theta=theta,
-            )
+            return self._batch_learner(objective, theta)
         if self._algorithm == "adagrad":
             return training.AdaGrad(
                 objective,

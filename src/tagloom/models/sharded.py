@@ -24,7 +24,7 @@ from tagloom.models.constraints import look_like_spans
 from tagloom.models.data import Gold, digest
 from tagloom.models.layouts import Layout
 from tagloom.models.reading import TrainingData, check_edges, choose_states
-from tagloom.models.shards import Facts, LinearShard, Pattern, Plan, Required
+from tagloom.models.shards import Facts, Learnt, LinearShard, Pattern, Plan, Required
 from tagloom.models.summaries import Summary
 from tagloom.scores import Names
 from tagloom.sequences.sources import Files
@@ -226,13 +226,13 @@ def _check_options(tagger: LinearTagger, y: Any, sample_weight: Any) -> None:
             found="True",
             hint="The constraints hold for predictions in any case.",
         )
-    if tagger.is_online and not tagger.takes_parts:
+    if tagger.is_online and not tagger._can_mix:
         raise ParameterError(
-            f"{tagger!r} keeps state for every sentence, which files do not allow.",
-            expected="another algorithm with files",
+            "The steps of this learner depend on all sentences before, so the weights of shards "
+            "cannot be mixed.",
+            expected="a CRF or a perceptron with files",
             found=repr(tagger),
-            hint="Choose {algorithm}.",
-            options={"algorithm": tagger._part_algorithm},
+            hint="Or learn from the files in parts, by partial_fit(part) for each part.",
         )
 
 
@@ -463,7 +463,7 @@ def _join_names(parts: Sequence[tuple[bytes, Int64]]) -> Names:
 
 
 class Mixing:
-    """Online passes over the shards, mixed, and then L-BFGS for a log loss.
+    """Online passes over the shards, mixed; for a log loss L-BFGS follows.
 
     In a pass, each shard learns from its sentences, all from the same weights. Each weight then
     becomes its mean over those shards that have changed it. Shards in which an attribute does not
@@ -481,46 +481,62 @@ class Mixing:
         self._n_sentences = max(data.summed.sentences, 1)
         self._passes = tagger._mixing_passes
         self._theta = np.zeros(data.objective.n_weights)
-        self._squares = np.empty(0)
+        self._squares = np.empty(0)  # the state of the rule
+        # Without L-BFGS, predictions use the mean of the weights during all passes.
+        self._has_mean = self._passes is None and bool(getattr(tagger, "average", False))
+        self._mean = np.zeros(data.objective.n_weights if self._has_mean else 0)
         self._epoch = 0
-        self._polish: Any = None
-        self._make_polish = partial(tagger._polish, data.objective)
+        self._batch: Any = None
+        self._make_batch = partial(tagger._batch_learner, data.objective)
 
     def step(self) -> Step:
         """Do one pass, or one iteration of L-BFGS."""
         if self._passes is not None and self._epoch >= self._passes:
-            if self._polish is None:
-                self._polish = self._make_polish(self._theta)
-            step: Step = self._polish.step()
+            if self._batch is None:
+                self._batch = self._make_batch(self._theta)
+            step: Step = self._batch.step()
             return step
-        results = self._objective.exchange("learn", self._theta, self._squares, self._epoch)
-        loss = self._mix(results)
+        arguments = (self._theta, self._squares, self._epoch, self._has_mean)
+        results: list[Learnt] = self._objective.exchange("learn", *arguments)
+        self._mix(results)
         self._epoch += 1
-        return Step(loss / self._n_sentences)
+        return Step(sum(own.loss for own in results) / self._n_sentences)
 
-    def _mix(self, results: Sequence[Any]) -> float:
-        theta, n = self._theta, self._objective.n_weights
-        change, movers = np.zeros(n), np.zeros(n, np.int64)
-        more = np.zeros(n) if len(results[0].squares) else np.empty(0)
-        loss = 0.0
-        for at, own in zip(self._objective.positions, results, strict=True):
-            moved = own.theta - theta[at]
-            change[at] += moved
-            movers[at] += moved != 0
-            if len(more):
-                more[at] += own.squares - (self._squares[at] if len(self._squares) else 1.0)
-            loss += own.loss
-        self._theta = theta + change / np.maximum(movers, 1)
-        if len(more):  # squared gradients add up, as if one learner had seen all sentences
-            self._squares = (self._squares if len(self._squares) else np.ones(n)) + more
-        return loss
+    def _mix(self, results: Sequence[Learnt]) -> None:
+        before, positions = self._theta, self._objective.positions
+        movers = np.zeros(len(before), np.int64)
+        for at, own in zip(positions, results, strict=True):
+            movers[at] += own.theta != before[at]
+        np.maximum(movers, 1, out=movers)
+
+        def mixed(of_shards: list[Float64]) -> Float64:
+            change = np.zeros(len(before))
+            for at, weights in zip(positions, of_shards, strict=True):
+                change[at] += weights - before[at]
+            return before + change / movers
+
+        if self._has_mean:
+            new = mixed([own.mean for own in results])
+            self._mean += (new - self._mean) / (self._epoch + 1)
+        self._theta = mixed([own.theta for own in results])
+        if any(len(own.squares) for own in results):
+            # Squared gradients add up, as if one learner had seen all sentences.
+            old = self._squares if len(self._squares) else np.ones(len(before))
+            more = np.zeros(len(before))
+            for at, own in zip(positions, results, strict=True):
+                if len(own.squares):  # those of masked weights are infinite
+                    more[at] += np.where(np.isfinite(own.squares), own.squares, old[at]) - old[at]
+            self._squares = old + more
 
     def theta(self) -> Float64:
-        """Return the weights."""
-        return self._theta.copy() if self._polish is None else self._polish.theta()
+        """Return the weights to predict with."""
+        if self._batch is not None:
+            theta: Float64 = self._batch.theta()
+            return theta
+        return (self._mean if self._has_mean else self._theta).copy()
 
     def weights(self) -> Float64:
-        """Return the weights."""
+        """Return the weights to predict with."""
         return self.theta()
 
     def state(self) -> State:
@@ -528,14 +544,16 @@ class Mixing:
         own = {
             "mixed": self._theta,
             "mixed_squares": self._squares,
+            "mixed_mean": self._mean,
             "passes": np.array([self._epoch]),
         }
-        return own if self._polish is None else {**own, **self._polish.state()}
+        return own if self._batch is None else {**own, **self._batch.state()}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Continue from a `state`."""
         self._theta, self._squares = state["mixed"], state["mixed_squares"]
+        self._mean = state["mixed_mean"]
         self._epoch = int(state["passes"][0])
         if "theta" in state:
-            self._polish = self._make_polish(self._theta)
-            self._polish.restore(state)
+            self._batch = self._make_batch(self._theta)
+            self._batch.restore(state)

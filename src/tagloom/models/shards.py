@@ -137,13 +137,16 @@ class Learnt(NamedTuple):
     Attributes
     ----------
     theta, squares : ndarray
-        The weights of the shard, and the state of the rule for each.
+        The weights of the shard, and the state of the rule for each, if it has one.
+    mean : ndarray
+        The mean of the weights during the pass; empty if it is not needed.
     loss : float
         The sum over sentences.
     """
 
     theta: Float64
     squares: Float64
+    mean: Float64
     loss: float
 
 
@@ -226,8 +229,8 @@ class LinearShard:
             parts.clear()
 
         n = 0
-        for path, sentences in self._parts():
-            with _Located(path, sentences):
+        for path, sentences in parts_of(self.source):
+            with Located(path, sentences):
                 encoded, read, part_summary, spec = self._read_part(path, sentences, spec)
             summary.add(part_summary)
             squares += _squares(encoded)
@@ -252,12 +255,6 @@ class LinearShard:
             squares,
             digest(digests, self.index.keys(), self.edge_index.keys()),
         )
-
-    def _parts(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield parts of files; a part never crosses the end of a file."""
-        for path in self.source.paths:
-            for part in self.source.of(path).parts(_PART):
-                yield path, part
 
     def _read_part(
         self, path: str, sentences: list[Any], spec: Any
@@ -404,7 +401,7 @@ class LinearShard:
             total += grad
         return loss, total
 
-    def learn(self, theta: Float64, squares: Float64, epoch: int) -> Learnt:
+    def learn(self, theta: Float64, squares: Float64, epoch: int, with_mean: bool) -> Learnt:
         """Learn from the sentences in one pass of the tagger's online learner.
 
         Parameters
@@ -413,16 +410,24 @@ class LinearShard:
             Weights and state of the rule to start from, for all of θ; no squares in the first pass.
         epoch : int
             The number of passes before this one.
+        with_mean : bool
+            Whether the mean of the weights during the pass is needed.
         """
         own = theta[self.positions]
-        rule = squares[self.positions] if len(squares) else np.empty(0)
+        mean, n = np.zeros(len(own) if with_mean else 0), 0
+        rule = np.where(self.free, squares[self.positions], np.inf) if len(squares) else squares
         loss, settings = 0.0, self._data(Piece(NO_SENTENCES, []))
         for objective in self._all_objectives():
             learner: Any = self.tagger._optimiser(settings, objective, None)
             loss += _learn(learner, own, rule, epoch)
+            if with_mean:
+                mean += objective.n_sentences * learner.theta()
+                n += objective.n_sentences
             state = learner.state()
             own, rule = state["theta"], state["squares"]
-        return Learnt(own, rule, loss)
+        if with_mean:
+            mean = mean / n if n else own
+        return Learnt(own, rule, mean, loss)
 
     # ---- the end ---------------------------------------------------------------------------
 
@@ -466,7 +471,14 @@ class _Spilled:
         return piece
 
 
-class _Located:
+def parts_of(source: Files) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the sentences of files in parts; a part never crosses the end of a file."""
+    for path in source.paths:
+        for part in source.of(path).parts(_PART):
+            yield path, part
+
+
+class Located:
     """Adds file and line to the errors about sentences of a file."""
 
     def __init__(self, path: str, sentences: Sequence[Any]) -> None:

@@ -135,6 +135,8 @@ class StructuredSVM(LinearTagger):
         """Whether the learner can take a corpus in parts."""
         return self.algorithm != "frank-wolfe"
 
+    _can_mix = False
+
     @property
     def _part_algorithm(self) -> str:
         return "subgradient"

@@ -132,6 +132,16 @@ class WordStats:
         counts = add_rows(data.ids, gamma, weight, W, Y)
         return cls(data, counts, np.bincount(data.ids, minlength=W))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the words and counts, without the tokens."""
+        return WordStats._of, (self.data.extractor, self.data.words, self.counts, self.times)
+
+    @classmethod
+    def _of(
+        cls, extractor: Templates, words: list[str], counts: Float64, times: Int64
+    ) -> WordStats:
+        return cls(WordTokens.read(extractor, [words]), counts, times)
+
     def merge(self, other: WordStats) -> WordStats:
         """Sum the statistics of different sentences, which may have different words."""
         if self.data is other.data:

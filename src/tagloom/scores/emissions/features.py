@@ -90,6 +90,15 @@ class FeatureStats:
     ends: list[int]
     counts: Float64
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the index by its keys and names."""
+        index = self.index.keys(), self.index.names()
+        return FeatureStats._of, (self.words, index, self.ends, self.counts)
+
+    @classmethod
+    def _of(cls, words: Any, index: Any, ends: list[int], counts: Float64) -> FeatureStats:
+        return cls(words, _native.Index.from_keys(*index), ends, counts)
+
 
 class Features(Emission):
     r"""Several features of a token, emitted independently given its label.
