@@ -246,10 +246,6 @@ class IterativeModel(Model, Generic[D, W]):
             )
         return self
 
-    def limits_for(self, data: D) -> tuple[int, int]:
-        """Return the limits for some data."""
-        return self.limits()
-
     def release(self, data: D) -> None:
         """Free what the data occupy outside this process, at the end of `fit` or after an error."""
 
