@@ -1,6 +1,7 @@
 #include "core/network_layers.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <string_view>
 
@@ -21,6 +22,9 @@ void in_blocks(int64_t M, int64_t threads, const auto& work) {
         work(block * kBlock, std::min(M, (block + 1) * kBlock));
     });
 }
+
+// Room for n numbers that will all be written: megabytes of zeros would take a tenth of the time.
+std::unique_ptr<float[]> unwritten(int64_t n) { return std::unique_ptr<float[]>(new float[n]); }
 
 void add_rows(const float* rows, int64_t n, int64_t width, float* to) {
     std::fill_n(to, width, 0.0f);
@@ -68,14 +72,14 @@ void multiply_transposed(int64_t K, int64_t M, int64_t N, const float* a, int64_
                          const float* b, int64_t b_row, float* c, int64_t threads) {
     const NetworkKernels& kernels = network_kernels();
     const int64_t panel = kernels.panel;
-    std::vector<float> packed((N + panel - 1) / panel * panel * K);
-    kernels.pack(K, N, b, b_row, 1, packed.data());
+    const auto packed = unwritten((N + panel - 1) / panel * panel * K);
+    kernels.pack(K, N, b, b_row, 1, packed.get());
     // Columns of A are far apart, which the caches do not like: they are packed, too.
     static_assert(kBlock % 12 == 0 && kBlock % 6 == 0, "blocks begin with a tile");
-    std::vector<float> tiles((M + kernels.tile - 1) / kernels.tile * kernels.tile * K);
-    kernels.pack_transposed(K, M, a, a_row, tiles.data());
+    const auto tiles = unwritten((M + kernels.tile - 1) / kernels.tile * kernels.tile * K);
+    kernels.pack_transposed(K, M, a, a_row, tiles.get());
     in_blocks(M, threads, [&](int64_t begin, int64_t end) {
-        kernels.multiply({end - begin, N, K, tiles.data() + begin * K, 0, packed.data(), nullptr,
+        kernels.multiply({end - begin, N, K, tiles.get() + begin * K, 0, packed.get(), nullptr,
                           c + begin * N, N, false});
     });
 }
@@ -106,9 +110,10 @@ void run_cell(const CellWeights& w, const Steps& steps, const float* x, int64_t 
               int64_t out_row, const CellSaved& saved, int64_t threads) {
     const int64_t G = gates(w.cell) * w.H, N = static_cast<int64_t>(steps.sequence.size());
     const NetworkKernels& kernels = network_kernels();
-    std::vector<float> projected(T * G), recurrent(N * G), h(N * w.H), c(N * w.H);
+    const auto projected = unwritten(T * G);
+    std::vector<float> recurrent(N * G), h(N * w.H), c(N * w.H);
     PackedMatrix::transposed(G, w.D, w.weight_ih)
-        .multiply(T, x, w.D, input_bias(w).data(), projected.data(), G, false, threads);
+        .multiply(T, x, w.D, input_bias(w).data(), projected.get(), G, false, threads);
     const PackedMatrix from_h = PackedMatrix::transposed(G, w.H, w.weight_hh);
     for (int64_t i = 0; i < N; ++i) {
         std::copy_n(w.h0, w.H, &h[i * w.H]);
@@ -120,7 +125,7 @@ void run_cell(const CellWeights& w, const Steps& steps, const float* x, int64_t 
         steps.tokens(t, w.is_reversed, token.data());
         from_h.multiply(n, h.data(), w.H, w.cell == Cell::gru ? w.bias_hh : nullptr,
                         recurrent.data(), G);
-        kernels.step({w.cell, n, w.H, projected.data(), G, token.data(), recurrent.data(), h.data(),
+        kernels.step({w.cell, n, w.H, projected.get(), G, token.data(), recurrent.data(), h.data(),
                       c.data(), out, out_row, token.data(), saved.gates, saved.before});
     }
 }
@@ -131,31 +136,31 @@ void differentiate_cell(const CellWeights& w, const Steps& steps, const float* x
     const int64_t H = w.H, G = gates(w.cell) * H, N = static_cast<int64_t>(steps.sequence.size());
     const NetworkKernels& kernels = network_kernels();
     const bool is_gru = w.cell == Cell::gru;
-    std::vector<float> by_projected(T * G), by_recurrent(is_gru ? T * G : 0), step(N * G);
-    std::vector<float> dh(N * H), dc(N * H);
-    float* const by_state = is_gru ? by_recurrent.data() : by_projected.data();
+    const auto by_projected = unwritten(T * G), by_recurrent = unwritten(is_gru ? T * G : 0);
+    std::vector<float> step(N * G), dh(N * H), dc(N * H);
+    float* const by_state = is_gru ? by_recurrent.get() : by_projected.get();
     const PackedMatrix to_h(G, H, w.weight_hh, H, 1);
     std::vector<int64_t> token(N);
     for (int64_t t = steps.longest() - 1; t >= 0; --t) {
         const int64_t n = steps.n[t];
         steps.tokens(t, w.is_reversed, token.data());
         kernels.differentiate_step({w.cell, n, H, grad_out, out, out_row, token.data(), saved.gates,
-                                    saved.before, dh.data(), dc.data(), by_projected.data(),
+                                    saved.before, dh.data(), dc.data(), by_projected.get(),
                                     by_state, step.data()});
         to_h.multiply(n, step.data(), G, nullptr, dh.data(), H, true);
     }
     add_rows(dh.data(), N, H, grad.h0);
     if (grad.c0) add_rows(dc.data(), N, H, grad.c0);
-    add_rows(by_projected.data(), T, G, grad.bias_ih);
+    add_rows(by_projected.get(), T, G, grad.bias_ih);
     if (is_gru)
         add_rows(by_state, T, G, grad.bias_hh);
     else
         std::copy_n(grad.bias_ih, G, grad.bias_hh);
-    multiply_transposed(T, G, w.D, by_projected.data(), G, x, w.D, grad.weight_ih, threads);
+    multiply_transposed(T, G, w.D, by_projected.get(), G, x, w.D, grad.weight_ih, threads);
     multiply_transposed(T, G, H, by_state, G, saved.before, H, grad.weight_hh, threads);
     if (grad.x)
         PackedMatrix(G, w.D, w.weight_ih, w.D, 1)
-            .multiply(T, by_projected.data(), G, nullptr, grad.x, w.D, grad.adds_x, threads);
+            .multiply(T, by_projected.get(), G, nullptr, grad.x, w.D, grad.adds_x, threads);
 }
 
 std::vector<float> CharacterConvolution::lookup() const {
