@@ -253,20 +253,28 @@ def test_sgd_equals_a_plain_one(edges, weight):
         assert_allclose(averaged.theta(), mean, rtol=1e-9, atol=1e-12)
 
 
-def test_adagrad_equals_a_plain_one():
+@pytest.mark.parametrize("margin", [0.0, 1.5])
+def test_adagrad_equals_a_plain_one(margin):
     """One attribute per token, each word once a sentence: tokens are then independent."""
     sentences = [([0, 1, 2], [N, V, V]), ([2, 0, 1], [N, N, V])]
     encoding = words(*sentences)
-    optimiser = AdaGrad(encoding.objective, eta=0.5, shuffle=False)
+    optimiser = AdaGrad(encoding.objective, eta=0.5, margin=margin, shuffle=False)
     theta, squares = np.zeros(10), np.ones(10)
     for _ in range(4):
+        loss = 0.0
         for i, (_, gold) in enumerate(sentences):
             *_, chain = itertools.islice(encoding.chains(theta), i + 1)
-            expected = sum(p * features(encoding, i, path) for path, p in chain.probs())
-            grad = expected - features(encoding, i, gold)
+            paths, probs = zip(*chain.probs(), strict=True)
+            n_wrong = [sum(a != b for a, b in zip(path, gold, strict=True)) for path in paths]
+            weights = np.array(probs) * np.exp(margin * np.array(n_wrong))
+            loss += np.log(weights.sum()) - chain.log_prob(gold)
+            expected = sum(
+                w * features(encoding, i, path) for path, w in zip(paths, weights, strict=True)
+            )
+            grad = expected / weights.sum() - features(encoding, i, gold)
             squares += grad**2
             theta = theta - 0.5 * grad / np.sqrt(squares)
-        optimiser.step()
+        assert_allclose(optimiser.step().loss, loss / 2, rtol=1e-10)
         assert_allclose(optimiser.theta(), theta, rtol=1e-10)
 
 
@@ -430,6 +438,7 @@ def test_an_interrupt_acts_between_epochs():
     ("optimiser", "parameters"),
     [
         (AdaGrad, {"eta": -1.0}),
+        (AdaGrad, {"margin": -1.0}),
         (AdaGrad, {"l2": np.inf}),
         (SGD, {"eta0": np.nan}),
         (SGD, {"decay": -0.5}),

@@ -235,8 +235,9 @@ class OnlineOf : public Online {
 };
 
 // ---------------------------------------------------------------------------------------------
-// AdaGrad and SGD on the CRF's loss: theta -= rate * residuals, token by token. The penalty is
-// lazy; horizon[i] is its accumulated strength after i sentences.
+// AdaGrad and SGD on the CRF's loss: theta -= rate * residuals, token by token. With a margin, the
+// loss is that of scores in which every wrong label has the margin added. The penalty is lazy;
+// horizon[i] is its accumulated strength after i sentences.
 
 template <class In>
 class Gradient final : public OnlineOf<In> {
@@ -303,6 +304,9 @@ class Gradient final : public OnlineOf<In> {
     }
 
     void learn(int64_t, Epoch& result) override {
+        if (options.margin >
+            0)  // softmax-margin: wrong labels score more, so that right ones win by it
+            sentences->add_to_wrong([&](int64_t, int64_t) { return options.margin; });
         result.loss += sentences->weight() * sentences->residuals();
         RowUpdate<In> task{};
         task.weights = weights.data();

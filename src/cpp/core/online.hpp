@@ -26,7 +26,7 @@ struct OnlineOptions {
     double first_square = 0;   // AdaGrad: initial value of the sums of squared gradients
     double C = 1;              // SVM: weight of the losses relative to 1/2 |theta|^2
     std::vector<double> cost;  // SVM: [Y, Y] gold label, candidate label; zero on the diagonal
-    double margin = 0;         // perceptron: in units of updates, see Sentences::update_size
+    double margin = 0;  // AdaGrad, SGD: score; perceptron: updates, see Sentences::update_size
 };
 
 struct Epoch {

@@ -82,6 +82,8 @@ class CRF(BatchParameters, LinearTagger):
     max_iterations: int | None = count(
         default=None,
         help="The largest number of iterations (lbfgs: 100) or epochs (adagrad: 5, sgd: 10).",
+        details="For dicts, lists and functions of features of up to 50,000 tokens, adagrad takes "
+        "10 epochs.",
     )
     patience: int | None = count(
         default=None,
@@ -94,6 +96,14 @@ class CRF(BatchParameters, LinearTagger):
         details="For dicts, lists and functions of features, adagrad uses 6 divided by the mean "
         "number of features per token, at least 0.1 and at most 1: with many features, each of "
         "them must move less.",
+    )
+    margin: float | None = number(
+        default=None,
+        least=0,
+        help="Score by which right labels must win in training by adagrad (0).",
+        details="It is added to the scores of wrong labels. The default is 2 for dicts, lists and "
+        "functions of features of up to 50,000 tokens, where it is better by 0.1 to 0.3 points. "
+        "Probabilities are then too high; `calibrate` corrects them, or choose 0.",
     )
     average: bool = flag(
         default=True,
@@ -138,6 +148,13 @@ class CRF(BatchParameters, LinearTagger):
         """Return the largest number of iterations and the patience of the algorithm."""
         return {"lbfgs": (100, 10), "adagrad": (5, 3), "sgd": (10, 3)}[self.algorithm]
 
+    def limits_for(self, data: TrainingData) -> tuple[int, int]:
+        """Return the largest number of iterations and the patience for given data."""
+        iterations, patience = super().limits_for(data)
+        if self.max_iterations is None and self.algorithm == "adagrad" and _is_small(data):
+            iterations *= 2
+        return iterations, patience
+
     def _optimiser(
         self,
         data: TrainingData | None,
@@ -152,6 +169,7 @@ class CRF(BatchParameters, LinearTagger):
                 l2=self.l2 or 0.0,
                 eta=eta,
                 average=self.average,
+                margin=_default_margin(data) if self.margin is None else self.margin,
                 random_state=seed,
                 theta=theta,
             )
@@ -195,6 +213,31 @@ class CRF(BatchParameters, LinearTagger):
         chosen = fitting.run(first, title=", choosing features", suffix=".l1").weights
         objective.set_mask(chosen != 0)
         return fitting.run(self._optimiser(data, objective, None))
+
+
+# Tokens of a corpus that is small, with features of the user's own.
+_SMALL = 50_000
+
+
+def _is_small(data: TrainingData | None) -> bool:
+    """Whether few tokens have features that are not of our templates."""
+    if data is None or isinstance(data.extractor, Templates):
+        return False
+    return data.sizes["tokens"] <= _SMALL
+
+
+def _default_margin(data: TrainingData | None) -> float:
+    """Return the margin of AdaGrad for these features.
+
+    Three-fold token accuracy with margin 0 and 5 epochs -> margin 2 and 10 epochs, beside the
+    better of the perceptron and L-BFGS (l1 0.1, l2 0.01), with the features of sklearn-crfsuite's
+    tutorial: Estonian UPOS (800 sentences) 84.84 -> 85.07 (85.27), EWT UPOS (800) 93.38 -> 93.70
+    (93.42), chunks (500) 94.22 -> 94.32 (94.47), handwritten letters (700 words) 94.79 -> 94.99
+    (95.02), diseases (1,000) 97.30 -> 97.42 (97.24), WNUT names (1,000) 96.31 -> 96.38 (96.36), the
+    English corpus (600) 90.85 -> 91.14 (90.63). Probabilities become too high: on EWT their mean is
+    96.0 at 93.9 % accuracy, 93.2 at 93.5 % without the margin.
+    """
+    return 2.0 if _is_small(data) else 0.0
 
 
 def _default_rate(data: TrainingData | None) -> float:

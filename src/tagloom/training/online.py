@@ -131,6 +131,10 @@ class AdaGrad(OnlineLearner):
     the start. The penalty l2·‖θ‖² is spread over the sentences and taken implicitly, so that it
     never overshoots.
 
+    With a margin, the loss is the softmax-margin of Gimpel and Smith (2010), in which every wrong
+    label scores more: log Σ_y' exp(score(y') + margin·Σ_t [y'_t ≠ y_t]) − score(y). Right labels
+    then have to win by the margin, which generalises better from few sentences.
+
     Parameters
     ----------
     objective : LinearObjective
@@ -140,6 +144,8 @@ class AdaGrad(OnlineLearner):
         Learning rate.
     average : bool
         Predict with the mean of the weights over all sentences after the first epoch.
+    margin : float
+        Score that is added to wrong labels.
     random_state : int
         Seed of the order of sentences.
     shuffle : bool
@@ -169,6 +175,7 @@ class AdaGrad(OnlineLearner):
         l2: float = 0.0,
         eta: float = 0.4,
         average: bool = False,
+        margin: float = 0.0,
         random_state: int = 0,
         shuffle: bool = True,
         theta: npt.ArrayLike | None = None,
@@ -180,6 +187,7 @@ class AdaGrad(OnlineLearner):
             eta=checks.number(eta, "eta", least=0),
             average=bool(average),
             average_from=1,
+            margin=checks.number(margin, "margin", least=0),
             random_state=random_state,
             shuffle=shuffle,
             theta=theta,
