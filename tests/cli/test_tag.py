@@ -158,6 +158,15 @@ def test_a_sentence_is_answered_before_the_next_is_sent(model, sentence, options
     assert process.returncode == 0
 
 
+def test_a_pipe_is_guessed_like_a_file(run, model, tmp_path):
+    """The first lines have equally many words; only the later ones show that it is text."""
+    text = "They can fish\nWe can swim\n\nThey fish\n"
+    (tmp_path / "text").write_text(text)
+    by_name, by_pipe = run("tag", model, tmp_path / "text"), run("tag", model, stdin=text)
+    assert by_pipe.stdout == by_name.stdout
+    assert by_pipe.stdout.splitlines()[0].count("/") == 3
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="measures memory by resource")
 def test_a_long_stream_needs_constant_memory(model, tmp_path):

@@ -304,8 +304,7 @@ class Gradient final : public OnlineOf<In> {
     }
 
     void learn(int64_t, Epoch& result) override {
-        if (options.margin >
-            0)  // softmax-margin: wrong labels score more, so that right ones win by it
+        if (options.margin > 0)
             sentences->add_to_wrong([&](int64_t, int64_t) { return options.margin; });
         result.loss += sentences->weight() * sentences->residuals();
         RowUpdate<In> task{};

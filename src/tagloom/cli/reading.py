@@ -238,16 +238,24 @@ def _guess(file: Input, trained: str | None) -> tuple[str, str]:
         return "text", "one sentence per line"
 
 
+# Seconds without a byte after which the writer of a pipe is taken to wait for an answer.
+_PATIENCE = 0.2
+
+
 def _first_sentence(file: Input) -> list[str]:
-    """Wait for one typed sentence, and no more."""
+    """Wait for one typed sentence, and no more.
+
+    What a program has already written to a pipe is read, too, so that the guess is that for a
+    file with the same text.
+    """
     size = 1
     while True:
         data, is_all = file.peek(size)
         lines = data[: data.rfind(b"\n") + 1].decode("utf-8", "replace").split("\n")[:-1]
         filled = [i for i, line in enumerate(lines) if line.strip() and not line.startswith("# ")]
-        if filled and any(not line.strip() for line in lines[filled[0] :]):
-            end = next(i for i in range(filled[0], len(lines)) if not lines[i].strip())
-            return lines[:end]
         if is_all or len(data) > SAMPLE:
             return sample_lines(file)
+        has_sentence = filled and any(not line.strip() for line in lines[filled[0] :])
+        if has_sentence and not file.has_more(_PATIENCE):
+            return lines
         size = len(data) + 1

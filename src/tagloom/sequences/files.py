@@ -132,6 +132,18 @@ class Input:
         is_plain = self.stamp is not None and not self._is_compressed and not self.is_live
         return self.name if is_plain else None
 
+    def has_more(self, seconds: float) -> bool:
+        """Return whether bytes or the end arrive within some seconds; False if that is unknown.
+
+        Call it after a `peek` that read all that was there.
+        """
+        import select  # imported here for a fast start
+
+        try:
+            return bool(select.select([self._file.fileno()], [], [], seconds)[0])
+        except (AttributeError, OSError, ValueError):  # no descriptor, or a pipe of Windows
+            return False
+
     def _raw(self, size: int) -> bytes:
         """Read up to ``size`` available bytes; text is encoded as UTF-8."""
         data = getattr(self._file, "read1", self._file.read)(size)
