@@ -301,13 +301,14 @@ class ItemDecoder {
   private:
     class Read {
       public:
-        Read(const ItemDecoder& decoder, nb::handle sentences) : decoder_(decoder) {
+        Read(const ItemDecoder& decoder, nb::handle sentences)
+            : decoder_(decoder), fingerprints_(std::move(spare())) {
+            fingerprints_.clear();
             Place place;
-            bool all_one = true;
             const auto take = [&](std::string_view name, double value) {
                 fingerprints_.push_back(fingerprint(name));
-                values_.push_back(static_cast<float>(value));
-                all_one &= value == 1.0;
+                if (value != 1.0 && values_.empty()) values_.assign(fingerprints_.size() - 1, 1.0f);
+                if (value != 1.0 || !values_.empty()) values_.push_back(static_cast<float>(value));
             };
             Reader reader(place, take, false);
             const auto read = [&](nb::handle item) {
@@ -316,11 +317,16 @@ class ItemDecoder {
             };
             for_each_token(sentences, place, read,
                            [&](int64_t n) { offsets_.push_back(offsets_.back() + n); });
-            if (all_one) values_.clear();
             for (const float value : values_) {
                 if (!std::isfinite(value)) fail("a value is too large for 32 bits.");
             }
         }
+        ~Read() {
+            if (fingerprints_.capacity() <= kMostSpare) spare() = std::move(fingerprints_);
+        }
+        Read(const Read&) = delete;
+        Read& operator=(const Read&) = delete;
+
         std::span<const int64_t> offsets() const { return offsets_; }
 
         template <class Use>
@@ -329,6 +335,13 @@ class ItemDecoder {
         }
 
       private:
+        // The memory of the last call of this thread; empty while a call uses it.
+        static std::vector<uint64_t>& spare() {
+            thread_local std::vector<uint64_t> memory;
+            return memory;
+        }
+        static constexpr std::size_t kMostSpare = 1 << 20;
+
         const ItemDecoder& decoder_;
         std::vector<int64_t> offsets_{0}, indptr_{0};
         std::vector<uint64_t> fingerprints_;
