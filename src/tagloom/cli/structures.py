@@ -183,7 +183,9 @@ def find(path: str) -> tuple[Structured, Any] | None:
     if not is_model(path) or not storage.is_model(path):
         return None
     cls: Any = find_kind(str(storage.read(path, verify=False)[0].get("model")))
+    if cls is None or cls.family == "tagger":  # before the imports of `kinds`, for a quick start
+        return None
     for kind in kinds():
-        if cls is not None and kind.capability in getattr(cls, "capabilities", ()):
+        if kind.capability in getattr(cls, "capabilities", ()):
             return kind, cls.load(path)
     return None

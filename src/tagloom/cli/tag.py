@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
-from tagloom.cli import bulk, raw, structures
+from tagloom.cli import bulk, structures
 from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
@@ -146,6 +146,8 @@ def tag_file(request: Request, source: str, output: str, model: Any = None) -> s
         kind.tag(found, source, output, reading)
         return None
     if is_raw:
+        from tagloom.cli import raw  # here, for a quick start
+
         raw.tag(Tagging(tagger, marginals, nbest, n_threads), source, output, reading)
         return None
     sentences, notice = reading.stream_like(tagger, source)

@@ -19,7 +19,6 @@ from tagloom.sequences.faults import check_lengths, placed
 from tagloom.sequences.files import Input, Source, open_output
 from tagloom.sequences.objects import labels_of_spans, spans_of_labels
 from tagloom.sequences.sentences import Label, Sentence
-from tagloom.text import Rules
 
 _ENTITY = re.compile(r"T\d+\t(\S+) (\d+) (\d+)\t(.*)")
 _PIECES = re.compile(r"T\d+\t\S+ \d+ \d+;")
@@ -61,6 +60,8 @@ class BratLayout:
         """Return the places of the tokens, and where sentences start."""
         if self.tokenize is not None:
             return tokens_of(text, None, self.tokenize)
+        from tagloom.text import Rules  # here, for a quick start
+
         cuts = Rules().cut(text)
         return cuts.spans(), cuts.starts[cuts.sentences[:-1]].tolist()
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from functools import cache
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tagloom.errors import FormatError
 from tagloom.sequences.raw import raw_text
 from tagloom.sequences.sentences import Sentence
-from tagloom.text import Rules, blocks
+
+if TYPE_CHECKING:
+    from tagloom.text import Rules
 
 #: A function from a text to the start and end of its tokens, or an object with a method ``split``
 #: from a text to its sentences, as `tagloom.Tokenizer` has.
 Tokenize: TypeAlias = Callable[[str], Iterable[tuple[int, int]]] | Any
 Places: TypeAlias = list[tuple[int, int]]  # start and end of tokens
-
-_RULES = Rules()  # the tokens of a text, unless the file or the user gives others
 
 
 # ---- tokens of a text --------------------------------------------------------------------------
@@ -57,9 +58,19 @@ def tokens_of(text: str, value: Any, tokenize: Tokenize | None) -> tuple[Places,
     return offsets, starts
 
 
+@cache
+def _rules() -> Rules:
+    """Return the rules for the tokens of a text, unless the file or the user gives others."""
+    from tagloom.text import Rules  # here, for a quick start: compiling them takes 15 ms
+
+    return Rules()
+
+
 def rule_offsets(text: str) -> Places:
     """Return the tokens of a text by the preset "rules"."""
-    return [place for cuts in blocks(text, _RULES) for place in cuts.spans()]
+    from tagloom.text import blocks  # here, for a quick start
+
+    return [place for cuts in blocks(text, _rules()) for place in cuts.spans()]
 
 
 def _listed_tokens(value: Any) -> Places | None:
