@@ -35,18 +35,13 @@ CORPORA = {
 
 
 def names_lexicon(X: list[list[str]], y: list[list[str]]) -> Lexicon:
-    """Build a lexicon from the spans of labelled sentences, without those that occur once.
-
-    A name that occurs only in one sentence is in the lexicon whenever that sentence is trained on,
-    and would teach the model to trust the lexicon too much.
-    """
-    counts: dict[tuple[str, str], int] = {}
-    for tokens, labels in zip(X, y, strict=True):
-        for span in tl.labels.to_spans(labels):
-            key = " ".join(tokens[span.start : span.end]).lower(), span.type
-            counts[key] = counts.get(key, 0) + 1
-    kept = {phrase: kind for (phrase, kind), n in counts.items() if n > 1}
-    return Lexicon(kept, ignore_case=True)
+    """Build a lexicon from the spans of sentences; training leaves out those of a sentence."""
+    phrases = (
+        (" ".join(tokens[span.start : span.end]), span.type)
+        for tokens, labels in zip(X, y, strict=True)
+        for span in tl.labels.to_spans(labels)
+    )
+    return Lexicon.counted(phrases, ignore_case=True)
 
 
 def semicrf(features: str, lexicon: Lexicon | None = None, **options: Any) -> tl.SemiCRF:

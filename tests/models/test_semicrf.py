@@ -10,7 +10,7 @@ import tagloom as tl
 from oracles import Segmentations
 from raising import raises
 from tagloom.errors import LabelError, ModelFileError, ParameterError, TemplateError
-from tagloom.features import SegmentTemplates
+from tagloom.features import Lexicon, SegmentTemplates
 from tagloom.trellis import Structure
 
 X = [
@@ -189,3 +189,16 @@ def test_errors():
         tl.SemiCRF(constraints="io").fit(X, labels)
     with raises(ParameterError, parameter="features", found="edge templates"):
         fitted(features=["word", "edge(word)"])
+
+
+def test_a_counted_lexicon_leaves_out_the_names_of_a_sentence():
+    """In training a name that occurs once is not in the lexicon; in other text it is."""
+    X = [["Ada", "ran"], ["Ada", "sat"], ["Bonn", "ran"]]
+    y = [["B-PER", "O"], ["B-PER", "O"], ["B-LOC", "O"]]
+    names = Lexicon.counted([("Ada", "PER"), ("Ada", "PER"), ("Bonn", "LOC")])
+    templates = SegmentTemplates(["lexicon(names)"], lexicons={"names": names})
+    tagger = tl.SemiCRF(features=["word"], segments=templates).fit(X, y)
+    known = {row.attribute for row in tagger.feature_weights()}
+    assert "segment lexicon(names)=PER" in known
+    assert "segment lexicon(names)=LOC" not in known
+    assert templates.extract(["Bonn"], 0, 1) == ["segment lexicon(names)=LOC"]

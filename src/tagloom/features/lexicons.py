@@ -9,6 +9,7 @@ made from Python objects, and model files contain them.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -64,6 +65,7 @@ class Lexicon:
         else:
             pairs = [(entry, "") for entry in entries]
         self._types: dict[tuple[str, ...], set[str]] = {}
+        self._counts: Counter[tuple[tuple[str, ...], str]] | None = None  # of (words, type)
         for phrase, kind in pairs:
             if not isinstance(phrase, str) or not isinstance(kind, str):
                 raise ParameterError(
@@ -82,6 +84,46 @@ class Lexicon:
         for words in self._types:
             lengths.setdefault(words[0], set()).add(len(words))
         self._lengths = {word: sorted(sizes, reverse=True) for word, sizes in lengths.items()}
+
+    @classmethod
+    def counted(cls, phrases: Iterable[tuple[str, str]], *, ignore_case: bool = False) -> Lexicon:
+        """Make a lexicon of phrases that were found in labelled sentences, such as their names.
+
+        A tagger that is trained on the same sentences would see every name of them in the lexicon,
+        and trust it more than it deserves on other text. So the phrases are counted, and in
+        training a `SemiCRF` leaves out those of the sentence at hand.
+
+        Parameters
+        ----------
+        phrases : iterable of (phrase, type)
+            One pair for each occurrence.
+        ignore_case : bool, optional
+
+        Examples
+        --------
+        >>> from tagloom.features import Lexicon
+        >>> names = Lexicon.counted([("Ada", "PER"), ("Ada", "PER"), ("Bonn", "LOC")])
+        >>> names.find(["Ada", "saw", "Bonn"])
+        [(0, 1, 'PER'), (2, 3, 'LOC')]
+        >>> names.find(["Ada", "saw", "Bonn"], without=[(0, 1, "PER"), (2, 3, "LOC")])
+        [(0, 1, 'PER')]
+        """
+        pairs = list(phrases)
+        self = cls([phrase for phrase, _ in pairs], ignore_case=ignore_case)
+        counts: Counter[tuple[tuple[str, ...], str]] = Counter()
+        for phrase, kind in pairs:
+            counts[tuple(self._fold(phrase).split()), kind] += 1
+        for words in self._types:
+            self._types[words] = set()
+        for words, kind in counts:
+            self._types[words].add(kind)
+        self._counts = counts
+        return self
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it was made by `counted`."""
+        return self._counts is not None
 
     def _fold(self, text: str) -> str:
         return text.lower() if self.ignore_case else text
@@ -133,8 +175,17 @@ class Lexicon:
                     break
         return marked
 
-    def find(self, tokens: Sequence[str]) -> list[tuple[int, int, str]]:
+    def find(
+        self, tokens: Sequence[str], without: Iterable[tuple[int, int, str]] = ()
+    ) -> list[tuple[int, int, str]]:
         """List all places of phrases, also overlapping ones: (start, end, type).
+
+        Parameters
+        ----------
+        tokens : sequence of str
+        without : iterable of (start, end, type)
+            Spans of these tokens that do not count, for a lexicon made by `counted`: a phrase that
+            occurs nowhere else is not listed.
 
         Examples
         --------
@@ -144,10 +195,15 @@ class Lexicon:
         """
         if self.ignore_case:
             tokens = [token.lower() for token in tokens]
+        own = Counter((tuple(tokens[start:end]), kind) for start, end, kind in without)
+        counts = self._counts
         found = []
         for t, token in enumerate(tokens):
             for n in self._lengths.get(token, ()):
-                kinds = self._types.get(tuple(tokens[t : t + n])) if t + n <= len(tokens) else None
+                words = tuple(tokens[t : t + n])
+                kinds = self._types.get(words) if t + n <= len(tokens) else None
+                if kinds is not None and own and counts is not None:
+                    kinds = {k for k in kinds if counts[words, k] > own[words, k]} or None
                 if kinds is not None:
                     found.append((t, t + n, "+".join(sorted(filter(None, kinds)))))
         return found

@@ -186,6 +186,7 @@ class SegmentTemplates:
         *,
         grow: bool = False,
         n_threads: int = 1,
+        own: Sequence[Sequence[tuple[int, int, str]]] | None = None,
     ) -> EncodedSegments:
         """Turn segments into attribute ids.
 
@@ -198,9 +199,11 @@ class SegmentTemplates:
         grow : bool, optional
             Whether new attributes get an id.
         n_threads : int, optional
+        own : sequence of list of (start, end, type), optional
+            In training, the spans of each sentence: counted lexicons leave them out.
         """
         columns, numbers = self._tokens.columns(X)
-        given_at, given = self._lexicon_matches(columns[0], begin, length)
+        given_at, given = self._lexicon_matches(columns[0], begin, length, own)
         indptr, ids = call_native(
             _native.encode_segments,
             *(self._tokens._node, self._compiled, columns, numbers, index, grow),
@@ -209,16 +212,21 @@ class SegmentTemplates:
         return EncodedSegments(begin, length, indptr, ids)
 
     def _lexicon_matches(
-        self, tokens: Sequence[Sequence[str]], begin: Int64, length: Int32
+        self,
+        tokens: Sequence[Sequence[str]],
+        begin: Int64,
+        length: Int32,
+        own: Sequence[Sequence[tuple[int, int, str]]] | None,
     ) -> tuple[Int64, list[str]]:
         """Find the segments that are entries: their numbers, and the names of the attributes."""
         if not self._lexicon_names:
             return np.empty(0, dtype=np.int64), []
         pairs: list[tuple[int, int, str]] = []  # first token, length, name
         offset = 0
-        for sentence in tokens:
+        for i, sentence in enumerate(tokens):
+            without = () if own is None else own[i]
             for name in self._lexicon_names:
-                for start, end, kind in self.lexicons[name].find(sentence):
+                for start, end, kind in self.lexicons[name].find(sentence, without):
                     shown = f"segment lexicon({name})" + (f"={kind}" if kind else "")
                     pairs.append((offset + start, end - start, shown))
             offset += len(sentence)

@@ -272,8 +272,12 @@ class SemiCRF(CRF):
         templates = self._make_templates()
         is_span = alphabet.is_span[label]
         gold = (begin[is_span].astype(np.int64), length[is_span].astype(np.int32))
-        templates.encode(data.sentences, data.index, *gold, grow=True)
-        rows = _encode_candidates(templates, data.sentences, data.index, offsets, alphabet, threads)
+        kinds = [alphabet.types[y] for y in label[is_span].tolist()]
+        own = _spans_by_sentence(*gold, kinds, offsets)
+        templates.encode(data.sentences, data.index, *gold, grow=True, own=own)
+        rows = _encode_candidates(
+            templates, data.sentences, data.index, offsets, alphabet, threads, own
+        )
         data.alphabet, data.templates = alphabet, templates
 
         # Rows: the tokens of a sentence, then its segments.
@@ -512,6 +516,7 @@ def _encode_candidates(
     offsets: Int64,
     alphabet: SegmentAlphabet,
     n_threads: int,
+    own: Sequence[Sequence[tuple[int, int, str]]] | None = None,
 ) -> EncodedSegments:
     """Number the attributes of all segments that a span may be; keep those with attributes."""
     of_spans = alphabet.columns.longest[alphabet.is_span]
@@ -521,8 +526,21 @@ def _encode_candidates(
     begin, longer = np.nonzero(np.arange(most) < left[:, None])
     length = (longer + 1).astype(np.int32)
     return templates.encode(
-        sentences, index, begin.astype(np.int64), length, n_threads=n_threads
+        sentences, index, begin.astype(np.int64), length, n_threads=n_threads, own=own
     ).nonempty()
+
+
+def _spans_by_sentence(
+    begin: Int64, length: Int32, kinds: Sequence[str], offsets: Int64
+) -> list[list[tuple[int, int, str]]]:
+    """Return the spans (start, end, type) of each sentence, from places over all tokens."""
+    spans: list[list[tuple[int, int, str]]] = [[] for _ in range(len(offsets) - 1)]
+    of = np.searchsorted(offsets, begin, side="right") - 1
+    starts = begin - offsets[of]
+    rows = zip(of.tolist(), starts.tolist(), length.tolist(), kinds, strict=True)
+    for i, start, n, kind in rows:
+        spans[i].append((start, start + n, kind))
+    return spans
 
 
 def _interleave(lists: Sequence[tuple[Int64, Int32]], places: Int64) -> tuple[Int64, Int64]:
