@@ -16,6 +16,8 @@ from typing import Any
 from tagloom import checks
 from tagloom.errors import FormatError, ParameterError
 
+PhraseCounts = Counter[tuple[tuple[str, ...], str]]  # of (words, type)
+
 
 class Lexicon:
     r"""A set of phrases, such as the names of cities, to be found in sentences.
@@ -65,7 +67,7 @@ class Lexicon:
         else:
             pairs = [(entry, "") for entry in entries]
         self._types: dict[tuple[str, ...], set[str]] = {}
-        self._counts: Counter[tuple[tuple[str, ...], str]] | None = None  # of (words, type)
+        self._counts: PhraseCounts | None = None
         for phrase, kind in pairs:
             if not isinstance(phrase, str) or not isinstance(kind, str):
                 raise ParameterError(
@@ -91,7 +93,8 @@ class Lexicon:
 
         A tagger that is trained on the same sentences would see every name of them in the lexicon,
         and trust it more than it deserves on other text. So the phrases are counted, and in
-        training a `SemiCRF` leaves out those of the sentence at hand.
+        training a `SemiCRF` leaves out those of the tenth of the sentences that it reads:
+        neighbours often belong to one document and share their names.
 
         Parameters
         ----------
@@ -105,20 +108,22 @@ class Lexicon:
         >>> names = Lexicon.counted([("Ada", "PER"), ("Ada", "PER"), ("Bonn", "LOC")])
         >>> names.find(["Ada", "saw", "Bonn"])
         [(0, 1, 'PER'), (2, 3, 'LOC')]
-        >>> names.find(["Ada", "saw", "Bonn"], without=[(0, 1, "PER"), (2, 3, "LOC")])
+        >>> own = names.count([("Ada", "PER"), ("Bonn", "LOC")])
+        >>> names.find(["Ada", "saw", "Bonn"], without=own)
         [(0, 1, 'PER')]
         """
         pairs = list(phrases)
         self = cls([phrase for phrase, _ in pairs], ignore_case=ignore_case)
-        counts: Counter[tuple[tuple[str, ...], str]] = Counter()
-        for phrase, kind in pairs:
-            counts[tuple(self._fold(phrase).split()), kind] += 1
+        self._counts = self.count(pairs)
         for words in self._types:
             self._types[words] = set()
-        for words, kind in counts:
+        for words, kind in self._counts:
             self._types[words].add(kind)
-        self._counts = counts
         return self
+
+    def count(self, phrases: Iterable[tuple[str, str]]) -> PhraseCounts:
+        """Count phrases with their types, as this lexicon compares them."""
+        return Counter((tuple(self._fold(phrase).split()), kind) for phrase, kind in phrases)
 
     @property
     def is_counted(self) -> bool:
@@ -176,15 +181,15 @@ class Lexicon:
         return marked
 
     def find(
-        self, tokens: Sequence[str], without: Iterable[tuple[int, int, str]] = ()
+        self, tokens: Sequence[str], without: PhraseCounts | None = None
     ) -> list[tuple[int, int, str]]:
         """List all places of phrases, also overlapping ones: (start, end, type).
 
         Parameters
         ----------
         tokens : sequence of str
-        without : iterable of (start, end, type)
-            Spans of these tokens that do not count, for a lexicon made by `counted`: a phrase that
+        without : Counter, optional
+            Phrases that do not count, for a lexicon made by `counted`; see `count`. A phrase that
             occurs nowhere else is not listed.
 
         Examples
@@ -195,15 +200,14 @@ class Lexicon:
         """
         if self.ignore_case:
             tokens = [token.lower() for token in tokens]
-        own = Counter((tuple(tokens[start:end]), kind) for start, end, kind in without)
         counts = self._counts
         found = []
         for t, token in enumerate(tokens):
             for n in self._lengths.get(token, ()):
                 words = tuple(tokens[t : t + n])
                 kinds = self._types.get(words) if t + n <= len(tokens) else None
-                if kinds is not None and own and counts is not None:
-                    kinds = {k for k in kinds if counts[words, k] > own[words, k]} or None
+                if kinds is not None and without is not None and counts is not None:
+                    kinds = {k for k in kinds if counts[words, k] > without[words, k]} or None
                 if kinds is not None:
                     found.append((t, t + n, "+".join(sorted(filter(None, kinds)))))
         return found

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tagloom import _native, checks
 from tagloom.errors import TemplateError
 from tagloom.features.expressions import parse
-from tagloom.features.lexicons import Lexicon
+from tagloom.features.lexicons import Lexicon, PhraseCounts
 from tagloom.features.templates import Templates, call_native
 
 Int32 = npt.NDArray[np.int32]
@@ -39,6 +39,7 @@ SEGMENT_PRESETS: dict[str, list[str]] = {
         "length",
     ],
 }
+_FOLDS = 10  # parts of the training data whose names a counted lexicon leaves out
 _PART = re.compile(r"\s*(?P<anchor>\w+)\s*(?:\((?P<inner>.*)\))?\s*\Z", re.DOTALL)
 
 
@@ -200,7 +201,8 @@ class SegmentTemplates:
             Whether new attributes get an id.
         n_threads : int, optional
         own : sequence of list of (start, end, type), optional
-            In training, the spans of each sentence: counted lexicons leave them out.
+            In training, the spans of each sentence. Counted lexicons leave out those of the fold of
+            a sentence, a tenth of all in a row.
         """
         columns, numbers = self._tokens.columns(X)
         given_at, given = self._lexicon_matches(columns[0], begin, length, own)
@@ -222,10 +224,15 @@ class SegmentTemplates:
         if not self._lexicon_names:
             return np.empty(0, dtype=np.int64), []
         pairs: list[tuple[int, int, str]] = []  # first token, length, name
-        offset = 0
+        offset, N = 0, len(tokens)
+        left_out = {
+            name: _count_folds(self.lexicons[name], tokens, own)
+            for name in self._lexicon_names
+            if own is not None and self.lexicons[name].is_counted
+        }
         for i, sentence in enumerate(tokens):
-            without = () if own is None else own[i]
             for name in self._lexicon_names:
+                without = left_out[name][i * _FOLDS // N] if name in left_out else None
                 for start, end, kind in self.lexicons[name].find(sentence, without):
                     shown = f"segment lexicon({name})" + (f"={kind}" if kind else "")
                     pairs.append((offset + start, end - start, shown))
@@ -269,6 +276,19 @@ class SegmentTemplates:
             clusters=data["clusters"],
             lists=data["lists"],
         )
+
+
+def _count_folds(
+    lexicon: Lexicon,
+    tokens: Sequence[Sequence[str]],
+    own: Sequence[Sequence[tuple[int, int, str]]],
+) -> list[PhraseCounts]:
+    """Count the phrases of the spans of each fold of neighbouring sentences."""
+    phrases: list[list[tuple[str, str]]] = [[] for _ in range(_FOLDS)]
+    for i, (words, spans) in enumerate(zip(tokens, own, strict=True)):
+        of_fold = phrases[i * _FOLDS // len(tokens)]
+        of_fold += [(" ".join(words[start:end]), kind) for start, end, kind in spans]
+    return [lexicon.count(of_fold) for of_fold in phrases]
 
 
 def _split(text: str) -> list[str]:

@@ -163,7 +163,7 @@ class RoleLabeller(IterativeModel[RoleData, Weights], kind="RoleLabeller"):
 
     def default_limits(self) -> tuple[int, int]:
         """Return the largest number of epochs and the patience."""
-        return 6, 2
+        return 4, 2
 
     def read_data(self, X: Any, y: Any, sample_weight: Any) -> RoleData:
         """Read the sentences with their frames."""
