@@ -102,3 +102,4 @@ def test_no_cluster_at_the_address(source):
     with pytest.raises(tl.errors.ParameterError) as caught:
         make(cluster="127.0.0.1:1").fit(source)
     assert caught.value.parameter == "cluster"
+    assert "127.0.0.1:1" in caught.value.found

@@ -7,6 +7,7 @@ the nodes, so they need only the files of the corpus, under the same names.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from tagloom.cluster.worker import Reply, Request, Worker
 from tagloom.errors import MissingExtraError, ParameterError
 
 _LOCAL = "local"  # start Ray on this machine
+_PATIENCE = 10.0  # seconds to wait for a connection
 
 
 class RayEngine(WorkerEngine):
@@ -52,13 +54,14 @@ class RayEngine(WorkerEngine):
         self._owns = not ray.is_initialized()
         if self._owns:
             try:
+                _check_listening(address)
                 ray.init(
                     address=None if address == _LOCAL else address,
                     log_to_driver=False,
                     logging_level="ERROR",
                     **({"include_dashboard": False} if address == _LOCAL else {}),
                 )
-            except (ConnectionError, RuntimeError, ValueError) as error:
+            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 raise ParameterError(
                     parameter="cluster",
                     expected='the address of a running Ray cluster, or "auto" on one of its nodes',
@@ -87,6 +90,14 @@ class RayEngine(WorkerEngine):
         super().close()
         if self._owns:
             self._ray.shutdown()
+
+
+def _check_listening(address: str) -> None:
+    """Raise OSError at once if nothing listens at an address; Ray would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE):
+            pass
 
 
 class _Actor:
