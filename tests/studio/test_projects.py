@@ -193,6 +193,30 @@ def test_crash_between_save_and_clear(path, open_corpus, monkeypatch):
     assert again.labels[2] == ["NOUN"]
 
 
+@pytest.mark.parametrize("then", ["back", "undo", "further"])
+def test_edits_after_a_crash_between_save_and_clear(path, open_corpus, monkeypatch, then):
+    """The journal then has edits that the file has, too; those that follow them still count."""
+    edited = open_corpus(path)
+    before = edited.labels[0][0]
+    edited.change(0, {0: "Q"})
+    monkeypatch.setattr(edited.journal, "clear", lambda: (_ for _ in ()).throw(OSError))
+    with pytest.raises(OSError):
+        edited.save()
+    kill(edited)
+    edited = open_corpus(path)
+    assert edited.labels[0][0] == "Q"
+    if then == "undo":
+        edited.undo()
+    else:
+        edited.change(0, {0: before if then == "back" else "R"})
+    kill(edited)
+    edited = open_corpus(path)
+    assert edited.labels[0][0] == ("R" if then == "further" else before)
+    assert edited.lost == []
+    edited.save()
+    assert open_corpus(path, read_only=True).labels[0][0] == edited.labels[0][0]
+
+
 def test_a_file_that_others_changed_is_merged(path, open_corpus):
     edited = open_corpus(path)
     edited.change(2, {0: "NOUN"})

@@ -415,29 +415,42 @@ class EditedCorpus:
                 actions[action.number] = action
                 self.done.append(action)
                 self.undone.clear()
-        self._apply_net()
+        self._apply_net([actions[number] for number in sorted(actions)])
 
-    def _apply_net(self) -> None:
+    def _apply_net(self, actions: list[Action]) -> None:
         """Apply what the actions together change, token by token.
 
-        A token that already has the last label was saved before a crash. One that has neither its
-        first nor its last label was changed by somebody else, whose label stays.
+        Parameters
+        ----------
+        actions : list of Action
+            All of the journal in their order, also those that were undone.
+
+        Notes
+        -----
+        A crash after the file was saved, and before the journal was emptied, leaves the records of
+        edits that the file already has; later ones may follow them. The file therefore has one of
+        the labels that the token had since the journal began. Any other was set by somebody else,
+        and stays.
         """
-        net: dict[tuple[int, int], tuple[Label, Label]] = {}
-        for action in self.done:
+        had: dict[tuple[int, int], list[Label]] = {}  # labels of a token, from the first on
+        for action in actions:
             for change in action.changes:
                 for t, old, new in zip(change.tokens, change.old, change.new, strict=True):
-                    first = net.get((change.sentence, t), (old, new))[0]
-                    net[change.sentence, t] = first, new
+                    had.setdefault((change.sentence, t), [old]).append(new)
+        last: dict[tuple[int, int], Label] = {}  # of the tokens that are not undone
+        for action in self.done:
+            for change in action.changes:
+                for t, new in zip(change.tokens, change.new, strict=True):
+                    last[change.sentence, t] = new
                 if action.kind == "accept":
                     self.accepted.add(change.sentence)
-        for (i, t), (first, last) in net.items():
-            now = self.labels[i][t]
-            if now == first:
-                self.labels[i][t] = last
-            elif now != last:
+        for (i, t), labels in had.items():
+            now, label = self.labels[i][t], last.get((i, t), labels[0])
+            if now in labels:
+                self.labels[i][t] = label
+            elif (i, t) in last:
                 reason = f"the file now has {show_label(now)}"
-                self.lost.append(Lost(self.corpus[i].tokens, t, first, last, reason))
+                self.lost.append(Lost(self.corpus[i].tokens, t, labels[0], label, reason))
 
     def _plain(self, change: Change) -> dict[str, Any]:
         return {
