@@ -68,7 +68,7 @@ def test_workers_killed_at_random_moments(source, undisturbed):
 
         def kill(data=data, stop=stop):
             nonlocal kills
-            while not stop.wait(rng.uniform(0.1, 1.5)):
+            while not stop.wait(rng.uniform(0.5, 6.0)):
                 ids = data.engine.process_ids
                 if ids:
                     os.kill(ids[rng.integers(len(ids))], signal.SIGKILL)

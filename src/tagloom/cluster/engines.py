@@ -20,7 +20,7 @@ from tagloom.cluster.worker import Call, Forget, Make, Reply, Request, Run
 from tagloom.errors import WorkerError
 
 # Times that a worker may die in one request before the request counts as the cause.
-_MOST_DEATHS = 4
+_MOST_DEATHS = 6
 
 
 class Engine(Protocol):
