@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from tagloom import checks
-from tagloom._native import Index, encode_arrays, encode_items, item_names
+from tagloom._native import Index, encode_arrays, encode_items, is_nested_list, item_names
 from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError, from_native
 from tagloom.features.batches import Encoded, sum_values
 from tagloom.sequences import Sentence
@@ -131,6 +131,8 @@ class Items:
         -------
         list of list, tuple or ndarray
         """
+        if isinstance(X, list) and is_nested_list(X):
+            return X  # lists only, the common case
         sentences = []
         for i, sentence in enumerate(checks.sentences(X)):
             if isinstance(sentence, Sentence):
