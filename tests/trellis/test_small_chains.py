@@ -136,3 +136,65 @@ def test_wrong_shapes():
     }.items():  # fmt: skip
         with pytest.raises(ValueError):
             _native.small_chain_expectations(**good | {name: wrong})
+
+
+def features(z, products):
+    """The features of quadratic scores [T, P]."""
+    i, j = np.triu_indices(z.shape[1]) if products else (np.arange(z.shape[1]),) * 2
+    return np.concatenate([z[:, i] * z[:, j], z, np.ones((len(z), 1))], axis=1)
+
+
+@pytest.mark.parametrize("products", [False, True])
+@pytest.mark.parametrize(("Y", "D"), [(2, 1), (3, 2), (5, 4), (8, 4), (8, 7), (1, 6)])
+@pytest.mark.parametrize("instruction_set", tl.trellis.instruction_sets())
+def test_quadratic_scores(Y, D, products, instruction_set):
+    """Against the same kernel with scores and marginals of each token."""
+    rng = np.random.default_rng(100 * Y + D)
+    lengths = [1, 0, 300, 3, 129, 7]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    weight, z = rng.uniform(0.1, 2, len(lengths)), rng.standard_normal((offsets[-1], D))
+    F, chain = features(z, products), random_chain(rng, Y, zeros=True)
+    weights = 0.5 * rng.standard_normal((F.shape[1], Y))
+    with tl.trellis.use_instruction_set(instruction_set):
+        ok, log_z, gamma, *counts = run(F @ weights, offsets, chain, weight)
+        results = []
+        for threads in (1, 3):
+            out = [np.empty(len(lengths)), np.zeros(weights.shape), *map(np.zeros_like, counts)]
+            args = z, weights, offsets, *chain, weight, threads, *out
+            assert ok
+            assert _native.small_chain_moments(*args)
+            results.append(out)
+    sums = F.T @ (gamma * np.repeat(weight, lengths)[:, None])
+    for found, expected in zip(results[0], [log_z, sums, *counts], strict=True):
+        assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    for a, b in zip(*results, strict=True):
+        assert_array_equal(a, b)
+
+
+def test_shapes_of_quadratic_scores_are_checked():
+    good = {
+        "z": np.zeros((4, 2)),
+        "weights": np.zeros((5, 3)),
+        "offsets": np.array([0, 4]),
+        "trans": np.full((3, 3), -1.1),
+        "start": np.full(3, -1.1),
+        "stop": np.zeros(3),
+        "weight": None,
+        "threads": 1,
+        "log_z": np.empty(1),
+        "sums": np.zeros((5, 3)),
+        "transitions": np.zeros((3, 3)),
+        "starts": np.zeros(3),
+        "stops": np.zeros(3),
+    }
+    assert _native.small_chain_moments(**good)
+    for name, wrong in {
+        "z": np.zeros((4, 3)),
+        "weights": np.zeros((4, 3)),
+        "offsets": np.array([0, 5]),
+        "sums": np.zeros((6, 3)),
+        "log_z": np.empty(2),
+        "trans": np.zeros((2, 2)),
+    }.items():
+        with pytest.raises(ValueError, match="must"):
+            _native.small_chain_moments(**good | {name: wrong})

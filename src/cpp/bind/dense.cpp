@@ -45,6 +45,45 @@ void dense_sum(const DenseScores& scores, const BatchArrays& x, int64_t threads,
     });
 }
 
+void dense_sum_rows(const DenseScores& scores, const BatchArrays::Scores<2>& rows,
+                    Array<const int32_t, 1> ids, Array<const int64_t, 1> offsets, int64_t threads,
+                    Array<double, 1> log_z, Array<bool, 1> ok, Maybe<const double, 1> weight,
+                    const TransitionCounts& counts, Array<double, 2> row_counts) {
+    const int64_t N = int64_t(offsets.shape(0)) - 1, R = rows.shape(0), Y = rows.shape(1);
+    const bool is_double = rows.dtype() == nb::dtype<double>();
+    check_offsets(offsets, ids.shape(0));
+    require(is_double || rows.dtype() == nb::dtype<float>(), "rows must be float32 or float64");
+    require(Y == scores.Y, "rows must be [R, Y]");
+    require(int64_t(row_counts.shape(0)) == R && int64_t(row_counts.shape(1)) == Y,
+            "row_counts must have the shape of rows");
+    for (size_t t = 0; t < ids.shape(0); ++t)
+        require(ids(t) >= 0 && ids(t) < R, "ids must be numbers of rows");
+    require(int64_t(log_z.shape(0)) == N && int64_t(ok.shape(0)) == N, "log_z and ok must be [N]");
+    require(!weight || int64_t(weight->shape(0)) == N, "weight must be [N]");
+    counts.check(scores.trans.size(), Y);
+    const auto run = [&](auto zero) {
+        using In = decltype(zero);
+        const DenseBatch<In> batch{Y,
+                                   scores.G,
+                                   scores.levels,
+                                   scores.trans.data(),
+                                   scores.start.data(),
+                                   scores.stop.data(),
+                                   static_cast<const In*>(rows.data()),
+                                   nullptr,
+                                   offsets.data(),
+                                   N,
+                                   threads};
+        const Expected<In> expected{nullptr, nullptr, counts.transitions.data(),
+                                    counts.start.data(), counts.stop.data()};
+        const double* weights = data_or_null(weight);
+        const WithoutGil unlocked;
+        sum_rows(batch, ids.data(), R, weights, expected, row_counts.data(), log_z.data(),
+                 ok.data());
+    };
+    is_double ? run(double{}) : run(float{});
+}
+
 void dense_sample(const DenseScores& scores, const BatchArrays& x, int64_t threads,
                   Array<const double, 2> uniform, Array<int32_t, 2> paths, Array<double, 1> log_z,
                   Array<bool, 1> ok) {
@@ -100,6 +139,14 @@ void bind_dense(nb::module_& m) {
                      "ok: NDArray[numpy.bool_], weight: NDArray[numpy.float64] | None = None, "
                      "marginals: " SCORES " | None = None, pairs: " SCORES
                      " | None = None, counts: TransitionCounts | None = None) -> None"))
+        .def("sum_rows", dense_sum_rows, nb::arg("rows"), nb::arg("ids"), nb::arg("offsets"),
+             nb::arg("threads"), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert(),
+             nb::arg("weight").none(), nb::arg("counts"), nb::arg("row_counts").noconvert(),
+             nb::sig("def sum_rows(self, rows: " SCORES
+                     ", ids: NDArray[numpy.int32], offsets: NDArray[numpy.int64], threads: int, "
+                     "log_z: NDArray[numpy.float64], ok: NDArray[numpy.bool_], "
+                     "weight: NDArray[numpy.float64] | None, counts: TransitionCounts, "
+                     "row_counts: NDArray[numpy.float64]) -> None"))
         .def("sample", dense_sample, nb::arg("batch"), nb::arg("threads"), nb::arg("uniform"),
              nb::arg("paths").noconvert(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert())
         .def("entropy", dense_entropy, nb::arg("batch"), nb::arg("threads"),

@@ -101,6 +101,10 @@ class ScaledForward {
     }
 
     double log_z() const { return log_z_; }
+    const double* alpha() const { return alpha_.data(); }
+    // sums()[j] = sum_i alpha[i] * P[y_i, y_j], from t = 1 on.
+    const double* sums() const { return sums_.data(); }
+    const double* transitions() const { return P_.trans.data(); }
     // weights[i - begin(t-1)]; returns their sum.
     double into(const CandidateSequence<In>& x, int64_t t, int64_t j, double* weights) const {
         const double* P = P_.trans.data() + x.label[j];
@@ -124,6 +128,7 @@ class ScaledForward {
     void fill_rows(const CandidateSequence<In>& x) {
         const int64_t C = x.size();
         alpha_.resize(C);
+        sums_.resize(C);
         row_.resize(C);
         double* row = row_.data();
         for (int64_t j = 0; j < C; ++j) row[j] = x.score[j];
@@ -150,7 +155,7 @@ class ScaledForward {
     bool pass(const CandidateSequence<In>& x) {
         const int64_t Y = batch_.Y;
         const double *P = P_.trans.data(), *row = row_.data();
-        double *alpha = alpha_.data(), *delta = delta_.data();
+        double *alpha = alpha_.data(), *delta = delta_.data(), *sums = sums_.data();
         int64_t exponents = 0;
         double largest_delta = 0;
         for (int64_t t = 0, before = 0; t < x.T; ++t) {
@@ -165,6 +170,7 @@ class ScaledForward {
                     sum += alpha[i] * p;
                     if constexpr (follow) lost += delta[i] * p;
                 }
+                sums[j] = sum;
                 const double a = alpha[j] = row[j] * sum;
                 peak = a > peak ? a : peak;
                 if constexpr (follow) {
@@ -217,8 +223,8 @@ class ScaledForward {
 
     const CandidateBatch<In>& batch_;
     const CandidateProbabilities& P_;
-    std::vector<double> row_, alpha_, delta_;  // [C] of the sequence
-    CompensatedSum offset_;                    // sum of m
+    std::vector<double> row_, alpha_, sums_, delta_;  // [C] of the sequence
+    CompensatedSum offset_;                           // sum of m
     bool has_small_row_ = false;
     double log_z_ = 0;
 };

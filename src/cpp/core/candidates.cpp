@@ -85,6 +85,13 @@ class Expectations {
         weights_.resize(x.size());
         const double inverse = 1 / forward.last(x, weights_.data());
         for (int64_t j = last; j < x.size(); ++j) gamma_[j] = weights_[j - last] * inverse;
+        if constexpr (requires { forward.sums(); }) {
+            if (!transitions.empty() && !expected_.pairs) {
+                for (int64_t t = x.T - 1; t > 0; --t) step_back_counting(forward, x, t, weight);
+                write(x, position, weight);
+                return;
+            }
+        }
         for (int64_t t = x.T - 1; t > 0; --t) step_back(forward, x, position, t, weight);
         write(x, position, weight);
     }
@@ -112,6 +119,35 @@ class Expectations {
             if (expected_.pairs) {
                 In* to = expected_.pairs + (position + t) * Y * Y + x.label[j];
                 for (int64_t i = 0; i < n; ++i) to[label[i] * Y] = static_cast<In>(w[i]);
+            }
+        }
+    }
+
+    // The same with the sums of the forward pass, for counts of transitions and no pairs. Most
+    // lists have one candidate or two: what matters is the number of loops.
+    void step_back_counting(const ScaledForward<In>& forward, const CandidateSequence<In>& x,
+                            int64_t t, double weight) {
+        const int64_t begin = x.begin(t - 1), n = x.begin(t) - begin, Y = batch_.Y;
+        const int32_t* label = x.label + begin;
+        double* gamma = gamma_.data() + begin;
+        if (n == 1) {
+            double* to = transitions.data() + label[0] * Y;
+            for (int64_t j = x.begin(t); j < x.end(t); ++j) {
+                gamma[0] += gamma_[j];
+                to[x.label[j]] += weight * gamma_[j];
+            }
+            return;
+        }
+        const double *alpha = forward.alpha() + begin, *sums = forward.sums();
+        for (int64_t j = x.begin(t); j < x.end(t); ++j) {
+            if (!(sums[j] > 0)) continue;
+            const double factor = gamma_[j] / sums[j];
+            const double* P = forward.transitions() + x.label[j];
+            double* to = transitions.data() + x.label[j];
+            for (int64_t i = 0; i < n; ++i) {
+                const double xi = alpha[i] * P[label[i] * Y] * factor;
+                gamma[i] += xi;
+                to[label[i] * Y] += weight * xi;
             }
         }
     }

@@ -64,6 +64,13 @@ template <class In>
 void sum(const DenseBatch<In>& batch, const double* weight, const Expected<In>& expected,
          double* log_z, bool* ok);
 
+// The same for tokens that share rows of scores: batch.emit is a table [n_rows, Y], and `ids`
+// [tokens] numbers the row of each token. The marginals of all tokens of a row are added to
+// row_counts [n_rows, Y], weight[i] times; they are never stored for the whole batch.
+template <class In>
+void sum_rows(const DenseBatch<In>& batch, const int32_t* ids, int64_t n_rows, const double* weight,
+              const Expected<In>& expected, double* row_counts, double* log_z, bool* ok);
+
 // `draws` exact draws of each sequence, as paths [draws, tokens] and log_z [N]. Draw k uses
 // uniform[t, k] in [0, 1) at position t, and draws of one sequence do not depend on other
 // sequences. Paths of a sequence that is not ok are -1.

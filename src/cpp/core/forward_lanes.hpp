@@ -71,7 +71,8 @@ class ForwardLanes {
             fill_row<guard>(t, active, row);
             V peak[NV] = {}, low[NV];  // the largest of all, the smallest that is not 0
             for (int v = 0; v < NV; ++v) low[v] = broadcast<R>(1);
-            const Ahead<In, L<R>> ahead(task_.emit, Y_, t + 2, task_.first, active);
+            const Ahead<In, L<R>> ahead([&](int64_t l) { return row_to_come(l, t + 2); }, Y_,
+                                        active);
             auto finish = [&](int64_t c, int v, V x) TL_INLINE {
                 if (v == 0) ahead.ask(c);
                 x *= load(row + c * L<R> + v * W<R>);
@@ -120,11 +121,43 @@ class ForwardLanes {
         }
     }
 
+    // The number of the row of scores of lane l at t.
+    int64_t row_number(int64_t l, int64_t t) const {
+        const int64_t token = task_.first[l] + t;
+        return task_.shared.ids ? task_.shared.ids[token] : token;
+    }
+
+    // Where lane l reads at t, for prefetching; of another type with shared rows of wider numbers.
+    const In* row_to_come(int64_t l, int64_t t) const {
+        if (!task_.shared.ids) return task_.emit + (task_.first[l] + t) * Y_;
+        const int64_t last = task_.length[l] - 1;
+        const R* row = task_.shared.probs + row_number(l, t < last ? t : last) * Y_;
+        return reinterpret_cast<const In*>(row);
+    }
+
+    // row[t] from exponentials that were taken before.
+    template <bool guard>
+    void fill_shared_row(int64_t t, int64_t active, R* row) {
+        const SharedRows<R>& shared = task_.shared;
+        rows_to_lanes([&](int64_t l) { return shared.probs + row_number(l, t) * Y_; }, Y_, active,
+                      row);
+        for (int64_t i = 0; i < Y_ * L<R>; i += L<R>)
+            for (int v = 0; v < NV; ++v)
+                store(row + i + v * W<R>, load(row + i + v * W<R>) * scale_[v]);
+        for (int64_t l = 0; l < active; ++l) {
+            const int64_t number = row_number(l, t);
+            offset_[l] += shared.top[number];
+            if (guard && shared.is_low[number]) small_[l / W<R>][l % W<R>] = -1;
+        }
+    }
+
     template <bool guard>
     void fill_row(int64_t t, int64_t active, R* row) {
+        if (task_.shared.ids && t > 0) return fill_shared_row<guard>(t, active, row);
         R top[L<R>];
         V m[NV];
-        gather<In, R>(task_.emit, Y_, t, task_.first, active, row, top);
+        rows_to_lanes([&](int64_t l) { return task_.emit + row_number(l, t) * Y_; }, Y_, active,
+                      row, top);
         for (int v = 0; v < NV; ++v) m[v] = load(top + v * W<R>);
         if (t == 0) {
             for (int64_t y = 0; y < Y_; ++y)

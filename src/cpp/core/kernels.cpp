@@ -50,6 +50,11 @@ void exp_all(double* x, int64_t n) {
     for (int64_t w = 0; i + w < n; ++w) x[i + w] = rest[w];
 }
 
+template <class In>
+void add_scaled(const In* x, double weight, int64_t n, double* to) {
+    for (int64_t i = 0; i < n; ++i) to[i] += weight * x[i];
+}
+
 }  // namespace
 
 #define TL_QUOTE_(x) #x
@@ -83,6 +88,8 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         TL_ISA::best_one<float>,
         TL_ISA::best_one<double>,
         exp_all,
+        add_scaled<float>,
+        add_scaled<double>,
         largest_of<float>,
         largest_of<double>,
         TL_JOIN(row_kernels_, TL_ISA),

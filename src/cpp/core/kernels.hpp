@@ -100,13 +100,24 @@ struct LaneViterbi {
     bool* sure;                 // [n] false where rounding could have changed the path
 };
 
+// Tokens that share rows of scores: exponentials are taken once for each row, not for each token.
+template <class R>
+struct SharedRows {
+    const int32_t* ids = nullptr;  // [tokens] the row of each token; null if each has its own
+    const R* probs = nullptr;      // [rows, Y] exp(score - top)
+    const double* top = nullptr;   // [rows] the largest score of the row; 0 if all are -inf
+    const bool* is_low =
+        nullptr;  // [rows] whether a possible label is below `tiny`, see losses.hpp
+};
+
 // The forward pass of sum-times, which sums, samples and entropies share.
 template <class In, class R>
 struct LaneForward {
     const Transitions<R>* transitions;
     Offsets offsets;
     Guard<R> guard;
-    const In* emit;
+    const In* emit;  // [tokens, Y], whole batch; [rows, Y] with shared rows
+    SharedRows<R> shared;
     const int64_t* first;
     const int64_t* length;
     int64_t n;
@@ -121,6 +132,7 @@ struct LaneForward {
 template <class In, class R>
 struct LaneSum : LaneForward<In, R> {
     const double* weight;  // [n] of each sequence, for the sums of `expected`
+    const int64_t* place;  // [n] first row of each sequence in the marginals of `expected`
     R* beta;               // [S, lanes] scratch
     R* gamma;              // [Y, lanes] scratch
     R* b;                  // [T, S, lanes] scratch; one row unless there are transitions
@@ -243,6 +255,8 @@ struct Kernels {
     void (*one_best_f32)(const OneBest<float>&);
     void (*one_best_f64)(const OneBest<double>&);
     void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
+    void (*add_f32)(const float* x, double weight, int64_t n, double* to);  // to += weight * x
+    void (*add_f64)(const double* x, double weight, int64_t n, double* to);
     float (*largest_f32)(const float* x, int64_t n);  // |x|, -inf aside; NaN if there is a NaN
     double (*largest_f64)(const double* x, int64_t n);
     const RowKernels& (*rows)();         // sums over attributes, see rows.hpp

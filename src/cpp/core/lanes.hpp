@@ -99,12 +99,13 @@ struct Ahead {
     static constexpr int64_t line = 64 / sizeof(In);
     const In* row[Lanes];
 
-    // The rows of position t in x[tokens, Y]; none if x is null.
-    Ahead(const In* x, int64_t Y, int64_t t, const int64_t* first, int64_t active) {
+    // row_of(lane) is the row of Y numbers of each active lane; no rows if it returns null.
+    template <class RowOf>
+    Ahead(const RowOf& row_of, int64_t Y, int64_t active) {
         for (int64_t l = 0; l < Lanes; ++l) {
-            row[l] = x ? x + (first[l < active ? l : 0] + t) * Y : nullptr;
+            row[l] = row_of(l < active ? l : 0);
             // The end of a row may be in a line that no label prefetches.
-            if (x && (write || Y < line)) __builtin_prefetch(row[l] + Y - 1, write);
+            if (row[l] && (write || Y < line)) __builtin_prefetch(row[l] + Y - 1, write);
         }
     }
     // The labels that share a line of memory prefetch it in turn, each for other lanes.
@@ -193,11 +194,11 @@ inline void rows_to_lanes(const RowOf& row_of, int64_t n, int64_t active, R* to,
     }
 }
 
-// Reads position t of every sequence that is long enough into row[y, lane], and their maxima.
+// Reads position t of every sequence that is long enough into row[y, lane].
 template <class In, class R>
 inline void gather(const In* emit, int64_t Y, int64_t t, const int64_t* first, int64_t active,
-                   R* row, R* top = nullptr) {
-    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row, top);
+                   R* row) {
+    rows_to_lanes([&](int64_t l) { return emit + (first[l] + t) * Y; }, Y, active, row);
 }
 
 // The inverse: writes value[y, lane] * factor[lane] to position t of each of `active` sequences.

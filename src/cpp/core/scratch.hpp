@@ -11,16 +11,17 @@ namespace tagloom {
 template <class T>
 class Scratch {
   public:
-    // Valid until the next take(); beyond kMost elements, for the lifetime of `own`.
+    // Valid until the next take(); beyond `most` elements, for the lifetime of `own`.
     struct Taken {
         T* data;
         std::unique_ptr<T[]> own;
     };
 
+    static constexpr std::size_t kMost = (std::size_t{16} << 20) / sizeof(T);
+
     // Room for n elements, which are zero or left over from the last use.
-    Taken take(std::size_t n) {
-        constexpr std::size_t kMost = (std::size_t{16} << 20) / sizeof(T);
-        if (n > kMost) {
+    Taken take(std::size_t n, std::size_t most = kMost) {
+        if (n > most) {
             auto own = std::make_unique<T[]>(n);
             return {own.get(), std::move(own)};
         }

@@ -20,7 +20,6 @@ namespace {
 
 using V = Vector<double>;
 constexpr int64_t S = kSmallChain, W = TL_VECTOR_BYTES / sizeof(double), N = S / W;
-constexpr int64_t kBlock = 128;  // positions whose expectations are computed at a time
 constexpr int64_t kRescale = 4;  // positions between two powers of two
 constexpr double kLeastDot = 1e-280;
 
@@ -61,29 +60,79 @@ inline double rescale(double* x) {
     return e;
 }
 
-// b[t], and the sum of the maxima that were taken away.
+// The largest number of a vector, in all of its places.
+inline V largest_of(V x) {
+#if TL_VECTOR_BYTES == 64
+    x = max<V>(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
+    x = max<V>(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
+    return max<V>(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
+#elif TL_VECTOR_BYTES == 32
+    x = max<V>(x, __builtin_shufflevector(x, x, 2, 3, 0, 1));
+    return max<V>(x, __builtin_shufflevector(x, x, 1, 0, 3, 2));
+#else
+    return max<V>(x, __builtin_shufflevector(x, x, 1, 0));
+#endif
+}
+
+// Reads scores [T, Y].
 template <bool is_full>
-void exponentiate(SmallChain& x) {
-    double sum = 0, lost = 0;  // Neumaier's summation
-    double buffer[S];
-    for (double& value : buffer) value = -__builtin_inf();
-    for (int64_t t = 0; t < x.T; ++t) {
-        const double* emit = x.emit + t * x.Y;
+class Given {
+  public:
+    explicit Given(const SmallChain& x) : emit_(x.emit), Y_(x.Y) {
+        for (double& value : buffer_) value = -__builtin_inf();
+    }
+    void operator()(int64_t t, V (&row)[N]) {
+        const double* emit = emit_ + t * Y_;
         if (!is_full)
-            for (int64_t y = 0; y < x.Y; ++y) buffer[y] = emit[y];
-        V row[N];
-        V most = load((is_full ? emit : buffer));
-        row[0] = most;
-        for (int v = 1; v < N; ++v) {
-            row[v] = load((is_full ? emit : buffer) + v * W);
-            most = max<V>(row[v], most);
+            for (int64_t y = 0; y < Y_; ++y) buffer_[y] = emit[y];
+        for (int v = 0; v < N; ++v) row[v] = load((is_full ? emit : buffer_) + v * W);
+    }
+
+  private:
+    const double* emit_;
+    const int64_t Y_;
+    double buffer_[S];
+};
+
+// Computes quadratic scores as sum_i z_i * (b_i + sum_{j >= i} A_ij z_j) + c.
+template <bool products>
+class Quadratic {
+  public:
+    explicit Quadratic(const SmallChain& x)
+        : z_(x.quadratic->z), weights_(x.quadratic->weights), D_(x.quadratic->D) {}
+    void operator()(int64_t t, V (&row)[N]) const {
+        const double *z = z_ + t * D_, *A = weights_;
+        const double* b = weights_ + (products ? D_ * (D_ + 1) / 2 : D_) * S;
+        for (int v = 0; v < N; ++v) row[v] = load(b + D_ * S + v * W);
+        for (int64_t i = 0; i < D_; ++i, b += S) {
+            V sum[N];
+            for (int v = 0; v < N; ++v) sum[v] = load(b + v * W);
+            const int64_t end = products ? D_ : i + 1;
+            for (int64_t j = i; j < end; ++j, A += S)
+                for (int v = 0; v < N; ++v) sum[v] += broadcast<double>(z[j]) * load(A + v * W);
+            for (int v = 0; v < N; ++v) row[v] += broadcast<double>(z[i]) * sum[v];
         }
-        double m = most[0];
-        for (int w = 1; w < W; ++w) m = most[w] > m ? most[w] : m;
-        for (int v = 0; v < N; ++v) row[v] = row[v] - m;
+    }
+
+  private:
+    const double *z_, *weights_;
+    const int64_t D_;
+};
+
+// b[t], and the sum of the maxima that were taken away.
+template <class Scores>
+void exponentiate(SmallChain& x, Scores scores) {
+    double sum = 0, lost = 0;  // Neumaier's summation
+    for (int64_t t = 0; t < x.T; ++t) {
+        V row[N];
+        scores(t, row);
+        V most = row[0];
+        for (int v = 1; v < N; ++v) most = max<V>(row[v], most);
+        most = largest_of(most);
+        for (int v = 0; v < N; ++v) row[v] = row[v] - most;
         exp_each<double>(row);
         for (int v = 0; v < N; ++v) store(x.rows + t * S + v * W, row[v]);
-        const double next = sum + m;
+        const double m = most[0], next = sum + m;
         lost += (sum < 0 ? -sum : sum) >= (m < 0 ? -m : m) ? (sum - next) + m : (m - next) + sum;
         sum = next;
     }
@@ -122,11 +171,11 @@ void pass_both_ways(SmallChain& x) {
     x.exponent = exponent;
 }
 
-// Marginals of positions [t0, t1). Afterwards alpha[t] has the weight of the pairs that leave t,
-// and beta[t] is b[t] * beta[t].
-bool write_marginals(SmallChain& x, int64_t t0, int64_t t1) {
+// Marginals of positions [t0, t1), into rows of `width` from `to` on. Afterwards alpha[t] has the
+// weight of the pairs that leave t, and beta[t] is b[t] * beta[t].
+bool write_marginals(SmallChain& x, int64_t t0, int64_t t1, double* to, int64_t width) {
     bool ok = true;
-    for (int64_t t = t0; t < t1; ++t) {
+    for (int64_t t = t0; t < t1; ++t, to += width) {
         double *alpha = x.alpha + t * S, *beta = x.beta + t * S;
         V gamma[N];
         double products[S];
@@ -142,10 +191,61 @@ bool write_marginals(SmallChain& x, int64_t t0, int64_t t1) {
             store(alpha + v * W, load(alpha + v * W) * leaving);
             store(beta + v * W, load(beta + v * W) * load(x.rows + t * S + v * W));
         }
-        double* to = x.marginals + t * x.Y;
-        for (int64_t y = 0; y < x.Y; ++y) to[y] = products[y];
+        if (width == S)
+            for (int v = 0; v < N; ++v) store(to + v * W, load(products + v * W));
+        else
+            for (int64_t y = 0; y < width; ++y) to[y] = products[y];
+        if (t == 0)
+            for (int v = 0; v < N; ++v) store(x.ends + v * W, load(products + v * W));
+        if (t == x.T - 1)
+            for (int v = 0; v < N; ++v) store(x.ends + S + v * W, load(products + v * W));
     }
     return ok;
+}
+
+// sums[j] += sum_t gamma[t] * z[t, i] * z[t, j0 + j] for C columns j, and without z[t, j0 + j] into
+// `linear` unless that is null. For i = -1, z[t, i] counts as 1.
+template <int C>
+void add_features(const double* gamma, const double* z, int64_t n, int64_t D, int64_t i, int64_t j0,
+                  double* sums, double* linear) {
+    V sum[C + 1][N] = {};
+    for (int64_t t = 0; t < n; ++t) {
+        V g[N];
+        for (int v = 0; v < N; ++v) {
+            g[v] = load(gamma + t * S + v * W);
+            if (i >= 0) g[v] *= broadcast<double>(z[t * D + i]);
+            sum[C][v] += g[v];
+        }
+        for (int j = 0; j < C; ++j)
+            for (int v = 0; v < N; ++v) sum[j][v] += g[v] * broadcast<double>(z[t * D + j0 + j]);
+    }
+    for (int v = 0; v < N; ++v) {
+        for (int j = 0; j < C; ++j)
+            store(sums + j * S + v * W, load(sums + j * S + v * W) + sum[j][v]);
+        if (linear) store(linear + v * W, load(linear + v * W) + sum[C][v]);
+    }
+}
+
+// Features of n positions, with marginals gamma [n, 8].
+void add_moments(const QuadraticScores& q, const double* gamma, const double* z, int64_t n) {
+    const int64_t D = q.D;
+    double *sums = q.sums, *linear = q.sums + (q.size() - D - 1) * S;
+    for (int64_t i = 0; i < D; ++i, linear += S) {
+        double* to = linear;  // only once
+        const int64_t end = q.products ? D : i + 1;
+        for (int64_t j = i; j < end;) {
+            const int64_t left = end - j, C = left < 4 ? left : 4;
+            const auto add = C == 4   ? add_features<4>
+                             : C == 3 ? add_features<3>
+                             : C == 2 ? add_features<2>
+                                      : add_features<1>;
+            add(gamma, z, n, D, i, j, sums, to);
+            sums += C * S;
+            j += C;
+            to = nullptr;
+        }
+    }
+    add_features<0>(gamma, z, n, D, -1, 0, nullptr, linear);
 }
 
 // pairs[a, c] += alpha[t-1, a] * beta[t, c] over t in [t0, t1), t0 > 0.
@@ -165,17 +265,24 @@ void add_pairs(const SmallChain& x, int64_t t0, int64_t t1) {
 }
 
 void sum(SmallChain& x) {
-    x.Y == S ? exponentiate<true>(x) : exponentiate<false>(x);
+    if (x.quadratic)
+        x.quadratic->products ? exponentiate(x, Quadratic<true>(x))
+                              : exponentiate(x, Quadratic<false>(x));
+    else
+        x.Y == S ? exponentiate(x, Given<true>(x)) : exponentiate(x, Given<false>(x));
     pass_both_ways(x);
     const double* last = x.alpha + (x.T - 1) * S;
     double products[S];
     for (int64_t y = 0; y < S; ++y) products[y] = last[y] * x.stop[y];
     x.z = total(products);
     bool ok = x.z >= kLeastDot;
-    for (int64_t t = 0; t < x.T && ok; t += kBlock) {
-        const int64_t end = t + kBlock < x.T ? t + kBlock : x.T;
-        ok = write_marginals(x, t, end);
+    for (int64_t t = 0; t < x.T && ok; t += kSmallChainBlock) {
+        const int64_t end = t + kSmallChainBlock < x.T ? t + kSmallChainBlock : x.T;
+        ok = x.quadratic ? write_marginals(x, t, end, x.marginals, S)
+                         : write_marginals(x, t, end, x.marginals + t * x.Y, x.Y);
         add_pairs(x, t > 0 ? t : 1, end);
+        if (x.quadratic)
+            add_moments(*x.quadratic, x.marginals, x.quadratic->z + t * x.quadratic->D, end - t);
     }
     x.ok = ok && x.offset - x.offset == 0;
 }

@@ -27,6 +27,60 @@ namespace {
 // ---------------------------------------------------------------------------------------------
 // Lanes
 
+// The sums of neighbours in two vectors, those of a before those of b.
+inline Vector<double> add_neighbours(Vector<double> a, Vector<double> b) {
+#if TL_VECTOR_BYTES == 64
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
+           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#elif TL_VECTOR_BYTES == 32
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#else
+    return __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+inline Vector<double> in_double(Vector<double> x) { return x; }
+inline Vector<double> in_double(Vector<float> x) {
+    float values[W<float>];
+    store(values, x);
+    Vector<double> sum = {};
+    for (int half = 0; half < 2; ++half) {
+        using Half __attribute__((vector_size(TL_VECTOR_BYTES / 2))) = float;
+        Half part;
+        __builtin_memcpy(&part, values + half * W<double>, sizeof part);
+        sum += __builtin_convertvector(part, Vector<double>);
+    }
+    return sum;
+}
+
+// total[i] += the sum of vector x[i], for n vectors. W of them at a time need fewer operations than
+// each alone.
+template <class R, int n>
+inline void add_lanes(const Vector<R> (&x)[n], double* total) {
+    constexpr int WD = W<double>;
+    for (int i = 0; i < n; i += WD) {
+        Vector<double> sum[WD];
+        for (int j = 0; j < WD; ++j) sum[j] = i + j < n ? in_double(x[i + j]) : Vector<double>{};
+        for (int size = WD; size > 1; size /= 2)
+            for (int j = 0; j < size / 2; ++j) sum[j] = add_neighbours(sum[2 * j], sum[2 * j + 1]);
+        for (int j = 0; j < WD && i + j < n; ++j) total[i + j] += sum[0][j];
+    }
+}
+
+// Compilers would read x from memory again for each product with it.
+template <class V>
+inline void keep_in_register([[maybe_unused]] V& x) {
+#if defined(__AVX512F__)
+    asm("" : "+v"(x));
+#elif defined(__SSE2__)
+    asm("" : "+x"(x));
+#endif
+}
+
+// The registers of AVX-512 hold a larger tile.
+constexpr int kOuterRows = TL_VECTOR_BYTES == 64 ? 5 : 4;
+constexpr int kOuterColumns = TL_VECTOR_BYTES == 64 ? 4 : 3;
+
 // acc[a, c] += P[a, c] * sum over t in [t0, t1) and lanes of alpha[t-1, a] * b[t, c], for one block
 // of the state space. A and C are the tile's sizes.
 template <int A, int C, class R>
@@ -34,25 +88,35 @@ inline void outer_tile(int64_t t0, int64_t t1, const R* alpha, const R* b, int64
                        int64_t alpha_stride, double* acc, int64_t Y, const R* P, int64_t stride) {
     using V = Vector<R>;
     constexpr int64_t chunk = 64;  // float sums are added to double this often
-    double total[A][C] = {};
+    double total[A * C] = {};
     for (int64_t lo = t0; lo < t1; lo += chunk) {
-        V sum[A][C] = {};
+        V sum[A * C] = {};
         const int64_t hi = lo + chunk < t1 ? lo + chunk : t1;
         for (int64_t t = lo; t < hi; ++t)
             for (int v = 0; v < NV; ++v) {
-                V x[A], y[C];
-                for (int i = 0; i < A; ++i)
+                V x[A];
+                for (int i = 0; i < A; ++i) {
                     x[i] = load(alpha + (t - 1) * step + i * alpha_stride + v * W<R>);
-                for (int j = 0; j < C; ++j) y[j] = load(b + t * step + j * L<R> + v * W<R>);
-                for (int i = 0; i < A; ++i)
-                    for (int j = 0; j < C; ++j) sum[i][j] += x[i] * y[j];
+                    keep_in_register(x[i]);
+                }
+                for (int j = 0; j < C; ++j) {
+                    const V y = load(b + t * step + j * L<R> + v * W<R>);
+                    for (int i = 0; i < A; ++i) sum[i * C + j] += x[i] * y;
+                }
             }
-        for (int i = 0; i < A; ++i)
-            for (int j = 0; j < C; ++j)
-                for (int w = 0; w < W<R>; ++w) total[i][j] += sum[i][j][w];
+        add_lanes<R>(sum, total);
     }
     for (int i = 0; i < A; ++i)
-        for (int j = 0; j < C; ++j) acc[i * Y + j] += total[i][j] * P[i * stride + j];
+        for (int j = 0; j < C; ++j) acc[i * Y + j] += total[i * C + j] * P[i * stride + j];
+}
+
+// Calls call(Size<k>) for the tiles that n rows or columns are cut into: k = largest, then the
+// rest.
+template <int largest, class Call>
+inline void in_tiles(int64_t n, const Call& call) {
+    for (; n >= largest; n -= largest) call(Size<largest>{});
+    if constexpr (largest > 1)
+        if (n > 0) in_tiles<largest - 1>(n, call);
 }
 
 template <class R>
@@ -66,21 +130,16 @@ inline void outer(const Transitions<R>& transitions, int64_t t0, int64_t t1, con
         const R* from = alpha + g * L<R>;
         const R* to = b + g * Y * L<R>;
         int64_t a = 0;
-        auto rows = [&](auto size) {
-            constexpr int A = size.value;
+        in_tiles<kOuterRows>(Y, [&](auto rows) {
             int64_t c = 0;
-            for (; c + 3 <= Y; c += 3)
-                outer_tile<A, 3>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
-                                 out + a * Y + c, Y, P + a * transitions.stride + c,
-                                 transitions.stride);
-            for (; c < Y; ++c)
-                outer_tile<A, 1>(t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>,
-                                 out + a * Y + c, Y, P + a * transitions.stride + c,
-                                 transitions.stride);
-            a += A;
-        };
-        while (a + 4 <= Y) rows(Size<4>{});
-        while (a < Y) rows(Size<1>{});
+            in_tiles<kOuterColumns>(Y, [&](auto columns) {
+                outer_tile<rows.value, columns.value>(
+                    t0, t1, from + a * G * L<R>, to + c * L<R>, step, G * L<R>, out + a * Y + c, Y,
+                    P + a * transitions.stride + c, transitions.stride);
+                c += columns.value;
+            });
+            a += rows.value;
+        });
     }
 }
 
@@ -150,32 +209,43 @@ class BackwardLanes {
 
     // gamma[t] and its total, and b[t].
     void combine(int64_t t) {
-        const R* alpha = forward_.alpha_of(t);
-        const R* row = forward_.row_of(t);
-        const R* beta = task_.beta;
-        R *gamma = task_.gamma, *b = b_of(t);
         V total[NV] = {};
         const int64_t block_size = Y_ * L<R>, last = (transitions_.G - 1) * block_size;
-        for (int64_t block = 0; block <= last; block += block_size)
-            for (int64_t i = 0; i < block_size; i += L<R>)
-                for (int v = 0; v < NV; ++v) {
-                    const int64_t in = i + v * W<R>, at = block + in;
-                    const V later = load(beta + at), both = load(alpha + at) * later;
-                    const V sum = block == 0 ? both : load(gamma + in) + both;
-                    store(gamma + in, sum);
-                    if (block == last) total[v] += sum;
-                    store(b + at, later * scale_[v] * load(row + in));
-                }
+        if (last == 0) {
+            combine_block<true, true>(t, 0, total);
+        } else {
+            combine_block<true, false>(t, 0, total);
+            for (int64_t block = block_size; block < last; block += block_size)
+                combine_block<false, false>(t, block, total);
+            combine_block<false, true>(t, last, total);
+        }
         for (int v = 0; v < NV; ++v) {
             total_[v] = total[v];
             inverse_[v] = total[v] > R(0) ? R(1) / total[v] : V{};
         }
     }
 
+    // The states from `block` on, one for each label.
+    template <bool is_first, bool is_last>
+    void combine_block(int64_t t, int64_t block, V (&total)[NV]) {
+        const R *alpha = forward_.alpha_of(t) + block, *beta = task_.beta + block;
+        const R* row = forward_.row_of(t);
+        R *gamma = task_.gamma, *b = b_of(t) + block;
+        for (int64_t i = 0; i < Y_ * L<R>; i += L<R>)
+            for (int v = 0; v < NV; ++v) {
+                const int64_t at = i + v * W<R>;
+                const V later = load(beta + at), both = load(alpha + at) * later;
+                const V sum = is_first ? both : load(gamma + at) + both;
+                store(gamma + at, sum);
+                if (is_last) total[v] += sum;
+                store(b + at, later * scale_[v] * load(row + at));
+            }
+    }
+
     void write_marginals(int64_t t, int64_t active) {
         R factor[L<R>];
         for (int v = 0; v < NV; ++v) store(factor + v * W<R>, inverse_[v]);
-        scatter<In, R>(task_.gamma, Y_, t, task_.first, active, factor, task_.expected.marginals);
+        scatter<In, R>(task_.gamma, Y_, t, task_.place, active, factor, task_.expected.marginals);
     }
 
     // The marginals of lane l, at an end of its sequence.
@@ -204,8 +274,12 @@ class BackwardLanes {
     // beta[t-1] = P b[t].
     void step_back(int64_t t, int64_t active) {
         V peak[NV] = {};
-        const Ahead<In, L<R>, 1> ahead(t > 1 ? task_.expected.marginals : nullptr, Y_, t - 2,
-                                       task_.first, active);
+        const In* marginals = t > 1 ? task_.expected.marginals : nullptr;
+        const Ahead<In, L<R>, 1> ahead(
+            [&](int64_t l) {
+                return marginals ? marginals + (task_.place[l] + t - 2) * Y_ : nullptr;
+            },
+            Y_, active);
         lane_backward<SumTimes>(transitions_, t, b_of(t), task_.beta,
                                 [&](int64_t a, int v, V x) TL_INLINE {
                                     if (v == 0) ahead.ask(a);

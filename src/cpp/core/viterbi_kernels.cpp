@@ -97,7 +97,8 @@ class ViterbiLanes {
                 shift[v] = peak[v] + magic;
                 peak[v] = broadcast<R>(Fixed::forbidden);
             }
-            const Ahead<In, L<R>> ahead(task_.emit, Y_, t + 2, task_.first, active);
+            const Ahead<In, L<R>> ahead(
+                [&](int64_t l) { return task_.emit + (task_.first[l] + t + 2) * Y_; }, Y_, active);
             auto finish = [&](int64_t c, int v, V x) {
                 if (v == 0) ahead.ask(c);
                 // To the nearest integer; the bits of -inf come out far below

@@ -78,6 +78,7 @@ class EStep:
         self._buffers: dict[str, npt.NDArray[Any]] = {}
         self._pairs: tuple[Any, Any] | None = None  # tokens [C], label_ids [C]
         self._cells: Cells | None = None
+        self._batch: Batch | None = None  # of candidates
         if problem.candidates is not None:
             self._pairs = problem.candidates.tokens, problem.candidates.label_ids
 
@@ -103,46 +104,69 @@ class EStep:
     def _dense(self, chain: MarkovChain, emission: Emission, lookup: Lookup | None) -> Expectation:
         """All labels of each token."""
         problem = self.problem
+        model = self._model(chain, problem.dtype)
+        is_small = engine.applies_small_chain(model, len(problem.offsets) - 1, problem.dtype)
+        if lookup is not None and not is_small:
+            return self._shared(model, emission, lookup)
+        if lookup is None and is_small:
+            expected = self._quadratic(model, emission)
+            if expected is not None:
+                return expected
         shape = problem.n_tokens, len(problem.labels)
         if lookup is None:
             _, emit, edge = emission.scores(problem.data, problem.n_threads or 1)
             if edge is not None:
                 raise emission.unsupported("scores", "its edges cannot be learned without labels")
             emit = emit.astype(problem.dtype, copy=False)
-        else:
-            rows = lookup.rows.astype(problem.dtype, copy=False)
-            emit = self._buffer("emit", shape, problem.dtype)
-            np.take(rows, lookup.ids, axis=0, out=emit, mode="clip")
-        gamma = self._buffer("gamma", shape, problem.dtype)
-        if lookup is None:
             batch = read_batch(emit, None, problem.offsets, self._threads)
         else:
-            batch = Batch(emit, None, problem.offsets, largest(lookup.rows))
-        log_z, counts = self._sum(chain, batch, gamma)
+            emit = self._buffer("emit", shape, problem.dtype)
+            np.take(lookup.rows, lookup.ids, axis=0, out=emit, mode="clip")
+            batch = Batch(emit, None, problem.offsets, 0.0)  # the bound is for best paths only
+        gamma = self._buffer("gamma", shape, problem.dtype)
+        log_z, counts = self._sum(model, batch, gamma)
         stats = self._collect(emission, self._wide(gamma), lookup)
+        return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
+
+    def _quadratic(self, model: engine.Transitions, emission: Emission) -> Expectation | None:
+        """All labels of tokens with quadratic scores; None if another kernel must answer."""
+        problem, counts = self.problem, model.no_counts()
+        quadratic = None if problem.tied else emission.quadratic(problem.data)
+        if quadratic is None:
+            return None
+        found = engine.quadratic_sums(
+            model, *quadratic, problem.offsets, self._threads, counts, problem.weight
+        )
+        if found is None:
+            return None
+        log_z, sums = found
+        stats = emission.collect_sums(problem.data, sums, problem.token_weight)
+        return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
+
+    def _shared(self, model: engine.Transitions, emission: Emission, lookup: Lookup) -> Expectation:
+        """All labels of tokens that share rows of scores."""
+        problem, counts = self.problem, model.no_counts()
+        rows = lookup.rows.astype(problem.dtype, copy=False)
+        log_z, row_counts = engine.shared_row_sums(
+            model, rows, lookup.ids, problem.offsets, self._threads, counts, problem.weight
+        )
+        stats = emission.collect_rows(problem.data, row_counts)
         return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
 
     @property
     def _threads(self) -> int:
         return self.problem.n_threads or ALL_THREADS
 
+    def _model(self, chain: MarkovChain, dtype: npt.DTypeLike) -> engine.Transitions:
+        parts = chain.transitions(self.problem.labels)[:3]
+        trans, start, stop = (part.astype(dtype, copy=False) for part in parts)
+        return engine.Transitions(len(start), None, trans, start, stop, None, None)
+
     def _sum(
-        self, chain: MarkovChain, batch: Batch, marginals: npt.NDArray[Any]
+        self, model: engine.Transitions, batch: Batch, marginals: npt.NDArray[Any]
     ) -> tuple[Float64, engine.Counts]:
         """Return log_z [N] and expected counts, and write the marginals."""
-        trans, start, stop, *_ = chain.transitions(self.problem.labels)
-        dtype = batch.dtype
-        model = engine.Transitions(
-            len(start),
-            None,
-            trans.astype(dtype, copy=False),
-            start.astype(dtype, copy=False),
-            stop.astype(dtype, copy=False),
-            None,
-            None,
-        )
-        counts = model.no_counts()
-        weight = self.problem.weight
+        counts, weight = model.no_counts(), self.problem.weight
         log_z = engine.sums(
             model, batch, self._threads, marginals=marginals, counts=counts, weight=weight
         )
@@ -173,22 +197,19 @@ class EStep:
         lookup: Lookup | None,
     ) -> Expectation:
         """Few labels of each token."""
-        problem = self.problem
         assert self._pairs is not None
-        n = len(candidates.label_ids)
+        problem, n = self.problem, len(candidates.label_ids)
+        scores = self._buffer("scores", (n,), np.float64)
         if lookup is None:
-            scores = emission.log_probs(problem.data)[self._pairs].astype(np.float64, copy=False)
-            most = largest(scores)
+            scores[...] = emission.log_probs(problem.data)[self._pairs]
         else:
             cells = self._cells_of(lookup)
-            few = lookup.rows.reshape(-1)[cells.places]
-            scores = self._buffer("scores", (n,), np.float64)
-            np.take(few, cells.numbers, out=scores, mode="clip")
-            most = largest(few)
-        listed = Candidates(candidates.indptr, candidates.label_ids, scores)
-        batch = Batch.of_candidates(listed, len(problem.labels), problem.offsets, most)
+            np.take(lookup.rows.reshape(-1)[cells.places], cells.numbers, out=scores, mode="clip")
+        if self._batch is None:  # checked once: only the scores in its memory change
+            listed = Candidates(candidates.indptr, candidates.label_ids, scores)
+            self._batch = Batch.of_candidates(listed, len(problem.labels), problem.offsets, 0.0)
         probs = self._buffer("probs", (n,), np.float64)
-        log_z, counts = self._sum(chain, batch, probs)
+        log_z, counts = self._sum(self._model(chain, np.float64), self._batch, probs)
         stats = self._collect_listed(emission, probs, lookup)
         return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
 
@@ -238,14 +259,6 @@ class Cells(NamedTuple):
     ids: npt.NDArray[np.int32]  #: [T] the row of each token
     places: npt.NDArray[np.int64]  #: [K] the place of each cell in the flat table
     numbers: npt.NDArray[np.intp]  #: [C] the cell of each candidate
-
-
-def largest(scores: npt.NDArray[Any]) -> float:
-    """Return the largest absolute value of the finite scores."""
-    low = scores.min(initial=0.0)
-    if np.isneginf(low):
-        low = scores[scores > low].min(initial=0.0)
-    return float(max(scores.max(initial=0.0), -low))
 
 
 def share(gamma: Float64, tied: tuple[tuple[int, ...], ...]) -> Float64:

@@ -165,17 +165,7 @@ class Batch:
 
     def take(self, sequences: Int64) -> tuple[Batch, Positions]:
         """Return some sequences, and their positions in this batch. Neighbours are not copied."""
-        lengths = np.diff(self.offsets)[sequences]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        positions: Positions
-        if len(sequences) == 0:
-            positions = slice(0, 0)
-        elif (np.diff(sequences) == 1).all():
-            first, last = sequences[0], sequences[-1]
-            positions = slice(int(self.offsets[first]), int(self.offsets[last + 1]))
-        else:
-            within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-            positions = np.repeat(self.offsets[sequences], lengths) + within
+        offsets, positions = take_sequences(self.offsets, sequences)
         return self._part(positions, offsets), positions
 
     def _part(self, positions: Positions, offsets: Int64) -> Batch:
@@ -215,6 +205,18 @@ class Batch:
             return Batch(function(self.emit), edge, self.offsets, largest)
         candidates = self.candidates._replace(scores=function(self.candidates.scores))
         return Batch.of_candidates(candidates, self.shape[1], self.offsets, largest, edge)
+
+
+def take_sequences(offsets: Int64, sequences: Int64) -> tuple[Int64, Positions]:
+    """Return the offsets of some sequences alone, and their positions; a slice for neighbours."""
+    lengths = np.diff(offsets)[sequences]
+    alone = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    if len(sequences) == 0:
+        return alone, slice(0, 0)
+    if (np.diff(sequences) == 1).all():
+        return alone, slice(int(offsets[sequences[0]]), int(offsets[sequences[-1] + 1]))
+    within = np.arange(alone[-1]) - np.repeat(alone[:-1], lengths)
+    return alone, np.repeat(offsets[sequences], lengths) + within
 
 
 def _are_few(n: Int64, Y: int) -> bool:

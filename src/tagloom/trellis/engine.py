@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import ShapeError
-from tagloom.trellis.batches import Batch
+from tagloom.trellis.batches import Batch, take_sequences
 from tagloom.trellis.states import StateSpace, row_sums
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -365,6 +365,73 @@ def sums(
     return log_z
 
 
+def shared_row_sums(
+    model: Transitions,
+    rows: Floats,
+    ids: Int32,
+    offsets: Int64,
+    threads: int,
+    counts: Counts,
+    weight: Float64 | None = None,
+) -> tuple[Float64, Float64]:
+    """Sum over the paths of tokens that share rows of scores, such as words.
+
+    The marginals of the tokens are added up row by row, a few sequences at a time, and never stored
+    for the whole batch.
+
+    Parameters
+    ----------
+    model : Transitions
+        Dense: states are labels, or label histories.
+    rows : ndarray, shape (R, Y)
+        Scores of labels.
+    ids : ndarray of int32, shape (T,)
+        The row of each token.
+    offsets : ndarray of int64, shape (N + 1,)
+    threads : int
+    counts : Counts
+        The expectations are added to them.
+    weight : ndarray, shape (N,), optional
+        Multiplies the counts of each sequence.
+
+    Returns
+    -------
+    tuple of ndarray
+        log_z [N], and the expected number of labels of each row [R, Y].
+    """
+    dense = model.dense
+    assert dense is not None
+    log_z, ok = np.empty(len(offsets) - 1), np.empty(len(offsets) - 1, dtype=np.bool_)
+    row_counts, transitions = np.zeros(rows.shape), np.zeros(dense.shape)
+    into = _native.TransitionCounts(transitions.ravel(), counts.start, counts.stop)
+    dense.sum_rows(rows, ids, offsets, threads, log_z, ok, weight, into, row_counts)
+    _add_dense_counts(model, counts, transitions)
+    if not ok.all():
+        rest = np.flatnonzero(~ok)
+        few, positions = take_sequences(offsets, rest)
+        emit = rows[ids[positions]]
+        marginals, part_log_z = np.empty_like(emit), np.empty(len(rest))
+        part_weight = None if weight is None else weight[rest]
+        part = Batch(emit, None, few, 0.0)
+        _automaton_sums(model, part, threads, part_log_z, marginals, None, counts, part_weight)
+        log_z[rest] = part_log_z
+        if part_weight is not None:
+            marginals = marginals * np.repeat(part_weight, np.diff(few))[:, None]
+        np.add.at(row_counts, ids[positions], marginals)
+    return log_z, row_counts
+
+
+def applies_small_chain(model: Transitions, n_sequences: int, dtype: npt.DTypeLike) -> bool:
+    """Whether few sequences with few labels are summed faster in both directions at once."""
+    Y = model.n_labels
+    return (
+        2 <= Y <= _native.SMALL_CHAIN
+        and 0 < n_sequences < _FEW_SEQUENCES.get(Y, _FEW_SEQUENCES_BY_DEFAULT)
+        and dtype == np.float64
+        and model.is_chain
+    )
+
+
 def _sum_small_chain(
     model: Transitions,
     batch: Batch,
@@ -382,36 +449,70 @@ def _sum_small_chain(
     """
     assert marginals is not None
     assert counts is not None
-    Y, N = model.n_labels, len(log_z)
-    if not 2 <= Y <= _native.SMALL_CHAIN:
+    if batch.edge is not None or not applies_small_chain(model, len(log_z), batch.dtype):
         return False
-    if not 0 < N < _FEW_SEQUENCES.get(Y, _FEW_SEQUENCES_BY_DEFAULT):
-        return False
-    if batch.edge is not None or batch.dtype != np.float64 or not model.is_chain:
-        return False
-    trans, start, stop = (np.ascontiguousarray(part) for part in model.by_label)
-    transitions, starts, stops = np.zeros((Y, Y)), np.zeros(Y), np.zeros(Y)
     emit: Float64 = batch.emit.astype(np.float64, copy=False)
     gamma = cast(Float64, marginals)  # of the type of the scores
+    few = model.no_counts()
+    into = few.transitions, few.start, few.stop
+    trans, start, stop = map(np.ascontiguousarray, model.by_label)
     if not _native.small_chain_expectations(
-        emit,
-        batch.offsets,
-        trans,
-        start,
-        stop,
-        weight,
-        threads,
-        log_z,
-        gamma,
-        transitions,
-        starts,
-        stops,
+        emit, batch.offsets, trans, start, stop, weight, threads, log_z, gamma, *into
     ):
         return False
-    counts.transitions[...] += transitions
-    counts.start[...] += starts
-    counts.stop[...] += stops
+    _add_counts(counts, few)
     return True
+
+
+def _add_counts(counts: Counts, more: Counts) -> None:
+    for total, part in zip(counts, more, strict=True):
+        total[...] += part
+
+
+def quadratic_sums(
+    model: Transitions,
+    z: Float64,
+    weights: Float64,
+    offsets: Int64,
+    threads: int,
+    counts: Counts,
+    weight: Float64 | None = None,
+) -> tuple[Float64, Float64] | None:
+    """Sum over the paths of tokens whose scores are quadratic functions of their numbers.
+
+    Scores and marginals of the tokens are never stored for the whole batch; where it applies, that
+    is twice as fast for normal densities.
+
+    Parameters
+    ----------
+    model : Transitions
+        One that `applies_small_chain` accepts.
+    z : ndarray, shape (T, D)
+    weights : ndarray, shape (P, Y)
+        Of the features z_d² or z_i z_j, z_d and 1; see ``core/small_chain_kernels.hpp``.
+    offsets : ndarray of int64, shape (N + 1,)
+    threads : int
+    counts : Counts
+        The expectations are added to them.
+    weight : ndarray, shape (N,), optional
+        Multiplies the counts of each sequence.
+
+    Returns
+    -------
+    tuple of ndarray, or None
+        log_z [N], and the expected features [P, Y]. None, and no counts, if underflow may have
+        cost precision.
+    """
+    log_z, sums = np.empty(len(offsets) - 1), np.zeros(weights.shape)
+    few = model.no_counts()
+    trans, start, stop = map(np.ascontiguousarray, model.by_label)
+    into = few.transitions, few.start, few.stop
+    if not _native.small_chain_moments(
+        z, weights, offsets, trans, start, stop, weight, threads, log_z, sums, *into
+    ):
+        return None
+    _add_counts(counts, few)
+    return log_z, sums
 
 
 def _listed_sums(

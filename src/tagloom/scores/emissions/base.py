@@ -22,7 +22,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -72,6 +72,16 @@ class Lookup(NamedTuple):
 
     rows: Float64  #: [R, Y] log-probabilities
     ids: npt.NDArray[np.int32]  #: [T] the row of each token
+
+
+class Quadratic(NamedTuple):
+    """Scores of tokens that are linear in features of their D numbers z.
+
+    The P features are z_d² for all d, or, for all i ≤ j, z_i z_j; then z_d for all d; then 1.
+    """
+
+    z: Float64  #: [T, D]
+    weights: Float64  #: [P, Y] with P = 2 D + 1 or D (D + 3) / 2 + 1
 
 
 class Emission(ABC):
@@ -226,6 +236,19 @@ class Emission(ABC):
         """
         return Scored(offsets_of(X), self.log_probs(X), None)
 
+    def token_scorer(self) -> Callable[[Any], Float64]:
+        """Return a function from one token to log Pr(x | y) [Y], for tokens that arrive one by one.
+
+        By default `log_probs` of a sequence of one token. An emission whose preparations take
+        longer than one token overrides it.
+        """
+
+        def score(x: Any) -> Float64:
+            sequence: Any = [x] if isinstance(x, str) else np.asarray(x)[None]
+            return np.asarray(self.log_probs([sequence])[0], dtype=np.float64)
+
+        return score
+
     @property
     def has_edges(self) -> bool:
         """Whether `scores` has an ``edge``."""
@@ -345,6 +368,27 @@ class Emission(ABC):
             The flat places of all counts that may differ from 0, if they are few.
         """
         raise self.unsupported("collect_rows", "it has no table of rows")
+
+    def quadratic(self, X: Any) -> Quadratic | None:
+        """Return the scores as quadratic functions of numbers, as those of normal densities are.
+
+        Learners then sum expected features, without scores and statistics of each token. An
+        emission that has such scores also implements `collect_sums`. None, the default, otherwise.
+        """
+        return None
+
+    def collect_sums(self, X: Any, sums: Float64, weight: Float64 | None = None) -> Any:
+        """Compute the statistics of `collect` from expected features of `quadratic`.
+
+        Parameters
+        ----------
+        X : list of sequences, or the result of `encode`
+        sums : ndarray, shape (P, Y)
+            Σ_t weight[t] · gamma[t, y] · feature_p(z_t).
+        weight : ndarray of float, shape (T,), optional
+            The weight of each token; 1 by default.
+        """
+        raise self.unsupported("collect_sums", "its scores are not quadratic")
 
     def posterior_mean(self) -> Self:
         """Return the emission to predict with after `mean_field`: with the means under q.

@@ -267,6 +267,10 @@ class Categorical(Emission):
         """Estimate Pr(v | y): the mode of the posterior, Dirichlet(count(v, y) + α)."""
         self._check_mode("update")
         pseudo = self.prior - 1
+        if stats.seen is not None:
+            new = self._update_few(stats, stats.seen)
+            if new is not None:
+                return new
         masses = stats.counts + pseudo  # [V + 1, Y]
         totals = masses.sum(axis=0)
         is_dead = totals <= 0
@@ -278,9 +282,33 @@ class Categorical(Emission):
             masses[:, is_dead] = before[:, is_dead]
         if pseudo == 0:
             masses[masses < _LEAST] = 0
-        new = self._learn(stats, masses.T)
-        if stats.seen is not None and not is_dead.any():
-            new._cache = new.probs_, _sparse_logs(masses, stats.seen, pseudo / totals)
+        return self._learn(stats, masses.T)
+
+    def _update_few(self, stats: SymbolStats, seen: Int64) -> Self | None:
+        """Update from counts of few cells; None if a label has none.
+
+        A tag dictionary leaves most words with few labels. All other cells of a label have the same
+        probability, and their logarithms are not computed one by one.
+        """
+        cells, Y = stats.counts.shape
+        pseudo, label = self.prior - 1, seen % Y
+        masses = stats.counts.reshape(-1)[seen] + pseudo  # [K]
+        n = np.bincount(label, minlength=Y)
+        totals = np.bincount(label, masses, minlength=Y) + pseudo * (cells - n)
+        if (totals <= 0).any():
+            return None
+        masses /= totals[label]
+        if pseudo == 0:
+            masses[masses < _LEAST] = 0
+        probs, rows = np.empty((cells, Y)), np.empty((cells + 1, Y))
+        probs[...] = pseudo / totals
+        probs.reshape(-1)[seen] = masses
+        with np.errstate(divide="ignore"):
+            rows[:-1] = np.log(pseudo / totals)
+            rows.reshape(-1)[seen] = np.log(masses)
+        rows[-1] = 0
+        new = self._learn(stats, probs.T)
+        new._cache = new.probs_, rows
         return new
 
     def draw_posterior(self, stats: SymbolStats, rng: np.random.Generator) -> Self:
@@ -426,27 +454,6 @@ class Categorical(Emission):
             )
         divergence = dirichlet.divergence(posterior, self.prior)
         return new.replace(_posterior=posterior, _divergence=divergence)
-
-
-def _sparse_logs(masses: Float64, seen: Int64, others: Float64) -> Float64:
-    """Return log masses [V + 1, Y] and a row of 0, where few cells differ from those of ``others``.
-
-    A tag dictionary leaves most words with few labels; logarithms of all cells take longer.
-
-    Parameters
-    ----------
-    masses : ndarray, shape (V + 1, Y)
-    seen : ndarray of int64
-        The flat places of the cells to compute.
-    others : ndarray, shape (Y,)
-        The value of all other cells of each column.
-    """
-    with np.errstate(divide="ignore"):
-        rows = np.empty((len(masses) + 1, masses.shape[1]))
-        rows[:-1] = np.log(others)
-        rows[-1] = 0
-        rows.reshape(-1)[seen] = np.log(masses.reshape(-1)[seen])
-    return rows
 
 
 def _are_probs(probs: Float64) -> bool:

@@ -8,7 +8,7 @@ protocol and the files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tagloom import checks
 from tagloom.errors import ParameterError
 from tagloom.scores.emissions import normals
-from tagloom.scores.emissions.base import Float64, Gamma
+from tagloom.scores.emissions.base import Float64, Gamma, Quadratic
 from tagloom.scores.emissions.normals import Moments, Normals, NormalWishart, Prior
 from tagloom.scores.emissions.numeric import Int64, Numeric, check_vector, spread_over
 from tagloom.storage import File
@@ -366,6 +366,21 @@ class Gaussian(NormalEmission):
         """Compute log N(x_t; μ_y, Σ_y) of the observed values [T, Y]."""
         return self._normals().log_densities(self._encode_same(X, "log_probs"))
 
+    def token_scorer(self) -> Callable[[Any], Float64]:
+        """Return a function from one vector to its log-densities [Y]; factors are computed once."""
+        general, of_complete = super().token_scorer(), self._normals().density_of_one()
+        D = self.means_.shape[1]
+
+        def score(x: Any) -> Float64:
+            vector = np.asarray(x)
+            if vector.dtype.kind in "fiu" and vector.shape == (D,):
+                scores = of_complete(vector)
+                if np.isfinite(scores).all():
+                    return scores
+            return general(x)  # gaps, or an error that names what is wrong
+
+        return score
+
     def _normals(self) -> Normals:
         self.check_learned("log_probs")
         cov = self.covariances_[None] if self.covariance == "tied" else self.covariances_
@@ -382,6 +397,19 @@ class Gaussian(NormalEmission):
         """Compute the moments of the tokens of each label; see `Emission.collect`."""
         data, gamma, totals = self._weigh(X, gamma, weight)
         return Moments.of(data, gamma, totals, self.covariance)
+
+    def quadratic(self, X: Any) -> Quadratic | None:
+        """Return the standardised numbers and their weights; None if values are missing."""
+        data = self._encode_same(X, "log_probs")
+        if data.observed is not None:
+            return None
+        weights = self._normals().weights(data)
+        return None if weights is None else Quadratic(data.z, weights)
+
+    def collect_sums(self, X: Any, sums: Float64, weight: Float64 | None = None) -> Moments:
+        """Make the moments from sums of features [P, Y]; see `Emission.quadratic`."""
+        data = self.encode(X)
+        return Moments.from_sums(data, sums, data.totals(weight), self.covariance)
 
     def merge(self, a: Moments, b: Moments) -> Moments:
         """Sum the moments of different sequences."""

@@ -20,10 +20,10 @@ c = κ = 0, Ψ = 0 is the flat prior of maximum likelihood.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -194,6 +194,30 @@ class Normals:
                 out[pattern.rows] = self._of_columns(data, pattern.columns, pattern.rows)
         return out
 
+    def density_of_one(self) -> Callable[[npt.NDArray[Any]], Float64]:
+        """Return a function from a vector [D] without gaps to its log-densities [K]."""
+        means, D = self.means, self.means.shape[1]
+        constant = self.shift.sum(axis=1) - 0.5 * D * math.log(2 * math.pi)  # [K]
+        if is_diagonal(self.kind):
+            variances = self.variances()
+            constant = constant - 0.5 * np.log(variances).sum(axis=1)
+            half = -0.5 / variances
+
+            def of_columns(x: npt.NDArray[Any]) -> Float64:
+                return np.asarray(constant + (half * (x - means) ** 2).sum(axis=1))
+
+            return of_columns
+        factor = np.linalg.cholesky(self.covariances)  # [G, D, D]
+        log_det = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+        constant = constant - log_det[self.groups]
+        inverse = np.linalg.inv(factor)[self.groups]  # [K, D, D]
+
+        def of_vector(x: npt.NDArray[Any]) -> Float64:
+            white = (inverse @ (x - means)[:, :, None])[:, :, 0]
+            return np.asarray(constant - 0.5 * (white * white).sum(axis=1))
+
+        return of_vector
+
     def variances(self) -> Float64:
         """Return the variance of each column [K, D]."""
         K, D = self.means.shape
@@ -203,19 +227,34 @@ class Normals:
             return self.covariances
         return np.diagonal(self.covariances, axis1=1, axis2=2)[self.groups]
 
+    def weights(self, data: Numbers) -> Float64 | None:
+        """Return the weights [P, K] of the features of rows without gaps in their log-densities.
+
+        None if terms are so large that their sum would lose digits.
+        """
+        if is_diagonal(self.kind):
+            return self._diagonal_weights(data).weights
+        return self._column_weights(data, np.arange(data.x.shape[1])).weights
+
     def _diagonal(self, data: Numbers) -> Float64:
+        mu, precision, of_column, weights = self._diagonal_weights(data)
+        if weights is None:
+            return self._diagonal_differences(data, mu, precision, of_column)
+        return features_of(data, self.kind).times(weights)
+
+    def _diagonal_weights(self, data: Numbers) -> _DiagonalWeights:
         spread = data.spread
         mu = (self.means - data.centre) / spread  # [K, D]
         precision = spread**2 / self.variances()
         largest = 0.5 * precision * (data.reach + np.abs(mu)) ** 2
         of_column = 0.5 * np.log(precision / (2 * np.pi)) - np.log(spread) + self.shift  # [K, D]
         if largest.sum(axis=1).max(initial=0.0) > _LARGEST_TERM:
-            return self._diagonal_differences(data, mu, precision, of_column)
+            return _DiagonalWeights(mu, precision, of_column, None)
         constant = of_column - 0.5 * precision * mu**2
         if data.observed is None:
             constant = constant.sum(axis=1, keepdims=True)
         weights = np.concatenate([-0.5 * precision, precision * mu, constant], axis=1)
-        return features_of(data, self.kind).times(np.ascontiguousarray(weights.T))
+        return _DiagonalWeights(mu, precision, of_column, np.ascontiguousarray(weights.T))
 
     def _diagonal_differences(
         self, data: Numbers, mu: Float64, precision: Float64, of_column: Float64
@@ -228,6 +267,18 @@ class Normals:
 
     def _of_columns(self, data: Numbers, columns: Int64, rows: Int64 | None) -> Float64:
         """Compute the marginal log-densities of some columns, in some rows [rows, K]."""
+        mu, inverse, constant, weights = self._column_weights(data, columns)
+        if rows is not None and len(columns) < data.x.shape[1]:
+            z = data.z[rows[:, None], columns]
+            if weights is not None:
+                return np.asarray(_products(z) @ weights)
+        elif weights is not None:
+            return features_of(data, self.kind).times(weights)
+        else:
+            z = data.z if rows is None else data.z[rows]
+        return _differences(z, mu, inverse, constant)
+
+    def _column_weights(self, data: Numbers, columns: Int64) -> _ColumnWeights:
         spread = data.spread[columns]
         mu = ((self.means - data.centre) / data.spread)[:, columns]  # [K, d]
         cov = self.covariances[:, columns[:, None], columns] / np.outer(spread, spread)
@@ -239,21 +290,32 @@ class Normals:
         constant = constant + self.shift[:, columns].sum(axis=1)  # [K]
         reach = data.reach[columns] + np.abs(mu)  # [K, d]
         largest = 0.5 * np.einsum("ki,kij,kj->k", reach, np.abs(precision), reach)
-        z = None
-        if rows is not None and len(columns) < data.x.shape[1]:
-            z = data.z[rows[:, None], columns]
         if largest.max(initial=0.0) > _LARGEST_TERM:
-            if z is None:
-                z = data.z if rows is None else data.z[rows]
-            return _differences(z, mu, inverse[self.groups], constant)
+            return _ColumnWeights(mu, inverse[self.groups], constant, None)
         linear = (precision @ mu[:, :, None])[:, :, 0]  # [K, d]
-        constant = constant - 0.5 * (linear * mu).sum(axis=1)
+        whole = constant - 0.5 * (linear * mu).sum(axis=1)
         i, j = np.triu_indices(len(columns))
         quadratic = precision[:, i, j] * np.where(i == j, -0.5, -1.0)  # [K, pairs]
-        weights = np.concatenate([quadratic, linear, constant[:, None]], axis=1).T
-        if z is not None:
-            return np.asarray(_products(z) @ weights)
-        return features_of(data, self.kind).times(np.ascontiguousarray(weights))
+        weights = np.concatenate([quadratic, linear, whole[:, None]], axis=1).T
+        return _ColumnWeights(mu, inverse[self.groups], constant, np.ascontiguousarray(weights))
+
+
+class _DiagonalWeights(NamedTuple):
+    """Log-densities of independent columns, two ways to compute them."""
+
+    mu: Float64  # [K, D] standardised means
+    precision: Float64  # [K, D]
+    of_column: Float64  # [K, D] constants
+    weights: Float64 | None  # [P, K] of the features; None if that would lose digits
+
+
+class _ColumnWeights(NamedTuple):
+    """Log-densities of columns that depend on each other, two ways to compute them."""
+
+    mu: Float64  # [K, d] standardised means
+    inverse: Float64  # [K, d, d] of the Cholesky factors
+    constant: Float64  # [K]
+    weights: Float64 | None  # [P, K] of the features; None if that would lose digits
 
 
 def _differences(z: Float64, mu: Float64, inverse: Float64, constant: Float64) -> Float64:
@@ -296,9 +358,22 @@ class Moments:
     @classmethod
     def of(cls, data: Numbers, gamma: Float64, totals: Float64, kind: str) -> Moments:
         """Compute the moments of data with weights gamma [T, K]."""
-        D, spread = data.x.shape[1], data.spread
         features = features_of(data, kind)
-        sums = features.sums(gamma if features.rows is None else gamma[features.rows]).T
+        sums = features.sums(gamma if features.rows is None else gamma[features.rows])
+        incomplete = () if features.rows is None else ((data, gamma),)
+        return cls.from_sums(data, sums, totals, kind, incomplete)
+
+    @classmethod
+    def from_sums(
+        cls,
+        data: Numbers,
+        sums: Float64,
+        totals: Float64,
+        kind: str,
+        incomplete: tuple[tuple[Numbers, Float64], ...] = (),
+    ) -> Moments:
+        """Make moments of weighted sums of the features [P, K]."""
+        D, spread, sums = data.x.shape[1], data.spread, sums.T
         if is_diagonal(kind):
             second, first = sums[:, :D] * spread**2, sums[:, D : 2 * D] * spread
             n = np.broadcast_to(sums[:, 2 * D :], first.shape)
@@ -307,7 +382,6 @@ class Moments:
         second = np.empty((len(sums), D, D))
         second[:, i, j] = second[:, j, i] = sums[:, : len(i)]
         first = sums[:, len(i) : -1] * spread
-        incomplete = () if features.rows is None else ((data, gamma),)
         return cls(
             data.centre, sums[:, -1], first, second * np.outer(spread, spread), totals, incomplete
         )

@@ -75,9 +75,8 @@ class Numbers:
                     expected=f"{checks.plural(D, 'column')}, as in the sequences before",
                     found=str(array.shape[1]),
                 )
-            infinite = np.isinf(array)
-            if infinite.any():
-                t, d = np.argwhere(infinite)[0]
+            if np.isinf(array).any():
+                t, d = np.argwhere(np.isinf(array))[0]
                 raise SentenceError(
                     where=checks.place(i, int(t)),
                     expected="finite numbers, or NaN for a missing value",
@@ -132,7 +131,7 @@ class Numbers:
     @cached_property
     def centre(self) -> Float64:
         """The mean of each column [D]; 0 where no value is observed."""
-        return np.asarray(self.filled.sum(axis=0) / np.maximum(self.counts, 1))
+        return np.asarray(sum_columns(self.filled) / np.maximum(self.counts, 1))
 
     @cached_property
     def centred(self) -> Float64:
@@ -143,8 +142,7 @@ class Numbers:
     @cached_property
     def spread(self) -> Float64:
         """The standard deviation of each column, 1 if it is constant [D]."""
-        variance = np.square(self.centred).sum(axis=0) / np.maximum(self.counts, 1)
-        return scale_of(np.asarray(variance), self.centre)
+        return scale_of(self._totals[2] / np.maximum(self.counts, 1), self.centre)
 
     @cached_property
     def z(self) -> Float64:
@@ -154,7 +152,8 @@ class Numbers:
     @cached_property
     def reach(self) -> Float64:
         """The largest standardised value of each column [D]."""
-        return np.asarray(np.abs(self.z).max(axis=0, initial=0.0))
+        columns = np.abs(self.z.T, order="C")  # [D, T]: along rows it takes a third of the time
+        return np.asarray(columns.max(axis=1, initial=0.0))
 
     def totals(self, weight: Float64 | None) -> Float64:
         """Count each column's observed values, and sum them and their squares about the centre.
@@ -171,7 +170,12 @@ class Numbers:
     @cached_property
     def _totals(self) -> Float64:
         centred = self.centred
-        return np.stack([self.counts, centred.sum(axis=0), np.square(centred).sum(axis=0)])
+        return np.stack([self.counts, sum_columns(centred), sum_columns(np.square(centred))])
+
+
+def sum_columns(x: Float64) -> Float64:
+    """Sum each column [D]; for few columns several times as fast as ``x.sum(axis=0)``."""
+    return np.asarray(np.ones(len(x)) @ x)
 
 
 def scale_of(variance: Float64, centre: Float64) -> Float64:
