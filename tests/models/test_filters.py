@@ -154,3 +154,20 @@ def test_models_that_cannot_filter():
         features.filter()
     with pytest.raises(NotFittedError):
         tl.HMM().filter()
+
+
+@pytest.mark.parametrize("covariance", ["spherical", "diag", "full", "tied"])
+def test_filter_of_vectors(covariance):
+    """Vectors with and without gaps; a wrong number of columns is reported."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 3)) + 2 * np.repeat([0, 1, 0], 20)[:, None]
+    gaussian = tl.emissions.Gaussian(covariance)
+    hmm = tl.HMM(n_states=2, emissions=gaussian, max_iterations=5).fit(x)
+    x[3, 1] = x[7] = np.nan
+    now = hmm.filter()
+    for t in range(12):
+        posterior, log_z = forward_marginals(hmm, x[: t + 1])
+        np.testing.assert_allclose(now.update(x[t]), posterior, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(now.log_likelihood, log_z, rtol=1e-9)
+    with raises(tl.errors.ShapeError, parameter="X"):
+        now.update([1.0, 2.0])

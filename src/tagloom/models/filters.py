@@ -75,6 +75,7 @@ class OnlineFilter:
                 found="a state space",
             )
         self._model = model
+        self._score = emission.token_scorer()
         chain, allowed = model.chain, model.constraints.transitions
         self._log_start, self._log_trans = chain.log_start, chain.log_trans
         if allowed is not None:
@@ -144,7 +145,7 @@ class OnlineFilter:
         """
         history = self._advance(self._log_history, self.n_tokens)
         if x is not None:
-            history = self._restrict(history + self._log_probs(x), x)
+            history = self._restrict(history + self._score(x), x)
         total = _log_sum(history)
         if not total > -np.inf:
             raise InfeasibleError(
@@ -169,11 +170,6 @@ class OnlineFilter:
         order = len(self._log_trans)
         longer = history[..., None] + self._log_trans[min(t, order) - 1]
         return np.asarray(np.logaddexp.reduce(longer, axis=0)) if t >= order else longer
-
-    def _log_probs(self, x: Any) -> Float64:
-        """Compute log Pr(x | y) of one token [Y]."""
-        sequence: Any = [x] if isinstance(x, str) else np.asarray(x)[None]
-        return np.asarray(self._model.emission.log_probs([sequence])[0], dtype=np.float64)
 
     def _restrict(self, history: Float64, x: Any) -> Float64:
         """Apply the tag dictionary, unless it would leave no label, as predictions do."""
