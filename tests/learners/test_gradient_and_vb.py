@@ -204,3 +204,45 @@ def test_resumed_vb_has_the_same_bits(tmp_path):
         resumed = tl.HMM(**params, max_iterations=n).fit(X, checkpoint=tmp_path / "run")
     assert [r.objective for r in resumed.history_] == [r.objective for r in whole.history_]
     assert_array_equal(resumed.emission_.probs_, whole.emission_.probs_)
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied"])
+@pytest.mark.parametrize("components", [None, 2])
+def test_vb_with_gaps_never_falls(covariance, components):
+    """Missing values of rows with others have a distribution of their own in the bound."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 3))
+    x += 3 * np.repeat([0, 1, 0], 20)[:, None]
+    x[rng.random(x.shape) < 0.25] = np.nan
+    emission = tl.emissions.Gaussian(covariance)
+    if components is not None:
+        emission = tl.emissions.GaussianMixture(components, covariance)
+    algorithm = tl.learners.VB(40, tolerance=0)
+    hmm = tl.HMM(n_states=2, emissions=emission, algorithm=algorithm).fit([x[:35], x[35:]])
+    objectives = np.array([record.objective for record in hmm.history_])
+    assert len(objectives) > 3
+    assert -np.diff(objectives).min() <= 1e-9 * np.abs(objectives).max()
+
+
+@pytest.mark.parametrize(("gaps", "slack"), [(False, 0.03), (True, 1.0)])
+def test_vb_bounds_the_evidence(gaps, slack):
+    """Of a few rows, by draws from the prior; without gaps the posterior is exact."""
+    x = np.array([[0.3, 0.1], [-0.2, 0.5], [0.4, 1.0], [0.1, -0.3]])
+    if gaps:
+        x[[0, 2, 3], [1, 0, 1]] = np.nan
+    prior = {"prior_mean": 0.0, "prior_mean_weight": 1.0, "prior_scale": 1.0, "prior_weight": 9.0}
+    gaussian = tl.emissions.Gaussian("full", **prior)
+    hmm = tl.HMM(n_states=1, emissions=gaussian, stop=False, algorithm="vb").fit(x)
+    rng, n = np.random.default_rng(0), 20_000
+    # Σ ~ inverse-Wishart(ν = 5, I): the inverse of the scatter of 5 standard normal vectors
+    vectors = rng.standard_normal((n, 5, 2))
+    cov = np.linalg.inv(vectors.transpose(0, 2, 1) @ vectors)
+    mu = (np.linalg.cholesky(cov) @ rng.standard_normal((n, 2, 1)))[:, :, 0]
+    log_p = np.zeros(n)
+    for row in x:
+        o = np.flatnonzero(~np.isnan(row))
+        part, delta = cov[:, o[:, None], o], row[o] - mu[:, o]
+        solved = np.linalg.solve(part, delta[:, :, None])[:, :, 0]
+        log_p -= 0.5 * (np.linalg.slogdet(2 * np.pi * part)[1] + (delta * solved).sum(axis=1))
+    evidence = np.log(np.exp(log_p).mean())
+    assert evidence - slack < hmm.history_[-1].objective < evidence + 0.03

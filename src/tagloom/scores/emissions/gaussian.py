@@ -193,14 +193,18 @@ class NormalEmission(Numeric):
             raise self._improper("draw_posterior")
         return posterior.draw(rng)
 
-    def _mean_field(self, moments: Moments, groups: Int64) -> tuple[Normals, float]:
-        """Return the expected distributions, and the divergence of the posterior from the prior."""
+    def _mean_field(
+        self, moments: Moments, groups: Int64, previous: Normals | None
+    ) -> tuple[Normals, float]:
+        """Return the expected distributions, and the divergence of the posterior from the prior.
+
+        Missing values of rows with others have a distribution of their own, given the observed
+        values, the label and the expected parameters: that under which tokens were scored.
+        """
         if moments.has_gaps:
-            raise self.unsupported(
-                "mean_field",
-                "rows with some missing values and full covariances have no conjugate posterior",
-                'Use covariance="diag", or algorithm="em" or "gibbs".',
-            )
+            if previous is None:
+                previous = self._maximise(moments, groups, None)
+            moments = moments.expected(previous)
         given = self._proper_prior(moments, groups)
         prior = NormalWishart.given(None, given, self.covariance, groups)
         posterior = NormalWishart.given(moments, given, self.covariance, groups)
@@ -435,9 +439,10 @@ class Gaussian(NormalEmission):
         Raises
         ------
         ParameterError
-            If the prior is improper, or covariances are full or tied and some rows have gaps.
+            If the prior is improper.
         """
-        expected, divergence = self._mean_field(stats, self._groups)
+        previous = self._normals() if self.is_fitted else None
+        expected, divergence = self._mean_field(stats, self._groups, previous)
         return self._with(expected, stats).replace(_divergence=divergence)
 
     def _with(self, fitted: Normals, stats: Moments) -> Self:

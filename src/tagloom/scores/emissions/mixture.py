@@ -280,7 +280,8 @@ class GaussianMixture(NormalEmission):
             stats = self.update(stats)._collect_parts(stats.parts)
         assert stats.moments is not None
         assert stats.counts is not None
-        expected, divergence = self._mean_field(stats.moments, self._groups)
+        previous = self._normals() if self.is_fitted else None
+        expected, divergence = self._mean_field(stats.moments, self._groups, previous)
         alpha = (stats.counts + self.weight_alpha).T  # [M, Y]
         divergence += dirichlet.divergence(alpha, self.weight_alpha)
         new = self._with(expected, dirichlet.mean_log(alpha).T, stats.moments)

@@ -287,7 +287,8 @@ class Normals:
         precision = (inverse.transpose(0, 2, 1) @ inverse)[self.groups]  # [K, d, d]
         log_det = 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)[self.groups]
         constant = -0.5 * (log_det + len(columns) * math.log(2 * math.pi)) - np.log(spread).sum()
-        constant = constant + self.shift[:, columns].sum(axis=1)  # [K]
+        # The density of a row with gaps is an integral over all of its columns, shifts included.
+        constant = constant + self.shift.sum(axis=1)  # [K]
         reach = data.reach[columns] + np.abs(mu)  # [K, d]
         largest = 0.5 * np.einsum("ki,kij,kj->k", reach, np.abs(precision), reach)
         if largest.max(initial=0.0) > _LARGEST_TERM:
