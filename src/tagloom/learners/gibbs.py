@@ -228,16 +228,16 @@ class LabelSampler:
 def draw_first_labels(problem: Unlabelled, rng: np.random.Generator) -> Int32:
     """Draw labels from the start values; without any, uniformly from those that are allowed.
 
-    Without restrictions, all tokens of a symbol begin with the same label. Sampling then ends in
-    better states than from a label for each token: on EWT words with 17 states, a many-to-one
-    accuracy of 61.4 (mean of five seeds) instead of 58.8 (mean of seven).
+    To begin with one label for all tokens of a symbol is worse by the sampler's own measure:
+    on English EWT its log Pr(words, labels) after 300 sweeps is lower by 3,000 with 17 states, and
+    the same with 45 (means of five seeds).
     """
     if problem.chain is not None or (problem.emission.is_fitted and problem.emission.learned):
         chain, emission = initial_model(problem, rng)
         return draw_labels(problem, chain, emission, rng)[0]
     Y, possible = len(problem.labels), problem.possible
     if problem.candidates is None and problem.allowed is None:
-        return draw_by_symbol(problem, Y, rng)
+        return rng.integers(0, Y, problem.n_tokens).astype(np.int32)
     outcomes = possible_outcomes(problem).astype(np.float64)
     chain = chain_of(possible.start.astype(np.float64), outcomes, problem.has_stop)
     labels: Int32 = _trellis(problem, chain, None).sample(1, rng)[0]
