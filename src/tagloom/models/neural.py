@@ -298,7 +298,11 @@ class NeuralTagger(
         help="Number of epochs: 6 to 20, fewer with more data, or 2 for a transformer.",
         details="By default, as many as make 2,400 batches of ``batch_tokens``.",
     )
-    patience: int | None = count(default=None, details="5 by default.")
+    patience: int | None = count(
+        default=None,
+        details="20 by default, more than the epochs: before the learning rate has fallen, scores "
+        "rise and fall by chance.",
+    )
     batch_tokens: int = count(
         default=512, least=1, help="Number of tokens of a batch, which bounds the memory."
     )
@@ -323,7 +327,7 @@ class NeuralTagger(
 
     def default_limits(self) -> tuple[int, int]:
         """Return the number of epochs of large corpora, and the patience."""
-        return (2 if self.encoder == "transformer" else _EPOCHS[0]), 5
+        return (2 if self.encoder == "transformer" else _EPOCHS[0]), _EPOCHS[1]
 
     def limits_for(self, data: NeuralData) -> tuple[int, int]:
         """Return the number of epochs and the patience: small corpora need more epochs."""
