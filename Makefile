@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve test-cluster soak-cluster
+.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills soak soak-memory soak-models fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve test-cluster soak-cluster
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -118,6 +118,17 @@ soak-text: $(VENV)/.test  ## split lines of 100 MB
 
 soak-kills: $(VENV)/.test  ## kill jobs that write files at 200 random moments each
 	$(BIN)/python -m pytest -m soak -q -s tests/faults
+
+# Minutes of the soak: make soak MINUTES=10
+MINUTES ?= 60
+soak: $(VENV)/.test  ## train, learn, save, load and tag for an hour; memory and results; MINUTES=10
+	$(BIN)/python tools/soak.py --minutes $(MINUTES)
+
+soak-memory: $(VENV)/.test  ## let every native allocation of load, fit and tag fail in turn
+	$(BIN)/python -m pytest -m soak -q -s tests/faults/test_memory.py
+
+soak-models: $(VENV)/.test  ## a million damaged model files, half with forged checksums
+	$(BIN)/python -m pytest -m soak -q -s tests/fuzz
 
 # Seconds for each target of the fuzzer: make fuzz SECONDS=60
 SECONDS ?= 20
