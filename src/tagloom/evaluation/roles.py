@@ -139,6 +139,13 @@ def evaluate_roles(
     ------
     SentenceError
         If the sentences differ in their number, words or predicates.
+
+    Examples
+    --------
+    >>> from tagloom.evaluation import evaluate_roles
+    >>> gold = [{"tokens": ["go"], "heads": [0], "deprels": ["root"], "frames": [{"predicate": 0}]}]
+    >>> evaluate_roles(gold, gold, n_bootstrap=0).n_illegal
+    0
     """
     checks.count(n_bootstrap, "n_bootstrap")
     checks.count(random_state, "random_state")
