@@ -47,7 +47,7 @@ JOB = Job(
             unit="%",
         )
     ],
-    points=[5, 17, 50, 200, 1000],
+    points=[5, 17, 50, 200, 1000, 2000],
     quick_points=[5, 50, 200],
     point="labels",
     section=GROWTH,

@@ -542,10 +542,26 @@ class LocalNormaliser:
         Emissions [T, Y] minus the normaliser of the step that follows each token.
         """
 
+class Subtags:
+    """The sub-tags of each label, which labels share."""
+
+    def __init__(self, n: int, ptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """n sub-tags; those of label y are ids[ptr[y]:ptr[y + 1]]."""
+
+    def spread(self, scores: NDArray[numpy.float32], threads: int = 1) -> NDArray[numpy.float32]:
+        """
+        The scores of labels [T, Y] from scores [T, Y + n] of labels and sub-tags.
+        """
+
+def list_candidates(emit: NDArray[Any], least: float) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[Any]]:
+    """
+    The labels y of each position for which exp(emit[t, y] - max emit[t]) >= least: (indptr [T + 1], label_ids [C], scores [C]).
+    """
+
 class Decoder:
     """From sentences to their best labels: scorers, and transitions."""
 
-    def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None) -> None: ...
+    def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, prune: float | None = None, subtags: Subtags | None = None) -> None: ...
 
     def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
         """
@@ -570,7 +586,7 @@ class Decoder:
 class ItemDecoder:
     """From items, dicts or lists of features, to the best labels."""
 
-    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None) -> None: ...
+    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None, prune: float | None = None, subtags: Subtags | None = None) -> None: ...
 
     def decode(self, sentences: Sequence[object], threads: int = 1) -> list[list[str]] | None:
         """
@@ -705,9 +721,9 @@ class LinearObjective(Objective):
     The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, threads: int = 1, pattern_only: bool = False) -> None:
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, prune: float | None = None, warm_up: int = 1, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
         """
-        pattern_only: find the weights and the mask; such an objective cannot be evaluated.
+        prune: keep the labels of each token whose probability, by its attributes alone, is at least this part of the best one's; the first warm_up epochs have order 0. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
         """
 
     @property

@@ -171,10 +171,15 @@ class Flag(Parameter):
 
 @dataclass(eq=False, repr=False)
 class Choice(Parameter):
-    """One of several names, or an object of a type in ``also``."""
+    """One of several names, or an object of a type in ``also``.
+
+    The command line accepts the names, and, with ``free``, texts that this type reads; ``check``
+    must accept them.
+    """
 
     choices: Sequence[str | None] = MISSING
     also: tuple[type, ...] = MISSING
+    free: type = MISSING
 
     def _check(self, value: Any) -> None:
         if self.also is MISSING or not isinstance(value, self.also):
@@ -185,6 +190,7 @@ class Choice(Parameter):
         """The choices in braces, other accepted types, and the default."""
         names = ", ".join(f'"{x}"' if isinstance(x, str) else repr(x) for x in self.choices)
         others = [] if self.also is MISSING else [kind.__name__ for kind in self.also]
+        others += [] if self.free is MISSING else [self.free.__name__]
         others += [self.type] if self.type != "object" else []
         return f"{' or '.join([f'{{{names}}}', *others])}, default {self._shown}"
 
@@ -304,6 +310,7 @@ def choice(
     default: str | None = MISSING,
     choices: Sequence[str | None] = MISSING,
     also: tuple[type, ...] = MISSING,
+    free: type = MISSING,
     type: str = MISSING,
     help: str = MISSING,
     details: str = MISSING,
@@ -311,7 +318,8 @@ def choice(
 ) -> Any:
     """Declare one of several names, or an object of a type in ``also``.
 
-    ``type`` names further accepted types in the documentation; ``check`` must accept them.
+    ``type`` names further accepted types in the documentation; ``check`` must accept them, and
+    those of ``free``, a type that the command line reads, too.
 
     Examples
     --------
@@ -322,7 +330,7 @@ def choice(
     """
     if choices is not MISSING:
         choices = tuple(choices)
-    return Choice("", default, help, details, type, check, choices=choices, also=also)
+    return Choice("", default, help, details, type, check, choices=choices, also=also, free=free)
 
 
 def names(

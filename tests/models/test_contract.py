@@ -20,6 +20,7 @@ MODELS = {
         features="pos", algorithm="lbfgs", l1=0.3, l2=0.1, max_iterations=15, **kw
     ),
     "crf-adagrad": lambda **kw: tl.CRF(features="pos", algorithm="adagrad", max_iterations=3, **kw),
+    "crf-pruned": lambda **kw: tl.CRF(features="pos", prune=1e-4, max_iterations=3, **kw),
     "crf-sgd": lambda **kw: tl.CRF(features="pos", algorithm="sgd", max_iterations=3, **kw),
     "crf-edges": lambda **kw: tl.CRF(
         features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw

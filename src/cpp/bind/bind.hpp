@@ -23,6 +23,7 @@ void bind_segments(nanobind::module_& m);
 void bind_selection(nanobind::module_& m);
 void bind_sequences(nanobind::module_& m);
 void bind_small_chains(nanobind::module_& m);
+void bind_subtags(nanobind::module_& m);
 void bind_training(nanobind::module_& m);
 void bind_tree_parser(nanobind::module_& m);
 void bind_trees(nanobind::module_& m);

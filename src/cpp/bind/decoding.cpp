@@ -77,17 +77,30 @@ nb::list label_lists(In<int32_t, 1> path, In<int64_t, 1> offsets, nb::list label
 // are None if a sentence has no path or a score is NaN or +inf; the caller then takes the slow
 // path, which raises a precise error.
 //
+// With pruning, only best() has results; scores are then those of labels and sub-tags.
+//
 // `with_scores(use)` calls use(const ScoreSource&), without the GIL.
 class Decoding {
   public:
     Decoding(const DenseScores& transitions, nb::list labels,
-             std::optional<LocalNormaliser> normaliser, int64_t Y, bool has_edges)
+             std::optional<LocalNormaliser> normaliser, int64_t K, bool has_edges,
+             std::optional<double> prune, std::optional<Subtags> subtags)
         : transitions_(transitions),
           labels_(std::move(labels)),
           normaliser_(std::move(normaliser)),
           empty_(nb::module_::import_("numpy").attr("empty")),
           float32_(nb::module_::import_("numpy").attr("dtype")("float32")) {
+        const int64_t Y = subtags ? K - subtags->S : K;
         transitions_.has_edges = has_edges;
+        if (prune) {
+            rule_.emplace(Pruning{*prune}, subtags.value_or(Subtags()));
+            if (has_edges || normaliser_ || transitions_.levels > 1 ||
+                !(*prune >= 0 && *prune <= 1) || (subtags && subtags->n_labels() != Y)) {
+                fail("pruning needs a threshold from 0 to 1, and first order without edges.");
+            }
+        } else if (subtags) {
+            fail("sub-tags need pruning.");
+        }
         if (transitions_.Y != Y || static_cast<int64_t>(labels_.size()) != Y ||
             (normaliser_ && normaliser_->Y() != Y)) {
             fail("transitions, labels, edges and normaliser must be for " + std::to_string(Y) +
@@ -100,7 +113,8 @@ class Decoding {
                     WithScores&& with_scores) const {
         const auto path = std::make_unique_for_overwrite<int32_t[]>(offsets.back());
         const bool is_sound = run(with_scores, [&](const ScoreSource& scores) {
-            return decode(scores, transitions_, offsets, threads, path.get());
+            return rule_ ? decode_pruned(scores, transitions_, *rule_, offsets, threads, path.get())
+                         : decode(scores, transitions_, offsets, threads, path.get());
         });
         return is_sound ? nb::object(lists_of(path.get(), offsets, labels_)) : nb::none();
     }
@@ -110,6 +124,7 @@ class Decoding {
     nb::object best_with_probs(std::span<const int64_t> offsets, double temperature,
                                int64_t threads, WithScores&& with_scores) const {
         if (!(temperature > 0)) fail("temperature must be above 0.");
+        if (rule_) return nb::none();
         const auto path = std::make_unique_for_overwrite<int32_t[]>(offsets.back());
         const auto probs = std::make_unique_for_overwrite<float[]>(offsets.back());
         const bool is_sound = run(with_scores, [&](const ScoreSource& scores) {
@@ -126,7 +141,7 @@ class Decoding {
     template <class WithScores>
     nb::object marginals(std::span<const int64_t> offsets, WithScores&& with_scores) const {
         const int64_t T = offsets.back(), Y = transitions_.Y;
-        if (T * (transitions_.has_edges ? Y * Y : Y) > kMostMarginals) return nb::none();
+        if (rule_ || T * (transitions_.has_edges ? Y * Y : Y) > kMostMarginals) return nb::none();
         const nb::object all = empty_(nb::make_tuple(T, Y), float32_);
         const Memory memory(all);
         const bool is_sound = run(with_scores, [&](const ScoreSource& scores) {
@@ -161,6 +176,7 @@ class Decoding {
     DenseTransitions transitions_;
     nb::list labels_;
     std::optional<LocalNormaliser> normaliser_;
+    std::optional<CandidateRule> rule_;
     nb::object empty_, float32_;  // of numpy
 };
 
@@ -182,13 +198,14 @@ class Decoder {
   public:
     Decoder(nb::typed<nb::object, Scorer> scorer, const DenseScores& transitions, nb::list labels,
             std::optional<nb::typed<nb::object, Scorer>> edges,
-            std::optional<LocalNormaliser> normaliser)
+            std::optional<LocalNormaliser> normaliser, std::optional<double> prune,
+            std::optional<Subtags> subtags)
         : held_(scorer),
           scorer_(nb::cast<const Scorer&>(scorer)),
           held_edges_(edges ? nb::object(*edges) : nb::none()),
           edges_(edges ? &nb::cast<const Scorer&>(*edges) : nullptr),
           decoding_(transitions, std::move(labels), std::move(normaliser), scorer_.K(),
-                    edges_ != nullptr) {
+                    edges_ != nullptr, prune, std::move(subtags)) {
         const int64_t Y = scorer_.K();
         if (edges_ && edges_->K() != Y * Y) {
             fail("edges must be for " + std::to_string(Y) + " labels.");
@@ -262,10 +279,12 @@ class ItemDecoder {
   public:
     ItemDecoder(const PyIndex& index, nb::typed<nb::object, PyWeightRows> rows,
                 const DenseScores& transitions, nb::list labels,
-                std::optional<LocalNormaliser> normaliser)
+                std::optional<LocalNormaliser> normaliser, std::optional<double> prune,
+                std::optional<Subtags> subtags)
         : held_(rows),
           rows_(nb::cast<const PyWeightRows&>(rows).rows()),
-          decoding_(transitions, std::move(labels), std::move(normaliser), rows_.K, false) {
+          decoding_(transitions, std::move(labels), std::move(normaliser), rows_.K, false, prune,
+                    std::move(subtags)) {
         index.check_idle();
         const Table table = index.index.table();
         if (rows_.by_id.size() != table.size) {
@@ -361,13 +380,13 @@ void bind_decoding(nb::module_& m) {
     nb::class_<Decoder>(m, "Decoder",
                         "From sentences to their best labels: scorers, and transitions.")
         .def(nb::init<nb::typed<nb::object, Scorer>, const DenseScores&, nb::list,
-                      std::optional<nb::typed<nb::object, Scorer>>,
-                      std::optional<LocalNormaliser>>(),
+                      std::optional<nb::typed<nb::object, Scorer>>, std::optional<LocalNormaliser>,
+                      std::optional<double>, std::optional<Subtags>>(),
              "scorer"_a, "transitions"_a, "labels"_a, "edges"_a = nb::none(),
-             "normaliser"_a = nb::none(),
+             "normaliser"_a = nb::none(), "prune"_a = nb::none(), "subtags"_a = nb::none(),
              nb::sig("def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], "
-                     "edges: Scorer | None = None, normaliser: LocalNormaliser | None = None) -> "
-                     "None"))
+                     "edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, "
+                     "prune: float | None = None, subtags: Subtags | None = None) -> None"))
         .def("decode", &Decoder::decode, "columns"_a, "numeric"_a, "threads"_a = 1,
              nb::sig("def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
@@ -390,10 +409,13 @@ void bind_decoding(nb::module_& m) {
     nb::class_<ItemDecoder>(m, "ItemDecoder",
                             "From items, dicts or lists of features, to the best labels.")
         .def(nb::init<const PyIndex&, nb::typed<nb::object, PyWeightRows>, const DenseScores&,
-                      nb::list, std::optional<LocalNormaliser>>(),
+                      nb::list, std::optional<LocalNormaliser>, std::optional<double>,
+                      std::optional<Subtags>>(),
              "index"_a, "rows"_a, "transitions"_a, "labels"_a, "normaliser"_a = nb::none(),
+             "prune"_a = nb::none(), "subtags"_a = nb::none(),
              nb::sig("def __init__(self, index: Index, rows: WeightRows, transitions: Dense, "
-                     "labels: list[str], normaliser: LocalNormaliser | None = None) -> None"))
+                     "labels: list[str], normaliser: LocalNormaliser | None = None, "
+                     "prune: float | None = None, subtags: Subtags | None = None) -> None"))
         .def("decode", &ItemDecoder::decode, "sentences"_a, "threads"_a = 1,
              nb::sig("def decode(self, sentences: Sequence[object], threads: int = 1) -> "
                      "list[list[str]] | None"),

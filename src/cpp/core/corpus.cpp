@@ -64,6 +64,16 @@ void check(const Examples& x) {
             fail("segments have no edges, allowed labels or state space.");
         x.segments->check(x.Y, x.offsets, x.N);
     }
+    if (x.pruning) {
+        if (x.edges.indptr || x.space || x.segments)
+            fail("pruning needs first order, without edges, segments or a state space.");
+        if (!(x.pruning->least >= 0 && x.pruning->least <= 1) || x.pruning->warm_up < 0)
+            fail("the threshold of pruning must be between 0 and 1.");
+    }
+    if (x.subtags) {
+        if (!x.pruning) fail("sub-tags need pruning.");
+        if (x.subtags->n_labels() != x.Y) fail("sub-tags must be given for every label.");
+    }
     check_attributes(x.nodes, x.T, x.Y, "nodes.");
     if (x.edges.indptr) check_attributes(x.edges, x.T, x.Y * x.Y, "edges.");
 }
@@ -78,6 +88,8 @@ Corpus::Corpus(const Examples& x)
     separate = !boundaries && space.is_first_order() && !x.segments;
     for (int64_t i = 0; separate && i < N; ++i) separate = x.offsets[i + 1] - x.offsets[i] <= 1;
     sets.assign(x.sets, x.sets + x.n_sets * Y);
+    if (x.pruning) pruning = std::make_unique<Pruning>(*x.pruning);
+    if (x.subtags) subtags = *x.subtags;
 }
 
 void Corpus::keep_order(const Examples& x) {

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "core/pages.hpp"
+#include "core/pruned_chain.hpp"
 #include "core/rows.hpp"
 #include "core/segment_chain.hpp"
 #include "core/space.hpp"
+#include "core/subtags.hpp"
 
 namespace tagloom {
 
@@ -51,6 +53,10 @@ struct Examples {
     // attribute.
     bool drops_zeros = false;
     bool pattern_only = false;  // find the weights, but do not prepare for learning
+    // Many labels: candidates at each position, see pruned_chain.hpp; needs first order and no
+    // edges. Labels may then share the weights of sub-tags, one for every attribute and sub-tag.
+    const Pruning* pruning = nullptr;
+    const Subtags* subtags = nullptr;
 };
 
 // The Lists of rows.hpp with their memory, in work order.
@@ -79,7 +85,7 @@ class Corpus {
     // sum over paths is one over labels.
     bool is_separate() const { return separate; }
     bool has_edges() const { return !edge_lists.full_ptr.empty(); }
-    int64_t n_tail() const { return space.tail_size(boundaries); }
+    int64_t n_tail() const { return space.tail_size(boundaries) + subtags.S * subtags.S; }
 
     // Whether y is the label, or in the set of labels, of an entry of `gold` or `allowed`.
     bool permits(int32_t labels, int64_t y) const {
@@ -108,8 +114,10 @@ class Corpus {
     std::vector<int32_t> allowed;  // [T] or empty
     std::vector<uint8_t> is_open;  // [N] whether a sentence has open labels
     std::vector<double> weight;    // [N]
-    OwnedLists node_lists, edge_lists;
+    OwnedLists node_lists, edge_lists, subtag_lists;
     std::unique_ptr<SegmentShape> segments;  // in work order; null: a chain
+    std::unique_ptr<Pruning> pruning;        // null: every label is a candidate
+    Subtags subtags;
 
   protected:
     // Checks the examples, std::invalid_argument if they are inconsistent, and copies the state

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "core/candidates.hpp"
 #include "core/dense.hpp"
 #include "core/dispatch.hpp"
 #include "core/scratch.hpp"
@@ -35,11 +36,11 @@ constexpr int64_t kPieceScores = 1 << 16;  // 256 KB, which stay in a core's cac
 constexpr int64_t kFewTokens = 1024;       // enough to fill the lanes; edge scores use no lanes
 
 // Cuts sentences into pieces: small enough for the cache, and enough of them for all threads.
-std::vector<int64_t> cut(std::span<const int64_t> offsets, int64_t Y, bool has_edges,
+std::vector<int64_t> cut(std::span<const int64_t> offsets, int64_t scores_per_token, int64_t least,
                          int64_t threads) {
-    int64_t most = kPieceScores / (has_edges ? Y * Y : Y);  // tokens
+    int64_t most = kPieceScores / scores_per_token;  // tokens
     if (threads > 1) most = std::min(most, offsets.back() / threads / 4);
-    most = std::max(most, has_edges ? 1 : kFewTokens);
+    most = std::max(most, least);
     std::vector<int64_t> pieces;
     pieces.reserve(static_cast<std::size_t>(offsets.back() / most) + 2);
     pieces.push_back(0);
@@ -139,10 +140,48 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
                                      path + begin, wanted->probs + begin);
 }
 
+bool decode_pruned_piece(const ScoreSource& scores, const DenseTransitions& transitions,
+                         const CandidateRule& rule, const SentenceRange& sentences, int32_t* path) {
+    const int64_t T = sentences.tokens(), Y = transitions.Y, K = Y + rule.subtags.S;
+    thread_local Scratch<float> memory;
+    const auto taken = memory.take(static_cast<std::size_t>(T * K));
+    scores.score(sentences, taken.data, nullptr);
+    CandidateLists<float> candidates(rule.pruning.least);
+    std::vector<float> sums;
+    for (int64_t t = 0; t < T; t++) {
+        float* row = taken.data + t * K;
+        if (rule.subtags.S > 0) rule.subtags.spread(row, row + Y, row, sums);
+        if (!(largest_of(row, Y) <= std::numeric_limits<float>::max())) return false;
+        candidates.add(row, Y);
+    }
+    const int64_t N = sentences.last - sentences.first;
+    const int64_t* offsets = sentences.offsets.data() + sentences.first;
+    std::vector<int64_t> from_zero(offsets, offsets + N + 1);
+    for (int64_t& offset : from_zero) offset -= sentences.begin();
+    CandidateBatch<float> batch{};
+    batch.Y = Y;
+    batch.trans = transitions.trans.data();
+    batch.start = transitions.start.data();
+    batch.stop = transitions.stop.data();
+    batch.rows = candidates.rows.data();
+    batch.label = candidates.label.data();
+    batch.score = candidates.score.data();
+    batch.offsets = from_zero.data();
+    batch.N = N;
+    batch.threads = 1;
+    std::vector<double> score(static_cast<std::size_t>(N));
+    path += sentences.begin();
+    viterbi(batch, path, score.data());
+    return std::all_of(path, path + T, [](int32_t y) { return y >= 0; });
+}
+
 bool decode_pieces(const ScoreSource& scores, const DenseTransitions& transitions,
                    std::span<const int64_t> offsets, int64_t threads, int32_t* path,
                    const Probabilities* wanted) {
-    const std::vector<int64_t> pieces = cut(offsets, transitions.Y, transitions.has_edges, threads);
+    const int64_t Y = transitions.Y;
+    const std::vector<int64_t> pieces = transitions.has_edges
+                                            ? cut(offsets, Y * Y, 1, threads)
+                                            : cut(offsets, Y, kFewTokens, threads);
     std::atomic<bool> sound = true;
     parallel_for(static_cast<int64_t>(pieces.size()) - 1, threads, [&](int64_t p, int64_t) {
         const SentenceRange sentences{offsets, pieces[p], pieces[p + 1]};
@@ -164,6 +203,18 @@ DenseTransitions DenseTransitions::tempered(double temperature) const {
 bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
             std::span<const int64_t> offsets, int64_t threads, int32_t* path) {
     return decode_pieces(scores, transitions, offsets, threads, path, nullptr);
+}
+
+bool decode_pruned(const ScoreSource& scores, const DenseTransitions& transitions,
+                   const CandidateRule& rule, std::span<const int64_t> offsets, int64_t threads,
+                   int32_t* path) {
+    const auto pieces = cut(offsets, transitions.Y + rule.subtags.S, 1, threads);
+    std::atomic<bool> sound = true;
+    parallel_for(static_cast<int64_t>(pieces.size()) - 1, threads, [&](int64_t p, int64_t) {
+        const SentenceRange piece{offsets, pieces[p], pieces[p + 1]};
+        if (sound && !decode_pruned_piece(scores, transitions, rule, piece, path)) sound = false;
+    });
+    return sound;
 }
 
 bool decode_with_probs(const ScoreSource& scores, const DenseTransitions& transitions,

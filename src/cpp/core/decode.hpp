@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "core/local.hpp"
+#include "core/pruning.hpp"
 #include "core/score.hpp"
+#include "core/subtags.hpp"
 
 namespace tagloom {
 
@@ -88,7 +90,17 @@ struct DenseTransitions {
 bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
             std::span<const int64_t> offsets, int64_t threads, int32_t* path);
 
-// The same, and the probability of each of these labels: probs [T],
+// The same over candidate labels, see pruning.hpp; in first order, without edges. The source has
+// scores [T, Y + S] of labels and sub-tags.
+struct CandidateRule {
+    Pruning pruning;
+    Subtags subtags;
+};
+bool decode_pruned(const ScoreSource& scores, const DenseTransitions& transitions,
+                   const CandidateRule& rule, std::span<const int64_t> offsets, int64_t threads,
+                   int32_t* path);
+
+// The same over all labels, and the probability of each of the best ones: probs [T],
 // Pr(y_t = path[t] | x; scores / temperature). Also false if scaled probabilities are not safe.
 bool decode_with_probs(const ScoreSource& scores, const DenseTransitions& transitions,
                        double temperature, std::span<const int64_t> offsets, int64_t threads,

@@ -331,6 +331,7 @@ void LinearObjective::Block<In>::spread(const OwnedLists& lists, int64_t width, 
 
 double LinearObjective::evaluate(const double* theta, double* grad, int64_t threads) const {
     if (is_pattern()) throw std::invalid_argument("a pattern cannot be evaluated");
+    if (pruning) throw std::invalid_argument("with pruning the loss is not a fixed function");
     std::lock_guard lock(mutex);
     return float32 ? run(space32, theta, grad, threads) : run(space64, theta, grad, threads);
 }

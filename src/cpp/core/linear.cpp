@@ -174,6 +174,7 @@ void LinearObjective::each_row(const UseRow& use) const {
     };
     each(nodes, 0);
     each(edges, edges_at);
+    each(of_subtags, subtags_at);
 }
 
 // Determines the weights and their places in theta.
@@ -192,7 +193,11 @@ void LinearObjective::lay_out_rows(const Examples& x, int64_t threads) {
                                  });
                              });
     }
-    trans_at = edges_at + edges.size();
+    subtags_at = edges_at + edges.size();
+    if (subtags.S > 0)
+        of_subtags =
+            make_pattern(x.nodes, T, subtags.S, true, threads, [](int64_t, const auto&) {});
+    trans_at = subtags_at + of_subtags.size();
     if (size() > int64_t(std::numeric_limits<uint32_t>::max()))
         fail("the model would have " + std::to_string(size()) +
              " weights; at most 4294967295 are possible. Drop rare attributes.");
@@ -236,7 +241,8 @@ void LinearObjective::free_rows_and_ties(bool all_combinations) {
     is_free.assign(size(), all_combinations);
     std::copy(nodes.is_free.begin(), nodes.is_free.end(), is_free.begin());
     std::copy(edges.is_free.begin(), edges.is_free.end(), is_free.begin() + edges_at);
-    // Tied weights are always free: the state space defines them.
+    std::fill(is_free.begin() + subtags_at, is_free.begin() + trans_at, 1);
+    // Tied weights, and those of sub-tags, are always free.
     std::fill(is_free.begin() + trans_at + space.ties_at(boundaries), is_free.end(), 1);
 }
 
@@ -285,6 +291,9 @@ void LinearObjective::lay_out_lists(const Examples& x, int64_t threads) {
     if (x.edges.indptr)  // a first token has no edge
         edge_lists = make_lists(x.edges, x.drops_zeros, edges, edges_at, T,
                                 [&](const auto& work) { tokens_from(1, work); });
+    if (subtags.S > 0)
+        subtag_lists = make_lists(x.nodes, x.drops_zeros, of_subtags, subtags_at, T,
+                                  [&](const auto& work) { tokens_from(0, work); });
 }
 
 void LinearObjective::find_reach(int64_t threads) {
@@ -302,6 +311,7 @@ void LinearObjective::find_reach(int64_t threads) {
         };
         extend(node_lists, Y);
         extend(edge_lists, Y * Y);
+        extend(subtag_lists, subtags.S);
         reach[k] = last;
     });
 }

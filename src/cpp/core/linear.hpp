@@ -1,9 +1,11 @@
 // The objective of a linear-chain model: encoded sentences with their gold labels, laid out for
 // training.
 //
-//   theta = [node rows][edge rows][trans Y*Y, from -> to][start Y][stop Y][tied K]
+//   theta = [node rows][edge rows][sub-tag rows][trans Y*Y, from -> to][start Y][stop Y][tied K]
+//           [pairs of sub-tags S*S]
 //
-// The part after the rows is the *tail*, see space.hpp.
+// The part after the rows is the *tail*, see space.hpp. Sub-tags, see subtags.hpp, have weights for
+// every attribute.
 //
 // A node row has one weight for each label that occurs with the attribute, or one for every label;
 // an edge row is over pairs of labels, column y_prev * Y + y. An attribute that occurs with at
@@ -76,9 +78,9 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     const uint8_t* free_tail() const override { return is_free.data() + trans_at; }
     void each_row(const UseRow& use) const override;
 
-    WeightPattern nodes, edges;    // edges is empty without edge attributes
-    int64_t edges_at, trans_at;    // where the parts of theta begin
-    std::vector<uint8_t> is_free;  // [size] the mask
+    WeightPattern nodes, edges, of_subtags;  // empty without edge attributes or sub-tags
+    int64_t edges_at, subtags_at, trans_at;  // where the parts of theta begin
+    std::vector<uint8_t> is_free;            // [size] the mask
 
   private:
     template <class In>

@@ -43,6 +43,7 @@ class OnlineOf : public Online {
 
     Epoch visit(const int64_t* permutation, int64_t n) override {
         Epoch result;
+        sentences->set_epoch(epochs);
         for (int64_t i = 0; i < n; ++i, ++now) {
             const int64_t place = sentences->place(permutation[i]);
             if (sentences->length(place) > 0) {
@@ -295,6 +296,7 @@ class Gradient final : public OnlineOf<In> {
     void begin_epoch() override {
         if (options.l2 > 0) std::fill(last.begin(), last.end(), 0);  // else any value will do
         tail_last = 0;
+        std::fill(tail_lasts.begin(), tail_lasts.end(), 0);
         if (int64_t(horizon.size()) <= n_pass) horizon.resize(n_pass + 1);
         // AdaGrad accumulates steps, as each weight has its own rate; SGD accumulates rates.
         if (is_adagrad())
@@ -313,7 +315,10 @@ class Gradient final : public OnlineOf<In> {
         task.sums = averaging ? sums.data() : nullptr;
         task.last = last.data();
         sentences->update(timed(task));
-        if (sentences->uses_tail()) update_tail();
+        if (const SparseCounts* counts = sentences->sparse_residuals())
+            update_tail(*counts);
+        else if (sentences->uses_tail())
+            update_tail();
     }
 
     // Applies the outstanding penalties.
@@ -324,7 +329,8 @@ class Gradient final : public OnlineOf<In> {
                 shrink(weights[w], squares[w], last[is_full ? first : w], sums, w);
         });
         for (int64_t j = 0; j < tail_size; ++j)
-            shrink(tail[j], tail_squares[j], tail_last, tail_sums, j);
+            shrink(tail[j], tail_squares[j], tail_lasts.empty() ? tail_last : tail_lasts[j],
+                   tail_sums, j);
     }
 
   private:
@@ -376,6 +382,35 @@ class Gradient final : public OnlineOf<In> {
         kernels().rows().update_f64(timed(task));
     }
 
+    // The same for few weights of the tail: single weights of one token. Their columns are numbered
+    // in 16 bits, so that they come in pieces.
+    void update_tail(const SparseCounts& counts) {
+        constexpr int64_t kPiece = 1 << 16;
+        static constexpr int64_t full_ptr[2] = {0, 0};
+        const int64_t n = std::ssize(counts.places());
+        tail_lasts.resize(tail_size + kRowSlack);
+        places.assign(counts.places().begin(), counts.places().end());
+        places.resize(n + kListSlack);
+        residuals.resize(n);
+        for (int64_t k = 0; k < n; ++k) residuals[k] = counts[places[k]];
+        while (std::ssize(columns) < std::min(n, kPiece))
+            columns.push_back(static_cast<uint16_t>(columns.size()));
+        for (int64_t lo = 0; lo < n; lo += kPiece) {
+            const int64_t single_ptr[2] = {0, std::min(kPiece, n - lo)};
+            RowUpdate<double> task{};
+            task.lists = {
+                full_ptr, single_ptr, places.data() + lo, places.data() + lo, columns.data(),
+                nullptr,  nullptr};
+            task.n = 1;
+            task.rows = residuals.data() + lo;
+            task.weights = tail.data();
+            task.squares = tail_squares.data();
+            task.sums = averaging ? tail_sums.data() : nullptr;
+            task.last = tail_lasts.data();
+            kernels().rows().update_f64(timed(task));
+        }
+    }
+
     template <class R>
     void shrink(R& weight, double square, uint32_t since, std::vector<double>& of, int64_t at) {
         const double pull = lambda() * (horizon[n_pass] - horizon[since]), before = weight;
@@ -392,6 +427,11 @@ class Gradient final : public OnlineOf<In> {
     std::vector<uint32_t> last;        // [W + slack]
     uint32_t tail_last = 0;
     std::vector<double> horizon;  // [n_pass + 1] or more
+    // With pruning: the last update of each weight of the tail, and those that a sentence changes.
+    std::vector<uint32_t> tail_lasts;  // [tail_size + slack]
+    std::vector<uint32_t> places;
+    std::vector<uint16_t> columns;
+    std::vector<double> residuals;
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -666,6 +706,8 @@ std::unique_ptr<Online> Online::make(const LinearObjective& objective,
                                      const OnlineOptions& options) {
     if (objective.segments && options.rule != Rule::adagrad && options.rule != Rule::sgd)
         throw std::invalid_argument("segments are learned by adagrad or sgd");
+    if (objective.pruning && options.rule != Rule::adagrad && options.rule != Rule::sgd)
+        throw std::invalid_argument("pruned models are learned by adagrad or sgd");
     std::unique_ptr<Online> online;
     if (options.rule != Rule::frank_wolfe)
         online =

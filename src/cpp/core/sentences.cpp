@@ -25,10 +25,16 @@ Sentences<In>::Sentences(const Corpus& corpus_, const RowMap& map)
       free_rows(map.free_rows()),
       free_tail(map.free_tail()),
       places(corpus.N),
-      chain(corpus.space, corpus.boundaries, corpus.has_edges(), corpus.is_separate()) {
+      chain(corpus.space, corpus.boundaries, corpus.has_edges(),
+            corpus.is_separate() || corpus.pruning) {
     for (int64_t i = 0; i < corpus.N; ++i) places[corpus.order[i]] = i;
     if (corpus.segments)
         segments = std::make_unique<SegmentChain<In>>(*corpus.segments, Y, corpus.boundaries);
+    if (!corpus.pruning) return;
+    for (auto* of : {&pruned, &permitted})
+        *of = std::make_unique<PrunedChain<In>>(Y, corpus.boundaries, corpus.subtags,
+                                                *corpus.pruning);
+    few_counts = std::make_unique<SparseCounts>(corpus.n_tail());
 }
 
 template <class In>
@@ -49,7 +55,16 @@ void Sentences<In>::choose(int64_t place, const In* rows_, const double* tail) {
         grow(edge, T * YY + kRowSlack);
         add_up(corpus.edge_lists, YY, edge.data());
     }
+    if (corpus.subtags.S > 0) {
+        grow(sub, T * corpus.subtags.S + kRowSlack);
+        add_up(corpus.subtag_lists, corpus.subtags.S, sub.data());
+        for (int64_t t = 0; t < T; ++t)
+            corpus.subtags.spread(emit.data() + t * Y, sub.data() + t * corpus.subtags.S,
+                                  emit.data() + t * Y, sub_sums);
+    }
     corpus.forbid(first, T, emit.data());
+    tail_weights = tail;
+    if (pruned) return;
     if (segments)
         segments->set(tail);
     else
@@ -107,6 +122,7 @@ void Sentences<In>::decode(const In* scores, int32_t* path) {
 // the marginals over the paths that they permit replace the gold path.
 template <class In>
 double Sentences<In>::residuals() {
+    if (pruned) return pruned_residuals();
     grow(gamma, T * Y);
     grow(xi, T * YY);
     counts.assign((uses_tail() ? n_tail() : 0) + kRowSlack, 0.0);
@@ -157,21 +173,78 @@ double Sentences<In>::subtract_open() {
     return log_z;
 }
 
+// The same over candidates. Paths that are not pruned count; the gold labels always do.
+template <class In>
+double Sentences<In>::pruned_residuals() {
+    const bool transitions = !warms_up && !corpus.is_separate();
+    auto permits = [&](int64_t t, int64_t y) { return corpus.permits(gold()[t], y); };
+    pruned->choose(emit.data(), T, [&](int64_t t) {
+        if (gold()[t] >= 0) return gold()[t];
+        const In* row = emit.data() + t * Y;  // of an open label, the best that it permits
+        int32_t best = -1;
+        for (int64_t y = 0; y < Y; ++y)
+            if (permits(t, y) && (best < 0 || row[y] > row[best])) best = static_cast<int32_t>(y);
+        return best;
+    });
+    gamma.assign(T * Y, In(0));
+    few_counts->clear();
+    double loss = pruned->sum(tail_weights, transitions, weight(), gamma.data(), *few_counts);
+    if (corpus.is_open[at]) {
+        loss -= permitted->restrict(*pruned, permits)
+                    .sum(tail_weights, transitions, -weight(), gamma.data(), *few_counts);
+    } else {
+        loss -=
+            pruned->follow(tail_weights, transitions, emit.data(), gold(), -weight(), *few_counts);
+        for (int64_t t = 0; t < T; ++t) gamma[t * Y + gold()[t]] -= static_cast<In>(weight());
+    }
+    if (!std::isfinite(loss)) throw std::overflow_error("the loss is no longer finite");
+    sum_subtags();
+    return loss;
+}
+
+// The residuals of sub-tags, and of which tokens there are any.
+template <class In>
+void Sentences<In>::sum_subtags() {
+    const int64_t S = corpus.subtags.S;
+    sub_gamma.assign(T * S, In(0));
+    is_residual.assign(T, 0);
+    for (int64_t t = 0; t < T; ++t)
+        for (int64_t y = 0; y < Y; ++y) {
+            const In residual = gamma[t * Y + y];
+            if (residual == 0) continue;
+            is_residual[t] = 1;
+            if (S > 0) corpus.subtags.each(y, [&](int64_t s) { sub_gamma[t * S + s] += residual; });
+        }
+}
+
 template <class In>
 void Sentences<In>::update(RowUpdate<In> task) const {
-    auto apply = [&](const OwnedLists& lists, int64_t width, const In* residuals) {
-        task.lists = lists.view();
-        task.first = first;
-        task.n = T;
-        task.width = width;
-        task.rows = residuals;
-        if constexpr (sizeof(In) == 4)
-            kernels().rows().update_f32(task);
-        else
-            kernels().rows().update_f64(task);
-    };
-    apply(corpus.node_lists, Y, gamma.data());
-    if (YY > 0) apply(corpus.edge_lists, YY, xi.data());
+    // Without a penalty, a token whose residuals are all zero changes nothing: after a few epochs
+    // with pruning, most of them.
+    const bool skips = pruned && task.lambda == 0;
+    for (int64_t lo = 0, hi = 0; lo < T; lo = hi) {
+        for (hi = lo + 1; hi < T && (!skips || is_residual[hi] == is_residual[lo]);) ++hi;
+        if (skips && !is_residual[lo]) continue;
+        apply(corpus.node_lists, Y, gamma.data(), lo, hi - lo, task);
+        if (YY > 0) apply(corpus.edge_lists, YY, xi.data(), lo, hi - lo, task);
+        if (corpus.subtags.S > 0)
+            apply(corpus.subtag_lists, corpus.subtags.S, sub_gamma.data(), lo, hi - lo, task);
+    }
+}
+
+// Updates the weights of the tokens lo .. lo + n - 1.
+template <class In>
+void Sentences<In>::apply(const OwnedLists& lists, int64_t width, const In* residuals, int64_t lo,
+                          int64_t n, RowUpdate<In> task) const {
+    task.lists = lists.view();
+    task.first = first + lo;
+    task.n = n;
+    task.width = width;
+    task.rows = residuals + lo * width;
+    if constexpr (sizeof(In) == 4)
+        kernels().rows().update_f32(task);
+    else
+        kernels().rows().update_f64(task);
 }
 
 template class Sentences<float>;

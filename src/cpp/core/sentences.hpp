@@ -45,6 +45,8 @@ class Sentences {
     // ---- one sentence ----------------------------------------------------------------------
 
     void choose(int64_t place, const In* rows, const double* tail);  // both must outlive it
+    // With pruning, the number of epochs so far decides the order; see Pruning::warm_up.
+    void set_epoch(int64_t epoch) { warms_up = corpus.pruning && epoch < corpus.pruning->warm_up; }
 
     int64_t length() const { return T; }
     double weight() const { return corpus.weight[at]; }
@@ -72,13 +74,20 @@ class Sentences {
     double residuals();
     // [n_tail + slack] if the tail is used
     const double* tail_residuals() const { return counts.data(); }
-    // Applies the residuals of nodes and edges. The caller sets all of the task but lists and rows.
+    // With pruning: the residuals of the tail that are not zero. Otherwise null.
+    const SparseCounts* sparse_residuals() const { return few_counts.get(); }
+    // Applies the residuals of nodes, edges and sub-tags. The caller sets all of the task but lists
+    // and rows.
     void update(RowUpdate<In> task) const;
 
   private:
     void add_up(const OwnedLists& lists, int64_t width, In* out) const;
     void subtract_gold();
     double subtract_open();
+    double pruned_residuals();
+    void sum_subtags();
+    void apply(const OwnedLists& lists, int64_t width, const In* residuals, int64_t lo, int64_t n,
+               RowUpdate<In> task) const;
     void decode(const In* scores, int32_t* path);
     template <class Use>
     void each_of_token(const OwnedLists& lists, int64_t t, int64_t column, const Use& use) const;
@@ -97,10 +106,17 @@ class Sentences {
     std::vector<int64_t> places;  // [N] place of each sentence in work order
     Chain<In> chain;
     std::unique_ptr<SegmentChain<In>> segments;  // instead of the chain, for a segment model
-    int64_t at = 0, first = 0, T = 0;            // the chosen sentence: place, first token, length
+    std::unique_ptr<PrunedChain<In>> pruned, permitted;  // instead of the chain, with pruning
+    std::unique_ptr<SparseCounts> few_counts;
+    const double* tail_weights = nullptr;
+    bool warms_up = false;
+    int64_t at = 0, first = 0, T = 0;  // the chosen sentence: place, first token, length
     const In* rows = nullptr;
     std::vector<In> emit, edge;                        // [T, Y], [T, Y, Y]
     std::vector<In> gamma, xi;                         // residuals like emit and edge
+    std::vector<In> sub, sub_gamma;                    // [T, S] of sub-tags
+    std::vector<In> sub_sums;                          // see Subtags::spread
+    std::vector<uint8_t> is_residual;                  // [T] with pruning: gamma is not all zero
     std::vector<In> closed, observed, observed_pairs;  // of a sentence with open labels
     std::vector<double> counts;                        // [n_tail + slack]
     std::vector<int32_t> completed;                    // [T]

@@ -10,7 +10,7 @@ import click
 from tagloom import models
 from tagloom.cli.templates import split_templates
 from tagloom.models.files import find_kind, known_kinds
-from tagloom.parameters import Choice, Count, Flag, Names, Number, Parameter, Path
+from tagloom.parameters import MISSING, Choice, Count, Flag, Names, Number, Parameter, Path
 
 # The commands of our models; models of other packages have the name of their kind.
 _COMMANDS = {
@@ -65,7 +65,10 @@ def _make_option(declared: Parameter) -> click.Option | None:
             return click.Option([name, f"{option}/--no-{name.replace('_', '-')}"], **about)
         case Choice():
             choices = [choice or "none" for choice in declared.choices]
-            return click.Option(spellings, type=click.Choice(choices), **about)
+            kind: click.ParamType[Any] = click.Choice(choices)
+            if declared.free is not MISSING:
+                kind = _ChoiceOr(choices, declared.free)
+            return click.Option(spellings, type=kind, **about)
         case Count():
             return click.Option(spellings, type=int, **about)
         case Number():
@@ -78,6 +81,24 @@ def _make_option(declared: Parameter) -> click.Option | None:
         case Path():
             return click.Option(spellings, metavar=declared.metavar, **about)
     return None  # its values cannot be written as text
+
+
+class _ChoiceOr(click.Choice[str]):
+    """One of several names, or a text that a type reads."""
+
+    def __init__(self, choices: list[str], free: type) -> None:
+        super().__init__(choices)
+        self.free = free
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "[" + "|".join([*self.choices, self.free.__name__.upper()]) + "]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return value if value in self.choices else self.free(value)
+        except ValueError:
+            names = ", ".join(map(repr, self.choices))
+            self.fail(f"{value!r} is not one of {names}, or a {self.free.__name__}.", param, ctx)
 
 
 def read_values(cls: type[models.Model], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -312,6 +312,7 @@ def _check_convertible(tagger: LinearTagger) -> None:
     causes = {
         "weights for the first or last label": scores.start.any() or scores.stop.any(),
         "edge templates": scores.edge_rows is not None,
+        "sub-tags": scores.subtags is not None,
         "an order above 1": scores.states is not None,
         "constraints": constraints.scheme or constraints.states or constraints.dictionary,
         "scores that are normalised for each token": tagger.kind in ("MEMM",),

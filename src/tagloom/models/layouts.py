@@ -1,6 +1,7 @@
 """The layout of the weight vector θ, and how weights are carried from one layout to another.
 
-θ = [node rows W][edge rows][trans Y·Y, from → to][start Y][stop Y][tied K]
+θ = [node rows W][edge rows][sub-tag rows A·S][trans Y·Y, from → to][start Y][stop Y][tied K]
+    [pairs of sub-tags S·S]
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native
-from tagloom.scores import LinearScores, Rows
+from tagloom.scores import LinearScores, Rows, Subtags
 from tagloom.trellis import StateSpace
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Layout:
         Whether θ has start and stop weights.
     ties : tuple
         The meaning of each weight that the state space ties to its transitions.
+    n_subtags : int
+        S, the number of sub-tags.
     """
 
     labels: tuple[str, ...]
@@ -45,6 +48,7 @@ class Layout:
     edge_cols: npt.NDArray[Any]
     boundaries: bool
     ties: tuple[Any, ...] = ()
+    n_subtags: int = 0
 
     @classmethod
     def of_objective(
@@ -52,10 +56,12 @@ class Layout:
         labels: tuple[str, ...],
         objective: _native.LinearObjective,
         states: StateSpace | None = None,
+        n_subtags: int = 0,
     ) -> Layout:
         """Return the layout of an objective."""
         rows, edges = objective.rows()[:2], objective.edge_rows()[:2]
-        return cls(labels, *rows, *edges, objective.boundaries, tie_names(labels, states))
+        ties = tie_names(labels, states)
+        return cls(labels, *rows, *edges, objective.boundaries, ties, n_subtags)
 
     @classmethod
     def of_scores(cls, scores: LinearScores) -> Layout:
@@ -75,11 +81,17 @@ class Layout:
     def n_weights(self) -> int:
         """The length of θ."""
         Y = len(self.labels)
-        return self.transitions_at + Y * Y + 2 * Y * self.boundaries + len(self.ties)
+        ends = 2 * Y * self.boundaries
+        return self.transitions_at + Y * Y + ends + len(self.ties) + self.n_subtags**2
 
     @property
     def transitions_at(self) -> int:
         """Index of the first transition weight."""
+        return self.subtags_at + (len(self.ptr) - 1) * self.n_subtags
+
+    @property
+    def subtags_at(self) -> int:
+        """Index of the first weight of an attribute and a sub-tag."""
         return len(self.cols) + len(self.edge_cols)
 
     def pairs(self, labels: list[str]) -> tuple[Any, Any]:
@@ -173,6 +185,8 @@ def cut(theta: Float64, data: TrainingData) -> LinearScores:
     """
     layout = data.layout
     assert layout is not None
+    if data.subtags is not None:
+        return _cut_subtags(theta, data, layout, data.subtags)
     Y = len(data.names)
     W, E = len(layout.cols), layout.transitions_at
     K = 0 if data.states is None else data.states.n_weights
@@ -193,6 +207,37 @@ def cut(theta: Float64, data: TrainingData) -> LinearScores:
         edge_names=data.edge_attributes if has_edges else None,
         states=data.states,
         tied=theta[len(theta) - K :].copy(),
+    )
+
+
+def _cut_subtags(
+    theta: Float64, data: TrainingData, layout: Layout, subtags: Subtags
+) -> LinearScores:
+    """The same for labels with sub-tags: one row for both, and one matrix of transitions."""
+    Y, S, E = len(data.names), len(subtags), layout.transitions_at
+    shared = theta[layout.subtags_at : E].astype(np.float32).reshape(-1, S)  # [A, S]
+    used = shared != 0
+    ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)
+    between = theta[len(theta) - S * S :].reshape(S, S)
+    n_before = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])  # [A + 1]
+    n_own = np.diff(layout.ptr)
+    W = len(layout.cols) + int(n_before[-1])
+    cols, weights = np.empty(W, np.uint16), np.empty(W, np.float32)
+    of_label = np.arange(len(layout.cols)) + np.repeat(n_before[:-1], n_own)
+    cols[of_label], weights[of_label] = layout.cols, theta[: len(layout.cols)]
+    attribute, s = np.nonzero(used)
+    of_subtag = np.arange(int(n_before[-1])) + layout.ptr[1:][attribute]
+    cols[of_subtag], weights[of_subtag] = Y + s, shared[used]
+    return LinearScores(
+        labels=tuple(data.names),
+        extractor=data.extractor,
+        index=data.index,
+        rows=Rows(layout.ptr + n_before, cols, weights),
+        trans=theta[E : E + Y * Y].reshape(Y, Y) + subtags.fold(between),
+        start=ends[:Y].copy(),
+        stop=ends[Y : 2 * Y].copy(),
+        names=data.attributes,
+        subtags=subtags,
     )
 
 

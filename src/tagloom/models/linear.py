@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tagloom import _native, evaluation, features, training
+from tagloom import _native, checks, evaluation, features, training
 from tagloom.errors import ParameterError
 from tagloom.features import FeatureExtractor, Templates
 from tagloom.models.capabilities import Capability
@@ -32,10 +32,10 @@ from tagloom.models.taggers import Tagger
 from tagloom.models.weights import FeatureWeights
 from tagloom.notebooks import Rows
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
-from tagloom.scores import Decoder, LinearScores, Scored
+from tagloom.scores import Decoder, LinearScores, Scored, Subtags
 from tagloom.scores.parts import Parts
 from tagloom.storage import File
-from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis import StateSpace, Structure, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class LinearFitted(Fitted):
         The training record.
     history : list of Record
     compaction : Compaction or None
+    prune : float or None
+        The threshold of candidate labels; see `Trellis.prune`. None: all labels are.
     """
 
     source: LinearScores | LiveScores = field(kw_only=True)
@@ -77,6 +79,7 @@ class LinearFitted(Fitted):
     training: dict[str, Any] = field(default_factory=dict, kw_only=True)
     history: list[Record] = field(default_factory=list, kw_only=True)
     compaction: Compaction | None = field(default=None, kw_only=True)
+    prune: float | None = field(default=None, kw_only=True)
 
     @cached_property
     def scores(self) -> LinearScores:
@@ -110,7 +113,9 @@ class LinearFitted(Fitted):
         transitions = self.transitions.dense_transitions
         if self.constraints.dictionary or transitions is None:
             return None
-        return self.scores.decoder(transitions, self.normaliser)
+        if self.prune is not None and self.constraints.space is not None:
+            return None  # candidates have no state space
+        return self.scores.decoder(transitions, self.normaliser, self.prune)
 
 
 class LinearTagger(
@@ -282,6 +287,7 @@ class LinearTagger(
             If the learner needs all sentences at once.
         """
         self._check_parameters()
+        self._check_unpruned()
         if not self.takes_parts:
             raise ParameterError(
                 f"{self!r} learns from all sentences at once.",
@@ -294,6 +300,18 @@ class LinearTagger(
         resident = self._resident()
         with nullcontext() if resident is None else resident.lock:
             return self._learn_more(resident, X, y, sample_weight)
+
+    def _check_unpruned(self) -> None:
+        """Raise if labels are pruned, with which a corpus cannot come in parts."""
+        least = self._fitted.prune if self.is_fitted else None
+        if least is not None:
+            raise ParameterError(
+                parameter="prune",
+                expected="None for partial_fit, which learns without pruning",
+                found=f"{least}",
+                hint="Train with {prune}.",
+                options={"prune": None},
+            )
 
     def _learn_more(self, resident: Resident | None, X: Any, y: Any, sample_weight: Any) -> Self:
         """Learn from more sentences; the caller holds the lock of the resident model."""
@@ -451,11 +469,21 @@ class LinearTagger(
         from tagloom.sequences.sources import Files
 
         if isinstance(X, Files):
+            self._check_whole()
             from tagloom.models.sharded import read_files
 
             return read_files(self, X, y, sample_weight)
         start = self._warm_start() if self.warm_start and self.is_fitted else None
-        return self._read(X, y, sample_weight, start)
+        data = self._read(X, y, sample_weight, start)
+        data.prune, data.subtags = self._choose_pruning(data)
+        return data
+
+    def _check_whole(self) -> None:
+        """Raise for a parameter that needs all sentences in one process."""
+
+    def _choose_pruning(self, data: TrainingData) -> tuple[float | None, Subtags | None]:
+        """Return the threshold of candidate labels and the sub-tags of labels, if any."""
+        return None, None
 
     def _read(
         self, X: Any, y: Any, sample_weight: Any, start: Known | None, *, in_parts: bool = False
@@ -554,14 +582,17 @@ class LinearTagger(
             labels,
             edges=edges,
             weight=data.weight,
-            all_combinations=self._takes_all(data.index.size * len(data.names)),
+            all_combinations=self._takes_all_labels(data),
             boundaries=self.boundaries,
             space=None if data.states is None else data.states.native,
             drops_zeros=not self.is_online,
+            prune=data.prune,
+            subtags=None if data.subtags is None else data.subtags.native,
             threads=self.n_threads or ALL_THREADS,
             pattern_only=pattern_only,
         )
-        layout = Layout.of_objective(tuple(data.names), objective, data.states)
+        n_subtags = 0 if data.subtags is None else len(data.subtags)
+        layout = Layout.of_objective(tuple(data.names), objective, data.states, n_subtags)
         free = objective.mask()
         if start is not None:  # transitions that were seen before may not occur now
             free |= start.layout.carry(start.theta != 0, layout)
@@ -601,6 +632,12 @@ class LinearTagger(
             return self.is_online and n_weights <= _MANY_WEIGHTS
         return self.combinations == "all"
 
+    def _takes_all_labels(self, data: TrainingData) -> bool:
+        """Whether attributes get weights for all labels; sub-tags have them in any case."""
+        if data.subtags is not None and self.combinations == "auto":
+            return False
+        return self._takes_all(data.index.size * len(data.names))
+
     def score_dev(self, dev: Any, data: TrainingData) -> Callable[[Float64], float]:
         """Return the function from weights to the score on the development data.
 
@@ -618,7 +655,10 @@ class LinearTagger(
             trellis = shared_transitions(scores, data.constraints).with_scores(
                 scored.emit, edge=scored.edge, offsets=scored.offsets
             )
-            path = data.constraints.restrict(trellis, sentences).viterbi().path
+            trellis = data.constraints.restrict(trellis, sentences)
+            if data.prune is not None:
+                trellis = trellis.prune(data.prune)
+            path = trellis.viterbi().path
             return score_path(path, encoded.offsets, data, gold)
 
         return score
@@ -634,6 +674,7 @@ class LinearTagger(
             data.constraints,
             history=Rows(outcome.records),
             training=record,
+            prune=data.prune,
             **self._extra_state(data),
         )
 
@@ -664,6 +705,11 @@ class LinearTagger(
         )
         batch.n_threads = threads
         return fitted.constraints.restrict(batch, sentences)
+
+    def _pruned(self, scored: Structure) -> Structure:
+        if self._fitted.prune is None or not isinstance(scored, Trellis):
+            return scored
+        return scored.prune(self._fitted.prune)
 
     def _normalised(self, scores: LinearScores | LiveScores, scored: Scored) -> Scored:
         """Normalise the scores of a batch, in local models; by default return them unchanged."""
@@ -724,7 +770,10 @@ class LinearTagger(
         return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
-        Y, states = len(self.labels_), self._fitted.transitions.states
+        Y = len(self.labels_)
+        if self._fitted.prune is not None:
+            return Y
+        states = self._fitted.transitions.states
         if states.kind == "labels":
             return Y * Y if self._fitted.source.has_edges else Y
         return max(states.n_states, 1)
@@ -817,12 +866,14 @@ class LinearTagger(
                 params.pop(name)
         for name in ClusterParameters.parameters:  # where it was trained is not part of a model
             params.pop(name, None)
-        header = {
+        header: dict[str, Any] = {
             "params": params,
             "constraints": self.constraints_.to_dict(),
             "training": self.training_,
             "history": [record.to_row() for record in self.history_],
         }
+        if self._fitted.prune is not None:
+            header["prune"] = self._fitted.prune
         return self.scores_.to_file(self.n_threads or ALL_THREADS) | File(header)
 
     @classmethod
@@ -838,9 +889,11 @@ class LinearTagger(
             params.setdefault("states", scores.states)
         tagger = cls(**params)
         tagger._check_parameters()
+        prune = header.get("prune")
         tagger._fitted = cls._make_state(
             scores,
             constraints,
+            prune=None if prune is None else checks.number(prune, "prune", least=0, most=1),
             training=dict(header["training"]),
             history=Rows(training.Record.from_row(row) for row in header["history"]),
             **cls._extra_from_file(file),

@@ -28,7 +28,7 @@ from tagloom.models.data import (
     number_labels,
     read_labels,
 )
-from tagloom.scores import LinearScores, Names
+from tagloom.scores import LinearScores, Names, Subtags
 from tagloom.trellis import StateSpace, Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
@@ -152,6 +152,10 @@ class TrainingData:
         Sum of the squared values of a token's attributes, on average: their number if all are 1.
     summary : Summary or None
         Of a corpus that comes in parts: of all parts so far.
+    prune : float or None
+        The threshold of candidate labels; None: all labels are.
+    subtags : Subtags or None
+        The sub-tags of labels, whose weights they share.
     """
 
     names: list[str]
@@ -170,6 +174,8 @@ class TrainingData:
     cost: Float64 | None = None
     mean_square: float = 0.0
     summary: Summary | None = None
+    prune: float | None = None
+    subtags: Subtags | None = None
 
     @property
     def is_sharded(self) -> bool:

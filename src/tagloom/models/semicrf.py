@@ -196,6 +196,8 @@ class SemiCRF(CRF):
     order = 1
     states = "auto"
     select = None
+    prune = None
+    subtags = None
     constrain_training = False
 
     decodes_natively = True

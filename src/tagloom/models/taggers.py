@@ -967,9 +967,13 @@ class Tagger(Model):
     def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
         """Score sentences, under known labels if there are any."""
         trellis = self.score_sentences(sentences, n_threads)
-        if known is None:
-            return trellis
-        return trellis.constrain(known_mask(known, sentences, self._label_list))
+        if known is not None:
+            trellis = trellis.constrain(known_mask(known, sentences, self._label_list))
+        return self._pruned(trellis)
+
+    def _pruned(self, scored: Structure) -> Structure:
+        """Leave out labels that are hardly possible, in models that do; by default none."""
+        return scored
 
     def _calibrated(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
         """Score sentences at the temperature of this tagger."""
@@ -985,9 +989,7 @@ class Tagger(Model):
 
     def score_batches(self, sentences: Sequence[Any]) -> Iterator[Structure]:
         """Score sentences batch by batch, at temperature 1, each small enough for the cache."""
-        return (
-            self.score_sentences(piece, None) for piece, _ in self._pieces(sentences, None, None)
-        )
+        return (self._scored(piece, None, None) for piece, _ in self._pieces(sentences, None, None))
 
     def _pieces(
         self, X: Any, known: Any, n_threads: int | None

@@ -58,7 +58,8 @@ class FeatureWeights(Tagger):
         pattern : str, optional
             A shell pattern that the attribute must match, such as ``"suffix*"``.
         label : str, optional
-            Only weights of this label; then the largest come first, the most negative last.
+            Only weights of this label, or of this sub-tag; then the largest come first, the most
+            negative last.
         n : int, optional
             Maximum number.
 
@@ -81,7 +82,8 @@ class FeatureWeights(Tagger):
         self, pattern: str | None, label: str | None, n: int | None
     ) -> list[FeatureWeight]:
         """List weights of (attribute, label); at least the n strongest of them."""
-        scores, names = self.scores_, self._label_list
+        scores = self.scores_
+        names = list(scores.outputs)
         y = label_number(label, names)
         chosen = np.ones(len(scores.rows.cols), dtype=bool)
         if y is not None:

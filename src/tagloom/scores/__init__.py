@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tagloom.scores.decoders import Decoder
     from tagloom.scores.linear import LinearScores, Names, Rows, Scored
     from tagloom.scores.networks import NetworkScores, NetworkSpec
+    from tagloom.scores.subtags import Subtags
     from tagloom.scores.vectors import Vectors, read_vectors
 else:
     __getattr__, __dir__ = lazily(
@@ -18,6 +19,7 @@ else:
             "emissions": [],
             "linear": ["LinearScores", "Names", "Rows", "Scored"],
             "networks": ["NetworkScores", "NetworkSpec"],
+            "subtags": ["Subtags"],
             "vectors": ["Vectors", "read_vectors"],
         },
     )
@@ -30,6 +32,7 @@ __all__ = [
     "NetworkSpec",
     "Rows",
     "Scored",
+    "Subtags",
     "Vectors",
     "emissions",
     "read_vectors",

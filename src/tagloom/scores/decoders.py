@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tagloom.features.items import ItemExtractor
+    from tagloom.scores.subtags import Subtags
 
     Marginals = list[npt.NDArray[np.float32]]
 
@@ -70,6 +71,10 @@ class WordDecoder:
         Scores of pairs of labels [T, Y, Y].
     normaliser : _native.LocalNormaliser, optional
         Turns the scores into log probabilities of a local model.
+    prune : float, optional
+        Decode over candidate labels; see `Trellis.prune`. Probabilities are left to a trellis.
+    subtags : Subtags, optional
+        The sub-tags of labels; scores are then those of labels and sub-tags [T, Y + S].
     """
 
     def __init__(
@@ -81,9 +86,14 @@ class WordDecoder:
         *,
         edges: _native.Scorer | None = None,
         normaliser: _native.LocalNormaliser | None = None,
+        prune: float | None = None,
+        subtags: Subtags | None = None,
     ) -> None:
         self._templates = templates
-        self._native = _native.Decoder(scorer, transitions, list(labels), edges, normaliser)
+        native = None if subtags is None else subtags.native
+        self._native = _native.Decoder(
+            scorer, transitions, list(labels), edges, normaliser, prune, native
+        )
         self._takes_lists = templates.reads_only_tokens
 
     def decode_few(self, X: Any, n_threads: int) -> list[list[str]] | None:
@@ -138,6 +148,10 @@ class ItemDecoder:
         The Y labels.
     normaliser : _native.LocalNormaliser, optional
         Turns the scores into log probabilities of a local model.
+    prune : float, optional
+        Decode over candidate labels; see `Trellis.prune`. Probabilities are left to a trellis.
+    subtags : Subtags, optional
+        The sub-tags of labels; scores are then those of labels and sub-tags [T, Y + S].
     """
 
     def __init__(
@@ -149,11 +163,16 @@ class ItemDecoder:
         labels: Sequence[str],
         *,
         normaliser: _native.LocalNormaliser | None = None,
+        prune: float | None = None,
+        subtags: Subtags | None = None,
     ) -> None:
         from tagloom.features import Items  # here, for a quick start
 
         self._extractor = extractor
-        self._native = _native.ItemDecoder(index, rows, transitions, list(labels), normaliser)
+        native = None if subtags is None else subtags.native
+        self._native = _native.ItemDecoder(
+            index, rows, transitions, list(labels), normaliser, prune, native
+        )
         self._takes_items = isinstance(extractor, Items)
 
     def decode_few(self, X: Any, n_threads: int) -> list[list[str]] | None:

@@ -3,6 +3,8 @@
     emit[t, y]         = Σ_{a active at t} value · weight(a, y)
     edge[t, y_prev, y] = Σ_{edge attributes a active at t} value · weight(a, y_prev, y)
 
+Labels may share the weights of sub-tags; see `tagloom.scores.subtags`.
+
 A `LinearScores` never changes, so threads can share it without locks; changing weights makes a new
 one. Learning the weights is left to ``training``.
 """
@@ -24,6 +26,7 @@ from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
 from tagloom.scores.decoders import Decoder, ItemDecoder, WordDecoder
 from tagloom.scores.parts import Part, Parts
+from tagloom.scores.subtags import Subtags
 from tagloom.storage import File
 from tagloom.trellis import StateSpace
 
@@ -54,7 +57,7 @@ class Rows:
     ptr : ndarray of int64, shape (A + 1,)
         The weights of attribute a are ``weights[ptr[a]:ptr[a + 1]]``.
     cols : ndarray of uint16, shape (W,)
-        The output of each weight: y, or y_prev·Y + y for edge attributes.
+        The output of each weight: y, or Y + s for a sub-tag; y_prev·Y + y for edge attributes.
     weights : ndarray of float32, shape (W,)
     """
 
@@ -186,6 +189,8 @@ class LinearScores:
         The weights that the state space ties to its transitions.
     is_narrow : bool
         Whether files hold the weights in 16 bits.
+    subtags : Subtags or None
+        The sub-tags of labels, which have weights of attributes, too.
     """
 
     labels: tuple[str, ...]
@@ -202,6 +207,12 @@ class LinearScores:
     states: StateSpace | None = None
     tied: Float64 = field(default_factory=lambda: np.empty(0))
     is_narrow: bool = False
+    subtags: Subtags | None = None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What attributes have weights for: the labels, then the sub-tags."""
+        return self.labels if self.subtags is None else (*self.labels, *self.subtags.names)
 
     @property
     def has_edges(self) -> bool:
@@ -233,13 +244,18 @@ class LinearScores:
             return self.score_encoded(encoded, n_threads)
         columns, numbers = self._scorers.templates.columns(sentences)
         offsets, emit = call_native(self._scorers.node.emit, columns, numbers, n_threads)
+        if self.subtags is not None:
+            emit = self.subtags.native.spread(emit, n_threads)
         edge = None
         if self._scorers.edge is not None:
             _, edge = call_native(self._scorers.edge.edge, columns, numbers, n_threads)
         return Scored(offsets, emit, edge)
 
     def decoder(
-        self, transitions: _native.Dense, normaliser: _native.LocalNormaliser | None = None
+        self,
+        transitions: _native.Dense,
+        normaliser: _native.LocalNormaliser | None = None,
+        prune: float | None = None,
     ) -> Decoder | None:
         """Make the native decoder from sentences to labels.
 
@@ -249,16 +265,28 @@ class LinearScores:
             Scores of transitions, starts and stops; −inf if forbidden.
         normaliser : _native.LocalNormaliser, optional
             Turns the scores into log probabilities of a local model.
+        prune : float, optional
+            Decode over candidate labels; see `Trellis.prune`.
 
         Returns
         -------
         Decoder or None
-            None if the features are neither templates nor items.
+            None if the features are neither templates nor items, or labels have sub-tags and are
+            not pruned.
         """
+        if self.subtags is not None and prune is None:
+            return None
+        labels: dict[str, Any] = {"prune": prune, "subtags": self.subtags}
         if self._scorers is not None:
             templates, node, edge = self._scorers
             return WordDecoder(
-                templates, node, transitions, self.labels, edges=edge, normaliser=normaliser
+                templates,
+                node,
+                transitions,
+                self.labels,
+                edges=edge,
+                normaliser=normaliser,
+                **labels,
             )
         from tagloom.features.items import ItemExtractor  # here, for a quick start
 
@@ -266,7 +294,13 @@ class LinearScores:
             return None
         rows, _ = self._native_rows
         return ItemDecoder(
-            self.extractor, self.index, rows, transitions, self.labels, normaliser=normaliser
+            self.extractor,
+            self.index,
+            rows,
+            transitions,
+            self.labels,
+            normaliser=normaliser,
+            **labels,
         )
 
     def score_encoded(self, encoded: Encoded, n_threads: int) -> Scored:
@@ -274,6 +308,8 @@ class LinearScores:
         Y = len(self.labels)
         node, edge_rows = self._native_rows
         emit = node.score(encoded.indptr, encoded.ids, encoded.values, n_threads)
+        if self.subtags is not None:
+            emit = self.subtags.native.spread(emit, n_threads)
         edge = None
         if (
             edge_rows is not None
@@ -288,14 +324,14 @@ class LinearScores:
     def score_rows(
         self, indptr: npt.NDArray[np.int64], ids: npt.NDArray[np.int32], n_threads: int
     ) -> Float32:
-        """Sum the weights of lists of attributes by label [n, Y]: ids[indptr[i]:indptr[i + 1]]."""
+        """Sum the weights of lists of attributes by output [n, K]: ids[indptr[i]:indptr[i + 1]]."""
         return self._native_rows[0].score(indptr, ids, None, n_threads)
 
     @cached_property
     def _native_rows(self) -> tuple[_native.WeightRows, _native.WeightRows | None]:
         """The weights as native objects, which check them once."""
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
-        node = _native.WeightRows(rows.ptr, rows.cols, rows.weights, Y)
+        node = _native.WeightRows(rows.ptr, rows.cols, rows.weights, len(self.outputs))
         if edges is None:
             return node, None
         return node, _native.WeightRows(edges.ptr, edges.cols, edges.weights, Y * Y)
@@ -307,7 +343,7 @@ class LinearScores:
             return None
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
         make = self.extractor.scorer
-        node = make(self.index, rows.ptr, rows.cols, rows.weights, Y)
+        node = make(self.index, rows.ptr, rows.cols, rows.weights, len(self.outputs))
         edge = None
         if edges is not None and self.edge_index is not None:
             edge = make(self.edge_index, edges.ptr, edges.cols, edges.weights, Y * Y, edges=True)
@@ -334,9 +370,9 @@ class LinearScores:
 
     def without_zeros(self) -> LinearScores:
         """Drop weights that are zero; rows that are mostly full stay full, for speed."""
+        K = len(self.outputs)
         lengths, is_used = np.diff(self.rows.ptr), self.rows.weights != 0  # [A], [W]
-        is_full = lengths == len(self.labels)
-        dense = is_full & (2 * self.rows.count(is_used) >= len(self.labels))
+        dense = (lengths == K) & (2 * self.rows.count(is_used) >= K)
         slim = self.keep(is_used | np.repeat(dense, lengths))
         if slim.edge_rows is None:
             return slim
@@ -387,6 +423,10 @@ class LinearScores:
         def of_transition(t: int, y_prev: int | None, y: int) -> Iterator[Part]:
             nodes = encoded.indptr, encoded.ids, encoded.values
             yield from _weighed(self.rows, self.names, *nodes, t, y, 1)
+            if self.subtags is not None:
+                for s in self.subtags.of_label(y):
+                    for part in _weighed(self.rows, self.names, *nodes, t, Y + s, 1):
+                        yield part._replace(name=f"{part.name} → {self.subtags.names[s]}")
             if y_prev is None or edge_rows is None or edge_names is None:
                 return
             if indptr is not None and ids is not None:
@@ -412,6 +452,8 @@ class LinearScores:
             "features": self.extractor.to_dict(),
             "unicode": unicodedata.unidata_version,
         }
+        if self.subtags is not None:
+            header["subtags"] = self.subtags.separator
         arrays = {"trans": self.trans, "start": self.start, "stop": self.stop}
         if self.states is not None:
             header["states"] = self.states.to_dict()
@@ -439,7 +481,15 @@ class LinearScores:
             raise ModelFileError(where="labels", expected="at least one label", found="none")
         Y = len(labels)
         extractor = features.from_dict(header["features"], function=function)
-        index, rows, names = _part_from_file(file, "", Y)
+        subtags = None
+        separator = header.get("subtags")
+        if separator is not None:
+            if not isinstance(separator, str) or not separator:
+                raise ModelFileError(
+                    where="subtags", expected="a separator", found=checks.show(separator)
+                )
+            subtags = Subtags.split(labels, separator)
+        index, rows, names = _part_from_file(file, "", Y + (0 if subtags is None else len(subtags)))
         edge_index, edge_rows, edge_names = None, None, None
         if "edge_lengths" in arrays:
             if isinstance(extractor, Templates) and not extractor.has_edges:
@@ -467,6 +517,7 @@ class LinearScores:
             states,
             tied,
             is_narrow=arrays["weights"].dtype == np.float16,
+            subtags=subtags,
         )
         if scores._scorers is None:  # both native forms check the arrays
             _ = scores._native_rows

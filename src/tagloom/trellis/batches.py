@@ -197,6 +197,20 @@ class Batch:
         emit = np.where(allowed, self.emit, self.dtype.type(-np.inf))
         return Batch(emit, self.edge, self.offsets, self.largest_emit)
 
+    def prune(self, least: float) -> Batch:
+        """Return a batch in the layout of candidates; see `Trellis.prune`."""
+        if self.candidates is None:
+            listed = Candidates(*_native.list_candidates(self.emit, least))
+        else:
+            candidates, positions = self.candidates, self.candidates.positions
+            best = np.full(self.shape[0], -np.inf)  # [T]
+            np.maximum.at(best, positions, candidates.scores)
+            with np.errstate(divide="ignore"):
+                lowest = (best + np.log(least)).astype(self.dtype)
+            keep = (candidates.scores >= lowest[positions]) & (candidates.scores > -np.inf)
+            listed = candidates.select(keep)
+        return Batch.of_candidates(listed, self.shape[1], self.offsets, self.largest_emit)
+
     def map_scores(self, function: Callable[[Floats], Floats]) -> Batch:
         """Return a batch with a function applied to all scores."""
         largest = float(function(np.array([self.largest_emit], dtype=self.dtype))[0])

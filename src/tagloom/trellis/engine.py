@@ -116,6 +116,14 @@ class Transitions:
         return self.space is None or self.space.kind == "labels"
 
     @cached_property
+    def forbids(self) -> bool:
+        """Whether a transition, start or stop may be forbidden."""
+        if not self.is_first_order or self.space is not None:
+            return True
+        parts = (self.trans, self.start, self.stop)
+        return any(part is not None and bool(np.isneginf(part).any()) for part in parts)
+
+    @cached_property
     def is_chain(self) -> bool:
         """Whether states are labels, and what follows a label has probabilities of at most 1."""
         if not self.is_first_order or self.weights is not None:

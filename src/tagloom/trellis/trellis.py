@@ -1006,6 +1006,44 @@ class Trellis(Ragged):
             transitions = transitions.replaced(trans=np.where(banned, minus_inf, trans))
         return self._like(batch, transitions)
 
+    def prune(self, least: float) -> Trellis:
+        """Return a trellis without the labels that are improbable by the scores of a position.
+
+        Position t keeps the labels y with ::
+
+            exp(emit[t, y] − max_y emit[t, y]) ≥ least
+
+        All results are exact over the paths that are left. A sequence whose transitions allow none
+        of them keeps all labels. Where states are more than labels, and with ``edge``, nothing is
+        pruned.
+
+        Parameters
+        ----------
+        least : float
+            From 0, which keeps every label, to 1, which keeps the best.
+
+        Examples
+        --------
+        >>> trellis = Trellis([[0.0, 1.0, -9.0], [0.0, 2.0, 0.0]])
+        >>> trellis.prune(0.01).candidates.label_ids
+        array([0, 1, 0, 1, 2], dtype=int32)
+        """
+        least = checks.number(least, "least", least=0, most=1)
+        if not self._transitions.is_first_order or self.edge is not None:
+            return self
+        pruned = self._like(self._batch.prune(least))
+        if not self._transitions.forbids:
+            return pruned
+        is_empty = np.isneginf(pruned._sums())  # [N]
+        if not is_empty.any():
+            return pruned
+        candidates = pruned._batch.candidates
+        assert candidates is not None
+        allowed = np.zeros(self._batch.shape, dtype=np.bool_)
+        allowed[candidates.positions, candidates.label_ids] = True
+        allowed[np.repeat(is_empty, self.lengths)] = True
+        return self._like(self._batch.restrict(allowed, may_list=True))
+
     def draw(
         self,
         show: Literal["scores", "marginals"] = "scores",

@@ -1,0 +1,154 @@
+"""Training over candidate labels: equal to all labels if all are kept, and to enumeration."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from encoded import random_encoding
+from tagloom._native import Subtags
+from tagloom.training import LBFGS, SGD, AdaGrad, AveragedPerceptron
+
+# Labels a|x, a|y, b|x, b, of the sub-tags a, x, y, b.
+OF_LABELS = [[0, 1], [0, 2], [3, 1], [3]]
+S = 4
+
+
+def subtags():
+    ptr = np.cumsum([0, *map(len, OF_LABELS)]).astype(np.int32)
+    return Subtags(S, ptr, np.concatenate(OF_LABELS).astype(np.int32))
+
+
+@pytest.mark.parametrize("boundaries", [False, True])
+@pytest.mark.parametrize(
+    ("rule", "options"), [(AdaGrad, {}), (AdaGrad, {"average": True}), (SGD, {"average": True})]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_all_labels_kept_is_the_unpruned_model(rule, options, boundaries, seed):
+    encoding = random_encoding(seed, Y=4, edges=False, boundaries=boundaries)
+    gold = encoding.gold.copy()
+    gold[[0, 5]] = -1, -2  # one of two labels; any label
+    sets = np.array([[1, 0, 1, 0], [1, 1, 1, 1]], dtype=np.uint8)
+    weight = np.array([1.0, 0.5, 1.0, 2.0, 1.5])
+    encoding = replace(encoding, gold=gold, sets=sets, weight=weight)
+    pruned = encoding.make(prune=0.0, warm_up=0)
+    learners = [rule(objective, **options) for objective in (encoding.objective, pruned)]
+    for _ in range(3):
+        losses = [learner.step().loss for learner in learners]
+        assert_allclose(losses[1], losses[0], rtol=1e-9)
+        assert_allclose(learners[1].theta(), learners[0].theta(), rtol=1e-9, atol=1e-11)
+
+
+class Enumerated:
+    """The loss of one sentence over its candidates, path by path."""
+
+    def __init__(self, encoding, least, *, transitions, with_subtags):
+        self.encoding, self.least = encoding, least
+        self.transitions, self.with_subtags = transitions, with_subtags
+
+    def parts(self, theta):
+        encoding = self.encoding
+        T, Y = len(encoding.gold), encoding.n_labels
+        ptr, cols, _ = encoding.objective.rows()
+        A, at = len(ptr) - 1, len(cols)
+        emit = np.zeros((T, Y))
+        shared = theta[at : at + A * S].reshape(A, S) if self.with_subtags else np.zeros((A, S))
+        for t in range(T):
+            for a in encoding.ids[encoding.indptr[t] : encoding.indptr[t + 1]]:
+                for w in range(ptr[a], ptr[a + 1]):
+                    emit[t, cols[w]] += theta[w]
+                for y in range(Y):
+                    emit[t, y] += sum(shared[a, s] for s in OF_LABELS[y])
+        at += A * S * self.with_subtags
+        trans = theta[at : at + Y * Y].reshape(Y, Y).copy()
+        start, stop = theta[at + Y * Y :][:Y], theta[at + Y * Y + Y :][:Y]
+        if self.with_subtags:
+            between = theta[-S * S :].reshape(S, S)
+            for y_prev, y in np.ndindex(Y, Y):
+                pairs = itertools.product(OF_LABELS[y_prev], OF_LABELS[y])
+                trans[y_prev, y] += sum(between[pair] for pair in pairs)
+        return emit, trans, start, stop
+
+    def candidates(self, theta):
+        emit = self.parts(theta)[0]
+        kept = np.exp(emit - emit.max(axis=1, keepdims=True)) >= self.least
+        return [
+            [y for y in range(len(row)) if row[y] or y == gold]
+            for row, gold in zip(kept, self.encoding.gold.tolist(), strict=True)
+        ]
+
+    def loss(self, theta, candidates):
+        emit, trans, start, stop = self.parts(theta)
+
+        def score(path):
+            total = sum(emit[t, y] for t, y in enumerate(path))
+            if self.transitions:
+                total += start[path[0]] + stop[path[-1]]
+                total += sum(trans[pair] for pair in itertools.pairwise(path))
+            return total
+
+        scores = [score(path) for path in itertools.product(*candidates)]
+        return np.logaddexp.reduce(scores) - score(self.encoding.gold.tolist())
+
+
+@pytest.mark.parametrize("with_subtags", [False, True])
+@pytest.mark.parametrize("warm_up", [0, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_loss_and_gradient_by_enumeration(seed, warm_up, with_subtags):
+    """A step of length 1 is the gradient; that of the enumerated loss is by differences."""
+    encoding = random_encoding(seed, [4], Y=4, edges=False, valued=False)
+    options = {"subtags": subtags()} if with_subtags else {}
+    objective = encoding.make(prune=0.4, warm_up=warm_up, **options)
+    oracle = Enumerated(encoding, 0.4, transitions=warm_up == 0, with_subtags=with_subtags)
+    free = objective.mask()
+    theta = np.random.default_rng(seed).normal(size=objective.n_weights) * free
+    learner = SGD(objective, eta0=1.0, decay=0.0, theta=theta)
+    candidates = oracle.candidates(theta)
+    assert 4 < sum(map(len, candidates)) < 16  # some are pruned, not all
+    assert_allclose(learner.step().loss, oracle.loss(theta, candidates), rtol=1e-9)
+    steps = 1e-6 * np.eye(len(theta))
+    grad = [
+        (oracle.loss(theta + h, candidates) - oracle.loss(theta - h, candidates)) / 2e-6
+        for h in steps
+    ]
+    assert_allclose(theta - learner.theta(), np.where(free, grad, 0), atol=1e-8)
+
+
+def test_resumed_run_has_the_same_bits():
+    encoding = random_encoding(1, Y=4, edges=False)
+    objective = encoding.make(prune=0.1, subtags=subtags(), float32=True)
+    through, first, second = (AdaGrad(objective, average=True, l2=0.1) for _ in range(3))
+    for _ in range(4):
+        through.step()
+    for _ in range(2):
+        first.step()
+    second.restore(first.state())
+    for _ in range(2):
+        second.step()
+    assert_array_equal(second.theta(), through.theta())
+
+
+def test_penalty_lowers_the_weights():
+    encoding = random_encoding(2, Y=4, edges=False)
+    norms = []
+    for l2 in (0.0, 1.0):
+        learner = AdaGrad(encoding.make(prune=0.1, subtags=subtags()), l2=l2)
+        for _ in range(5):
+            learner.step()
+        norms.append(np.square(learner.theta()).sum())
+    assert norms[1] < 0.5 * norms[0]
+
+
+def test_what_cannot_be_pruned():
+    encoding = random_encoding(3, Y=4, edges=False)
+    objective = encoding.make(prune=0.1)
+    with pytest.raises(ValueError, match="adagrad or sgd"):
+        AveragedPerceptron(objective)
+    with pytest.raises(ValueError, match="not a fixed function"):
+        LBFGS(objective).step()
+    with pytest.raises(ValueError, match="sub-tags need pruning"):
+        encoding.make(subtags=subtags())
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        encoding.make(prune=2.0)
