@@ -153,6 +153,13 @@ def desk(corpora, model, tmp_path_factory):
     (folder / "test.conllu").write_text("\n".join(rows), encoding="utf-8")
     parser = tl.DependencyParser(max_iterations=1).fit(tl.read(folder / "test.conllu"))
     parser.save(folder / "parser.tagloom")
+    for part in ("in/a", "in/b", "shards/a", "shards/b"):
+        (folder / part).parent.mkdir(exist_ok=True)
+        tl.write(tagged[:20], folder / f"{part}.conllu.gz")
+    for name in ("test.jsonl", "arguments.jsonl"):
+        tl.sequences.write_frames(
+            [tl.sequences.FrameSentence(["go"], [0], ["root"])], folder / name
+        )
     return folder
 
 
