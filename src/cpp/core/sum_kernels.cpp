@@ -67,12 +67,13 @@ inline void add_lanes(const Vector<R> (&x)[n], double* total) {
     }
 }
 
-// Compilers would read x from memory again for each product with it.
+// Compilers would read x from memory again for each product with it. Vectors that are wider than
+// the registers of the machine, which tests compile, stay in memory.
 template <class V>
 inline void keep_in_register([[maybe_unused]] V& x) {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && TL_VECTOR_BYTES == 64
     asm("" : "+v"(x));
-#elif defined(__SSE2__)
+#elif (defined(__AVX__) && TL_VECTOR_BYTES == 32) || (defined(__SSE2__) && TL_VECTOR_BYTES == 16)
     asm("" : "+x"(x));
 #endif
 }
