@@ -15,8 +15,8 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(sys.platform != "linux" or IS_SANITIZED, reason="preloads a library"),
 ]
-# nanobind copies lists of str to C++ in functions that must not throw, so that a failure there ends
-# the process: when templates are compiled, which load and fit do.
+# Some failures end the process, probably where nanobind copies lists of str to C++ in functions
+# that must not throw: when templates are compiled, which load and fit do.
 MAY_TERMINATE = {"load", "fit"}
 
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
+from tagloom import _native
 from tagloom.trellis import engine
 from tagloom.trellis.batches import Batch
 
@@ -116,7 +117,7 @@ def test_same_bits_for_any_number_of_threads():
 
 def test_shapes_are_checked():
     model = random_model(np.random.default_rng(0), 2)
-    dense, counts = model.dense, tl._native.TransitionCounts(np.zeros(4), np.zeros(2), np.zeros(2))
+    dense, counts = model.dense, _native.TransitionCounts(np.zeros(4), np.zeros(2), np.zeros(2))
     good = {
         "rows": np.zeros((3, 2)),
         "ids": np.zeros(4, dtype=np.int32),
