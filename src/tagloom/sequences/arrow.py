@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from tagloom import checks
 from tagloom.errors import FormatError, MissingExtraError, TagloomError
@@ -357,57 +357,73 @@ def _layout_of(
     labelled: bool,
 ) -> tuple[ArrowLayout, str]:
     """Choose the columns of a table by their names and types."""
-    types = import_arrow("A table").types
-    fields = {field.name: field.type for field in schema}
+    fields = _Fields({field.name: field.type for field in schema}, name)
     for parameter, column in (("token", token), ("sentence", sentence), ("label", label)):
-        if column is not None and column not in fields and (labelled or parameter != "label"):
-            raise FormatError(
-                path=name,
-                parameter=parameter,
-                expected=f"one of the columns {', '.join(fields)}",
-                found=repr(column),
-            )
-
-    def is_list(column: str) -> bool:
-        return bool(types.is_nested(fields[column])) and not types.is_struct(fields[column])
-
-    def is_text(column: str) -> bool:
-        kind = fields[column]
-        kind = kind.value_type if types.is_dictionary(kind) else kind
-        return "string" in str(kind) and not types.is_nested(kind)
-
-    by = sentence
-    if token is None:
-        token = next((key for key in TOKEN_KEYS.text if key in fields and is_list(key)), None)
-    if token is None and by is None and "text" in fields and is_text("text"):
-        token = "text"
-    elif by is None and (token is None or not is_list(token)):
-        others = (column for column in fields if column != token)
-        by = next((column for column in others if is_sentence_name(column)), None)
-    if token is not None and by is None and not (is_list(token) or is_text(token)):
-        token = None
-    if token is None and by is None:
-        raise FormatError(
-            path=name,
-            expected="a column of lists of tokens, a column of texts, or a sentence column",
-            found=", ".join(f"{column} ({kind})" for column, kind in fields.items()) or "no column",
-            hint="Name it with {token}.",
-            options={"token": ...},
-        )
+        if column is not None and (labelled or parameter != "label"):
+            fields.check(parameter, column)
+    token, by = fields.choose(token, sentence)
     if by is not None:
         columns = ObjectLayout("jsonl", token, label, labelled=labelled)
         return ArrowLayout(format, columns, by, batches), f"sentences by column {by!r}"
-    keys, kind = (TOKEN_KEYS, "jsonl") if is_list(token) else (SPAN_KEYS, "jsonl-spans")
+    keys, kind = (TOKEN_KEYS, "jsonl") if fields.is_list(token) else (SPAN_KEYS, "jsonl-spans")
     notes = [f"{keys.text[0]} in column {token!r}"]
     if label is None:
-        label = guess_label_key(dict.fromkeys(fields), keys, labelled, name)
-        notes += [f"labels in column {label!r}"] * (labelled and label in fields)
+        label = guess_label_key(dict.fromkeys(fields.types), keys, labelled, name)
+        notes += [f"labels in column {label!r}"] * (labelled and label in fields.types)
     columns = ObjectLayout(kind, token, label, tokenize, labelled=labelled)
     if label_names is not None:
         columns.label_names = label_names_of(label_names, label)
-    elif kind == "jsonl" and label in fields and is_list(label):
-        columns.label_names = _stored_names(schema, label, fields[label], name)
+    elif kind == "jsonl" and label in fields.types and fields.is_list(label):
+        columns.label_names = _stored_names(schema, label, fields.types[label], name)
     return ArrowLayout(format, columns, None, batches), "; ".join(notes)
+
+
+class _Fields(NamedTuple):
+    """The columns of a table."""
+
+    types: dict[str, Any]  # column -> its Arrow type
+    name: str | None  # of the file
+
+    def check(self, parameter: str, column: Any) -> None:
+        """Raise unless there is such a column."""
+        if column not in self.types:
+            raise FormatError(
+                path=self.name,
+                parameter=parameter,
+                expected=f"one of the columns {', '.join(self.types)}",
+                found=repr(column),
+            )
+
+    def is_list(self, column: str) -> bool:
+        types = import_arrow("A table").types
+        return bool(types.is_nested(self.types[column])) and not types.is_struct(self.types[column])
+
+    def is_text(self, column: str) -> bool:
+        types = import_arrow("A table").types
+        kind = self.types[column]
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return "string" in str(kind) and not types.is_nested(kind)
+
+    def choose(self, token: Any, by: Any) -> tuple[Any, Any]:
+        """Return the column of tokens or texts, and that of sentences for a row per token."""
+        if token is None:
+            lists = (key for key in TOKEN_KEYS.text if key in self.types and self.is_list(key))
+            token = next(lists, None)
+        if token is None and by is None and "text" in self.types and self.is_text("text"):
+            token = "text"
+        elif by is None and (token is None or not self.is_list(token)):
+            others = (column for column in self.types if column != token)
+            by = next((column for column in others if is_sentence_name(column)), None)
+        if by is None and (token is None or not (self.is_list(token) or self.is_text(token))):
+            columns = ", ".join(f"{column} ({kind})" for column, kind in self.types.items())
+            raise FormatError(
+                path=self.name,
+                expected="a column of lists of tokens, a column of texts, or a sentence column",
+                found=columns or "no column",
+                hint="Name it with {token}.",
+                options={"token": ...},
+            )
+        return token, by
 
 
 def _stored_names(schema: Any, label: str, kind: Any, name: str | None) -> list[str] | None:
