@@ -198,3 +198,18 @@ def test_shapes_of_quadratic_scores_are_checked():
     }.items():
         with pytest.raises(ValueError, match="must"):
             _native.small_chain_moments(**good | {name: wrong})
+
+
+@pytest.mark.parametrize("Y", [3, 8])
+def test_sequences_side_by_side_equal_each_alone(Y):
+    # More sequences than shards: the kernel takes two at a time, of different lengths.
+    rng = np.random.default_rng(Y)
+    lengths = [*rng.integers(1, 40, 37), 0, 1, 200, 0, 0, 3]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    chain, emit = random_chain(rng, Y), 3 * rng.standard_normal((offsets[-1], Y))
+    ok, log_z, gamma, *_ = run(emit, offsets, chain)
+    assert ok
+    for i, (first, end) in enumerate(itertools.pairwise(offsets)):
+        alone = run(np.ascontiguousarray(emit[first:end]), np.array([0, end - first]), chain)
+        assert log_z[i] == alone[1][0]
+        assert_array_equal(gamma[first:end], alone[2])

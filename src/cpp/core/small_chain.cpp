@@ -34,9 +34,10 @@ struct Shard {
     bool ok = true;
 };
 
-Scratch<double>& scratch() {
-    thread_local Scratch<double> of_this_thread;
-    return of_this_thread;
+// Memory of the first or the second of two sequences.
+Scratch<double>& scratch(int which) {
+    thread_local Scratch<double> of_this_thread[2];
+    return of_this_thread[which];
 }
 constexpr size_t kMostScratch = size_t{4} << 20;  // numbers: of a sequence of 160,000 tokens
 
@@ -66,52 +67,20 @@ class Summation {
 
     int64_t n_sums() const { return numbers_ ? quadratic_.size() * S : 0; }
 
-    // Expected counts of sequence i.
-    void add(int64_t i, Shard& shard) const {
-        const int64_t first = batch_.offsets[i], T = batch_.offsets[i + 1] - first, Y = batch_.Y;
-        if (T == 0) {
-            log_z_[i] = 0;
-            return;
+    // Expected counts of every `step`-th sequence from i on, two at a time.
+    void add_all(int64_t i, int64_t step, Shard& shard) const {
+        for (; i + step < batch_.N && shard.ok; i += 2 * step) {
+            if (length(i) == 0 || length(i + step) == 0) {
+                add(i, shard);
+                add(i + step, shard);
+                continue;
+            }
+            Task first(*this, i, 0), second(*this, i + step, 1);
+            kernels_in_use().sum_two(first.chain, second.chain);
+            collect(first, shard);
+            collect(second, shard);
         }
-        // With 8 labels the rows fit where the marginals are written, position by position, later.
-        const bool shares = marginals_ && Y == S;
-        const Scratch<double>::Taken taken =
-            scratch().take(((shares ? 2 : 3) * S + 1) * T, kMostScratch);
-        double pairs[S * S] = {}, ends[2 * S], block[kSmallChainBlock * S];
-        std::vector<double> sums(n_sums());
-        QuadraticScores quadratic = quadratic_;
-        SmallChain task{};
-        task.Y = Y;
-        task.T = T;
-        task.forward = forward_;
-        task.backward = backward_;
-        task.start = start_;
-        task.stop = stop_;
-        task.alpha = taken.data;
-        task.beta = task.alpha + S * T;
-        task.factor = task.beta + S * T;
-        if (numbers_) {
-            quadratic.z = numbers_->z + first * quadratic.D;
-            quadratic.sums = sums.data();
-            task.quadratic = &quadratic;
-            task.marginals = block;
-        } else {
-            task.emit = batch_.emit + first * Y;
-            task.marginals = marginals_ + first * Y;
-        }
-        task.rows = shares ? task.marginals : task.factor + T;
-        task.pairs = pairs;
-        task.ends = ends;
-        kernels_in_use().sum(task);
-        log_z_[i] = task.offset + std::log(2.0) * task.exponent + std::log(task.z);
-        shard.ok = shard.ok && task.ok;
-        const double weight = batch_.weight ? batch_.weight[i] : 1;
-        for (int64_t j = 0; j < S * S; ++j) shard.pairs[j] += weight * pairs[j];
-        for (int64_t y = 0; y < Y; ++y) {
-            shard.start[y] += weight * ends[y];
-            shard.stop[y] += weight * ends[S + y];
-        }
-        for (size_t j = 0; j < sums.size(); ++j) shard.sums[j] += weight * sums[j];
+        if (i < batch_.N && shard.ok) add(i, shard);
     }
 
     void finish(const Shard& shard, const SmallChainCounts& counts, double* sums) const {
@@ -127,6 +96,72 @@ class Summation {
     }
 
   private:
+    // One sequence and the memory that its sums take.
+    struct Task {
+        Task(const Summation& of, int64_t i, int which)
+            : i(i), sums(of.n_sums()), quadratic(of.quadratic_) {
+            const int64_t first = of.batch_.offsets[i], T = of.length(i), Y = of.batch_.Y;
+            // With 8 labels the rows fit where the marginals are written, position by position,
+            // later.
+            const bool shares = of.marginals_ && Y == S;
+            taken = scratch(which).take(((shares ? 2 : 3) * S + 1) * T, kMostScratch);
+            chain.Y = Y;
+            chain.T = T;
+            chain.forward = of.forward_;
+            chain.backward = of.backward_;
+            chain.start = of.start_;
+            chain.stop = of.stop_;
+            chain.alpha = taken.data;
+            chain.beta = chain.alpha + S * T;
+            chain.factor = chain.beta + S * T;
+            if (of.numbers_) {
+                quadratic.z = of.numbers_->z + first * quadratic.D;
+                quadratic.sums = sums.data();
+                chain.quadratic = &quadratic;
+                chain.marginals = block;
+            } else {
+                chain.emit = of.batch_.emit + first * Y;
+                chain.marginals = of.marginals_ + first * Y;
+            }
+            chain.rows = shares ? chain.marginals : chain.factor + T;
+            chain.pairs = pairs;
+            chain.ends = ends;
+        }
+        Task(const Task&) = delete;
+
+        int64_t i;
+        double pairs[S * S] = {}, ends[2 * S], block[kSmallChainBlock * S];
+        std::vector<double> sums;
+        QuadraticScores quadratic;
+        SmallChain chain{};
+        Scratch<double>::Taken taken;
+    };
+
+    int64_t length(int64_t i) const { return batch_.offsets[i + 1] - batch_.offsets[i]; }
+
+    void add(int64_t i, Shard& shard) const {
+        if (length(i) == 0) {
+            log_z_[i] = 0;
+            return;
+        }
+        Task task(*this, i, 0);
+        kernels_in_use().sum(task.chain);
+        collect(task, shard);
+    }
+
+    void collect(const Task& task, Shard& shard) const {
+        const SmallChain& chain = task.chain;
+        log_z_[task.i] = chain.offset + std::log(2.0) * chain.exponent + std::log(chain.z);
+        shard.ok = shard.ok && chain.ok;
+        const double weight = batch_.weight ? batch_.weight[task.i] : 1;
+        for (int64_t j = 0; j < S * S; ++j) shard.pairs[j] += weight * task.pairs[j];
+        for (int64_t y = 0; y < batch_.Y; ++y) {
+            shard.start[y] += weight * task.ends[y];
+            shard.stop[y] += weight * task.ends[S + y];
+        }
+        for (size_t j = 0; j < task.sums.size(); ++j) shard.sums[j] += weight * task.sums[j];
+    }
+
     const SmallChainBatch& batch_;
     const SmallChainNumbers* numbers_;
     double* log_z_;
@@ -141,10 +176,8 @@ bool sum_all(const SmallChainBatch& batch, const Summation& summation,
     const int64_t shards = std::min(kShards, batch.N);
     std::vector<Shard> partial(shards);
     for (Shard& shard : partial) shard.sums.resize(summation.n_sums());
-    parallel_for(shards, batch.threads, [&](int64_t shard, int64_t) {
-        for (int64_t i = shard; i < batch.N && partial[shard].ok; i += shards)
-            summation.add(i, partial[shard]);
-    });
+    parallel_for(shards, batch.threads,
+                 [&](int64_t shard, int64_t) { summation.add_all(shard, shards, partial[shard]); });
     bool ok = true;
     for (const Shard& shard : partial) {
         ok = ok && shard.ok;

@@ -21,43 +21,67 @@ namespace {
 using V = Vector<double>;
 constexpr int64_t S = kSmallChain, W = TL_VECTOR_BYTES / sizeof(double), N = S / W;
 constexpr int64_t kRescale = 4;  // positions between two powers of two
+constexpr int kRows = 4;         // positions whose scores are exponentiated side by side
 constexpr double kLeastDot = 1e-280;
 
-inline double total(const double* x) {
-    return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+// A row of 8 numbers is N vectors.
+inline void load_row(const double* from, V (&row)[N]) {
+    for (int v = 0; v < N; ++v) row[v] = load(from + v * W);
+}
+inline void store_row(double* to, const V (&row)[N]) {
+    for (int v = 0; v < N; ++v) store(to + v * W, row[v]);
 }
 
-// out[c] = sum_a from[a] * P[a, c], the even a apart from the odd ones.
-inline void times_matrix(const double* from, const double* P, V (&out)[N]) {
-    V odd[N];
+inline double total(const V (&row)[N]) {
+    V x = row[0];
+    for (int v = 1; v < N; ++v) x += row[v];
+#if TL_VECTOR_BYTES == 64
+    x += __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3);
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5);
+#elif TL_VECTOR_BYTES == 32
+    x += __builtin_shufflevector(x, x, 2, 3, 0, 1);
+#endif
+    return x[0] + x[1];
+}
+
+// Element a of a row in every lane: from the register, which is sooner there than from memory.
+template <int64_t a>
+inline V spread(const V (&row)[N]) {
+    const V x = row[a / W];
+    constexpr int i = a % W;
+#if TL_VECTOR_BYTES == 64
+    return __builtin_shufflevector(x, x, i, i, i, i, i, i, i, i);
+#elif TL_VECTOR_BYTES == 32
+    return __builtin_shufflevector(x, x, i, i, i, i);
+#else
+    return __builtin_shufflevector(x, x, i, i);
+#endif
+}
+
+// even[c] = sum_a from[a] * P[a, c], the even a apart from the odd ones.
+template <int64_t a = 0>
+inline void times_matrix(const V (&from)[N], const double* P, V (&even)[N], V (&odd)[N]) {
+    const V x = spread<a>(from), y = spread<a + 1>(from);
     for (int v = 0; v < N; ++v) {
-        out[v] = broadcast<double>(from[0]) * load(P + v * W);
-        odd[v] = broadcast<double>(from[1]) * load(P + S + v * W);
+        const V p = load(P + a * S + v * W), q = load(P + (a + 1) * S + v * W);
+        even[v] = a == 0 ? x * p : even[v] + x * p;
+        odd[v] = a == 0 ? y * q : odd[v] + y * q;
     }
-    for (int64_t a = 2; a < S; a += 2) {
-        const V x = broadcast<double>(from[a]), y = broadcast<double>(from[a + 1]);
-        for (int v = 0; v < N; ++v) {
-            out[v] += x * load(P + a * S + v * W);
-            odd[v] += y * load(P + (a + 1) * S + v * W);
-        }
-    }
-    for (int v = 0; v < N; ++v) out[v] += odd[v];
+    if constexpr (a + 2 < S)
+        times_matrix<a + 2>(from, P, even, odd);
+    else
+        for (int v = 0; v < N; ++v) even[v] += odd[v];
 }
 
-// The power of two that brings x into [1, 2), and its exponent, negative.
-inline double power_for(double x, double& exponent) {
-    const unsigned long long bits = cast_bits<unsigned long long>(x) >> 52;
-    exponent = double(bits) - 1023;
-    return cast_bits<double>((2046 - bits) << 52);
+// The power of two that brings the total of a row into [1, 2). 1 for totals that are too small: dot
+// is small there, too.
+inline double power_for(const V (&row)[N]) {
+    const double sum = total(row);
+    if (!(sum >= 0x1p-1000)) return 1;
+    return cast_bits<double>((2046 - (cast_bits<unsigned long long>(sum) >> 52)) << 52);
 }
-
-inline double rescale(double* x) {
-    double e;
-    const double sum = total(x);
-    if (!(sum >= 0x1p-1000)) return 0;  // dot is small, too
-    const double factor = power_for(sum, e);
-    for (int v = 0; v < N; ++v) store(x + v * W, load(x + v * W) * factor);
-    return e;
+inline double exponent_of(double power) {
+    return double(cast_bits<unsigned long long>(power) >> 52) - 1023;
 }
 
 // The largest number of a vector, in all of its places.
@@ -119,56 +143,123 @@ class Quadratic {
     const int64_t D_;
 };
 
-// b[t], and the sum of the maxima that were taken away.
-template <class Scores>
-void exponentiate(SmallChain& x, Scores scores) {
-    double sum = 0, lost = 0;  // Neumaier's summation
-    for (int64_t t = 0; t < x.T; ++t) {
+// b of positions [t, t + G), and the maxima that were taken away, into `factor`.
+template <int G, class Scores>
+inline void exponentiate_rows(SmallChain& x, Scores& scores, int64_t t) {
+    V rows[G * N];
+    for (int g = 0; g < G; ++g) {
         V row[N];
-        scores(t, row);
+        scores(t + g, row);
         V most = row[0];
         for (int v = 1; v < N; ++v) most = max<V>(row[v], most);
         most = largest_of(most);
-        for (int v = 0; v < N; ++v) row[v] = row[v] - most;
-        exp_each<double>(row);
-        for (int v = 0; v < N; ++v) store(x.rows + t * S + v * W, row[v]);
-        const double m = most[0], next = sum + m;
-        lost += (sum < 0 ? -sum : sum) >= (m < 0 ? -m : m) ? (sum - next) + m : (m - next) + sum;
-        sum = next;
+        x.factor[t + g] = most[0];
+        for (int v = 0; v < N; ++v) rows[g * N + v] = row[v] - most;
     }
-    x.offset = sum + lost;
+    exp_each<double>(rows);
+    for (int i = 0; i < G * N; ++i) store(x.rows + t * S + i * W, rows[i]);
 }
 
-// alpha from the first position on and beta from the last one, side by side.
-void pass_both_ways(SmallChain& x) {
-    double scratch[S];
-    double exponent = 0;
-    for (int64_t y = 0; y < S; ++y) {
-        x.alpha[y] = x.start[y] * x.rows[y];
-        x.beta[(x.T - 1) * S + y] = x.stop[y];
+// The sum, and what its additions round away (Knuth's TwoSum).
+template <class X>
+inline void add_precisely(X value, X& sum, X& lost) {
+    const X next = sum + value, part = next - sum;
+    lost += (sum - (next - part)) + (value - part);
+    sum = next;
+}
+
+double precise_sum(const double* values, int64_t n) {
+    V sums = {}, rests = {};
+    int64_t t = 0;
+    for (; t + W <= n; t += W) add_precisely(load(values + t), sums, rests);
+    double sum = 0, lost = 0;
+    for (; t < n; ++t) add_precisely(values[t], sum, lost);
+    for (int64_t i = 0; i < W; ++i) {
+        add_precisely(double(sums[i]), sum, lost);
+        lost += rests[i];
     }
-    exponent += rescale(x.alpha);
-    x.factor[x.T - 1] = 1;
-    for (int64_t i = 1; i < x.T; ++i) {
-        const int64_t u = x.T - i;  // beta of u - 1 from that of u
-        double *alpha = x.alpha + i * S, *beta = x.beta + (u - 1) * S;
-        V ahead[N], back[N];
-        for (int v = 0; v < N; ++v)
-            store(scratch + v * W, load(x.rows + u * S + v * W) * load(beta + S + v * W));
-        times_matrix(alpha - S, x.forward, ahead);
-        times_matrix(scratch, x.backward, back);
-        for (int v = 0; v < N; ++v) {
-            store(alpha + v * W, ahead[v] * load(x.rows + i * S + v * W));
-            store(beta + v * W, back[v]);
-        }
-        x.factor[u - 1] = 1;
+    return sum + lost;
+}
+
+// b[t], and the sum of the maxima.
+template <class Scores>
+void exponentiate(SmallChain& x, Scores scores) {
+    int64_t t = 0;
+    for (; t + kRows <= x.T; t += kRows) exponentiate_rows<kRows>(x, scores, t);
+    for (; t < x.T; ++t) exponentiate_rows<1>(x, scores, t);
+    x.offset = precise_sum(x.factor, x.T);
+}
+
+// alpha from the first position of a sequence on and beta from the last one, side by side.
+class BothWays {
+  public:
+    explicit BothWays(SmallChain& x) : x_(x) {
+        V row[N];
+        load_row(x.rows, row);
+        load_row(x.start, alpha_);
+        for (int v = 0; v < N; ++v) alpha_[v] *= row[v];
+        const double power = power_for(alpha_);
+        exponent_ = -exponent_of(power);
+        for (int v = 0; v < N; ++v) alpha_[v] *= power;
+        load_row(x.stop, beta_);
+        store_row(x.alpha, alpha_);
+        store_row(x.beta + (x.T - 1) * S, beta_);
+        x.factor[x.T - 1] = 1;
+    }
+    // alpha[i] from alpha[i-1], and beta[T-1-i] from beta[T-i]. Totals of the step before give the
+    // power of two, so that no step waits for one: totals only fall from step to step.
+    inline void step(int64_t i) {
+        const int64_t u = x_.T - i;
+        V row[N], weighted[N], ahead[N], back[N], odd[N];
+        load_row(x_.rows + u * S, weighted);
+        for (int v = 0; v < N; ++v) weighted[v] *= beta_[v];
+        load_row(x_.rows + i * S, row);
+        x_.factor[u - 1] = 1;
         if (i % kRescale == 0) {
-            exponent += rescale(alpha);
-            const double e = rescale(beta);
-            x.factor[u - 1] = cast_bits<double>((unsigned long long)(1023 - (long long)e) << 52);
+            const double to_alpha = power_for(alpha_), to_beta = power_for(beta_);
+            exponent_ -= exponent_of(to_alpha);
+            x_.factor[u - 1] = to_beta;
+            for (int v = 0; v < N; ++v) {
+                row[v] *= to_alpha;
+                weighted[v] *= to_beta;
+            }
         }
+        times_matrix(alpha_, x_.forward, ahead, odd);
+        times_matrix(weighted, x_.backward, back, odd);
+        for (int v = 0; v < N; ++v) {
+            alpha_[v] = ahead[v] * row[v];
+            beta_[v] = back[v];
+        }
+        store_row(x_.alpha + i * S, alpha_);
+        store_row(x_.beta + (u - 1) * S, beta_);
     }
-    x.exponent = exponent;
+    void finish() { x_.exponent = exponent_; }
+
+  private:
+    SmallChain& x_;
+    V alpha_[N], beta_[N];
+    double exponent_;
+};
+
+// Two sequences at once: no step waits for that of the other one.
+void pass_both_ways(SmallChain& x, SmallChain& y) {
+    BothWays first(x), second(y);
+    const int64_t common = x.T < y.T ? x.T : y.T;
+    int64_t i = 1;
+    for (; i < common; ++i) {
+        first.step(i);
+        second.step(i);
+    }
+    for (int64_t j = i; j < x.T; ++j) first.step(j);
+    for (int64_t j = i; j < y.T; ++j) second.step(j);
+    first.finish();
+    second.finish();
+}
+
+void pass_both_ways(SmallChain& x) {
+    BothWays pass(x);
+    for (int64_t i = 1; i < x.T; ++i) pass.step(i);
+    pass.finish();
 }
 
 // Marginals of positions [t0, t1), into rows of `width` from `to` on. Afterwards alpha[t] has the
@@ -177,28 +268,30 @@ bool write_marginals(SmallChain& x, int64_t t0, int64_t t1, double* to, int64_t 
     bool ok = true;
     for (int64_t t = t0; t < t1; ++t, to += width) {
         double *alpha = x.alpha + t * S, *beta = x.beta + t * S;
-        V gamma[N];
-        double products[S];
-        for (int v = 0; v < N; ++v) {
-            gamma[v] = load(alpha + v * W) * load(beta + v * W);
-            store(products + v * W, gamma[v]);
-        }
-        const double dot = total(products);
+        V from[N], into[N], gamma[N], row[N];
+        load_row(alpha, from);
+        load_row(beta, into);
+        load_row(x.rows + t * S, row);
+        for (int v = 0; v < N; ++v) gamma[v] = from[v] * into[v];
+        const double dot = total(gamma);
         ok &= dot >= kLeastDot;
         const double inverse = 1 / dot, leaving = x.factor[t] * inverse;
         for (int v = 0; v < N; ++v) {
-            store(products + v * W, gamma[v] * inverse);
-            store(alpha + v * W, load(alpha + v * W) * leaving);
-            store(beta + v * W, load(beta + v * W) * load(x.rows + t * S + v * W));
+            gamma[v] *= inverse;
+            from[v] *= leaving;
+            into[v] *= row[v];
         }
-        if (width == S)
-            for (int v = 0; v < N; ++v) store(to + v * W, load(products + v * W));
-        else
-            for (int64_t y = 0; y < width; ++y) to[y] = products[y];
-        if (t == 0)
-            for (int v = 0; v < N; ++v) store(x.ends + v * W, load(products + v * W));
-        if (t == x.T - 1)
-            for (int v = 0; v < N; ++v) store(x.ends + S + v * W, load(products + v * W));
+        store_row(alpha, from);
+        store_row(beta, into);
+        if (width == S) {
+            store_row(to, gamma);
+        } else {
+            double few[S];
+            store_row(few, gamma);
+            for (int64_t y = 0; y < width; ++y) to[y] = few[y];
+        }
+        if (t == 0) store_row(x.ends, gamma);
+        if (t == x.T - 1) store_row(x.ends + S, gamma);
     }
     return ok;
 }
@@ -208,21 +301,26 @@ bool write_marginals(SmallChain& x, int64_t t0, int64_t t1, double* to, int64_t 
 template <int C>
 void add_features(const double* gamma, const double* z, int64_t n, int64_t D, int64_t i, int64_t j0,
                   double* sums, double* linear) {
-    V sum[C + 1][N] = {};
-    for (int64_t t = 0; t < n; ++t) {
+    constexpr int kApart = 2;  // even and odd t, so that fewer additions wait for each other
+    V sum[kApart][C + 1][N] = {};
+    const auto add = [&](int64_t t, V(&into)[C + 1][N]) {
         V g[N];
+        load_row(gamma + t * S, g);
         for (int v = 0; v < N; ++v) {
-            g[v] = load(gamma + t * S + v * W);
             if (i >= 0) g[v] *= broadcast<double>(z[t * D + i]);
-            sum[C][v] += g[v];
+            into[C][v] += g[v];
         }
         for (int j = 0; j < C; ++j)
-            for (int v = 0; v < N; ++v) sum[j][v] += g[v] * broadcast<double>(z[t * D + j0 + j]);
-    }
+            for (int v = 0; v < N; ++v) into[j][v] += g[v] * broadcast<double>(z[t * D + j0 + j]);
+    };
+    int64_t t = 0;
+    for (; t + kApart <= n; t += kApart)
+        for (int k = 0; k < kApart; ++k) add(t + k, sum[k]);
+    for (; t < n; ++t) add(t, sum[0]);
     for (int v = 0; v < N; ++v) {
         for (int j = 0; j < C; ++j)
-            store(sums + j * S + v * W, load(sums + j * S + v * W) + sum[j][v]);
-        if (linear) store(linear + v * W, load(linear + v * W) + sum[C][v]);
+            store(sums + j * S + v * W, load(sums + j * S + v * W) + (sum[0][j][v] + sum[1][j][v]));
+        if (linear) store(linear + v * W, load(linear + v * W) + (sum[0][C][v] + sum[1][C][v]));
     }
 }
 
@@ -264,17 +362,20 @@ void add_pairs(const SmallChain& x, int64_t t0, int64_t t1) {
     }
 }
 
-void sum(SmallChain& x) {
+void exponentiate_scores(SmallChain& x) {
     if (x.quadratic)
         x.quadratic->products ? exponentiate(x, Quadratic<true>(x))
                               : exponentiate(x, Quadratic<false>(x));
     else
         x.Y == S ? exponentiate(x, Given<true>(x)) : exponentiate(x, Given<false>(x));
-    pass_both_ways(x);
-    const double* last = x.alpha + (x.T - 1) * S;
-    double products[S];
-    for (int64_t y = 0; y < S; ++y) products[y] = last[y] * x.stop[y];
-    x.z = total(products);
+}
+
+void add_expectations(SmallChain& x) {
+    V last[N], stop[N];
+    load_row(x.alpha + (x.T - 1) * S, last);
+    load_row(x.stop, stop);
+    for (int v = 0; v < N; ++v) last[v] *= stop[v];
+    x.z = total(last);
     bool ok = x.z >= kLeastDot;
     for (int64_t t = 0; t < x.T && ok; t += kSmallChainBlock) {
         const int64_t end = t + kSmallChainBlock < x.T ? t + kSmallChainBlock : x.T;
@@ -287,13 +388,27 @@ void sum(SmallChain& x) {
     x.ok = ok && x.offset - x.offset == 0;
 }
 
+void sum(SmallChain& x) {
+    exponentiate_scores(x);
+    pass_both_ways(x);
+    add_expectations(x);
+}
+
+void sum_two(SmallChain& x, SmallChain& y) {
+    exponentiate_scores(x);
+    exponentiate_scores(y);
+    pass_both_ways(x, y);
+    add_expectations(x);
+    add_expectations(y);
+}
+
 }  // namespace
 
 #define TL_JOIN_(a, b) a##b
 #define TL_JOIN(a, b) TL_JOIN_(a, b)
 
 const SmallChainKernels& TL_JOIN(small_chain_kernels_, TL_ISA)() {
-    static constexpr SmallChainKernels table = {sum};
+    static constexpr SmallChainKernels table = {sum, sum_two};
     return table;
 }
 

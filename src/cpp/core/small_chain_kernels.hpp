@@ -47,6 +47,8 @@ struct SmallChain {
 
 struct SmallChainKernels {
     void (*sum)(SmallChain&);
+    // Two sequences in less time than one after the other; the same results.
+    void (*sum_two)(SmallChain&, SmallChain&);
 };
 
 const SmallChainKernels& small_chain_kernels_baseline();

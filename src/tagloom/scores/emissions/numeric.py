@@ -75,16 +75,13 @@ class Numbers:
                     expected=f"{checks.plural(D, 'column')}, as in the sequences before",
                     found=str(array.shape[1]),
                 )
-            if np.isinf(array).any():
-                t, d = np.argwhere(np.isinf(array))[0]
-                raise SentenceError(
-                    where=checks.place(i, int(t)),
-                    expected="finite numbers, or NaN for a missing value",
-                    found=f"{array[t, d]} in column {d}",
-                )
         lengths = [len(array) for array in arrays]
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-        return cls(np.concatenate(arrays) if arrays else np.empty((0, D)), offsets)
+        data = cls(np.concatenate(arrays) if arrays else np.empty((0, D)), offsets)
+        if not data._is_finite:
+            for i, array in enumerate(arrays):
+                _check_finite(array, i)
+        return data
 
     @property
     def fingerprint(self) -> tuple[npt.NDArray[Any], ...]:
@@ -94,8 +91,16 @@ class Numbers:
     # ---- what is missing -------------------------------------------------------------------
 
     @cached_property
+    def _is_finite(self) -> bool:
+        """Whether all values are surely finite: then their sum is, unless it overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(self.x.sum()))
+
+    @cached_property
     def observed(self) -> Bool | None:
         """Whether each value is observed [T, D]; None if all are."""
+        if self._is_finite:
+            return None
         observed = ~np.isnan(self.x)
         return None if observed.all() else observed
 
@@ -152,8 +157,13 @@ class Numbers:
     @cached_property
     def reach(self) -> Float64:
         """The largest standardised value of each column [D]."""
-        columns = np.abs(self.z.T, order="C")  # [D, T]: along rows it takes a third of the time
-        return np.asarray(columns.max(axis=1, initial=0.0))
+        z, D = self.z, self.z.shape[1]
+        rows, rest = _widen(z)
+        largest = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
+        return np.maximum(
+            largest.reshape(-1, D).max(axis=0, initial=0.0),
+            np.abs(rest).max(axis=0, initial=0.0),
+        )
 
     def totals(self, weight: Float64 | None) -> Float64:
         """Count each column's observed values, and sum them and their squares about the centre.
@@ -169,13 +179,34 @@ class Numbers:
 
     @cached_property
     def _totals(self) -> Float64:
-        centred = self.centred
-        return np.stack([self.counts, sum_columns(centred), sum_columns(np.square(centred))])
+        centred, D = self.centred, self.x.shape[1]
+        rows, rest = _widen(centred)
+        squares = np.einsum("ij,ij->j", rows, rows).reshape(-1, D).sum(axis=0)
+        return np.stack([self.counts, sum_columns(centred), squares + np.square(rest).sum(axis=0)])
 
 
 def sum_columns(x: Float64) -> Float64:
     """Sum each column [D]; for few columns several times as fast as ``x.sum(axis=0)``."""
-    return np.asarray(np.ones(len(x)) @ x)
+    rows, rest = _widen(x)
+    return np.asarray(rows.sum(axis=0).reshape(-1, x.shape[1]).sum(axis=0) + rest.sum(axis=0))
+
+
+def _widen(x: Float64) -> tuple[Float64, Float64]:
+    """View 16 rows [D] as one, which NumPy reduces several times as fast, and return the rest."""
+    T, D = x.shape
+    n = T - T % 16
+    return x[:n].reshape(-1, 16 * D), x[n:]
+
+
+def _check_finite(x: Float64, i: int) -> None:
+    """Raise if sequence ``i`` contains an infinite value."""
+    if np.isinf(x).any():
+        t, d = np.argwhere(np.isinf(x))[0]
+        raise SentenceError(
+            where=checks.place(i, int(t)),
+            expected="finite numbers, or NaN for a missing value",
+            found=f"{x[t, d]} in column {d}",
+        )
 
 
 def scale_of(variance: Float64, centre: Float64) -> Float64:
@@ -201,7 +232,9 @@ def _as_array(x: Any, i: int) -> Float64:
     x = fill_masked(getattr(x, "tokens", x))
     try:
         given = np.asarray(x)
-        array = given.astype(np.float64) if given.dtype.kind in "biuf" else _convert(given)
+        array = (
+            given.astype(np.float64, copy=False) if given.dtype.kind in "biuf" else _convert(given)
+        )
     except (TypeError, ValueError):
         raise SentenceError(
             where=checks.place(i),
