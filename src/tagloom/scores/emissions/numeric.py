@@ -160,10 +160,8 @@ class Numbers:
         z, D = self.z, self.z.shape[1]
         rows, rest = _widen(z)
         largest = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
-        return np.maximum(
-            largest.reshape(-1, D).max(axis=0, initial=0.0),
-            np.abs(rest).max(axis=0, initial=0.0),
-        )
+        largest = largest.reshape(-1, D).max(axis=0, initial=0.0)
+        return np.asarray(np.maximum(largest, np.abs(rest).max(axis=0, initial=0.0)))
 
     def totals(self, weight: Float64 | None) -> Float64:
         """Count each column's observed values, and sum them and their squares about the centre.
