@@ -1,6 +1,7 @@
 """SemiCRF: its scores are sums of named weights, its training is exact, and it is one tagger."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -30,7 +31,12 @@ TEMPLATES = ["phrase(lower)", "first(shape) & last(suffix(2))", "each(word)", "l
 
 
 def fitted(y=BIO, **options):
-    options = {"features": ["word", "suffix(2)"], "segments": TEMPLATES, **options}
+    options = {
+        "features": ["word", "suffix(2)"],
+        "segments": TEMPLATES,
+        "min_segments": 1,  # the corpus is tiny
+        **options,
+    }
     return tl.SemiCRF(**options).fit(X, y)
 
 
@@ -146,6 +152,21 @@ def test_plain_labels_make_a_crf():
     ):
         assert_allclose(a, b, atol=1e-3)
     assert isinstance(semi.trellis(sentences), tl.Trellis)
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_min_segments(least):
+    tagger = fitted(min_segments=least, min_weight=0)
+    kept = {weight.attribute for weight in tagger.feature_weights("segment*")}
+    templates = SegmentTemplates(TEMPLATES)
+    seen = Counter(
+        name
+        for sentence, labels in zip(X, BIO, strict=True)
+        for span in tl.labels.to_spans(labels)
+        for name in templates.extract(sentence, span.start, span.end)
+    )
+    assert kept == {name for name, n in seen.items() if n >= least}
+    assert len(kept) < len(seen) or least == 1
 
 
 def test_lexicons_and_files(tmp_path):

@@ -51,6 +51,12 @@ class EncodedSegments(NamedTuple):
     indptr: Int64  #: [n + 1]
     ids: Int32  #: attributes of segment i are ids[indptr[i]:indptr[i + 1]]
 
+    def without(self, is_left_out: npt.NDArray[np.bool_]) -> EncodedSegments:
+        """Return the segments without some attributes, by id."""
+        kept = ~is_left_out[self.ids]
+        before = np.concatenate([[0], np.cumsum(kept)])  # kept ids before each place
+        return self._replace(indptr=before[self.indptr], ids=self.ids[kept])
+
     def nonempty(self) -> EncodedSegments:
         """Return the segments that have an attribute."""
         counts = np.diff(self.indptr)

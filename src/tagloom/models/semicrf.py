@@ -193,6 +193,13 @@ class SemiCRF(CRF):
         help="The length of the longest segment; by default that of each type in the data.",
         details="Longer segments of the training data are an error.",
     )
+    min_segments: int = count(
+        default=2,
+        least=1,
+        help="Leave out attributes of segments that occur in fewer spans of the training data.",
+        details="""A phrase that occurs once would be learned by heart, at the expense of the
+        weights of its tokens, which also apply to other phrases.""",
+    )
     order = 1
     states = "auto"
     select = None
@@ -276,9 +283,12 @@ class SemiCRF(CRF):
         gold = (begin[is_span].astype(np.int64), length[is_span].astype(np.int32))
         kinds = [alphabet.types[y] for y in label[is_span].tolist()]
         own = _spans_by_sentence(*gold, kinds, offsets)
-        templates.encode(data.sentences, data.index, *gold, grow=True, own=own)
+        n_token_attributes = data.index.size
+        spans = templates.encode(data.sentences, data.index, *gold, grow=True, own=own)
+        n_spans = np.bincount(spans.ids, minlength=data.index.size)  # of each attribute
+        is_rare = (n_spans < self.min_segments) & (np.arange(len(n_spans)) >= n_token_attributes)
         rows = _encode_candidates(
-            templates, data.sentences, data.index, offsets, alphabet, threads, own
+            templates, data.sentences, data.index, offsets, alphabet, threads, own, is_rare
         )
         data.alphabet, data.templates = alphabet, templates
 
@@ -519,17 +529,22 @@ def _encode_candidates(
     alphabet: SegmentAlphabet,
     n_threads: int,
     own: Sequence[Sequence[tuple[int, int, str]]] | None = None,
+    is_left_out: Bool | None = None,
 ) -> EncodedSegments:
-    """Number the attributes of all segments that a span may be; keep those with attributes."""
+    """Number the attributes of all segments that a span may be; keep those with attributes.
+
+    ``is_left_out`` marks ids of attributes that are not counted.
+    """
     of_spans = alphabet.columns.longest[alphabet.is_span]
     most = int(of_spans.max()) if len(of_spans) else 0
     T = int(offsets[-1])
     left = np.repeat(offsets[1:], np.diff(offsets)) - np.arange(T)  # [T] tokens from t on
     begin, longer = np.nonzero(np.arange(most) < left[:, None])
     length = (longer + 1).astype(np.int32)
-    return templates.encode(
+    rows = templates.encode(
         sentences, index, begin.astype(np.int64), length, n_threads=n_threads, own=own
-    ).nonempty()
+    )
+    return (rows if is_left_out is None else rows.without(is_left_out)).nonempty()
 
 
 def _spans_by_sentence(
