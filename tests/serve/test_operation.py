@@ -1,6 +1,7 @@
 """What operators see: readiness, metrics, the API document, pages, limits, models."""
 
 import http.client
+import itertools
 import json
 import re
 import socket
@@ -120,6 +121,33 @@ def test_the_api_document(address):
     assert set(fields) == {"sentences", "texts", "model", "probs", "nbest", "spans", "offsets"} | {
         "known"
     }
+
+
+def test_the_openapi_document_states_what_goes_together(address):
+    """A validator and the server agree on which fields a request may have."""
+    rules = ask(address, "/openapi.json")[2]["components"]["schemas"]["TagRequest"]["oneOf"]
+    kinds = {"array": list, "null": type(None)}
+
+    def is_valid(body):
+        passed = [
+            all(name in body for name in rule["required"])
+            and all(
+                isinstance(body[name], kinds[of["type"]])
+                for name, of in rule["properties"].items()
+                if name in body
+            )
+            for rule in rules
+        ]
+        return sum(passed) == 1
+
+    values = {"sentences": [["They"]], "texts": ["They"], "known": [["PRON"]], "nbest": 2}
+    for names in itertools.product((False, True, None), repeat=len(values)):
+        body = {
+            name: values[name] if is_given else None
+            for name, is_given in zip(values, names, strict=True)
+            if is_given is not False
+        }
+        assert ask(address, "/v1/tag", body)[0] == (200 if is_valid(body) else 422), body
 
 
 def test_the_page_needs_nothing_from_elsewhere(address):
