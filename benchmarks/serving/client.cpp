@@ -39,6 +39,7 @@ namespace {
 
 constexpr std::string_view new_word = "@newword@@";
 constexpr double patience = 10;  // seconds for the last answers
+constexpr double spin = 1e-4;    // shorter waits are spent looking for answers, without a timer
 
 double now() {
     using namespace std::chrono;
@@ -93,6 +94,7 @@ class Load {
                 next = begin + static_cast<double>(n_sent_ + 1) / rate_;
             }
             double wait = idle_.empty() || t >= end ? 0.1 : std::clamp(next - t, 0.0, 0.1);
+            if (wait < spin) wait = 0;
             timespec timeout{0, static_cast<long>(1e9 * wait)};
             int n = epoll_pwait2(poll_, events.data(), static_cast<int>(events.size()), &timeout,
                                  nullptr);
@@ -171,6 +173,7 @@ class Load {
             if (n <= 0) return lose(each, n == 0 ? "lost" : std::strerror(errno));
             each.in.append(buffer, static_cast<std::size_t>(n));
             take_answer(each);
+            if (!each.is_asked) return;  // nothing more can come
         }
     }
 
