@@ -275,6 +275,7 @@ def bodies(n):
     return {"sentences": rows}
 
 
+LARGE = post("/v1/tag", bodies(200))  # answered in a thread
 MIX = [
     *[post("/v1/tag", bodies(1))] * 12,
     *[post("/v1/tag", bodies(4))] * 4,
@@ -282,5 +283,5 @@ MIX = [
     post("/v1/tag", bodies(1) | {"nbest": 3}),
     post("/v1/tag", {"texts": ["Ada lives in Paris. 🙂 They can't fish!"], "offsets": "utf16"}),
     post("/v1/tag", {"sentences": [["a", 1]]}),  # a mistake of the client
-    post("/v1/tag", bodies(200)),  # in a thread
+    LARGE,
 ]

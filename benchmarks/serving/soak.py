@@ -27,6 +27,8 @@ def main():
     samples = []
     with Program("--drain-delay", "1") as program:
         pid = program.process.pid
+        # All connections have a large request at the same time: what that takes is taken once.
+        load.send(program.port, [load.LARGE], 1e6, 32, 10)
         before, began = load.cpu_of(pid), time.monotonic()
         sender = load.Sender(program.port, load.MIX, arguments.rate, 32, 60 * arguments.minutes)
         while sender.process.poll() is None:

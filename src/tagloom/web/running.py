@@ -173,6 +173,7 @@ class Protocol(HttpToolsProtocol):
             "path": self.url.decode("ascii"),
             "query_string": b"",
             "headers": self.headers,
+            "server": self.server,
         }
         body = b"".join(self._held)
         status = self._answer_at_once(scope, body)
