@@ -15,7 +15,7 @@ import tagloom as tl
 from raising import raises
 from serving import JSON, ask, serving, tag
 from tagloom.errors import ModelFileError, ParameterError
-from tagloom.serve import Metrics, Registry, Served, Settings, make_app, parse_sources
+from tagloom.serve import OPEN_PATHS, Metrics, Registry, Served, Settings, make_app, parse_sources
 from tagloom.serve.metrics import BUCKETS
 from tagloom.serve.registry import Loader
 from tagloom.web import Access, background
@@ -162,12 +162,13 @@ def test_the_page_needs_nothing_from_elsewhere(address):
     assert "default-src 'none'" in headers["content-security-policy"]
 
 
-def test_tokens_guard_everything_but_health(taggers):
-    access = Access(TOKEN, open_paths=("/healthz", "/readyz"))
+def test_tokens_guard_everything_but_health_and_the_page(taggers):
+    access = Access(TOKEN, open_paths=OPEN_PATHS)
     with serving(taggers, access=access) as address:
         body = {"sentences": [["a"]]}
-        assert ask(address, "/readyz")[0] == 200
-        for path in ("/v1/tag", "/v1/models", "/metrics", "/docs", "/openapi.json"):
+        for path in OPEN_PATHS:
+            assert ask(address, path)[0] == 200, path
+        for path in ("/v1/tag", "/v1/models", "/metrics", "/docs/docs.html", "/openapi.json"):
             assert ask(address, path, body if path == "/v1/tag" else None)[0] == 401, path
         bearer = JSON | {"Authorization": f"Bearer {TOKEN}"}
         assert ask(address, "/v1/tag", body, bearer)[0] == 200

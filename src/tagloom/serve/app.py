@@ -43,7 +43,6 @@ from tagloom.web.problems import problem
 ON_LOOP = 2000  # tokens, or work worth as much, that are answered on the event loop
 COMPRESSED = 800  # bytes of a request whose answer may be long enough to be compressed
 MOST_EXPLAINED = 300  # tokens; the time to explain grows with their square
-OPEN_PATHS = ("/healthz", "/readyz")  # health checks need no token
 
 _STRICT = msgspec.json.Decoder(TokenRequest)
 _GENERAL = msgspec.json.Decoder(TagRequest)
