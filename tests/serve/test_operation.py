@@ -1,6 +1,7 @@
 """What operators see: readiness, metrics, the API document, pages, limits, models."""
 
 import http.client
+import itertools
 import json
 import re
 import socket
@@ -14,7 +15,7 @@ import tagloom as tl
 from raising import raises
 from serving import JSON, ask, serving, tag
 from tagloom.errors import ModelFileError, ParameterError
-from tagloom.serve import Metrics, Registry, Served, Settings, make_app, parse_sources
+from tagloom.serve import OPEN_PATHS, Metrics, Registry, Served, Settings, make_app, parse_sources
 from tagloom.serve.metrics import BUCKETS
 from tagloom.serve.registry import Loader
 from tagloom.web import Access, background
@@ -122,6 +123,33 @@ def test_the_api_document(address):
     }
 
 
+def test_the_openapi_document_states_what_goes_together(address):
+    """A validator and the server agree on which fields a request may have."""
+    rules = ask(address, "/openapi.json")[2]["components"]["schemas"]["TagRequest"]["oneOf"]
+    kinds = {"array": list, "null": type(None)}
+
+    def is_valid(body):
+        passed = [
+            all(name in body for name in rule["required"])
+            and all(
+                isinstance(body[name], kinds[of["type"]])
+                for name, of in rule["properties"].items()
+                if name in body
+            )
+            for rule in rules
+        ]
+        return sum(passed) == 1
+
+    values = {"sentences": [["They"]], "texts": ["They"], "known": [["PRON"]], "nbest": 2}
+    for names in itertools.product((False, True, None), repeat=len(values)):
+        body = {
+            name: values[name] if is_given else None
+            for name, is_given in zip(values, names, strict=True)
+            if is_given is not False
+        }
+        assert ask(address, "/v1/tag", body)[0] == (200 if is_valid(body) else 422), body
+
+
 def test_the_page_needs_nothing_from_elsewhere(address):
     status, headers, page = ask(address, "/docs")
     assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -134,12 +162,13 @@ def test_the_page_needs_nothing_from_elsewhere(address):
     assert "default-src 'none'" in headers["content-security-policy"]
 
 
-def test_tokens_guard_everything_but_health(taggers):
-    access = Access(TOKEN, open_paths=("/healthz", "/readyz"))
+def test_tokens_guard_everything_but_health_and_the_page(taggers):
+    access = Access(TOKEN, open_paths=OPEN_PATHS)
     with serving(taggers, access=access) as address:
         body = {"sentences": [["a"]]}
-        assert ask(address, "/readyz")[0] == 200
-        for path in ("/v1/tag", "/v1/models", "/metrics", "/docs", "/openapi.json"):
+        for path in OPEN_PATHS:
+            assert ask(address, path)[0] == 200, path
+        for path in ("/v1/tag", "/v1/models", "/metrics", "/docs/docs.html", "/openapi.json"):
             assert ask(address, path, body if path == "/v1/tag" else None)[0] == 401, path
         bearer = JSON | {"Authorization": f"Bearer {TOKEN}"}
         assert ask(address, "/v1/tag", body, bearer)[0] == 200

@@ -3,16 +3,19 @@
 `make test-serve` runs this file; `make test` runs only what takes a second.
 """
 
+import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import commands
 from serving import Program, ask
+from tagloom.serve.registry import INTERVAL
 
 CHECKS = Path(__file__).parents[2] / "benchmarks" / "serving" / "checks.py"
 NAMES = re.findall(r'"""(V\d+):', CHECKS.read_text(encoding="utf-8"))
@@ -41,14 +44,31 @@ def test_the_embedded_taggers_are_served_without_a_file():
 
 
 @pytest.mark.serve
-def test_hangup_reloads(tmp_path, taggers):
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_hangup_looks_at_files_that_seem_unchanged(tmp_path, taggers, n_workers):
     path = tmp_path / "m.tagloom"
     taggers["pos"].save(path)
-    for n_workers in (1, 2):
-        with Program(path, "--workers", n_workers, "--drain-delay", 0) as program:
-            program.process.send_signal(signal.SIGHUP)
-            assert ask(f"127.0.0.1:{program.port}", "/readyz")[0] == 200
-            assert program.stop() == 0
+    with Program(path, "--workers", n_workers, "--drain-delay", 0) as program:
+        address = f"127.0.0.1:{program.port}"
+        times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size // 2)
+            file.write(b"damaged")
+        os.utime(path, ns=times)
+        time.sleep(2 * INTERVAL)
+        assert count_refused(address) == 0
+        program.process.send_signal(signal.SIGHUP)
+        ending = time.monotonic() + 20
+        while count_refused(address) == 0 and time.monotonic() < ending:
+            assert ask(address, "/v1/tag", {"sentences": [["They"]]})[0] == 200
+        assert count_refused(address) == 1
+        assert program.stop() == 0
+
+
+def count_refused(address):
+    """Return how many files were refused."""
+    text = ask(address, "/metrics")[2].decode()
+    return float(re.search(r'^tagloom_reloads_total\{.*"refused"\} (.*)$', text, re.MULTILINE)[1])
 
 
 def test_mistakes_are_one_line(tmp_path):

@@ -24,8 +24,10 @@ from tagloom.web import (
     bind,
     check_same_origin,
     reply,
+    running,
 )
 from tagloom.web.pages import POLICY
+from tagloom.web.running import Protocol
 
 TOKEN = "0123456789abcdef"
 
@@ -488,8 +490,9 @@ def test_what_is_not_answered_at_once(counted):
     ):
         [(_, body)] = exchange(address, pieces, 1)
         assert body["by"] == expected, pieces
-    (_, body), (_, second) = exchange(address, [piece(b"bad"), whole], 2)
-    assert body["by"] == "handler"  # an error is left to the handler, which here has none
+    (head, body), (_, second) = exchange(address, [piece(b"bad"), whole], 2)
+    assert head.startswith("HTTP/1.1 422 ")
+    assert body["where"] == "body"
     assert second["by"] == "at once"
     assert ask(address, "POST", "/tag", b"small")[0].status == 401
     assert app.count_in_flight() == 0
@@ -502,6 +505,77 @@ def test_pipelined_requests_are_answered_in_order(counted):
     answers = exchange(address, [b"".join(piece(b"x" * size) for size in sizes)], len(sizes))
     assert [body["size"] for _, body in answers] == sizes
     assert app.count_in_flight() == 0
+
+
+def test_heads_that_are_known_are_not_parsed_again(counted, monkeypatch):
+    address, seen, app = counted
+    parsed = []
+    slow = Protocol.on_headers_complete
+    monkeypatch.setattr(Protocol, "on_headers_complete", lambda p: (parsed.append(1), slow(p)))
+    sizes = [5, 7, 7, 0, 19]
+    answers = exchange(address, [piece(b"x" * size) for size in sizes], len(sizes))
+    assert [body["size"] for _, body in answers] == sizes
+    assert len({head.partition("content-length")[0].split("date")[0] for head, _ in answers}) == 1
+    assert len(parsed) == 1  # lengths differ, the rest of the heads does not
+    exchange(address, [piece(b"y", Accept="text/html")], 1)
+    assert len(parsed) == 2
+    # Known heads in front of what must be parsed: a large body, two requests, half of one.
+    whole = piece(b"small")
+    for pieces, expected in (
+        ([whole, piece(b"z" * 30), whole], ["at once", "handler", "at once"]),
+        ([whole + whole, whole], ["at once"] * 3),
+        ([whole, whole[:9], whole[9:], whole[:-1], whole[-1:]], ["at once"] * 2 + ["handler"]),
+    ):
+        assert [body["by"] for _, body in exchange(address, pieces, 3)] == expected
+    assert app.count_in_flight() == 0
+    assert {status for _, status in seen} == {200}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Content-Length: 5", "Transfer-Encoding: chunked", "content-length: 6", "Content-Length: +5"],
+)
+def test_a_request_with_two_lengths_is_refused(counted, line):
+    address, _, _ = counted
+    whole = piece(b"small")
+    double = whole.replace(b"\r\nAuth", b"\r\n" + line.encode() + b"\r\nAuth")
+    host, _, port = address.rpartition(":")
+    exchange(address, [whole, whole], 2)
+    for data in (double, whole.replace(b"gth: 5", b"gth: 5\r\n" + line.encode())):
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(data)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_token_is_checked_though_the_head_is_known(counted):
+    address, _, app = counted
+    whole = piece(b"small")
+    exchange(address, [whole, whole], 2)
+    wrong = piece(b"small", Authorization="Bearer " + "x" * len(TOKEN))
+    answers = exchange(address, [wrong, wrong, whole], 3)
+    assert [head.split()[1] for head, _ in answers] == ["401", "401", "200"]
+    assert app.count_in_flight() == 0
+
+
+def test_requests_that_arrive_together_are_counted(counted):
+    address, _, app = counted
+    turns = []
+    app.observer = lambda request, status, seconds: turns.append(app.turn)
+    exchange(address, [piece(b"x") * 3], 3)
+    assert turns == [1, 2, 3]
+    exchange(address, [piece(b"x"), piece(b"x")], 2)
+    assert turns[3:] == [1, 1]
+
+
+def test_idle_connections_are_closed(counted, monkeypatch):
+    address, _, _ = counted
+    monkeypatch.setattr(running, "KEEP_ALIVE", 0.2)
+    host, _, port = address.rpartition(":")
+    for body in (b"small", b"z" * 30):  # answered at once, and by the handler
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(piece(body))
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+            assert connection.recv(65536) == b""
 
 
 def test_a_draining_server_says_that_it_closes(counted):

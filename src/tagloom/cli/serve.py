@@ -121,7 +121,7 @@ def command(
         is_local = web.is_loopback(host)
         access = None
         if token_file is not None:
-            access = web.Access.from_file(token_file, open_paths=("/healthz", "/readyz"))
+            access = web.Access.from_file(token_file, open_paths=serve.OPEN_PATHS)
         elif not is_local and not insecure:
             raise ParameterError(
                 parameter="host",

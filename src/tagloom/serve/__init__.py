@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tagloom.serve.metrics import Metrics
     from tagloom.serve.registry import Registry, Served, Source, parse_sources
     from tagloom.serve.running import serve
-    from tagloom.serve.settings import Settings
+    from tagloom.serve.settings import OPEN_PATHS, Settings
 else:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -21,11 +21,12 @@ else:
             "metrics": ["Metrics"],
             "registry": ["Registry", "Served", "Source", "parse_sources"],
             "running": ["serve"],
-            "settings": ["Settings"],
+            "settings": ["OPEN_PATHS", "Settings"],
         },
     )
 
 __all__ = [
+    "OPEN_PATHS",
     "Metrics",
     "Registry",
     "Served",

@@ -38,11 +38,11 @@ from tagloom.serve.tagging import (
 )
 from tagloom.web import App, Pages, Request, Response, Route, Stream, reply
 from tagloom.web.messages import JSON, check_type, decode
+from tagloom.web.problems import problem
 
 ON_LOOP = 2000  # tokens, or work worth as much, that are answered on the event loop
 COMPRESSED = 800  # bytes of a request whose answer may be long enough to be compressed
 MOST_EXPLAINED = 300  # tokens; the time to explain grows with their square
-OPEN_PATHS = ("/healthz", "/readyz")  # health checks need no token
 
 _STRICT = msgspec.json.Decoder(TokenRequest)
 _GENERAL = msgspec.json.Decoder(TagRequest)
@@ -108,6 +108,16 @@ class _Service:
             compress=True,
         )
         self.app.on_stop.append(self.stop)
+        self.refusal = problem(
+            RequestError(
+                status=429,
+                where="server",
+                expected=f"at most {settings.max_in_flight} requests at the same time",
+                found="more",
+                retry_after=1,
+                hint="Try again later.",
+            )
+        )
 
     async def stop(self) -> None:
         self.jobs.stop()
@@ -121,24 +131,21 @@ class _Service:
         self.metrics.set("in_flight", self.app.count_in_flight())
         self.metrics.set("queue_depth", self.jobs.waiting)
 
-    def admit(self) -> None:
-        """Refuse work if there is too much already; it costs less than to let it wait."""
-        n = self.app.count_in_flight()
-        if n > self.settings.max_in_flight:
-            self.metrics.set("in_flight", n)
-            raise RequestError(
-                status=429,
-                where="server",
-                expected=f"at most {self.settings.max_in_flight} requests at the same time",
-                found="more",
-                retry_after=1,
-                hint="Try again later.",
-            )
+    def is_full(self) -> bool:
+        """Whether there is too much work already; to refuse more costs less than to let it wait."""
+        n = self.app.count_in_flight() + self.app.turn
+        return n > self.settings.max_in_flight
+
+    def busy(self) -> Response:
+        """Return the answer to a request that is refused because of others."""
+        made = self.refusal
+        return Response(made.body, made.status, made.content_type, made.headers)
 
     # ---- tagging ---------------------------------------------------------------------------
 
     async def tag(self, request: Request) -> Response:
-        self.admit()
+        if self.is_full():
+            return self.busy()
         if request.headers.get(b"content-type") != JSON:  # it may have a charset, or be a stream
             kind = check_type(request, "application/json", streams.NDJSON, streams.CONLLU_TYPE)
             if kind != "application/json":
@@ -167,7 +174,8 @@ class _Service:
             return None
         if len(data) > COMPRESSED and b"accept-encoding" in headers:
             return None  # the answer is likely to be compressed
-        self.admit()
+        if self.is_full():
+            return self.busy()
         wanted, served, n_tokens = self.read(request, data)
         if cost(wanted, served, n_tokens) > ON_LOOP:
             return None
@@ -218,7 +226,8 @@ class _Service:
         return result
 
     async def explain(self, request: Request) -> Response:
-        self.admit()
+        if self.is_full():
+            return self.busy()
         wanted = await request.json(_EXPLAIN)
         served = self.registry.get(wanted.model)
         request.about = served.name

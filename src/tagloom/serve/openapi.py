@@ -16,6 +16,24 @@ _JSON = "application/json"
 _EXAMPLE = {"sentences": [["They", "can", "fish"]], "probs": "top"}
 # Every refusal that a route can give, by what it does.
 _ALWAYS = (401, 421)
+_ABSENT = {"type": "null"}
+# What the types of the fields do not state: a request has either sentences or texts, and texts go
+# without options that need tokens.
+_EITHER = [
+    {
+        "title": "Sentences",
+        "required": ["sentences"],
+        "properties": {"sentences": {"type": "array"}, "texts": _ABSENT},
+    },
+    {
+        "title": "Texts",
+        "required": ["texts"],
+        "properties": {
+            "texts": {"type": "array"},
+            **dict.fromkeys(("sentences", "known", "nbest"), _ABSENT),
+        },
+    },
+]
 _BODY = (400, 408, 413, 415, 422, 429, 500, 503, 504)
 
 
@@ -34,6 +52,7 @@ def document(settings: Settings) -> bytes:
     references, components = msgspec.json.schema_components(
         kinds, ref_template="#/components/schemas/{name}"
     )
+    components["TagRequest"]["oneOf"] = _EITHER
     ref = dict(zip(kinds, references, strict=True))
     stream = {"schema": {"type": "string"}}
     tag = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import logging
 import os
@@ -82,6 +83,7 @@ def serve(
             found=str(n_workers),
         )
     _share_memory_between_threads()
+    gc.freeze()  # to collect the 40,000 objects of modules would halt all requests for 10 ms
     with bind(host, port) as listening:
         metrics = Metrics([source.name for source in sources], n_workers)
         if n_workers == 1:

@@ -41,7 +41,10 @@ class Options(Struct, forbid_unknown_fields=True, kw_only=True):
     ] = None
     spans: Annotated[
         bool | None,
-        Meta(description="Whether to add spans; by default for texts, if labels mark spans."),
+        Meta(
+            description="Whether to add spans; by default for texts, if labels mark spans. Models "
+            "whose labels do not mark spans refuse true (422)."
+        ),
     ] = None
     offsets: Annotated[Unit, Meta(description="Unit of places in texts.")] = "codepoint"
 
@@ -70,7 +73,10 @@ class TagRequest(Options, forbid_unknown_fields=True, kw_only=True):
     ] = None
     known: Annotated[
         Known | None,
-        Meta(description="Known labels: for each token its label, a list of allowed ones or null."),
+        Meta(
+            description="Known labels: for each sentence null, or a list as long as the sentence "
+            "with, for each token, its label, a list of allowed ones or null."
+        ),
     ] = None
 
 
@@ -79,7 +85,10 @@ class ExplainRequest(Struct, forbid_unknown_fields=True, kw_only=True):
 
     sentence: list[Any] | Columns
     model: str | None = None
-    known: list[str | list[str] | None] | None = None
+    known: Annotated[
+        list[str | list[str] | None] | None,
+        Meta(description="Known labels, as many as there are tokens."),
+    ] = None
 
 
 class Labelling(Struct):

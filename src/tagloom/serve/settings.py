@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from tagloom.web import Access
 
+#: Paths that need no token: health checks, and the page that describes the requests, whose form
+#: asks for the token.
+OPEN_PATHS = ("/healthz", "/readyz", "/docs", "/docs/docs.css", "/docs/docs.js")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

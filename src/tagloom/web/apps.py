@@ -110,6 +110,9 @@ class App:
     count_in_flight : function
         Returns the number of requests that have begun and are not answered; set by
         `tagloom.web.run`.
+    turn : int
+        Number of requests that were answered at once since the loop last looked for data. They had
+        all arrived by then, so that it is a number of requests at the same time.
     stopping : asyncio.Event
         Set when answers must come to an end; for streams that would go on for ever.
     """
@@ -143,6 +146,7 @@ class App:
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         self.answered = 0
         self.count_in_flight: Callable[[], int] = lambda: 0
+        self.turn = 0
         self.stopping = asyncio.Event()
 
     def _add(self, route: Route) -> None:
@@ -159,6 +163,10 @@ class App:
         if route.at_once is not None:
             self._at_once[route.method.encode(), route.path.encode()] = route.at_once
 
+    def begin_turn(self) -> None:
+        """Note that the loop is about to look for data."""
+        self.turn = 0
+
     def may_answer_at_once(self, method: bytes, url: bytes) -> bool:
         """Whether a request may have an answer from `answer_at_once`."""
         return (method, url) in self._at_once and not self.is_draining and not self._origins
@@ -166,9 +174,8 @@ class App:
     def answer_at_once(self, scope: Scope, body: bytes) -> Response | None:
         """Answer a request whose whole body has arrived, without a task and without ASGI messages.
 
-        Small requests cost less than the way to a handler and back. Whatever is not an ordinary
-        answer is left to the handler, which then does all of it again: requests that are refused,
-        errors, and those whose answer takes longer.
+        Small requests cost less than the way to a handler and back. The handler answers those that
+        take longer, and meets errors that nobody foresaw once more.
 
         Parameters
         ----------
@@ -179,7 +186,7 @@ class App:
         Returns
         -------
         Response or None
-            With status 200 and no headers of its own. It is not compressed.
+            It is not compressed.
         """
         began = time.perf_counter()
         request = Request(scope, _receive_nothing, self.max_body)
@@ -192,11 +199,14 @@ class App:
                 check(request)
             route = (request.method.encode(), request.path.encode())
             response = self._at_once[route](request, body)
-        except Exception:  # the handler meets the same error, and renders it
+        except TagloomError as error:
+            response = problem(error)
+        except Exception:  # the handler meets the same error, and logs it
             return None
         if response is None:
             return None
         self.answered += 1
+        self.turn += 1
         if self.observer is not None:
             self.observer(request, response.status, time.perf_counter() - began)
         return response

@@ -19,6 +19,7 @@ import contextlib
 import errno
 import logging
 import os
+import re
 import signal
 import socket
 import threading
@@ -28,21 +29,33 @@ from email.utils import formatdate
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from tagloom.errors import ParameterError
 from tagloom.web.apps import App
+from tagloom.web.messages import Response, Scope
 
 BACKLOG = 2048  # connections that wait to be accepted
 KEEP_ALIVE = 75  # seconds of an idle connection; load balancers reuse theirs for 60
 MAX_HEADERS = 1 << 16  # bytes of a request before its body
 GRACE = 0.5  # seconds after the drain for requests that are arriving
+ACCEPTED = 8  # connections besides the one that the loop accepts in a turn
 SLOWEST = 500  # bytes per second that a client must send after the first seconds
 
 _EMPTY = b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TIMEOUT = b"HTTP/1.1 408 Request Timeout" + _EMPTY
 _HEADERS = b"HTTP/1.1 431 Request Header Fields Too Large" + _EMPTY
+
+
+MOST_HEADS = 1000  # heads of requests that are kept
+LONGEST_HEAD = 2000  # bytes of a head that is kept
+
+_LENGTH = re.compile(rb"\r\ncontent-length: ?(\d{1,9})\r\n", re.IGNORECASE)
+_AT_ONCE = (
+    b"%bdate: %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n"
+    b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n%b\r\n%b"
+)
 
 
 class _State(ServerState):
@@ -51,12 +64,26 @@ class _State(ServerState):
     def __init__(self) -> None:
         super().__init__()
         self.begun = 0  # requests whose headers have arrived
+        self.heads: dict[
+            bytes, Scope
+        ] = {}  # as `_split` returns them, of requests answered at once
 
 
-_AT_ONCE = (
-    b"HTTP/1.1 200 OK\r\ndate: %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n"
-    b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n\r\n%b"
-)
+def _split(data: bytes) -> tuple[bytes, bytes] | None:
+    r"""Return the head of a request, without the number of its length, and its body.
+
+    None if the data is not one whole request.
+
+    Examples
+    --------
+    >>> _split(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+    (b'POST / HTTP/1.1\r\nContent-Length: \r\n\r\n', b'{}')
+    """
+    end = data.find(b"\r\n\r\n") + 4
+    length = _LENGTH.search(data, 0, end)
+    if length is None or len(data) - end != int(length[1]):
+        return None
+    return data[: length.start(1)] + data[length.end(1) : end], data[end:]
 
 
 class Protocol(HttpToolsProtocol):
@@ -65,30 +92,46 @@ class Protocol(HttpToolsProtocol):
     A request that the app may answer at once, and that arrives whole in one piece of data, gets
     neither a task nor a cycle of ASGI messages: `App.answer_at_once` returns its answer. All others
     go the way of uvicorn.
+
+    A client sends the same head with each request, but for the length of the body. A head that was
+    parsed once is found in a table and not parsed again.
     """
 
     server_state: _State
     _app: App
     is_held = False  # whether the headers of a request have arrived that may be answered at once
     _held: list[bytes]  # the pieces of its body
+    _piece: bytes | None  # the data that is being read, if it begins with a request
 
     _since: float | None  # when the request began to arrive; None while none is arriving
     _received: int  # bytes since then
     _in_headers: bool
+    _used: float  # when the connection was last used
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102
         self._since, self._received, self._in_headers = self.loop.time(), 0, True
+        self._used = self._since
         app: Any = self.config.app
         self._app = app
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:  # noqa: D102
+        self._used = self.loop.time()
+        is_first = self._since is None or self._received == 0
+        if is_first and self._answer_known(data):
+            return
+        self._piece = data if is_first else None
         super().data_received(data)
         if self.is_held:
             self._release()  # the rest of its body comes later
         self._received += len(data)
         if self._in_headers and self._received > MAX_HEADERS and not self.transport.is_closing():
             self._refuse(_HEADERS)
+
+    def _is_free(self) -> bool:
+        """Whether every request before has its answer, and the client reads them."""
+        is_idle = self.cycle is None or (self.cycle.response_complete and not self.pipeline)
+        return is_idle and not self.flow.write_paused
 
     def on_message_begin(self) -> None:  # noqa: D102
         self._since, self._received, self._in_headers = self.loop.time(), 0, True
@@ -97,11 +140,9 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:  # noqa: D102
         self._in_headers = False
         self.server_state.begun += 1
-        is_idle = self.cycle is None or (self.cycle.response_complete and not self.pipeline)
         if (
-            is_idle
+            self._is_free()
             and not self.expect_100_continue
-            and not self.flow.write_paused
             and self._app.may_answer_at_once(self.parser.get_method(), self.url)
             and self.parser.get_http_version() == "1.1"
             and self.parser.should_keep_alive()
@@ -124,21 +165,60 @@ class Protocol(HttpToolsProtocol):
         for piece in self._held:
             super().on_body(piece)
 
-    def _answer_at_once(self) -> bool:
+    def _answer_held(self) -> bool:
         """Answer the request that is held; return False if it has to go the way of uvicorn."""
-        scope: Any = self.scope
-        scope["method"], scope["path"] = self.parser.get_method().decode("ascii"), self.url.decode()
-        scope["query_string"] = b""
-        held = self._held
-        answer = self._app.answer_at_once(scope, held[0] if len(held) == 1 else b"".join(held))
-        if answer is None:
+        scope: Scope = {
+            "type": "http",
+            "method": self.parser.get_method().decode("ascii"),
+            "path": self.url.decode("ascii"),
+            "query_string": b"",
+            "headers": self.headers,
+            "server": self.server,
+        }
+        body = b"".join(self._held)
+        status = self._answer_at_once(scope, body)
+        if status is None:
             return False
         self.is_held = False
-        date = self.server_state.default_headers[0][1]
-        body = answer.body
-        self.transport.write(_AT_ONCE % (date, answer.content_type, len(body), body))
-        self.on_response_complete()
+        split = None if self._piece is None or status != 200 else _split(self._piece)
+        if split is not None and split[1] == body and len(split[0]) <= LONGEST_HEAD:
+            heads = self.server_state.heads
+            if len(heads) >= MOST_HEADS:
+                heads.clear()
+            heads[split[0]] = scope
         return True
+
+    def _answer_known(self, data: bytes) -> bool:
+        """Answer a request whose head was parsed before; return False if it has to be parsed."""
+        if self._app.is_draining or not self._is_free():
+            return False
+        split = _split(data)
+        scope = None if split is None else self.server_state.heads.get(split[0])
+        if split is None or scope is None:
+            return False
+        self.server_state.begun += 1
+        if self._answer_at_once(scope, split[1]) is None:
+            self.server_state.begun -= 1  # it will begin again
+            return False
+        self._since = None
+        return True
+
+    def _answer_at_once(self, scope: Scope, body: bytes) -> int | None:
+        """Send the answer that the app gives at once; return its status."""
+        if self._app.turn == 0:
+            self.loop.call_soon(self._app.begin_turn)
+        answer = self._app.answer_at_once(scope, body)
+        if answer is None:
+            return None
+        self.transport.write(self._encode(answer))
+        return answer.status
+
+    def _encode(self, answer: Response) -> bytes:
+        date = self.server_state.default_headers[0][1]
+        more = b"".join([b"%b: %b\r\n" % header for header in answer.headers or ()])
+        body = answer.body
+        status = STATUS_LINE[answer.status]
+        return _AT_ONCE % (status, date, answer.content_type, len(body), more, body)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
         self.server_state.begun -= len(self.pipeline)  # they will never start
@@ -147,10 +227,15 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:  # noqa: D102
         self._since, self._received = None, 0
         if self.is_held:
-            if self._answer_at_once():
+            if self._answer_held():
                 return
             self._release()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:  # noqa: D102
+        self._used = self.loop.time()
+        super().on_response_complete()
+        self._unset_keepalive_if_required()  # `close_if_slow` does it without a timer per answer
 
     @property
     def is_receiving(self) -> bool:
@@ -158,8 +243,11 @@ class Protocol(HttpToolsProtocol):
         return self._since is not None
 
     def close_if_slow(self, now: float, timeout: float) -> None:
-        """Close the connection if a request has been arriving for too long."""
-        if self._since is not None and now - self._since > timeout + self._received / SLOWEST:
+        """Close the connection if a request has been arriving for too long, or none has come."""
+        if self._since is None:
+            if now - self._used > KEEP_ALIVE and self._is_free():
+                self.transport.close()
+        elif now - self._since > timeout + self._received / SLOWEST:
             self._refuse(_TIMEOUT)
 
     def _refuse(self, answer: bytes) -> None:
@@ -204,7 +292,6 @@ class Server:
             access_log=False,  # a line per request would contain what its URL contains
             server_header=False,
             proxy_headers=False,  # nothing here depends on the address of the client
-            timeout_keep_alive=KEEP_ALIVE,
         )
         # Malformed requests are the client's to see, not a way to fill our log; the app itself
         # logs what goes wrong in it.
@@ -215,6 +302,8 @@ class Server:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drained: asyncio.Event | None = None
         self._is_forced = False
+        self._copies: list[socket.socket] = []
+        self._accepting: set[asyncio.Task[None]] = set()
 
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until `stop`, SIGTERM or SIGINT."""
@@ -245,9 +334,9 @@ class Server:
             await start()
         with self._signals(loop):
             # asyncio closes the sockets that it is given; these copies outlive that.
-            copies = [listening.dup() for listening in self._sockets]
+            self._copies = [listening.dup() for listening in self._sockets]
             servers = [
-                await loop.create_server(self._connect, sock=listening, backlog=BACKLOG)
+                await loop.create_server(self._connect_several, sock=listening, backlog=BACKLOG)
                 for listening in self._sockets
             ]
             ticking = loop.create_task(self._tick(loop))
@@ -255,7 +344,11 @@ class Server:
             await self._drained.wait()
             for server in servers:
                 server.close()
-            await self._accept_waiting(loop, copies)
+            # The system has accepted connections for us, which closing would reset.
+            self._accept_waiting(BACKLOG)
+            for listening in self._copies:  # at once: what still arrives would be reset
+                listening.close()
+            await asyncio.gather(*self._accepting, return_exceptions=True)
             await self._finish()
             ticking.cancel()
             for stop in self.app.on_stop:
@@ -264,18 +357,30 @@ class Server:
     def _connect(self) -> Protocol:
         return Protocol(config=self._config, server_state=self._state, app_state={})
 
-    async def _accept_waiting(
-        self, loop: asyncio.AbstractEventLoop, copies: list[socket.socket]
-    ) -> None:
-        """Accept the connections that the system has accepted for us; closing would reset them."""
-        for listening in copies:
+    def _connect_several(self) -> Protocol:
+        """Accept further connections with one that the loop accepts.
+
+        uvloop accepts one in each turn. If turns are long, because there is much to do, new clients
+        would wait for seconds.
+        """
+        self._accept_waiting(ACCEPTED)
+        return self._connect()
+
+    def _accept_waiting(self, most: int) -> None:
+        loop = asyncio.get_running_loop()
+        for listening in self._copies:
+            # No more are waiting; or there are too many open files, which the loop handles.
             with contextlib.suppress(BlockingIOError, OSError):
                 listening.setblocking(False)
-                while True:
+                for _ in range(most):
                     connection, _ = listening.accept()
                     connection.setblocking(False)
-                    await loop.connect_accepted_socket(self._connect, connection)
-            listening.close()
+                    task = loop.create_task(self._take(loop, connection))
+                    self._accepting.add(task)
+                    task.add_done_callback(self._accepting.discard)
+
+    async def _take(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+        await loop.connect_accepted_socket(self._connect, connection)
 
     @property
     def _connections(self) -> list[Protocol]:
