@@ -138,6 +138,23 @@ def test_click_answers(open_page, practice_url, record_property):
     assert not watched.trouble
 
 
+def test_pointing_at_a_node_shows_its_scores(open_page, practice_url):
+    page = open_page(practice_url).go("#/try?text=They can fish.")
+    page.locator('[data-t="2"][data-k="7"]').hover()
+    page.wait_for_function(
+        "() => /α = .* β = /.test(document.querySelector('.reading').textContent)"
+    )
+    shown = page.locator(".reading").inner_text()
+    gamma = page.locator('[data-t="2"][data-k="7"]').get_attribute("aria-label")
+    assert shown.startswith("fish as NOUN:")
+    alpha, beta, log_z = (
+        float(shown.split(f"{name} = ")[1].split()[0].replace("−", "-"))
+        for name in ("α", "β", "log Z")
+    )
+    expected = gamma.split(": ")[1].split(",")[0]
+    assert np.exp(alpha + beta - log_z) == pytest.approx(float(expected.strip("<")), abs=0.02)
+
+
 def test_long_sentence_and_many_labels(open_page, tmp_path, record_property):
     """S3: 200 tokens and 45 labels: opens, scrolls, answers; few enough nodes."""
     rng = np.random.default_rng(0)

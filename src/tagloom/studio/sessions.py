@@ -260,6 +260,10 @@ class Session:
             **trellises.view_scores(self.tagger, sentence),
         }
 
+    def view_nodes(self, sentence: Any, force: Mapping[int, str], position: int) -> dict[str, Any]:
+        """Return forward and backward scores of one token, by label."""
+        return trellises.view_nodes(self.tagger, sentence, force, position)
+
     def view_why(self, sentence: Any, force: Mapping[int, str], position: int) -> dict[str, Any]:
         """Return the terms that decide the label of one token, the strongest first."""
         known: list[str | None] | None = None

@@ -48,6 +48,7 @@ export class LabelPlace {
       if (params.i !== undefined) {
         const index = Number(params.i);
         if (this.sentence?.index !== index) this.#open(await get(`/api/sentences/${index}`), Number(params.t ?? 0));
+        else if (params.t !== undefined) this.#select(Number(params.t), false);
       }
       await this.refreshQueue();
       if (!this.sentence && this.queue.length) this.context.go("label", { ...params, i: String(this.queue[0].index) }, true);
@@ -140,9 +141,12 @@ export class LabelPlace {
   }
 
   #drawSearch() {
-    if (this.search.childElementCount) return;
+    if (this.search.childElementCount) {
+      /** @type {HTMLSelectElement} */ (this.search.querySelector("select")).value = this.params.queue ?? "doubt";
+      return;
+    }
     const results = h("ul", { class: "results" });
-    const input = h("input", { type: "search", "aria-label": "Search the corpus", placeholder: "Search the corpus ( / )", oninput: async (/** @type {Event} */ e) => {
+    const input = h("input", { type: "search", "aria-label": "Search the corpus", placeholder: "Search ( / )", oninput: async (/** @type {Event} */ e) => {
       const q = /** @type {HTMLInputElement} */ (e.target).value;
       const found = await get("/api/search", { q });
       put(results, found.map((/** @type {any} */ f) => h("li", null, h("a", { href: link("label", { ...this.params, i: String(f.sentence) }), onclick: () => put(results) }, word(f.text)))));

@@ -1,7 +1,7 @@
 // @ts-check
 // Try: a sentence, its labels, its trellis, other labellings, and why. The URL holds all of it.
 import { get, latest, post } from "./api.js";
-import { afterPaint, h, notify, prob, put, word } from "./dom.js";
+import { afterPaint, h, notify, prob, put, set, word } from "./dom.js";
 import { link } from "./links.js";
 import { Trellis } from "./trellis.js";
 import { whyPanel } from "./why.js";
@@ -19,9 +19,10 @@ export class Try {
     this.params = /** @type {Params} */ ({});
     this.position = -1;
     this.ask = latest((body) => post("/api/trellis", body));
+    this.askNodes = latest((body) => post("/api/nodes", body));
     this.askWhy = latest((body) => post("/api/why", body));
     this.input = /** @type {HTMLInputElement} */ (h("input", { id: "text", type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "Sentence", oninput: () => this.#typed() }));
-    this.trellis = new Trellis({ onforce: (t, label) => this.#force(t, label), onfocus: (t) => this.#why(t) });
+    this.trellis = new Trellis({ onforce: (t, label) => this.#force(t, label), onfocus: (t) => this.#why(t), nodes: (t) => this.#nodes(t) });
     this.tokens = h("div", { class: "sentence large" });
     this.tools = h("div", { class: "tools" });
     this.nbest = h("section", { class: "panel" });
@@ -31,6 +32,7 @@ export class Try {
     /** @type {TrellisView | null} */
     this.view = null;
     this.timer = 0;
+    this.shown = ""; // tokens that the page shows
   }
 
   /** @param {Params} params */
@@ -76,16 +78,33 @@ export class Try {
     const force = this.#forced();
     this.trellis.update(view, force);
     if (this.params.s && document.activeElement !== this.input) this.input.value = view.tokens.join(" ");
-    put(this.tokens, view.tokens.map((token, t) => {
-      const p = view.gamma[t][view.path[t]];
-      return h("button", { class: "token" + (p < 0.8 ? " doubtful" : "") + (force[t] ? " forced" : ""), "aria-pressed": t === this.position ? "true" : "false",
-        title: `${prob(p, 3)}; click to see why`, onclick: () => this.#why(t) }, word(token), h("span", { class: "label" }, view.labels[view.path[t]], h("span", { class: "p" }, prob(p))));
-    }));
+    this.#drawTokens(view, force);
     if (this.position < 0 || this.position >= view.tokens.length) {
       const doubts = view.tokens.map((_, t) => view.gamma[t][view.path[t]]);
       this.position = doubts.indexOf(Math.min(...doubts));
     }
     afterPaint(() => this.view === view && this.#drawRest(view, Object.keys(force).length));
+  }
+
+  /** @param {TrellisView} view @param {Record<number, string>} force */
+  #drawTokens(view, force) {
+    const text = JSON.stringify(view.tokens);
+    if (text !== this.shown) {
+      this.shown = text;
+      put(this.tokens, view.tokens.map((token, t) => h("button", { onclick: () => this.#why(t) }, word(token),
+        h("span", { class: "label" }, h("span"), h("span", { class: "p" })))));
+    }
+    view.tokens.forEach((_, t) => {
+      const p = view.gamma[t][view.path[t]];
+      const button = /** @type {HTMLElement} */ (this.tokens.children[t]);
+      const kind = "token" + (p < 0.8 ? " doubtful" : "") + (force[t] ? " forced" : "");
+      if (button.className !== kind) button.className = kind;
+      const [label, share] = /** @type {any} */ (button.lastChild).children;
+      if (label.textContent !== view.labels[view.path[t]]) label.textContent = view.labels[view.path[t]];
+      if (share.textContent !== prob(p)) set(button, { title: `${prob(p, 3)}; click to see why` });
+      if (share.textContent !== prob(p)) share.textContent = prob(p);
+      set(button, { "aria-pressed": String(t === this.position) });
+    });
   }
 
   /** What can wait until the new path is on the screen. @param {TrellisView} view @param {number} n */
@@ -106,6 +125,16 @@ export class Try {
   #same() {
     const { text, s, tokens } = this.params;
     return s !== undefined ? { s } : tokens ? { tokens } : { text: text ?? FIRST };
+  }
+
+  /** @param {number} t @returns {Promise<import("./api.js").NodesView | null>} */
+  async #nodes(t) {
+    try {
+      return await this.askNodes({ ...this.#about(), position: t });
+    } catch (error) {
+      this.context.fail(error);
+      return null;
+    }
   }
 
   /** @param {number} t */
