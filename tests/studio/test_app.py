@@ -299,6 +299,25 @@ def test_accept_fills_in_what_is_predicted(open_studio, tmp_path):
         )[:3]
 
 
+def test_estimate_is_of_predictions_before_the_answer(open_studio, tmp_path):
+    """A model that has learnt the corrections of a sentence is not asked about it again."""
+    train = tl.datasets.load("english", "train")[:60]
+    labels = [row if i < 20 else [None] * len(row) for i, row in enumerate(train.labels)]
+    path = tmp_path / "a.jsonl"
+    tl.write(tl.Corpus(train.tokens, labels), path)
+    with open_studio(corpus_path=str(path)) as (session, client):
+        (view,) = client.get("/api/queue", n=1)
+        assert view["is_random"]
+        wrong = {str(t): "X" for t in range(len(view["tokens"]))}
+        _, changed = client.edit(view, {"labels": wrong})
+        session.trainer.wait()  # now the model has learnt the labels
+        client.edit(client.get(f"/api/sentences/{changed['index']}"), {"accept": True})
+        session.trainer.request()
+        session.trainer.wait()
+        expected = view["predicted"].count("X") / len(view["tokens"])
+        assert client.get("/api/state")["curve"][-1]["asked"] == pytest.approx(expected)
+
+
 def test_from_zero(open_studio, tmp_path):
     """Without labels: add names, label, and a model appears."""
     path = tmp_path / "a.jsonl"

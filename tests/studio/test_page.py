@@ -332,6 +332,30 @@ def test_trellis_in_a_notebook_cell(browser):
     context.close()
 
 
+def test_a_span_is_marked_by_its_first_and_last_token(open_page, tmp_path):
+    """Shift-click and Space extend the selection; the key of a type labels it."""
+    path = tmp_path / "a.conll"
+    X = [["They", "met", "Ada", "King", "Noel", "in", "Rome", "."]] * 3
+    tl.write(tl.Corpus(X, [["O"] * 2 + ["B-PER"] + ["O"] * 3 + ["B-LOC", "O"]] * 3), path, "conll")
+    process = Process(path)
+    try:
+        page = open_page(process.url).go("#/label?i=1")
+        types = page.locator(".huge .token .label")
+        page.locator("#token-2").click()
+        page.locator("#token-4").click(modifiers=["Shift"])
+        assert page.locator(".token.selected").count() == 3
+        page.keyboard.press("2")
+        page.wait_for_function("() => document.querySelectorAll('.token.inside').length === 4")
+        assert types.all_inner_texts() == ["O", "O", "PER", "·", "·", "O", "LOC", "O"]
+        page.keyboard.press("Space")  # token 5 is next
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("1")
+        page.wait_for_function("() => document.querySelectorAll('.token.inside').length === 5")
+        assert types.all_inner_texts() == ["O", "O", "PER", "·", "·", "LOC", "·", "O"]
+    finally:
+        process.stop()
+
+
 def test_two_tabs(open_page, tmp_path):
     """The second of two edits of one version is shown with both versions, and can be repeated."""
     path = tmp_path / "a.conll"

@@ -64,7 +64,7 @@ export class Trellis {
   #build(view) {
     const focused = this.root.contains(document.activeElement);
     this.at = { t: Math.min(this.at.t, view.tokens.length - 1), k: Math.min(this.at.k, view.labels.length - 1) };
-    const widths = view.tokens.map((w) => Math.min(Math.max(64, 9 * [...w].length + 22), 180));
+    const widths = view.tokens.map((w) => Math.min(Math.max(64, 10 * [...w].length + 26), 180));
     const rail = parseFloat(getComputedStyle(this.root).getPropertyValue("--rail")) || 84;
     const free = this.root.clientWidth - rail - widths.reduce((a, b) => a + b, 0) - 8;
     const extra = Math.floor(Math.max(0, Math.min(64, free / widths.length)));

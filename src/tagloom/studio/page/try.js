@@ -1,6 +1,6 @@
 // @ts-check
 // Try: a sentence, its labels, its trellis, other labellings, and why. The URL holds all of it.
-import { get, latest, post } from "./api.js";
+import { ApiError, get, latest, post } from "./api.js";
 import { afterPaint, h, notify, prob, put, set, word } from "./dom.js";
 import { link } from "./links.js";
 import { Trellis } from "./trellis.js";
@@ -27,8 +27,10 @@ export class Try {
     this.tools = h("div", { class: "tools" });
     this.nbest = h("section", { class: "panel" });
     this.why = h("div");
+    this.empty = h("p", { class: "empty", hidden: true });
+    this.rest = h("div", null, this.tokens, this.tools, this.trellis.element, h("div", { class: "columns" }, this.why, this.nbest));
     this.element = h("div", { class: "place" }, h("form", { class: "bar", onsubmit: (/** @type {Event} */ e) => e.preventDefault() }, this.input),
-      this.tokens, this.tools, this.trellis.element, h("div", { class: "columns" }, this.why, this.nbest));
+      this.empty, this.rest);
     /** @type {TrellisView | null} */
     this.view = null;
     this.timer = 0;
@@ -66,9 +68,17 @@ export class Try {
     if (!(this.params.text ?? FIRST).trim() && !this.params.s && !this.params.tokens) return;
     try {
       const view = await this.ask(this.#about());
-      if (view) this.#draw(view);
+      if (!view) return;
+      this.rest.hidden = false;
+      this.empty.hidden = true;
+      this.#draw(view);
     } catch (error) {
-      this.context.fail(error);
+      if (this.view || !(error instanceof ApiError)) this.context.fail(error);
+      else {
+        this.rest.hidden = true;
+        this.empty.hidden = false;
+        put(this.empty, error.message, " ", h("a", { href: link("label") }, "Label sentences"));
+      }
     }
   }
 
