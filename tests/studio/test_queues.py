@@ -114,7 +114,9 @@ def test_a_labelled_corpus_is_reviewed_by_doubt(tmp_path, tagger):
     queue = Queue(edited)
     doubts = queue.rank(tagger)
     chosen = [i for i, is_random in queue.choose(6, "doubt", None, doubts) if not is_random]
+    edited.change(chosen[1], {0: None}, kind="label")  # unsure: the rest is reviewed nevertheless
     edited.change(chosen[0], {}, kind="accept")
     again = queue.choose(60, "doubt", None, doubts)
     assert sorted(i for i, _ in again) == sorted({*range(60)} - {chosen[0]})
+    assert queue.n_done() == 1
     edited.close()

@@ -9,6 +9,9 @@ label helps at many places, and n is how often the word is labelled already: wha
 after many examples is ambiguous, and one more teaches little. Within one list, a word counts half
 after each sentence that contains it.
 
+A corpus that is labelled when it is opened is reviewed: a sentence is done when it is accepted.
+Otherwise it is done when all its tokens have labels.
+
 Every fifth sentence is drawn at random: on these, the accuracy of the predictions can be estimated
 without bias, which sentences chosen for their doubt cannot give. A sentence of T tokens is drawn
 with a probability in proportion to 1 / (T + 5), as long ones take longer to label, and the estimate
@@ -36,6 +39,7 @@ from tagloom.studio.projects import EditedCorpus
 RANDOM_UNTIL = 30  # labelled sentences; the doubt of a model of fewer means little
 EVERY = 5  # every fifth sentence is random
 RANKED = 500  # sentences that are considered for a list, and ranked again after a correction
+REVIEWED = 0.05  # share of sentences with open labels, up to which a corpus is reviewed
 EFFORT = 5.0  # of a sentence besides its tokens, in tokens, where it is drawn at random
 AGAIN = 0.5  # weight of a word for each sentence of the list that contains it already
 
@@ -61,12 +65,19 @@ class Queue:
     Parameters
     ----------
     edited : EditedCorpus
+
+    Attributes
+    ----------
+    reviews : bool
+        Whether the corpus was labelled when it was opened.
     """
 
     def __init__(self, edited: EditedCorpus) -> None:
         self._edited = edited
         self._lengths = np.array([len(row) for row in edited.labels], dtype=np.int64)  # [N]
         self._offsets = np.concatenate([[0], np.cumsum(self._lengths)])  # [N + 1]
+        n_open = sum(None in row for row in edited.labels)
+        self.reviews = n_open <= REVIEWED * len(edited.labels)
         inverse = 1 / (self._lengths + EFFORT)
         self._mean_inverse = float(inverse.mean()) if len(inverse) else 0.0
         words = [word.lower() for sentence in edited.corpus for word in sentence.tokens]
@@ -99,12 +110,12 @@ class Queue:
         return doubts
 
     def _done(self) -> npt.NDArray[np.bool_]:
-        """Return which sentences are labelled, or accepted if all are labelled."""
+        """Return which sentences need not be shown any more."""
         edited = self._edited
-        done = np.array([None not in row for row in edited.labels], dtype=np.bool_)  # [N]
-        if done.all():
-            done[:] = False
-            done[[*edited.accepted]] = True
+        done = np.zeros(len(edited.labels), dtype=np.bool_)  # [N]
+        if not self.reviews:
+            done[:] = [None not in row for row in edited.labels]
+        done[[*edited.accepted]] = True  # also with labels that are left open
         return done
 
     def _values(self, doubts: Doubts, done: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
@@ -121,24 +132,23 @@ class Queue:
         means: npt.NDArray[np.float64] = np.diff(sums) / np.maximum(self._lengths, 1)
         return means
 
+    def n_done(self) -> int:
+        """Return the number of sentences that need not be shown any more."""
+        return int(self._done().sum())
+
     def choose(
         self, n: int, kind: str, skip: int | None, doubts: Doubts | None
     ) -> list[tuple[int, bool]]:
         """Choose the next sentences; see `tagloom.studio.training.Trainer.queue`."""
         edited, done = self._edited, self._done()
-        waiting = [
-            i
-            for i, row in enumerate(edited.labels)
-            if row and not done[i] and i not in edited.accepted and i != skip
-        ]
+        waiting = [i for i, row in enumerate(edited.labels) if row and not done[i] and i != skip]
         if kind == "file":
             return [(i, False) for i in waiting[:n]]
         n_done = int(done.sum())
         rng = random.Random(f"{len(done)}/{n_done}")
         if kind == "random":
             return [(i, True) for i in rng.sample(waiting, min(len(waiting), n))]
-        has_open = any(None in row for row in edited.labels)
-        if doubts is None or (has_open and n_done < RANDOM_UNTIL):
+        if doubts is None or (not self.reviews and n_done < RANDOM_UNTIL):
             return [(i, True) for i in self._draw(waiting, n, rng)]
         n_random = sum((n_done + k) % EVERY == EVERY - 1 for k in range(n))
         drawn = self._draw(waiting, n_random, rng)

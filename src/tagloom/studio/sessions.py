@@ -198,6 +198,7 @@ class Session:
         return {
             "labelled": sum(bool(row) and None not in row for row in rows),
             "accepted": len(self.edited.accepted),
+            "done": self.trainer.n_done(),
             "sentences": len(rows),
         }
 

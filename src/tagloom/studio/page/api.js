@@ -16,7 +16,7 @@
  *     owner: string | null, unsaved: number, can_redo: boolean,
  *     lost: {tokens: string[], token: number, old: string, new: string, reason: string}[]},
  *   has_test: boolean, has_other: boolean, labels: string[], frequent: string[], n_labels: number, scheme: string | null, types: string[],
- *   progress: {labelled: number, accepted: number, sentences: number}, curve: CurvePoint[]}} State */
+ *   progress: {labelled: number, accepted: number, done: number, sentences: number}, curve: CurvePoint[]}} State */
 /** @typedef {{alpha: Record<string, number | null>, beta: Record<string, number | null>}} NodesView */
 /** @typedef {{kind: string, [key: string]: any}} ServerEvent */
 

@@ -170,14 +170,14 @@ export class LabelPlace {
     // Where all tokens have a label from the start, the curve is over the trainings.
     const grows = curve.some((p) => p.tokens !== curve[0].tokens);
     const points = (/** @type {"test" | "asked"} */ key) => /** @type {[number, number][]} */ (curve.map((p, i) => [grows ? p.tokens : i + 1, p[key]]).filter(([, y]) => y !== undefined));
-    const done = corpus.is_practice || progress.labelled === progress.sentences ? progress.accepted : progress.labelled;
+    const { done } = progress;
     put(this.side, h("h2", null, "Progress"),
       h("p", { class: "figure" }, done.toLocaleString("en"), h("span", { class: "quiet" }, ` of ${count(progress.sentences, "sentence")}`)),
       h("progress", { max: progress.sentences, value: done, "aria-label": "Sentences done" }),
       h("h2", null, "Learning curve"),
       curve.length > 0 && (points("test").length > 0 || points("asked").length > 0) && lineChart([{ name: "test", points: points("test") }, { name: "random sentences", points: points("asked"), kind: "second" }],
         { x: grows ? "tokens" : "trainings", y: (v) => percent(v), span: 0.02, most: 1, label: `Accuracy by number of ${grows ? "labelled tokens" : "trainings"}` }),
-      h("p", { class: "quiet" }, points("asked").length ? "Dashed: the share of predictions you left unchanged in sentences drawn at random." : state.has_test ? "Accuracy on held-out sentences." : "Pass --test FILE for the accuracy on held-out sentences. Without it, the curve begins with the first sentence that was drawn at random."),
+      h("p", { class: "quiet" }, points("asked").length ? "Dashed: the share of predictions you left unchanged in sentences drawn at random." : state.has_test ? "Accuracy on held-out sentences." : "Pass --test FILE for the accuracy on held-out sentences." + (grows ? " Without it, the curve begins with a sentence drawn at random." : "")),
       state.failure && h("p", { class: "bad" }, state.failure),
       h("div", { class: "tools" }, h("button", { onclick: () => this.#retrain() }, h("kbd", null, "r"), "Retrain"),
         state.model?.path && !corpus.read_only && h("button", { onclick: () => this.#saveModel() }, `Save ${state.model.path}`)),
