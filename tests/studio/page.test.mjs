@@ -22,6 +22,10 @@ test("keys are digits, then letters that no command uses", () => {
   assert.equal(keys.get("1"), "L0");
   assert.equal(keys.get("0"), "L9");
   assert.equal(keys.size, 17);
+  const many = Array.from({ length: 50 }, (_, i) => `L${String(i).padStart(2, "0")}`);
+  const some = keysOf(many, many.toReversed()); // the last are the most frequent
+  assert.equal(some.size, 33);
+  assert.deepEqual([...some.values()], many.slice(17));
   for (const used of ["u", "r", "g", "/", "?"]) assert.equal(keysOf(Array(40).fill("x")).has(used), false);
   assert.equal(plainKey({ key: "!", code: "Digit1", shiftKey: true }), "1");
   assert.equal(plainKey({ key: "Q", code: "KeyQ", shiftKey: true }), "q");

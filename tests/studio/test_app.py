@@ -10,7 +10,7 @@ import pytest
 
 import tagloom as tl
 from studio_clients import Client
-from tagloom.studio import facts, training
+from tagloom.studio import facts, training, trellises
 from tagloom.studio.app import MARKER
 
 TEXT = {"text": "They can fish."}
@@ -36,9 +36,6 @@ def test_trellis_is_that_of_the_tagger(practice):
     gamma = tagger.predict_marginals([tokens], known=known)[0]
     np.testing.assert_allclose(view["gamma"], gamma, atol=1e-5)
     trellis = tagger.trellis([tokens], known=known)[0]
-    alpha = np.array([[np.nan if x is None else x for x in row] for row in view["alpha"]])
-    expected = np.where(np.isfinite(trellis.forward()), trellis.forward(), np.nan)
-    np.testing.assert_allclose(alpha, expected, atol=1e-3)
     best = tagger.predict_nbest([tokens], 3, known=known)[0]
     assert [b["labels"] for b in view["nbest"]] == [b.labels for b in best]
     np.testing.assert_allclose(
@@ -48,6 +45,28 @@ def test_trellis_is_that_of_the_tagger(practice):
     for t, a, b, p in view["moves"]:
         assert p == pytest.approx(xi[t, a, b], abs=1e-4)
     assert len(view["moves"]) == (xi >= 0.001).sum()
+
+
+def test_nodes_have_forward_and_backward_scores(practice):
+    session, client = practice
+    nodes = client.post("/api/nodes", {**TEXT, "force": {"2": "NOUN"}, "position": 1})
+    tokens, known = ["They", "can", "fish", "."], [[None, None, "NOUN", None]]
+    trellis = session.tagger.trellis([tokens], known=known)[0]
+    for name, expected in (("alpha", trellis.forward()), ("beta", trellis.backward())):
+        assert [*nodes[name]] == session.tagger.labels_.tolist()
+        found = [-np.inf if x is None else x for x in nodes[name].values()]
+        np.testing.assert_allclose(found, expected[1], atol=1e-3)
+
+
+def test_only_the_most_probable_moves_are_sent(practice, monkeypatch):
+    session, _ = practice
+    tokens = ["They", "can", "fish", "."]
+    monkeypatch.setattr(trellises, "LEAST_MOVE", 0.0)
+    monkeypatch.setattr(trellises, "MOST_MOVES", 2)
+    moves = trellises.view_trellis(session.tagger, tokens)["moves"]
+    xi = session.tagger.trellis([tokens])[0].pair_marginals()
+    least = np.sort(xi[1:].ravel())[-8]
+    assert sorted(p for *_, p in moves) == pytest.approx(np.sort(xi[1:][xi[1:] >= least]), abs=1e-4)
 
 
 def test_scores_give_the_same_path(practice):
@@ -265,8 +284,7 @@ def test_accept_fills_in_what_is_predicted(open_studio, tmp_path):
         queue = client.get("/api/queue", n=20)
         assert {q["index"] for q in queue} <= set(range(40, 60))
         ranked = [q["index"] for q in queue if not q["is_random"]]
-        doubts = session.trainer.learned.doubts
-        assert ranked[0] == 40 + int(doubts.urgencies[40:].argmax())
+        assert ranked == [i for i, is_random in session.trainer.queue(20) if not is_random]
         assert [q["is_random"] for q in queue[:5]].count(True) == 1
         view = queue[0]
         status, done = client.edit(view, {"accept": True, "leave": [1]})
@@ -279,6 +297,25 @@ def test_accept_fills_in_what_is_predicted(open_studio, tmp_path):
         assert [q["index"] for q in client.get("/api/queue", n=3, kind="file")] == sorted(
             {*range(40, 60)} - {view["index"]}
         )[:3]
+
+
+def test_estimate_is_of_predictions_before_the_answer(open_studio, tmp_path):
+    """A model that has learnt the corrections of a sentence is not asked about it again."""
+    train = tl.datasets.load("english", "train")[:60]
+    labels = [row if i < 20 else [None] * len(row) for i, row in enumerate(train.labels)]
+    path = tmp_path / "a.jsonl"
+    tl.write(tl.Corpus(train.tokens, labels), path)
+    with open_studio(corpus_path=str(path)) as (session, client):
+        (view,) = client.get("/api/queue", n=1)
+        assert view["is_random"]
+        wrong = {str(t): "X" for t in range(len(view["tokens"]))}
+        _, changed = client.edit(view, {"labels": wrong})
+        session.trainer.wait()  # now the model has learnt the labels
+        client.edit(client.get(f"/api/sentences/{changed['index']}"), {"accept": True})
+        session.trainer.request()
+        session.trainer.wait()
+        expected = view["predicted"].count("X") / len(view["tokens"])
+        assert client.get("/api/state")["curve"][-1]["asked"] == pytest.approx(expected)
 
 
 def test_from_zero(open_studio, tmp_path):
@@ -431,6 +468,7 @@ def test_token_is_exchanged_for_a_cookie(practice):
         ("POST", "/api/trellis", {"sentence": 10**6}, 422),
         ("POST", "/api/trellis", {"path": "/etc/passwd"}, 422),
         ("POST", "/api/why", {"text": "a", "position": 9}, 422),
+        ("POST", "/api/nodes", {"text": "a", "position": 9}, 422),
         ("POST", "/api/names", {"name": ""}, 422),
         ("POST", "/api/everywhere", {"sentence": 0, "token": -1, "label": "X"}, 422),
         ("PUT", "/api/sentences/0", {"labels": {"0": "X"}}, 422),  # no version

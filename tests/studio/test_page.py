@@ -138,6 +138,23 @@ def test_click_answers(open_page, practice_url, record_property):
     assert not watched.trouble
 
 
+def test_pointing_at_a_node_shows_its_scores(open_page, practice_url):
+    page = open_page(practice_url).go("#/try?text=They can fish.")
+    page.locator('[data-t="2"][data-k="7"]').hover()
+    page.wait_for_function(
+        "() => /α = .* β = /.test(document.querySelector('.reading').textContent)"
+    )
+    shown = page.locator(".reading").inner_text()
+    gamma = page.locator('[data-t="2"][data-k="7"]').get_attribute("aria-label")
+    assert shown.startswith("fish as NOUN:")
+    alpha, beta, log_z = (
+        float(shown.split(f"{name} = ")[1].split()[0].replace("−", "-"))
+        for name in ("α", "β", "log Z")
+    )
+    expected = gamma.split(": ")[1].split(",")[0]
+    assert np.exp(alpha + beta - log_z) == pytest.approx(float(expected.strip("<")), abs=0.02)
+
+
 def test_long_sentence_and_many_labels(open_page, tmp_path, record_property):
     """S3: 200 tokens and 45 labels: opens, scrolls, answers; few enough nodes."""
     rng = np.random.default_rng(0)
@@ -313,6 +330,30 @@ def test_trellis_in_a_notebook_cell(browser):
     assert page.locator("b").count() == 0
     assert trouble == []
     context.close()
+
+
+def test_a_span_is_marked_by_its_first_and_last_token(open_page, tmp_path):
+    """Shift-click and Space extend the selection; the key of a type labels it."""
+    path = tmp_path / "a.conll"
+    X = [["They", "met", "Ada", "King", "Noel", "in", "Rome", "."]] * 3
+    tl.write(tl.Corpus(X, [["O"] * 2 + ["B-PER"] + ["O"] * 3 + ["B-LOC", "O"]] * 3), path, "conll")
+    process = Process(path)
+    try:
+        page = open_page(process.url).go("#/label?i=1")
+        types = page.locator(".huge .token .label")
+        page.locator("#token-2").click()
+        page.locator("#token-4").click(modifiers=["Shift"])
+        assert page.locator(".token.selected").count() == 3
+        page.keyboard.press("2")
+        page.wait_for_function("() => document.querySelectorAll('.token.inside').length === 4")
+        assert types.all_inner_texts() == ["O", "O", "PER", "·", "·", "O", "LOC", "O"]
+        page.keyboard.press("Space")  # token 5 is next
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("1")
+        page.wait_for_function("() => document.querySelectorAll('.token.inside').length === 5")
+        assert types.all_inner_texts() == ["O", "O", "PER", "·", "·", "LOC", "·", "O"]
+    finally:
+        process.stop()
 
 
 def test_two_tabs(open_page, tmp_path):

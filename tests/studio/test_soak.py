@@ -153,12 +153,17 @@ def test_planted_errors(kind, least):
 @pytest.mark.soak
 @needs_data
 def test_simulated_annotator(tmp_path):
-    """S6: by doubt, 89 % on EWT dev takes clearly fewer tokens than in random order."""
+    """S6: by doubt, 89 % on EWT dev takes at most 60 % of the tokens of a random order."""
     pool, dev = ewt("train")[:4000], ewt("dev")
-    tokens = {kind: annotate(tmp_path / f"{kind}.jsonl", pool, dev, kind) for kind in
-              ("doubt", "random")}  # fmt: skip
-    print(f"\nS6: tokens to 89 %: {tokens}")
-    assert tokens["doubt"] <= 0.7 * tokens["random"]
+    tokens = {"doubt": [], "random": []}
+    for seed in range(3):  # another order of the file leads to other random draws
+        order = np.random.default_rng(seed).permutation(len(pool)).tolist()
+        shuffled = tl.Corpus([pool[i].tokens for i in order], [pool[i].labels for i in order])
+        for kind, found in tokens.items():
+            found.append(annotate(tmp_path / f"{kind}{seed}.jsonl", shuffled, dev, kind))
+    share = sum(tokens["doubt"]) / sum(tokens["random"])
+    print(f"\nS6: tokens to 89 %: {tokens}; {share:.1%}")
+    assert share <= 0.6
 
 
 @pytest.mark.soak

@@ -141,6 +141,7 @@ class _Handlers:
             Route("GET", "/api/weights", self.weights),
             Route("POST", "/api/trellis", self.trellis),
             Route("POST", "/api/scores", self.scores),
+            Route("POST", "/api/nodes", self.nodes),
             Route("POST", "/api/why", self.why),
             Route("POST", "/api/everywhere", self.everywhere),
             Route("POST", "/api/names", self.add_name),
@@ -240,6 +241,12 @@ class _Handlers:
 
     async def scores(self, request: Request) -> Response:
         return await self._about(request, lambda _, sentence: self.session.view_scores(sentence))
+
+    async def nodes(self, request: Request) -> Response:
+        def view(about: About, sentence: Any) -> dict[str, Any]:
+            return self.session.view_nodes(sentence, about.force, about.position)
+
+        return await self._about(request, view)
 
     async def why(self, request: Request) -> Response:
         def view(about: About, sentence: Any) -> dict[str, Any]:

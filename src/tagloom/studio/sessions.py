@@ -29,6 +29,7 @@ from tagloom.studio.training import Trainer
 MOST_SUSPECTS = 500
 QUICK = 50_000  # transitions of a trellis that is computed at once; others wait for a thread
 MOST_NAMES = 300  # labels that the page lists
+MOST_FREQUENT = 60  # labels with a button of their own
 FIRST_MODEL = 20.0  # seconds for which a request waits for a model that is being trained
 EMBEDDED = "english"  # the corpus of a studio without arguments
 Publish = Callable[[dict[str, Any]], None]
@@ -81,7 +82,9 @@ class Session:
             self.edited, template=tagger, tagger=tagger, test=test, publish=self.publish
         )
         self._lock = threading.Lock()
-        self._random: dict[int, float] = {}  # sentences that were offered at random: their weight
+        # Sentences that were offered at random without any label: their weight, and the labels that
+        # were predicted before the model could learn from the answers.
+        self._random: dict[int, tuple[float, list[str]]] = {}
         self._judged: tuple[Any, Judgement] | None = None
         self._suspects: dict[str, Any] = {"state": "none", "rows": []}
         self.trainer.start()
@@ -184,6 +187,7 @@ class Session:
             types = sorted({y[2:] for y in shown if y[1:2] == "-"})
         return {
             "labels": [short(y) for y in shown],
+            "frequent": [short(y) for y in ordered[:MOST_FREQUENT]],
             "n_labels": len(names),
             "scheme": scheme,
             "types": types,
@@ -194,6 +198,7 @@ class Session:
         return {
             "labelled": sum(bool(row) and None not in row for row in rows),
             "accepted": len(self.edited.accepted),
+            "done": self.trainer.n_done(),
             "sentences": len(rows),
         }
 
@@ -260,6 +265,10 @@ class Session:
             **trellises.view_scores(self.tagger, sentence),
         }
 
+    def view_nodes(self, sentence: Any, force: Mapping[int, str], position: int) -> dict[str, Any]:
+        """Return forward and backward scores of one token, by label."""
+        return trellises.view_nodes(self.tagger, sentence, force, position)
+
     def view_why(self, sentence: Any, force: Mapping[int, str], position: int) -> dict[str, Any]:
         """Return the terms that decide the label of one token, the strongest first."""
         known: list[str | None] | None = None
@@ -305,11 +314,14 @@ class Session:
     def view_queue(self, n: int, kind: str, skip: int | None) -> list[dict[str, Any]]:
         """Return the next sentences to label."""
         chosen = self.trainer.queue(n, kind, skip)
+        views = [{**self.view_sentence(i), "is_random": r} for i, r in chosen]
         with self._lock:
-            for i, is_random in chosen:
-                if is_random:
-                    self._random.setdefault(i, self.trainer.weight_of(i, kind))
-        return [{**self.view_sentence(i), "is_random": r} for i, r in chosen]
+            for view in views:
+                is_open = all(y is None for y in view["labels"])
+                if view["is_random"] and is_open and view["predicted"] is not None:
+                    weight = self.trainer.weight_of(view["index"], kind)
+                    self._random[view["index"]] = weight, view["predicted"]
+        return views
 
     def search(self, word: str, n: int) -> list[dict[str, Any]]:
         """Find sentences that contain a text."""
@@ -370,14 +382,14 @@ class Session:
         predicted = view["predicted"]
         if predicted is not None:
             row = self.edited.labels[index]
-            with self._lock:
-                weight = self._random.get(index)
             for t, label in enumerate(predicted):
                 if row[t] is None and t not in new and t not in leave:
                     new[t] = label
-            final = [new.get(t, y) for t, y in enumerate(row)]
-            if weight is not None and index not in self.edited.accepted:
-                self.trainer.observe(predicted, final, weight)
+            with self._lock:
+                offered = self._random.pop(index, None)
+            if offered is not None:
+                weight, before = offered
+                self.trainer.observe(before, [new.get(t, y) for t, y in enumerate(row)], weight)
         return new
 
     def _span_labels(self, index: int, start: int, end: int, type: str | None) -> dict[int, Label]:
@@ -495,7 +507,8 @@ class Session:
                 hint="Start with: tagloom studio MODEL CORPUS --compare OTHER",
             )
         mine = self.judgement()
-        return mistakes.compare(mine, Judgement(self.other, mine.gold))
+        on = "test" if self.test is not None else "corpus"
+        return {"on": on, **mistakes.compare(mine, Judgement(self.other, mine.gold))}
 
     def view_suspects(self) -> dict[str, Any]:
         """Return the labels that are probably wrong; the first call starts looking for them."""

@@ -296,6 +296,10 @@ class Trainer:
         learned = self.learned
         return self._queue.choose(n, kind, skip, None if learned is None else learned.doubts)
 
+    def n_done(self) -> int:
+        """Return the number of sentences that the queue shows no more."""
+        return self._queue.n_done()
+
     def weight_of(self, sentence: int, kind: str) -> float:
         """Return what a sentence that the queue drew at random counts for `observe`."""
         return self._queue.weight_of(sentence, kind)

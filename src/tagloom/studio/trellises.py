@@ -19,6 +19,7 @@ from tagloom.models import Tagger
 from tagloom.trellis import Trellis
 
 LEAST_MOVE = 0.001  # probability of a transition that is drawn
+MOST_MOVES = 16  # transitions that are drawn for each token on average, the most probable ones
 LIKELY = 0.01  # probability that a label must have at some token, if there are many labels
 MANY = 20  # labels, above which only the likely ones are sent
 MOST_TOKENS = 1000  # a longer sentence is not drawn
@@ -50,9 +51,8 @@ def view_trellis(
     -------
     dict
         ``labels`` (names of the Y rows that are sent), ``path`` (a row for each token), ``gamma``
-        [T][Y], ``alpha`` and ``beta`` [T][Y] in log space (None if the states are not labels),
-        ``moves`` ([t, row before, row, probability], t counted from 1), ``nbest``, ``log_z``,
-        ``prob``, ``n_hidden`` (number of labels that are not sent).
+        [T][Y], ``moves`` ([t, row before, row, probability], t counted from 1), ``nbest``,
+        ``log_z``, ``prob``, ``n_hidden`` (number of labels that are not sent).
     """
     trellis = trellis_of(tagger, sentence, force)
     names = tagger.labels_.tolist()
@@ -61,20 +61,43 @@ def view_trellis(
     log_z = float(trellis.log_partition())
     rows = _shown_rows(gamma, path, set((force or {}).values()), names, show_all)
     row_of = {y: k for k, y in enumerate(rows.tolist())}
-    chain = trellis.states.n_states == len(names)
-    alpha, beta = (trellis.forward(), trellis.backward()) if chain else (None, None)
     return {
         "labels": [names[y] for y in rows],
         "path": [row_of[y] for y in path.tolist()],
         "gamma": _rounded(gamma[:, rows], 5),
-        "alpha": None if alpha is None else _rounded(alpha[:, rows], 3),
-        "beta": None if beta is None else _rounded(beta[:, rows], 3),
         "moves": _moves(trellis, row_of),
         "nbest": _nbest(trellis, names, n_best, log_z),
         "log_z": round(log_z, 4),
         "score": round(float(best.score), 4),
         "prob": math.exp(min(float(best.score) - log_z, 0.0)),
         "n_hidden": len(names) - len(rows),
+    }
+
+
+def view_nodes(
+    tagger: Tagger, sentence: Any, force: Mapping[int, str] | None, position: int
+) -> dict[str, Any]:
+    """Return forward and backward scores of the nodes of one token, in log space.
+
+    Returns
+    -------
+    dict
+        ``alpha`` and ``beta``, by label; both empty if the states are not labels.
+    """
+    trellis = trellis_of(tagger, sentence, force)
+    names = tagger.labels_.tolist()
+    if not 0 <= position < len(trellis.emit):
+        raise ParameterError(
+            parameter="position",
+            expected=f"a token from 0 to {len(trellis.emit) - 1}",
+            found=str(position),
+        )
+    if trellis.states.n_states != len(names):
+        return {"alpha": {}, "beta": {}}
+    alpha, beta = trellis.forward()[position], trellis.backward()[position]  # [Y] each
+    return {
+        "alpha": dict(zip(names, _rounded(alpha, 3), strict=True)),
+        "beta": dict(zip(names, _rounded(beta, 3), strict=True)),
     }
 
 
@@ -169,14 +192,19 @@ def _shown_rows(
 def _moves(trellis: Trellis, row_of: Mapping[int, int]) -> list[list[float]]:
     if len(trellis.emit) < 2:
         return []
-    xi = np.asarray(trellis.pair_marginals(), dtype=np.float64)  # [T, Y, Y]; its first is unused
+    xi = np.asarray(trellis.pair_marginals(), dtype=np.float64)  # [T, Y, Y]; its first is 0
     t, y_prev, y = np.nonzero(xi >= LEAST_MOVE)
-    probs = np.round(xi[t, y_prev, y], 4)
-    first = len(trellis.emit) - len(xi)
+    probs = xi[t, y_prev, y]
+    most = MOST_MOVES * len(trellis.emit)
+    if len(probs) > most:
+        kept = np.sort(np.argpartition(-probs, most)[:most])
+        t, y_prev, y, probs = t[kept], y_prev[kept], y[kept], probs[kept]
     return [
-        [s + first, row_of[a], row_of[b], p]
-        for s, a, b, p in zip(t.tolist(), y_prev.tolist(), y.tolist(), probs.tolist(), strict=True)
-        if a in row_of and b in row_of and s + first > 0
+        [t, row_of[a], row_of[b], p]
+        for t, a, b, p in zip(
+            t.tolist(), y_prev.tolist(), y.tolist(), probs.round(4).tolist(), strict=True
+        )
+        if a in row_of and b in row_of
     ]
 
 

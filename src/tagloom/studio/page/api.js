@@ -4,8 +4,8 @@
 /** @typedef {string | null | string[]} Label */
 /** @typedef {{index: number, tokens: string[], labels: Label[], version: string, accepted: boolean, line: number | null,
  *   predicted: string[] | null, probs?: number[], doubt?: number, is_random?: boolean}} SentenceView */
-/** @typedef {{tokens: string[], labels: string[], path: number[], gamma: number[][], alpha: (number | null)[][] | null,
- *   beta: (number | null)[][] | null, moves: number[][], nbest: {labels: string[], prob: number}[], log_z: number, score: number,
+/** @typedef {{tokens: string[], labels: string[], path: number[], gamma: number[][],
+ *   moves: number[][], nbest: {labels: string[], prob: number}[], log_z: number, score: number,
  *   prob: number, n_hidden: number}} TrellisView */
 /** @typedef {{position: number, name: string, label: string, rival: string, weight: number, rival_weight: number, value: number}} Reason */
 /** @typedef {{position: number, token: string, label: string, prob: number, runner_up: string | null, runner_up_prob: number,
@@ -15,8 +15,9 @@
  *   corpus: {name: string, is_practice: boolean, sentences: number, tokens: number, label: string | null, read_only: boolean,
  *     owner: string | null, unsaved: number, can_redo: boolean,
  *     lost: {tokens: string[], token: number, old: string, new: string, reason: string}[]},
- *   has_test: boolean, has_other: boolean, labels: string[], n_labels: number, scheme: string | null, types: string[],
- *   progress: {labelled: number, accepted: number, sentences: number}, curve: CurvePoint[]}} State */
+ *   has_test: boolean, has_other: boolean, labels: string[], frequent: string[], n_labels: number, scheme: string | null, types: string[],
+ *   progress: {labelled: number, accepted: number, done: number, sentences: number}, curve: CurvePoint[]}} State */
+/** @typedef {{alpha: Record<string, number | null>, beta: Record<string, number | null>}} NodesView */
 /** @typedef {{kind: string, [key: string]: any}} ServerEvent */
 
 export class ApiError extends Error {

@@ -5,11 +5,11 @@ import { s } from "./dom.js";
 /**
  * Lines over x, with the last value written at their end.
  * @param {{name: string, points: [number, number][], kind?: string}[]} lines
- * @param {{x: string, y: (value: number) => string, label: string, width?: number, height?: number, span?: number}} options span: the least range of y
+ * @param {{x: string, y: (value: number) => string, label: string, width?: number, height?: number, span?: number, most?: number}} options span: the least range of y; most: its upper bound
  */
 export function lineChart(lines, options) {
   const { width = 320, height = 150 } = options;
-  const [left, right, top, bottom] = [44, 52, 10, 24];
+  const [left, right, top, bottom] = [50, 60, 10, 24];
   const all = lines.flatMap((line) => line.points);
   const chart = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": options.label });
   if (!all.length) return chart;
@@ -17,6 +17,8 @@ export function lineChart(lines, options) {
   let [y0, y1] = range(all.map((p) => p[1]));
   const missing = Math.max(0, (options.span ?? 1e-3) - (y1 - y0));
   [y0, y1] = [y0 - missing / 2, y1 + missing / 2];
+  const over = Math.max(0, y1 - (options.most ?? Infinity));
+  [y0, y1] = [y0 - over, y1 - over];
   const px = (/** @type {number} */ x) => left + (x1 === x0 ? 0.5 : (x - x0) / (x1 - x0)) * (width - left - right);
   const py = (/** @type {number} */ y) => height - bottom - ((y - y0) / (y1 - y0)) * (height - top - bottom);
   for (const y of [y0, y1]) {

@@ -96,6 +96,11 @@ export class Errors {
 
   async #compare() {
     const data = await get("/api/comparison");
+    this.on = data.on;
+    if (data.accuracy_a === undefined) {
+      put(this.body, h("p", { class: "quiet" }, "No sentence has all its labels yet."));
+      return;
+    }
     put(this.body, h("p", { class: "lead" }, h("b", null, percent(data.accuracy_a)), " this model, ", h("b", null, percent(data.accuracy_b)), " the other"),
       h("p", null, `${count(data.total, "token")} differ: only this model is right at ${data.only_a}, only the other at ${data.only_b}. p = ${prob(data.p_value, 4)} `, h("span", { class: "quiet" }, "(approximate randomisation over sentences)")),
       this.#rows(data.rows, (row) => [h("td", null, word(row.gold)), h("td", { class: row.a === row.gold ? "good" : "wrong" }, word(row.a)), h("td", { class: row.b === row.gold ? "good" : "wrong" }, word(row.b))], ["gold", "this", "other"]));
@@ -112,7 +117,7 @@ export class Errors {
       put(this.body, h("p", { class: "bad" }, data.message), again);
       return;
     }
-    put(this.body, h("p", null, "Gold labels that a model finds improbable which has not seen their sentence; the most suspect first. ", again),
+    put(this.body, h("p", null, "Gold labels that are improbable to a model trained without their sentence. The most suspect come first. ", again),
       this.#rows(data.rows, (row) => [h("td", { class: "wrong" }, word(row.label), h("span", { class: "number quiet" }, " " + prob(row.prob, 3))), h("td", null, word(row.suggestion), h("span", { class: "number quiet" }, " " + prob(row.suggestion_prob, 3)))], ["gold", "rather"], true));
   }
 

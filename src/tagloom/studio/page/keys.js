@@ -3,9 +3,14 @@
 
 const KEYS = "1234567890qwetyiopasdfhjklzxcvbnm";
 
-/** @param {string[]} names @returns {Map<string, string>} key to name */
-export function keysOf(names) {
-  return new Map(names.slice(0, KEYS.length).map((name, i) => [KEYS[i], name]));
+/**
+ * If there are more labels than keys, the most frequent ones get a key.
+ * @param {string[]} names @param {string[]} [frequent] the most frequent first
+ * @returns {Map<string, string>} key to name
+ */
+export function keysOf(names, frequent = names) {
+  const keyed = names.length > KEYS.length ? names.filter((name) => frequent.indexOf(name) >= 0 && frequent.indexOf(name) < KEYS.length) : names;
+  return new Map(keyed.slice(0, KEYS.length).map((name, i) => [KEYS[i], name]));
 }
 
 /**

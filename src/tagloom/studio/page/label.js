@@ -48,6 +48,7 @@ export class LabelPlace {
       if (params.i !== undefined) {
         const index = Number(params.i);
         if (this.sentence?.index !== index) this.#open(await get(`/api/sentences/${index}`), Number(params.t ?? 0));
+        else if (params.t !== undefined) this.#select(Number(params.t), false);
       }
       await this.refreshQueue();
       if (!this.sentence && this.queue.length) this.context.go("label", { ...params, i: String(this.queue[0].index) }, true);
@@ -101,6 +102,11 @@ export class LabelPlace {
     return this.isSpans ? state.types : state.labels;
   }
 
+  /** Key to name. */
+  get keys() {
+    return this.isSpans ? keysOf(this.names) : keysOf(this.names, this.context.state?.frequent);
+  }
+
   draw() {
     const sentence = this.sentence;
     if (!sentence) return;
@@ -118,7 +124,7 @@ export class LabelPlace {
       const kind = ["token", p < DOUBTFUL && "doubtful", disagrees && "disagrees", isOpen && "open", span && "inside", span?.start === t && "first", span && span.end === t + 1 && "last", t >= first && t <= last && "selected"];
       return h("div", { class: kind.filter(Boolean).join(" "), role: "option", id: `token-${t}`, "aria-selected": String(t >= first && t <= last), tabindex: t === this.token ? "0" : "-1", "data-t": t,
         title: guess ? `The model says ${guess} ${prob(p)}` : "",
-        onclick: (/** @type {MouseEvent} */ e) => this.#select(t, e.shiftKey), onfocus: () => t !== this.token && this.#select(t, false) },
+        onmousedown: (/** @type {MouseEvent} */ e) => this.#point(t, e), onclick: () => t !== this.token && this.#select(t, false), onfocus: () => t !== this.token && this.#select(t, false) },
         word(w), h("span", { class: "label" }, this.unsure.has(t) ? "unsure" : span && this.isSpans ? (span.start === t ? span.type : "·") : shown(label) || (guess ? h("i", null, guess) : "?")),
         h("span", { class: "guess" }, guess === undefined ? "" : disagrees || isOpen ? `${disagrees ? guess + " " : ""}${prob(p)}` : p < DOUBTFUL ? prob(p) : ""));
     }));
@@ -127,22 +133,27 @@ export class LabelPlace {
 
   #drawBar() {
     const names = this.names;
-    const keys = keysOf(names);
+    const keys = this.keys;
+    const frequent = this.context.state?.frequent ?? [];
+    const shownNames = names.length > 60 && !this.isSpans ? names.filter((name) => frequent.includes(name)) : names.slice(0, 60);
     const byName = new Map([...keys].map(([key, name]) => [name, key]));
     const now = this.sentence?.labels[this.token];
     const current = this.isSpans && typeof now === "string" ? now.slice(2) : now;
-    put(this.bar, names.slice(0, 60).map((name) => h("button", { "aria-pressed": String(name === current), disabled: this.readOnly, onclick: (/** @type {MouseEvent} */ e) => this.#use(name, e.shiftKey) },
+    put(this.bar, !names.length && !this.readOnly && h("span", { class: "quiet" }, "No labels yet: name the first ones here, then press their keys."), shownNames.map((name) => h("button", { "aria-pressed": String(name === current), disabled: this.readOnly, onclick: (/** @type {MouseEvent} */ e) => this.#use(name, e.shiftKey) },
       byName.has(name) && h("kbd", null, byName.get(name)), word(name))),
-      names.length > 60 && h("span", { class: "quiet" }, `and ${names.length - 60} more`),
+      names.length > shownNames.length && h("span", { class: "quiet" }, `and ${names.length - shownNames.length} less frequent`),
       h("span", { class: "group" }, h("button", { disabled: this.readOnly, onclick: () => this.#clear() }, h("kbd", null, "⌫"), this.isSpans ? "outside" : "clear"), h("button", { disabled: this.readOnly, onclick: () => this.#beUnsure() }, h("kbd", null, "u"), "unsure"),
         h("button", { class: "main", disabled: this.readOnly, onclick: () => this.#accept() }, h("kbd", null, "↵"), "accept")),
       !this.readOnly && h("form", { class: "add", onsubmit: (/** @type {SubmitEvent} */ e) => this.#addName(e) }, h("input", { name: "name", "aria-label": "New label", placeholder: this.isSpans ? "B-TYPE" : "new label", autocomplete: "off" }), h("button", null, "Add")));
   }
 
   #drawSearch() {
-    if (this.search.childElementCount) return;
+    if (this.search.childElementCount) {
+      /** @type {HTMLSelectElement} */ (this.search.querySelector("select")).value = this.params.queue ?? "doubt";
+      return;
+    }
     const results = h("ul", { class: "results" });
-    const input = h("input", { type: "search", "aria-label": "Search the corpus", placeholder: "Search the corpus ( / )", oninput: async (/** @type {Event} */ e) => {
+    const input = h("input", { type: "search", "aria-label": "Search the corpus", placeholder: "Search ( / )", oninput: async (/** @type {Event} */ e) => {
       const q = /** @type {HTMLInputElement} */ (e.target).value;
       const found = await get("/api/search", { q });
       put(results, found.map((/** @type {any} */ f) => h("li", null, h("a", { href: link("label", { ...this.params, i: String(f.sentence) }), onclick: () => put(results) }, word(f.text)))));
@@ -159,14 +170,14 @@ export class LabelPlace {
     // Where all tokens have a label from the start, the curve is over the trainings.
     const grows = curve.some((p) => p.tokens !== curve[0].tokens);
     const points = (/** @type {"test" | "asked"} */ key) => /** @type {[number, number][]} */ (curve.map((p, i) => [grows ? p.tokens : i + 1, p[key]]).filter(([, y]) => y !== undefined));
-    const done = corpus.is_practice || progress.labelled === progress.sentences ? progress.accepted : progress.labelled;
+    const { done } = progress;
     put(this.side, h("h2", null, "Progress"),
       h("p", { class: "figure" }, done.toLocaleString("en"), h("span", { class: "quiet" }, ` of ${count(progress.sentences, "sentence")}`)),
       h("progress", { max: progress.sentences, value: done, "aria-label": "Sentences done" }),
       h("h2", null, "Learning curve"),
-      lineChart([{ name: "test", points: points("test") }, { name: "random sentences", points: points("asked"), kind: "second" }],
-        { x: grows ? "tokens" : "trainings", y: (v) => percent(v), span: 0.02, label: `Accuracy by number of ${grows ? "labelled tokens" : "trainings"}` }),
-      h("p", { class: "quiet" }, points("asked").length ? "Dashed: the share of predictions you left unchanged in sentences drawn at random." : state.has_test ? "Accuracy on held-out sentences." : "Pass --test FILE to see the accuracy on held-out sentences."),
+      curve.length > 0 && (points("test").length > 0 || points("asked").length > 0) && lineChart([{ name: "test", points: points("test") }, { name: "random sentences", points: points("asked"), kind: "second" }],
+        { x: grows ? "tokens" : "trainings", y: (v) => percent(v), span: 0.02, most: 1, label: `Accuracy by number of ${grows ? "labelled tokens" : "trainings"}` }),
+      h("p", { class: "quiet" }, points("asked").length ? "Dashed: the share of predictions you left unchanged in sentences drawn at random." : state.has_test ? "Accuracy on held-out sentences." : "Pass --test FILE for the accuracy on held-out sentences." + (grows ? " Without it, the curve begins with a sentence drawn at random." : "")),
       state.failure && h("p", { class: "bad" }, state.failure),
       h("div", { class: "tools" }, h("button", { onclick: () => this.#retrain() }, h("kbd", null, "r"), "Retrain"),
         state.model?.path && !corpus.read_only && h("button", { onclick: () => this.#saveModel() }, `Save ${state.model.path}`)),
@@ -179,6 +190,13 @@ export class LabelPlace {
   get selection() {
     const other = this.anchor ?? this.token;
     return [Math.min(other, this.token), Math.max(other, this.token)];
+  }
+
+  /** Select by mouse. The browser would move the focus first, and the selection would lose its beginning. @param {number} t @param {MouseEvent} event */
+  #point(t, event) {
+    if (event.button !== 0) return;
+    event.preventDefault();
+    this.#select(t, event.shiftKey);
   }
 
   /** @param {number} t @param {boolean} extend */
@@ -375,7 +393,7 @@ export class LabelPlace {
     else if (event.key === "/") /** @type {HTMLElement | null} */ (this.search.querySelector("input"))?.focus();
     else if (event.key === "Escape") put(this.same);
     else {
-      const name = keysOf(this.names).get(plainKey(event));
+      const name = this.keys.get(plainKey(event));
       if (name === undefined) return false;
       this.#use(name, event.shiftKey);
     }

@@ -95,6 +95,7 @@ async function route() {
   }
   const shown = /** @type {Place} */ (places.get(name));
   if (current !== name || !byId("place").contains(shown.element)) {
+    if (current && byId("notice").querySelector(".error")) put(byId("notice")); // it was about the place before
     current = name;
     put(byId("place"), shown.element);
     document.title = `${found[1]} · tagloom studio`;

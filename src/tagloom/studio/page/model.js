@@ -20,8 +20,9 @@ export class ModelPlace {
     this.transitions = h("section");
     this.history = h("section");
     this.states = h("section");
+    this.panel = h("section", { class: "panel" }, this.title, this.controls, this.weights);
     this.ask = latest((query) => get("/api/weights", query));
-    this.element = h("div", { class: "place" }, h("div", { class: "columns" }, this.facts, h("section", { class: "panel" }, this.title, this.controls, this.weights)), this.history, this.states, this.transitions);
+    this.element = h("div", { class: "place" }, h("div", { class: "columns" }, this.facts, this.panel), this.history, this.states, this.transitions);
     this.number = -1;
     this.isProbs = false; // weights are logarithms of probabilities
   }
@@ -33,9 +34,11 @@ export class ModelPlace {
       const number = this.context.state?.model?.number ?? 0;
       if (number !== this.number || !this.facts.childElementCount) this.#draw(await get("/api/model"));
       this.number = number;
+      this.panel.hidden = false;
       await this.#drawWeights();
     } catch (error) {
-      put(this.facts, h("p", { class: "quiet" }, error instanceof Error ? error.message : ""));
+      put(this.facts, h("p", { class: "empty" }, error instanceof Error ? error.message : ""));
+      this.panel.hidden = true;
     }
   }
 

@@ -148,12 +148,12 @@ export class Steps {
       ? `${name}[t, y] = ${op}_{y_prev} ( ${name}[t−1, y_prev] + trans[y_prev, y] + emit[t, y] )`
       : `${name}[t, y] = ${op}_{y_next} ( trans[y, y_next] + emit[t+1, y_next] + ${name}[t+1, y_next] )`;
     if (at === 0) {
-      put(this.formula, h("p", { class: "math" }, general), h("p", { class: "quiet" }, "Press ▶ or the right arrow key for the first cell."));
+      put(this.formula, h("p", { class: "math" }, formula(general)), h("p", { class: "quiet" }, "Press ▶ or the right arrow key for the first cell."));
       return;
     }
     if (at > T * Y) {
       const ends = forwards ? x.labels.map((_, y) => sum([result.alpha[T - 1][y], x.stop[y]])) : x.labels.map((_, y) => sum([x.start[y], x.emit[0][y], result.beta[0][y]]));
-      put(this.formula, h("p", { class: "math" }, forwards ? `${op}_y ( ${name}[T−1, y] + stop[y] )` : `${op}_y ( start[y] + emit[0, y] + ${name}[0, y] )`),
+      put(this.formula, h("p", { class: "math" }, formula(forwards ? `${op}_{y} ( ${name}[T−1, y] + stop[y] )` : `${op}_{y} ( start[y] + emit[0, y] + ${name}[0, y] )`)),
         h("p", { class: "math" }, `= ${op}( ${ends.join(",  ")} ) = `, h("b", null, score(result.total, 4))),
         result.path && forwards && h("p", { class: "answer" }, "Best path: ", result.path.map((y) => x.labels[y]).join(" ")));
       return;
@@ -161,7 +161,7 @@ export class Steps {
     const [t, y] = place(at - 1, T, Y, forwards);
     const candidates = forwards ? forwardCandidates(x, values, t, y) : backwardCandidates(x, values, t, y);
     const best = mode === "max" ? argMax(candidates.map((c) => c.value)) : -1;
-    put(this.formula, h("p", { class: "math" }, candidates[0].from < 0 ? (forwards ? `${name}[0, y] = start[y] + emit[0, y]` : `${name}[T−1, y] = stop[y]`) : general),
+    put(this.formula, h("p", { class: "math" }, formula(candidates[0].from < 0 ? (forwards ? `${name}[0, y] = start[y] + emit[0, y]` : `${name}[T−1, y] = stop[y]`) : general)),
       h("p", { class: "math" }, `${name}[${t}, ${x.labels[y]}] =`),
       h("ul", { class: "candidates" }, candidates.map((c, i) => h("li", { class: i === best && candidates.length > 1 ? "best" : "" },
         c.from < 0 ? "" : `${forwards ? "from" : "to"} ${x.labels[c.from]}: `, h("span", { class: "number" }, sum(c.terms) + " = " + score(c.value))))),
@@ -216,6 +216,9 @@ export class Steps {
     return true;
   }
 }
+
+/** Show what is in braces after an underscore below the line. @param {string} text */
+const formula = (text) => text.split(/_\{(.*?)\}/).map((part, i) => (i % 2 ? h("sub", null, part) : part));
 
 /** Write a sum with minus signs: −3 − 1 + 2. @param {number[]} terms */
 const sum = (terms) => terms.map((v, i) => (i === 0 ? score(v) : v < 0 ? ` − ${v === -Infinity ? "∞" : score(-v)}` : ` + ${score(v)}`)).join("");

@@ -1,7 +1,7 @@
 // @ts-check
 // Try: a sentence, its labels, its trellis, other labellings, and why. The URL holds all of it.
-import { get, latest, post } from "./api.js";
-import { afterPaint, h, notify, prob, put, word } from "./dom.js";
+import { ApiError, get, latest, post } from "./api.js";
+import { afterPaint, h, notify, prob, put, set, word } from "./dom.js";
 import { link } from "./links.js";
 import { Trellis } from "./trellis.js";
 import { whyPanel } from "./why.js";
@@ -19,18 +19,22 @@ export class Try {
     this.params = /** @type {Params} */ ({});
     this.position = -1;
     this.ask = latest((body) => post("/api/trellis", body));
+    this.askNodes = latest((body) => post("/api/nodes", body));
     this.askWhy = latest((body) => post("/api/why", body));
     this.input = /** @type {HTMLInputElement} */ (h("input", { id: "text", type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "Sentence", oninput: () => this.#typed() }));
-    this.trellis = new Trellis({ onforce: (t, label) => this.#force(t, label), onfocus: (t) => this.#why(t) });
+    this.trellis = new Trellis({ onforce: (t, label) => this.#force(t, label), onfocus: (t) => this.#why(t), nodes: (t) => this.#nodes(t) });
     this.tokens = h("div", { class: "sentence large" });
     this.tools = h("div", { class: "tools" });
     this.nbest = h("section", { class: "panel" });
     this.why = h("div");
+    this.empty = h("p", { class: "empty", hidden: true });
+    this.rest = h("div", null, this.tokens, this.tools, this.trellis.element, h("div", { class: "columns" }, this.why, this.nbest));
     this.element = h("div", { class: "place" }, h("form", { class: "bar", onsubmit: (/** @type {Event} */ e) => e.preventDefault() }, this.input),
-      this.tokens, this.tools, this.trellis.element, h("div", { class: "columns" }, this.why, this.nbest));
+      this.empty, this.rest);
     /** @type {TrellisView | null} */
     this.view = null;
     this.timer = 0;
+    this.shown = ""; // tokens that the page shows
   }
 
   /** @param {Params} params */
@@ -64,9 +68,17 @@ export class Try {
     if (!(this.params.text ?? FIRST).trim() && !this.params.s && !this.params.tokens) return;
     try {
       const view = await this.ask(this.#about());
-      if (view) this.#draw(view);
+      if (!view) return;
+      this.rest.hidden = false;
+      this.empty.hidden = true;
+      this.#draw(view);
     } catch (error) {
-      this.context.fail(error);
+      if (this.view || !(error instanceof ApiError)) this.context.fail(error);
+      else {
+        this.rest.hidden = true;
+        this.empty.hidden = false;
+        put(this.empty, error.message, " ", h("a", { href: link("label") }, "Label sentences"));
+      }
     }
   }
 
@@ -76,16 +88,33 @@ export class Try {
     const force = this.#forced();
     this.trellis.update(view, force);
     if (this.params.s && document.activeElement !== this.input) this.input.value = view.tokens.join(" ");
-    put(this.tokens, view.tokens.map((token, t) => {
-      const p = view.gamma[t][view.path[t]];
-      return h("button", { class: "token" + (p < 0.8 ? " doubtful" : "") + (force[t] ? " forced" : ""), "aria-pressed": t === this.position ? "true" : "false",
-        title: `${prob(p, 3)}; click to see why`, onclick: () => this.#why(t) }, word(token), h("span", { class: "label" }, view.labels[view.path[t]], h("span", { class: "p" }, prob(p))));
-    }));
+    this.#drawTokens(view, force);
     if (this.position < 0 || this.position >= view.tokens.length) {
       const doubts = view.tokens.map((_, t) => view.gamma[t][view.path[t]]);
       this.position = doubts.indexOf(Math.min(...doubts));
     }
     afterPaint(() => this.view === view && this.#drawRest(view, Object.keys(force).length));
+  }
+
+  /** @param {TrellisView} view @param {Record<number, string>} force */
+  #drawTokens(view, force) {
+    const text = JSON.stringify(view.tokens);
+    if (text !== this.shown) {
+      this.shown = text;
+      put(this.tokens, view.tokens.map((token, t) => h("button", { onclick: () => this.#why(t) }, word(token),
+        h("span", { class: "label" }, h("span"), h("span", { class: "p" })))));
+    }
+    view.tokens.forEach((_, t) => {
+      const p = view.gamma[t][view.path[t]];
+      const button = /** @type {HTMLElement} */ (this.tokens.children[t]);
+      const kind = "token" + (p < 0.8 ? " doubtful" : "") + (force[t] ? " forced" : "");
+      if (button.className !== kind) button.className = kind;
+      const [label, share] = /** @type {any} */ (button.lastChild).children;
+      if (label.textContent !== view.labels[view.path[t]]) label.textContent = view.labels[view.path[t]];
+      if (share.textContent !== prob(p)) set(button, { title: `${prob(p, 3)}; click to see why` });
+      if (share.textContent !== prob(p)) share.textContent = prob(p);
+      set(button, { "aria-pressed": String(t === this.position) });
+    });
   }
 
   /** What can wait until the new path is on the screen. @param {TrellisView} view @param {number} n */
@@ -106,6 +135,16 @@ export class Try {
   #same() {
     const { text, s, tokens } = this.params;
     return s !== undefined ? { s } : tokens ? { tokens } : { text: text ?? FIRST };
+  }
+
+  /** @param {number} t @returns {Promise<import("./api.js").NodesView | null>} */
+  async #nodes(t) {
+    try {
+      return await this.askNodes({ ...this.#about(), position: t });
+    } catch (error) {
+      this.context.fail(error);
+      return null;
+    }
   }
 
   /** @param {number} t */

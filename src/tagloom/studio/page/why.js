@@ -4,7 +4,7 @@ import { h, prob, score, word } from "./dom.js";
 
 /** @param {import("./api.js").WhyView} why @param {string[]} tokens @returns {HTMLElement} */
 export function whyPanel(why, tokens) {
-  const title = h("h2", null, "Why ", word(why.token), h("span", { class: "quiet" }, " is "), why.label);
+  const title = h("h2", null, h("span", { class: "quiet" }, "Why "), word(why.token), h("span", { class: "quiet" }, " is "), word(why.label));
   if (why.runner_up === null) return h("section", { class: "panel" }, title, h("p", null, "No other label is possible here."));
   const most = Math.max(...why.reasons.map((r) => Math.abs(r.value)), 1e-9);
   const rows = why.reasons.map((r) =>
