@@ -86,6 +86,16 @@ def test_shards_give_the_model_of_one_process(corpus, name):
     assert sharded.training_["shards"] == 3
 
 
+@pytest.mark.parametrize("name", ["crf", "min_count", "edges", "order 2", "owl-qn", "memm"])
+def test_float64_gives_the_losses_of_one_process(corpus, name):
+    source, whole = corpus
+    make = CASES[name]
+    one, sharded = make(dtype="float64").fit(whole), make(dtype="float64").fit(source)
+    assert [r.loss for r in sharded.history_[:30]] == pytest.approx(
+        [r.loss for r in one.history_[:30]], rel=1e-10
+    )
+
+
 @pytest.mark.parametrize("name", ["crf", "min_count", "edges", "order 2", "memm"])
 def test_layout_and_mask_are_those_of_one_process(corpus, name):
     source, whole = corpus

@@ -728,9 +728,9 @@ std::unique_ptr<Online> Online::make(const RowMap& map, int64_t n_rows, int64_t 
                    : make_rule<double>(map, n_rows, n_tail, options);
 }
 
-Epoch Online::epoch(const int64_t* permutation) {
-    begin(n_own, n_own);
-    const Epoch result = visit(permutation, n_own);
+Epoch Online::epoch(const int64_t* permutation, int64_t n) {
+    begin(n, n_own);
+    const Epoch result = visit(permutation, n);
     end();
     return result;
 }

@@ -133,10 +133,11 @@ class SummedObjective(RemoteObjective):
         Time that these exchanges took, with the work of the shards.
     """
 
-    rounding = 1e-7  # the shards compute in float32
-
-    def __init__(self, engine: Engine, positions: list[Int64], free: Bools) -> None:
+    def __init__(
+        self, engine: Engine, positions: list[Int64], free: Bools, rounding: float
+    ) -> None:
         self.engine, self.positions, self._free = engine, positions, free
+        self.rounding = rounding  # that of the shards
         self.n_weights = len(free)
         self.n_exchanges, self.seconds = 0, 0.0
 
@@ -295,14 +296,14 @@ def _merge(
     kept = list(zip(nodes.kept, edges.kept, strict=True))
     patterns = engine.call("lay_out", plan, each=kept, keep=True)
     data = _empty_data(tagger, plan, gold, nodes, edges)
-    layout, free = _merge_patterns(tagger, data, plan, patterns, nodes, edges)
+    layout, free, rounding = _merge_patterns(tagger, data, plan, patterns, nodes, edges)
     positions, layouts = _cut(layout, nodes, edges)
     parts = [(part, at, free[at]) for part, at in zip(layouts, positions, strict=True)]
     engine.call("prepare", each=parts, keep=True)
     return ShardedData(
         **{**vars(data), "layout": layout, "start": None},
         engine=engine,
-        objective=SummedObjective(engine, positions, free),
+        objective=SummedObjective(engine, positions, free, rounding),
         summed=summary,
         owned=list(zip(nodes.owned(), edges.owned(), strict=True)),
         digests=[own.digest for own in facts],
@@ -400,8 +401,8 @@ def _merge_patterns(
     patterns: Sequence[Pattern],
     nodes: _Numbers,
     edges: _Numbers,
-) -> tuple[Layout, Bools]:
-    """Return the layout of θ and its mask."""
+) -> tuple[Layout, Bools, float]:
+    """Return the layout of θ, its mask, and the rounding error of losses."""
     if not plan.takes_all:
 
         def merged(of: str, ids: Sequence[npt.NDArray[np.int32]]) -> tuple[Any, Any]:
@@ -417,7 +418,7 @@ def _merge_patterns(
     free = objective.mask()
     for pattern in patterns:
         free[layout.transitions_at :] |= pattern.tail
-    return layout, free
+    return layout, free, objective.rounding
 
 
 def _cut(layout: Layout, nodes: _Numbers, edges: _Numbers) -> tuple[list[Int64], list[Layout]]:
