@@ -379,6 +379,8 @@ State online_state(OnlineOwner& self) {
     out["squares"] = copy_of(state.squares);
     out["sums"] = copy_of(state.sums);
     out["counters"] = copied<int64_t>(counters, 3);
+    const double progress[2] = {double(state.corpus), state.elapsed};
+    out["progress"] = copied<double>(progress, 2);
     out["n_paths"] = copy_of(state.n_paths);
     out["paths"] = copy_of(state.paths);
     out["shares"] = copy_of(state.shares);
@@ -395,6 +397,12 @@ void online_restore(OnlineOwner& self, const State& from) {
     state.epochs = counters[0];
     state.averaged = counters[1];
     state.steps = counters[2];
+    if (from.contains("progress")) {  // checkpoints of earlier versions lack it
+        const auto progress = taken<double>(from, "progress");
+        require(progress.size() == 2, "the state is of another optimiser: progress must be [2]");
+        state.corpus = int64_t(progress[0]);
+        state.elapsed = progress[1];
+    }
     state.n_paths = taken<int64_t>(from, "n_paths");
     state.paths = taken<int32_t>(from, "paths");
     state.shares = taken<double>(from, "shares");

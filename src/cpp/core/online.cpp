@@ -717,7 +717,6 @@ std::unique_ptr<Online> Online::make(const LinearObjective& objective,
     else
         online = std::make_unique<FrankWolfe<double>>(objective, options);
     online->attach(objective);
-    online->n_own = objective.N;
     online->N = std::max<int64_t>(objective.N, 1);
     return online;
 }
@@ -729,7 +728,7 @@ std::unique_ptr<Online> Online::make(const RowMap& map, int64_t n_rows, int64_t 
 }
 
 Epoch Online::epoch(const int64_t* permutation, int64_t n) {
-    begin(n, n_own);
+    begin(n, N);
     const Epoch result = visit(permutation, n);
     end();
     return result;

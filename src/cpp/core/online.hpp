@@ -96,7 +96,6 @@ class Online {
     std::mutex mutex;  // for callers that share it
 
   protected:
-    int64_t n_own = 0;  // sentences of the one corpus, if it is not in parts
     int64_t N = 1;      // sentences of the whole corpus
 };
 

@@ -555,7 +555,9 @@ class LinearTagger(
     def limits_for(self, data: TrainingData) -> tuple[int, int]:
         """Return the limits; over shards an online learner is followed by L-BFGS."""
         iterations, patience = self.limits()
-        if not (data.is_sharded and self.is_online and self._mixing_passes is not None):
+        sharded = as_sharded(data)
+        mixes = sharded is not None and sharded.pieces is None and self.is_online
+        if not mixes or self._mixing_passes is None:
             return iterations, patience
         return (
             _MIXED_ITERATIONS if self.max_iterations is None else iterations,
