@@ -800,7 +800,7 @@ class Online:
 
     def epoch(self, permutation: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, int]:
         """
-        One pass over the sentences: (sum of losses, sentences with a mistake).
+        One pass over the sentences, or over some: (sum of losses, sentences with a mistake).
         """
 
     def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...

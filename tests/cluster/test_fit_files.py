@@ -11,6 +11,7 @@ import pytest
 import tagloom as tl
 from raising import raises
 from tagloom.errors import DataWarning, FormatError, LabelError, ParameterError, SentenceError
+from tagloom.models import shards
 from tagloom.models.sharded import read_files
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -84,6 +85,16 @@ def test_shards_give_the_model_of_one_process(corpus, name):
     assert sharded.predict(whole) == one.predict(whole)
     assert sharded.training_["tokens"] == one.training_["tokens"]
     assert sharded.training_["shards"] == 3
+
+
+@pytest.mark.parametrize("name", ["crf", "min_count", "edges", "order 2", "owl-qn", "memm"])
+def test_float64_gives_the_losses_of_one_process(corpus, name):
+    source, whole = corpus
+    make = CASES[name]
+    one, sharded = make(dtype="float64").fit(whole), make(dtype="float64").fit(source)
+    assert [r.loss for r in sharded.history_[:30]] == pytest.approx(
+        [r.loss for r in one.history_[:30]], rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", ["crf", "min_count", "edges", "order 2", "memm"])
@@ -270,23 +281,77 @@ def test_a_model_file_does_not_say_where_it_was_trained(corpus, tmp_path):
 # ---- mixing and counting -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda **more: tl.CRF("words", max_iterations=6, **more),
-        lambda **more: tl.MEMM(["word"], max_iterations=6, **more),
-        lambda **more: tl.StructuredPerceptron("words", max_iterations=6, **more),
-    ],
-)
-def test_online_learners_are_mixed(corpus, make, tmp_path):
+ONLINE = {
+    "adagrad": lambda **more: tl.CRF("words", max_iterations=6, **more),
+    "sgd": lambda **more: tl.CRF("words", algorithm="sgd", l2=0.1, max_iterations=6, **more),
+    "seen": lambda **more: tl.CRF("words", combinations="seen", max_iterations=6, **more),
+    "memm": lambda **more: tl.MEMM(["word"], max_iterations=6, **more),
+    "perceptron": lambda **more: tl.StructuredPerceptron("words", max_iterations=6, **more),
+    "svm": lambda **more: tl.StructuredSVM(
+        "words", algorithm="subgradient", max_iterations=6, **more
+    ),
+    "token": lambda **more: tl.TokenClassifier("words", loss="hinge", max_iterations=6, **more),
+}
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_one_process_learns_from_files_as_from_memory(corpus, name):
     source, whole = corpus
-    mixed, one = make().fit(source), make().fit(whole)
+    np.testing.assert_array_equal(
+        weights(ONLINE[name]().fit(source)), weights(ONLINE[name]().fit(whole))
+    )
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_pieces_are_visited_in_turn(corpus, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "_PART", 40)
+    monkeypatch.setattr(shards, "_PIECE", 100)
+    source, whole = corpus
+    make = ONLINE[name]
+    one, pieces = make().fit(whole), make().fit(source)
+    assert pieces.score(whole) > one.score(whole) - 0.02
+    assert len(pieces.history_) == len(one.history_)
+    spilled = make(max_memory="1K").fit(source)
+    np.testing.assert_array_equal(weights(spilled), weights(pieces))
+    path = tmp_path / "run.ckpt"
+    make().set_params(max_iterations=3).fit(source, checkpoint=path)
+    resumed = make().fit(source, checkpoint=path)
+    np.testing.assert_array_equal(weights(resumed), weights(pieces))
+
+
+def test_penalties_refer_to_all_pieces(tmp_path, monkeypatch):
+    """Copies of one sentence give the same weights, however they are divided."""
+    same = [tl.Sentence(["a", "b"], labels=["X", "Y"])] * 40
+    source = write(tmp_path, [same])
+
+    def fitted():
+        return weights(tl.CRF("words", algorithm="sgd", l2=1.0, max_iterations=3).fit(source))
+
+    one = fitted()
+    monkeypatch.setattr(shards, "_PART", 8)
+    monkeypatch.setattr(shards, "_PIECE", 16)
+    np.testing.assert_allclose(fitted(), one, rtol=1e-5)
+
+
+def test_dual_learners_need_a_corpus_in_memory(corpus):
+    with raises(ParameterError, found="files"):
+        tl.StructuredSVM("words", algorithm="frank-wolfe").fit(corpus[0])
+
+
+@pytest.mark.parametrize("name", ["adagrad", "memm", "perceptron"])
+def test_online_learners_are_mixed(corpus, name, tmp_path):
+    source, whole = corpus
+
+    def make(n=6, **more):
+        return ONLINE[name](n_workers=2, **more).set_params(max_iterations=n)
+
+    mixed, one = make().fit(source), ONLINE[name]().fit(whole)
     assert mixed.score(whole) > one.score(whole) - 0.02
-    again = make(n_workers=2).fit(source)
+    again = make().set_params(n_workers=1).fit(source)
     np.testing.assert_array_equal(weights(again), weights(mixed))
     path = tmp_path / "run.ckpt"
-    make().set_params(max_iterations=1).fit(source, checkpoint=path)
-    make().set_params(max_iterations=4).fit(source, checkpoint=path)
+    make(1).fit(source, checkpoint=path)
+    make(4).fit(source, checkpoint=path)
     resumed = make().fit(source, checkpoint=path)
     np.testing.assert_array_equal(weights(resumed), weights(mixed))
 
@@ -294,7 +359,7 @@ def test_online_learners_are_mixed(corpus, make, tmp_path):
 def test_weights_are_averaged_over_the_shards_that_moved_them(tmp_path):
     only = [tl.Sentence(["q"], labels=["W"])] * 30
     source = write(tmp_path, [sentences(30), sentences(30, seed=1), sentences(30, seed=2), only])
-    mixed = tl.CRF("words", max_iterations=2).fit(source)
+    mixed = tl.CRF("words", max_iterations=2, n_workers=2).fit(source)
     alone = tl.CRF("words", max_iterations=2, labels=["W", "X", "Y", "Z"], average=False).fit(
         tl.Corpus([*only, *sentences(1)])
     )
@@ -303,11 +368,10 @@ def test_weights_are_averaged_over_the_shards_that_moved_them(tmp_path):
     assert ours > 0.8 * theirs
 
 
-@pytest.mark.parametrize("model", [tl.StructuredSVM, tl.TokenClassifier])
-def test_learners_that_cannot_be_mixed_say_so(corpus, model):
-    params = {"loss": "hinge"} if model is tl.TokenClassifier else {}
-    with raises(ParameterError, expected="a CRF or a perceptron with files"):
-        model("words", **params).fit(corpus[0])
+@pytest.mark.parametrize("name", ["svm", "token"])
+def test_learners_that_cannot_be_mixed_say_so(corpus, name):
+    with raises(ParameterError, expected="a CRF or a perceptron with several workers"):
+        ONLINE[name](n_workers=2).fit(corpus[0])
 
 
 @pytest.mark.parametrize("params", [{}, {"order": 2}, {"emissions": ["word", "suffix(1)"]}])

@@ -220,8 +220,12 @@ State lbfgs_state(Lbfgs& optimiser) {
     State out;
     out["theta"] = copy_of(state.theta);
     out["grad"] = copy_of(state.grad);
-    out["s"] = joined(state.s, state.theta.size());
-    out["y"] = joined(state.y, state.theta.size());
+    std::visit(
+        [&](const auto& pairs) {
+            out["s"] = joined(pairs.s, state.theta.size());
+            out["y"] = joined(pairs.y, state.theta.size());
+        },
+        state.history);
     out["sy"] = copy_of(state.sy);
     out["yy"] = copy_of(state.yy);
     out["s_dot_grad"] = copy_of(state.s_dot_grad);
@@ -239,8 +243,13 @@ void lbfgs_restore(Lbfgs& optimiser, const State& from) {
     state.s_dot_grad = taken<double>(from, "s_dot_grad");
     state.y_dot_grad = taken<double>(from, "y_dot_grad");
     const size_t n = optimiser.state.theta.size(), k = state.s_dot_grad.size();
-    state.s = split(taken<float>(from, "s"), k, n);
-    state.y = split(taken<float>(from, "y"), k, n);
+    auto pairs = [&]<class T>(LbfgsPairs<T>) {
+        return LbfgsPairs<T>{split(taken<T>(from, "s"), k, n), split(taken<T>(from, "y"), k, n)};
+    };
+    if (optimiser.is_exact())
+        state.history = pairs(LbfgsPairs<double>{});
+    else
+        state.history = pairs(LbfgsPairs<float>{});
     const auto loss = taken<double>(from, "loss");
     require(state.theta.size() == n && state.grad.size() == n && state.sy.size() == k * k &&
                 state.yy.size() == k * k && state.y_dot_grad.size() == k && loss.size() == 2 &&
@@ -351,13 +360,13 @@ Rule rule_of(const std::string& name) {
     return Rule::frank_wolfe;
 }
 
-void check_permutation(const Array<const int64_t>& permutation, int64_t n);
+void check_places(const Array<const int64_t>& permutation, int64_t n);
 
 std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t> permutation) {
-    check_permutation(permutation, self.sentences);
+    check_places(permutation, self.sentences);
     const WithoutGil unlocked;
     std::lock_guard lock(self.online->mutex);
-    const Epoch epoch = self.online->epoch(permutation.data());
+    const Epoch epoch = self.online->epoch(permutation.data(), permutation.size());
     return {epoch.loss, epoch.mistakes};
 }
 
@@ -370,6 +379,8 @@ State online_state(OnlineOwner& self) {
     out["squares"] = copy_of(state.squares);
     out["sums"] = copy_of(state.sums);
     out["counters"] = copied<int64_t>(counters, 3);
+    const double progress[2] = {double(state.corpus), state.elapsed};
+    out["progress"] = copied<double>(progress, 2);
     out["n_paths"] = copy_of(state.n_paths);
     out["paths"] = copy_of(state.paths);
     out["shares"] = copy_of(state.shares);
@@ -386,6 +397,12 @@ void online_restore(OnlineOwner& self, const State& from) {
     state.epochs = counters[0];
     state.averaged = counters[1];
     state.steps = counters[2];
+    if (from.contains("progress")) {  // checkpoints of earlier versions lack it
+        const auto progress = taken<double>(from, "progress");
+        require(progress.size() == 2, "the state is of another optimiser: progress must be [2]");
+        state.corpus = int64_t(progress[0]);
+        state.elapsed = progress[1];
+    }
     state.n_paths = taken<int64_t>(from, "n_paths");
     state.paths = taken<int32_t>(from, "paths");
     state.shares = taken<double>(from, "shares");
@@ -393,8 +410,7 @@ void online_restore(OnlineOwner& self, const State& from) {
     self.online->restore(state);
 }
 
-void check_permutation(const Array<const int64_t>& permutation, int64_t n) {
-    require(int64_t(permutation.size()) == n, "permutation must be [n_sentences]");
+void check_places(const Array<const int64_t>& permutation, int64_t n) {
     for (size_t i = 0; i < permutation.size(); ++i)
         require(permutation(i) >= 0 && permutation(i) < n,
                 "permutation must contain 0 to n_sentences - 1");
@@ -448,8 +464,9 @@ void bind_online(nb::module_& m) {
             },
             "For frank-wolfe, whose duality gap is |theta|^2 + C (loss - cost): (loss, cost), sums "
             "of weighted losses and of weighted mean costs.")
-        .def("epoch", online_epoch, nb::arg("permutation"),
-             "One pass over the sentences: (sum of losses, sentences with a mistake).")
+        .def(
+            "epoch", online_epoch, nb::arg("permutation"),
+            "One pass over the sentences, or over some: (sum of losses, sentences with a mistake).")
         .def("theta",
              [](OnlineOwner& self) {
                  std::lock_guard lock(self.online->mutex);
@@ -504,7 +521,8 @@ std::tuple<double, int64_t> resident_learn(ResidentOwner& self, Array<const int6
                                            Maybe<const double> cost, bool boundaries,
                                            const Space* space, bool frees_seen) {
     Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, true, space);
-    check_permutation(permutation, x.N);
+    require(int64_t(permutation.size()) == x.N, "permutation must be [n_sentences]");
+    check_places(permutation, x.N);
     require(x.Y == self.model->n_labels(), "set_labels() has not been called");
     int64_t n_nodes = 0;
     for (int64_t s = 0; s + 1 < self.model->n_sections(); ++s)

@@ -18,6 +18,7 @@ constexpr double kDecrease = 1e-4;   // Wolfe: sufficient decrease, relative to 
 constexpr double kCurvature = 0.9;   // Wolfe: curvature, relative to the initial slope
 constexpr int64_t kMostTrials = 20;  // per line search
 constexpr int64_t kWorthThreads = 200'000;
+constexpr double kExact = 1e-10;  // an objective with less rounding has a history in double
 
 // Eight partial sums, which compilers vectorise.
 template <class A, class B>
@@ -28,6 +29,27 @@ double dot(const A* a, const B* b, int64_t n) {
         for (int w = 0; w < 8; ++w) sum[w] += static_cast<double>(a[j + w]) * b[j + w];
     for (; j < n; ++j) sum[0] += static_cast<double>(a[j]) * b[j];
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+// The loops of history.hpp, for either type of history.
+void add_history(const float* s, const float* y, double of_s, double of_y, int64_t n, double* out) {
+    kernels().history().add({s, y, of_s, of_y, n, out});
+}
+void add_history(const double* s, const double* y, double of_s, double of_y, int64_t n,
+                 double* out) {
+    for (int64_t j = 0; j < n; ++j) out[j] += of_s * s[j] + of_y * y[j];
+}
+void dot_history(const float* s, const float* y, const float* new_s, const float* new_y,
+                 const double* grad, int64_t n, double* sums) {
+    kernels().history().dots({s, y, new_s, new_y, grad, n, sums});
+}
+void dot_history(const double* s, const double* y, const double* new_s, const double* new_y,
+                 const double* grad, int64_t n, double* sums) {
+    sums[0] = dot(s, new_y, n);
+    sums[1] = dot(y, new_s, n);
+    sums[2] = dot(y, new_y, n);
+    sums[3] = dot(s, grad, n);
+    sums[4] = dot(y, grad, n);
 }
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
@@ -55,6 +77,7 @@ Lbfgs::Lbfgs(int64_t n_, Penalty penalty_, int64_t memory_, const uint8_t* mask_
     for (auto* vector : {&state.theta, &state.grad, &trial, &trial_grad, &direction})
         vector->assign(n, 0.0);
     if (mask_) mask.assign(mask_, mask_ + n);
+    if (rounding < kExact) state.history = LbfgsPairs<double>{};
 }
 
 std::vector<double> Lbfgs::add_pieces(
@@ -110,8 +133,12 @@ void Lbfgs::pseudo_gradients(const std::vector<double>& theta, const std::vector
 }
 
 void Lbfgs::clear_history() {
-    state.s.clear();
-    state.y.clear();
+    std::visit(
+        [](auto& pairs) {
+            pairs.s.clear();
+            pairs.y.clear();
+        },
+        state.history);
     state.sy.clear();
     state.yy.clear();
     state.s_dot_grad.clear();
@@ -232,15 +259,18 @@ void Lbfgs::find_direction(int64_t threads) {
             yq += of_y[j] * state.yy[i * k + j] + of_s[j] * state.sy[j * k + i];
         of_s[i] += alpha[i] - yq / state.sy[i * k + i];
     }
-    const HistoryKernels& kernel = kernels().history();
     const auto sums = add_pieces(2, threads, [&](int64_t lo, int64_t hi, double* sum) {
         double grad[kPiece];
         double* d = direction.data();
         pseudo_gradients(state.theta, state.grad, lo, hi, grad);
         for (int64_t j = lo; j < hi; ++j) d[j] = of_grad * grad[j - lo];
-        for (int64_t i = 0; i < k; ++i)
-            kernel.add({state.s[i].data() + lo, state.y[i].data() + lo, of_s[i], of_y[i], hi - lo,
-                        d + lo});
+        std::visit(
+            [&](const auto& pairs) {
+                for (int64_t i = 0; i < k; ++i)
+                    add_history(pairs.s[i].data() + lo, pairs.y[i].data() + lo, of_s[i], of_y[i],
+                                hi - lo, d + lo);
+            },
+            state.history);
         if (penalty.l1 > 0)  // only components that descend along the pseudo-gradient
             for (int64_t j = lo; j < hi; ++j) d[j] = d[j] * grad[j - lo] < 0 ? d[j] : 0;
         sum[0] = dot(d + lo, grad, hi - lo);
@@ -334,19 +364,21 @@ void Lbfgs::remember(double loss, int64_t threads) {
     if (memory == 0) return;
     make_room();
     const int64_t k = state.pairs();
-    const HistoryKernels& kernel = kernels().history();
+    auto extend = [&]<class T>(LbfgsPairs<T>& pairs, int64_t lo, int64_t hi, double* sum) {
+        T *s = pairs.s.back().data(), *y = pairs.y.back().data();
+        double grad[kPiece];
+        pseudo_gradients(state.theta, state.grad, lo, hi, grad);
+        for (int64_t j = lo; j < hi; ++j) {
+            s[j] = static_cast<T>(state.theta[j] - before[j]);
+            y[j] = static_cast<T>(state.grad[j] - grad_before[j]);
+        }
+        for (int64_t i = 0; i < k; ++i)
+            dot_history(pairs.s[i].data() + lo, pairs.y[i].data() + lo, s + lo, y + lo, grad,
+                        hi - lo, sum + kHistoryDots * i);
+    };
     const auto sums =
         add_pieces(kHistoryDots * k, threads, [&](int64_t lo, int64_t hi, double* sum) {
-            float *s = state.s.back().data(), *y = state.y.back().data();
-            double grad[kPiece];
-            pseudo_gradients(state.theta, state.grad, lo, hi, grad);
-            for (int64_t j = lo; j < hi; ++j) {
-                s[j] = static_cast<float>(state.theta[j] - before[j]);
-                y[j] = static_cast<float>(state.grad[j] - grad_before[j]);
-            }
-            for (int64_t i = 0; i < k; ++i)
-                kernel.dots({state.s[i].data() + lo, state.y[i].data() + lo, s + lo, y + lo, grad,
-                             hi - lo, sum + kHistoryDots * i});
+            std::visit([&](auto& pairs) { extend(pairs, lo, hi, sum); }, state.history);
         });
     state.s_dot_grad.resize(k);
     state.y_dot_grad.resize(k);
@@ -366,16 +398,24 @@ void Lbfgs::remember(double loss, int64_t threads) {
 void Lbfgs::make_room() {
     if (state.pairs() == memory) {  // drop the oldest pair, reuse its memory
         const int64_t k = memory;
-        std::rotate(state.s.begin(), state.s.begin() + 1, state.s.end());
-        std::rotate(state.y.begin(), state.y.begin() + 1, state.y.end());
+        std::visit(
+            [](auto& pairs) {
+                std::rotate(pairs.s.begin(), pairs.s.begin() + 1, pairs.s.end());
+                std::rotate(pairs.y.begin(), pairs.y.begin() + 1, pairs.y.end());
+            },
+            state.history);
         for (auto* table : {&state.sy, &state.yy})
             for (int64_t i = 0; i + 1 < k; ++i)
                 for (int64_t j = 0; j + 1 < k; ++j)
                     (*table)[i * k + j] = (*table)[(i + 1) * k + j + 1];
     } else {
         const int64_t k = state.pairs() + 1;
-        state.s.emplace_back(n);
-        state.y.emplace_back(n);
+        std::visit(
+            [&](auto& pairs) {
+                pairs.s.emplace_back(n);
+                pairs.y.emplace_back(n);
+            },
+            state.history);
         for (auto* table : {&state.sy, &state.yy}) {
             std::vector<double> wider(k * k, 0.0);
             for (int64_t i = 0; i + 1 < k; ++i)
@@ -393,8 +433,12 @@ void Lbfgs::drop_newest() {
             narrower.insert(narrower.end(), table->begin() + i * k, table->begin() + i * k + k - 1);
         *table = std::move(narrower);
     }
-    state.s.pop_back();
-    state.y.pop_back();
+    std::visit(
+        [](auto& pairs) {
+            pairs.s.pop_back();
+            pairs.y.pop_back();
+        },
+        state.history);
     state.s_dot_grad.pop_back();
     state.y_dot_grad.pop_back();
 }

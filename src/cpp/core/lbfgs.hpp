@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <variant>
 #include <vector>
 
 #include "core/objective.hpp"
@@ -33,16 +34,27 @@ struct Iteration {
     bool moved = true;  // false: no step along the gradient lowers the loss
 };
 
-// The state between iterations. Pairs of the history are oldest first.
+// Changes of theta and of the gradient, oldest first.
+template <class T>
+struct LbfgsPairs {
+    std::vector<std::vector<T>> s, y;  // [k][n]
+};
+
+// The state between iterations.
 struct LbfgsState {
-    std::vector<double> theta, grad;             // grad without l1
-    std::vector<std::vector<float>> s, y;        // [k][n] changes of theta and of the gradient
+    std::vector<double> theta, grad;  // grad without l1
+    // In the precision of the objective: rounding the pairs of an exact one to float32 would let
+    // runs that differ in their last bits drift apart.
+    std::variant<LbfgsPairs<float>, LbfgsPairs<double>> history;
     std::vector<double> sy, yy;                  // [k, k] dot products s_i y_j and y_i y_j
     std::vector<double> s_dot_grad, y_dot_grad;  // [k] with the pseudo-gradient
     double loss = 0;
     bool evaluated = false;  // whether loss and grad are at theta
 
-    int64_t pairs() const { return static_cast<int64_t>(s.size()); }
+    int64_t pairs() const {
+        return std::visit([](const auto& of) { return static_cast<int64_t>(of.s.size()); },
+                          history);
+    }
 };
 
 class Lbfgs {
@@ -63,8 +75,9 @@ class Lbfgs {
     bool tell(double loss, int64_t threads);
     // The same with a gradient [n] of the caller; values at masked weights are ignored.
     bool tell(double loss, const double* grad, int64_t threads);
-    double* gradient();                          // [n]
-    bool is_asked() const { return has_point; }  // whether a point awaits tell()
+    double* gradient();                                           // [n]
+    bool is_asked() const { return has_point; }                   // whether a point awaits tell()
+    bool is_exact() const { return state.history.index() == 1; }  // whether pairs are double
 
     void start_from(const double* theta);
     // A state saved between ask() and tell() is that of the beginning of the iteration: its line

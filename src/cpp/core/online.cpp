@@ -717,7 +717,6 @@ std::unique_ptr<Online> Online::make(const LinearObjective& objective,
     else
         online = std::make_unique<FrankWolfe<double>>(objective, options);
     online->attach(objective);
-    online->n_own = objective.N;
     online->N = std::max<int64_t>(objective.N, 1);
     return online;
 }
@@ -728,9 +727,9 @@ std::unique_ptr<Online> Online::make(const RowMap& map, int64_t n_rows, int64_t 
                    : make_rule<double>(map, n_rows, n_tail, options);
 }
 
-Epoch Online::epoch(const int64_t* permutation) {
-    begin(n_own, n_own);
-    const Epoch result = visit(permutation, n_own);
+Epoch Online::epoch(const int64_t* permutation, int64_t n) {
+    begin(n, N);
+    const Epoch result = visit(permutation, n);
     end();
     return result;
 }

@@ -66,8 +66,9 @@ class Online {
                                         bool float32, const OnlineOptions& options);
     virtual ~Online() = default;
 
-    // One pass in the order of `permutation` [N]. std::overflow_error when weights overflow.
-    Epoch epoch(const int64_t* permutation);
+    // Visits n sentences in the order of `permutation` [n]: one pass, or a part of it.
+    // std::overflow_error when weights overflow.
+    Epoch epoch(const int64_t* permutation, int64_t n);
 
     // The same for a corpus in parts: begin, then attach and visit for each part, then end.
     // `n` sentences are visited, of a corpus of `n_corpus`, which C and l2 refer to.
@@ -95,7 +96,6 @@ class Online {
     std::mutex mutex;  // for callers that share it
 
   protected:
-    int64_t n_own = 0;  // sentences of the one corpus, if it is not in parts
     int64_t N = 1;      // sentences of the whole corpus
 };
 

@@ -332,6 +332,10 @@ class WorkerEngine(ABC):
 class InlineEngine:
     """All shards in this process, one after another.
 
+    Attributes
+    ----------
+    shards : list of object
+
     Examples
     --------
     >>> engine = InlineEngine()
@@ -342,7 +346,7 @@ class InlineEngine:
 
     def __init__(self) -> None:
         self.n_workers, self.n_restarts = 1, 0
-        self._shards: list[Any] = []
+        self.shards: list[Any] = []
 
     def start(
         self,
@@ -352,7 +356,7 @@ class InlineEngine:
         names: Sequence[str] | None = None,
     ) -> None:
         """Make one object per shard; see `Engine.start`."""
-        self._shards = [make(*own) for own in arguments]
+        self.shards = [make(*own) for own in arguments]
 
     def call(
         self,
@@ -362,8 +366,8 @@ class InlineEngine:
         keep: bool = False,
     ) -> list[Any]:
         """Call a method of every shard; see `Engine.call`."""
-        own = [()] * len(self._shards) if each is None else each
-        pairs = zip(self._shards, own, strict=True)
+        own = [()] * len(self.shards) if each is None else each
+        pairs = zip(self.shards, own, strict=True)
         return [getattr(shard, method)(*arguments, *common) for shard, arguments in pairs]
 
     def map(
@@ -375,7 +379,7 @@ class InlineEngine:
 
     def close(self) -> None:
         """Drop the shards."""
-        self._shards = []
+        self.shards = []
 
 
 def distribute(sizes: Sequence[float], n: int) -> list[list[int]]:

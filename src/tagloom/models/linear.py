@@ -261,6 +261,11 @@ class LinearTagger(
         """Return the default of ``min_weight``."""
         return 0.0
 
+    @property
+    def _learns_in_float32(self) -> bool:
+        """Whether scores and probabilities are float32 in training."""
+        return True
+
     # ---- learning --------------------------------------------------------------------------
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -296,6 +301,12 @@ class LinearTagger(
                 hint="For partial_fit choose an online learner, such as {algorithm}; to continue "
                 "from the present weights, {warm_start}.",
                 options={"algorithm": self._part_algorithm, "warm_start": True},
+            )
+        if not self._learns_in_float32:
+            raise ParameterError(
+                parameter="dtype",
+                expected="'float32' for partial_fit, whose weights are float32",
+                found="'float64'",
             )
         resident = self._resident()
         with nullcontext() if resident is None else resident.lock:
@@ -544,7 +555,9 @@ class LinearTagger(
     def limits_for(self, data: TrainingData) -> tuple[int, int]:
         """Return the limits; over shards an online learner is followed by L-BFGS."""
         iterations, patience = self.limits()
-        if not (data.is_sharded and self.is_online and self._mixing_passes is not None):
+        sharded = as_sharded(data)
+        mixes = sharded is not None and sharded.pieces is None and self.is_online
+        if not mixes or self._mixing_passes is None:
             return iterations, patience
         return (
             _MIXED_ITERATIONS if self.max_iterations is None else iterations,
@@ -585,6 +598,7 @@ class LinearTagger(
             all_combinations=self._takes_all_labels(data),
             boundaries=self.boundaries,
             space=None if data.states is None else data.states.native,
+            float32=self._learns_in_float32,
             drops_zeros=not self.is_online,
             prune=data.prune,
             subtags=None if data.subtags is None else data.subtags.native,

@@ -147,6 +147,7 @@ class MEMM(LocalTagger):
             weight=None if data.weight is None else np.repeat(data.weight, np.diff(x.offsets)),
             all_combinations=takes_all,
             boundaries=False,
+            float32=self._learns_in_float32,
             threads=self.n_threads or ALL_THREADS,
             pattern_only=pattern_only,
         )

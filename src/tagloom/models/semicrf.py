@@ -336,6 +336,7 @@ class SemiCRF(CRF):
             weight=data.weight,
             all_combinations=self._takes_all(data.index.size * Y),
             boundaries=self.boundaries,
+            float32=self._learns_in_float32,
             segments=shape,
             threads=threads,
         )

@@ -12,13 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, checks
-from tagloom.cluster.engines import Engine, open_engine
+from tagloom.cluster.engines import Engine, InlineEngine, open_engine
 from tagloom.errors import LabelError, ParameterError, SentenceError
 from tagloom.models.constraints import look_like_spans
 from tagloom.models.data import Gold, digest
@@ -35,6 +35,7 @@ from tagloom.trellis.machine import ALL_THREADS
 if TYPE_CHECKING:
     from tagloom.models.linear import LinearTagger
     from tagloom.training import Optimiser
+    from tagloom.training.online import OnlineLearner
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -70,6 +71,9 @@ class ShardedData(TrainingData):
 
     def describe(self) -> str:
         """Return the numbers of shards and workers, for the progress bar."""
+        pieces = self.pieces
+        if pieces is not None:
+            return checks.plural(pieces.n_pieces, "piece")
         shards = checks.plural(len(self.digests), "shard")
         return f"{shards} on {checks.plural(self.engine.n_workers, 'worker')}"
 
@@ -104,10 +108,19 @@ class ShardedData(TrainingData):
         """The names of the edge attributes."""
         return self._names[1]
 
+    @property
+    def pieces(self) -> Pieces | None:
+        """The pieces that an online learner of this process visits in turn; None if it does not."""
+        if not isinstance(self.engine, InlineEngine) or len(self.engine.shards) > 1:
+            return None
+        pieces: Pieces = self.engine.shards[0]
+        return pieces
+
     def make_learner(self, tagger: LinearTagger) -> Optimiser:
-        """Make the learner of a tagger: exact sums, or online passes that are mixed."""
+        """Make the learner of a tagger: exact sums, or online passes, in turn or mixed."""
         if tagger.is_online:
-            return Mixing(tagger, self)
+            pieces = self.pieces
+            return Mixing(tagger, self) if pieces is None else InTurn(tagger, self, pieces)
         objective: Any = self.objective
         return tagger._optimiser(self, objective, None)
 
@@ -133,10 +146,11 @@ class SummedObjective(RemoteObjective):
         Time that these exchanges took, with the work of the shards.
     """
 
-    rounding = 1e-7  # the shards compute in float32
-
-    def __init__(self, engine: Engine, positions: list[Int64], free: Bools) -> None:
+    def __init__(
+        self, engine: Engine, positions: list[Int64], free: Bools, rounding: float
+    ) -> None:
         self.engine, self.positions, self._free = engine, positions, free
+        self.rounding = rounding  # that of the shards
         self.n_weights = len(free)
         self.n_exchanges, self.seconds = 0, 0.0
 
@@ -188,13 +202,18 @@ def read_files(tagger: LinearTagger, source: Files, y: Any, sample_weight: Any) 
         If an option is not possible with files.
     """
     _check_options(tagger, y, sample_weight)
-    shards = source.shards()
+    # An online learner in one process visits the pieces of all files in turn.
+    shards = [source] if _learns_in_turn(tagger) else source.shards()
     engine = open_engine(tagger.n_workers, tagger.cluster, most=len(shards))
     try:
         return _read(tagger, shards, engine)
     except BaseException:
         engine.close()
         raise
+
+
+def _learns_in_turn(tagger: LinearTagger) -> bool:
+    return tagger.is_online and tagger.n_workers is None and tagger.cluster is None
 
 
 def _check_options(tagger: LinearTagger, y: Any, sample_weight: Any) -> None:
@@ -226,13 +245,23 @@ def _check_options(tagger: LinearTagger, y: Any, sample_weight: Any) -> None:
             found="True",
             hint="The constraints hold for predictions in any case.",
         )
-    if tagger.is_online and not tagger._can_mix:
+    if _learns_in_turn(tagger):
+        if not tagger.takes_parts:
+            raise ParameterError(
+                f"{tagger!r} keeps a state for every sentence, so they must be in memory.",
+                expected="a Corpus, or sentences",
+                found="files",
+                hint="Or choose {algorithm}.",
+                options={"algorithm": tagger._part_algorithm},
+            )
+    elif tagger.is_online and not tagger._can_mix:
         raise ParameterError(
             "The steps of this learner depend on all sentences before, so the weights of shards "
             "cannot be mixed.",
-            expected="a CRF or a perceptron with files",
+            expected="a CRF or a perceptron with several workers",
             found=repr(tagger),
-            hint="Or learn from the files in parts, by partial_fit(part) for each part.",
+            hint="Leave {n_workers} out to learn from the files in one process.",
+            options={"n_workers": None},
         )
 
 
@@ -295,14 +324,14 @@ def _merge(
     kept = list(zip(nodes.kept, edges.kept, strict=True))
     patterns = engine.call("lay_out", plan, each=kept, keep=True)
     data = _empty_data(tagger, plan, gold, nodes, edges)
-    layout, free = _merge_patterns(tagger, data, plan, patterns, nodes, edges)
+    layout, free, rounding = _merge_patterns(tagger, data, plan, patterns, nodes, edges)
     positions, layouts = _cut(layout, nodes, edges)
     parts = [(part, at, free[at]) for part, at in zip(layouts, positions, strict=True)]
     engine.call("prepare", each=parts, keep=True)
     return ShardedData(
         **{**vars(data), "layout": layout, "start": None},
         engine=engine,
-        objective=SummedObjective(engine, positions, free),
+        objective=SummedObjective(engine, positions, free, rounding),
         summed=summary,
         owned=list(zip(nodes.owned(), edges.owned(), strict=True)),
         digests=[own.digest for own in facts],
@@ -400,8 +429,8 @@ def _merge_patterns(
     patterns: Sequence[Pattern],
     nodes: _Numbers,
     edges: _Numbers,
-) -> tuple[Layout, Bools]:
-    """Return the layout of θ and its mask."""
+) -> tuple[Layout, Bools, float]:
+    """Return the layout of θ, its mask, and the rounding error of losses."""
     if not plan.takes_all:
 
         def merged(of: str, ids: Sequence[npt.NDArray[np.int32]]) -> tuple[Any, Any]:
@@ -417,7 +446,7 @@ def _merge_patterns(
     free = objective.mask()
     for pattern in patterns:
         free[layout.transitions_at :] |= pattern.tail
-    return layout, free
+    return layout, free, objective.rounding
 
 
 def _cut(layout: Layout, nodes: _Numbers, edges: _Numbers) -> tuple[list[Int64], list[Layout]]:
@@ -460,6 +489,85 @@ def _join_names(parts: Sequence[tuple[bytes, Int64]]) -> Names:
 
 
 # ---- learners ----------------------------------------------------------------------------------
+
+
+class Pieces(Protocol):
+    """Sentences in pieces, of which some are on disk; see `LinearShard`."""
+
+    n_pieces: int
+
+    def objective(self, i: int) -> _native.LinearObjective:
+        """Return piece i, laid out for learning."""
+
+
+class InTurn:
+    """An online learner that visits the pieces of a corpus one after another.
+
+    A corpus of one piece is learned as in memory, to the last bit. The order of pieces and of the
+    sentences in a piece is drawn anew for every epoch; sentences of different pieces are not mixed.
+
+    Parameters
+    ----------
+    tagger : LinearTagger
+    data : ShardedData
+    pieces : Pieces
+    """
+
+    def __init__(self, tagger: LinearTagger, data: ShardedData, pieces: Pieces) -> None:
+        self._tagger, self._data, self._pieces = tagger, data, pieces
+        self._n_sentences = max(data.summed.sentences, 1)
+        self._epoch = 0
+        self._learner = self._make(0)
+        if pieces.n_pieces > 1:  # penalties and rates refer to all sentences
+            progress = np.array([self._n_sentences, 0.0])
+            self._learner.restore({**self._learner.state(), "progress": progress})
+
+    def _make(self, i: int) -> OnlineLearner:
+        learner: Any = self._tagger._optimiser(self._data, self._pieces.objective(i), None)
+        made: OnlineLearner = learner
+        return made
+
+    def step(self) -> Step:
+        """Do one epoch."""
+        loss, n_mistakes = 0.0, 0
+        for i in self._order():
+            if self._pieces.n_pieces > 1:
+                self._move_to(i)
+            own_loss, own_mistakes = self._learner._epoch()
+            loss, n_mistakes = loss + own_loss, n_mistakes + own_mistakes
+        self._epoch += 1
+        return Step(loss / self._n_sentences, converged=self._learner._is_converged(n_mistakes))
+
+    def _order(self) -> Int64:
+        order = np.arange(self._pieces.n_pieces)
+        if not self._learner.shuffle:
+            return order
+        return np.random.default_rng([self._learner.random_state, self._epoch]).permutation(order)
+
+    def _move_to(self, i: int) -> None:
+        """Continue with the sentences of piece i."""
+        state = self._learner.state()
+        state["counters"] = np.array([self._epoch, *state["counters"][1:]])
+        del self._learner  # with its sentences, before the next ones are laid out
+        self._learner = self._make(i)
+        self._learner.restore(state)
+
+    def theta(self) -> Float64:
+        """Return the weights to predict with."""
+        return self._learner.theta()
+
+    def weights(self) -> Float64:
+        """Return the weights to predict with."""
+        return self._learner.theta()
+
+    def state(self) -> State:
+        """Return the state from which training can continue."""
+        return self._learner.state()
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Continue from a `state`."""
+        self._learner.restore(state)
+        self._epoch = int(state["counters"][0])
 
 
 class Mixing:

@@ -375,9 +375,18 @@ class LinearShard:
         objective.set_mask(self.free)
         return objective
 
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces."""
+        return len(self.objectives)
+
+    def objective(self, i: int) -> _native.LinearObjective:
+        """Return the objective of piece i; one that is on disk is laid out anew."""
+        objective = self.objectives[i]
+        return self._make_objective(i) if objective is None else objective
+
     def _all_objectives(self) -> Iterator[_native.LinearObjective]:
-        for i, objective in enumerate(self.objectives):
-            yield self._make_objective(i) if objective is None else objective
+        return map(self.objective, range(self.n_pieces))
 
     def set_mask(self, free: Bools) -> None:
         """Choose the weights that are learned.
