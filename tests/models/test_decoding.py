@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import FeatureError, InfeasibleError, SentenceError
 
 ODD = [["They", "can", "fish", "."], [], ["é"], ["日本", "unseen", "𝒳"], ["fish"] * 2000, [""]]
@@ -155,6 +156,22 @@ def test_wrong_tokens_are_reported_as_ever(case):
     for X in ([["they"], ["can", 3]], [["they", None]], ["they"]):
         with pytest.raises(SentenceError):
             tagger.predict(X)
+
+
+def test_words_in_and_out_of_the_cache_on_several_threads(corpora):
+    tagger = tl.CRF(["word[-1..1]", "suffix(2)"], max_iterations=2).fit(corpora[0])
+    known = corpora[1].tokens * 3
+    # New words, ASCII or not, between known ones; a pass of 2,048 positions begins in a sentence.
+    new = [[*x, f"new{i}", f"né{i % 7}"] for i, x in enumerate(known)]
+    for X in (known, new, new[::-1]):
+        expected = [tagger.predict_one(x) for x in X]
+        fresh = tl.load(tagger.to_bytes())
+        for threads in (2, 1, 3):
+            assert fresh.predict(X, n_threads=threads) == expected
+    for wrong, error in (("x\ud800", FeatureError), (3, SentenceError)):
+        X = [*known, ["a", wrong], ["b", wrong]]  # the first error counts, on any thread
+        with raises(error, where=f"sentence {len(known)}, token 1"):
+            tagger.predict(X, n_threads=2)
 
 
 def test_bio_is_legal_natively():

@@ -242,8 +242,8 @@ class Decoder {
         Read(const Decoder& decoder, nb::handle columns, nb::handle numeric, int64_t threads)
             : decoder_(decoder),
               threads_(check_threads(threads)),
-              nodes_(decoder.scorer_.read(columns, numeric)) {
-            if (decoder.edges_) edges_.emplace(decoder.edges_->read(columns, numeric));
+              nodes_(decoder.scorer_.read(columns, numeric, threads)) {
+            if (decoder.edges_) edges_.emplace(decoder.edges_->read(columns, numeric, threads));
         }
         std::span<const int64_t> offsets() const { return nodes_.batch.offsets; }
 

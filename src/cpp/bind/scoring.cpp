@@ -163,7 +163,7 @@ template <class Shape>
 nb::tuple Scorer::score(nb::handle columns, nb::handle numeric, int64_t threads,
                         const Shape& shape) const {
     check_threads(threads);
-    PyBatch given = read(columns, numeric);
+    PyBatch given = read(columns, numeric, threads);
     const Batch& batch = given.batch;
     // numpy.empty takes 0.4 us, an array made by nanobind 1 us.
     const nb::object offsets = empty_(batch.offsets.size(), int64_);

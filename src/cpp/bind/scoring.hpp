@@ -100,8 +100,8 @@ class Scorer {
 
     int64_t K() const { return rows_.K; }
 
-    PyBatch read(nb::handle columns, nb::handle numeric) const {
-        return PyBatch(compiled_, columns, numeric, caches_);
+    PyBatch read(nb::handle columns, nb::handle numeric, int64_t threads) const {
+        return PyBatch(compiled_, columns, numeric, caches_, threads);
     }
     ScoredWords score_words(Batch& batch, int64_t threads, ScoredWords::Role role) const {
         return {scoring(), batch, caches_, threads, role};

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 
 #include "core/scratch.hpp"
+#include "core/threads.hpp"
 
 namespace nb = nanobind;
 
@@ -122,18 +124,10 @@ const uint8_t* classify(PyObject* text, Arena& arena) {
     return classes;
 }
 
-// Numbers the strings of one column. Each string, and its entry in the word cache, may lie anywhere
-// in memory, so both are prefetched for a block of strings before any is read.
-class Interner {
+// Some strings of one column with their hashes. Each string may lie anywhere in memory, so those
+// that are read next are prefetched.
+class Texts {
   public:
-    Interner(Column& column, std::vector<nb::object>& held, bool needs_lowered,
-             const WordCache* cache)
-        : column_(column),
-          words_(column.words),
-          held_(held),
-          needs_lowered_(needs_lowered),
-          cache_(cache) {}
-
     static constexpr std::size_t kAtOnce = 32;
     static void prefetch(PyObject* const* texts, std::size_t n) {
         for (std::size_t i = 0; i < n; i++) {
@@ -144,12 +138,11 @@ class Interner {
         }
     }
 
-    // Writes the numbers of at most kAtOnce texts to `ids`, where those of null texts stand
-    // already. Returns the number of texts read; if below n, the next one is not a str or has a
-    // lone surrogate.
-    std::size_t number(PyObject* const* texts, std::size_t n, int32_t* ids) {
-        std::array<std::string_view, kAtOnce> views;
-        std::array<uint64_t, kAtOnce> hashes;
+    // Reads at most kAtOnce texts and calls read(hash) after each; null texts are skipped.
+    // Returns the number of texts read; if below n, the next one is not a str or has a lone
+    // surrogate.
+    template <class Read>
+    std::size_t read(PyObject* const* texts, std::size_t n, const Read& read) {
         for (std::size_t i = 0; i < n; i++) {
             if (!texts[i]) continue;
             if (!PyUnicode_Check(texts[i])) return i;
@@ -161,18 +154,64 @@ class Interner {
                 views[i] = buffers_[i];
             }
             hashes[i] = hash_part(views[i]);
-            words_.prefetch(hashes[i]);
-            if (cache_) cache_->prefetch_slot(hashes[i]);
+            read(hashes[i]);
         }
-        for (std::size_t i = 0; i < n; i++) {
-            if (!texts[i]) continue;
-            ids[i] = words_.find(views[i], hashes[i]);
-            if (ids[i] < 0 && cache_) cache_->prefetch_word(hashes[i]);
+        return n;
+    }
+
+    std::array<std::string_view, kAtOnce> views;
+    std::array<uint64_t, kAtOnce> hashes;
+
+  private:
+    std::vector<std::string> buffers_;  // [kAtOnce] UTF-8 of texts that are not ASCII, if any are
+};
+
+// Finds the blocks of strings in a word cache: null for words that are not there. Blocks of null
+// texts stand already. Returns the number of texts read, as Texts does. It creates no Python
+// object and changes no reference count, so any thread may call it while some thread holds the
+// GIL.
+std::size_t find_blocks(PyObject* const* texts, std::size_t n, const WordCache& cache,
+                        const uint64_t** blocks) {
+    Texts some;
+    for (std::size_t first = 0; first < n; first += Texts::kAtOnce) {
+        const std::size_t m = std::min(n - first, Texts::kAtOnce), next = first + m;
+        Texts::prefetch(texts + next, std::min(n - next, Texts::kAtOnce));
+        const std::size_t done =
+            some.read(texts + first, m, [&](uint64_t hash) { cache.prefetch_slot(hash); });
+        if (done < m) return first + done;
+        for (std::size_t i = 0; i < m; i++) {
+            if (texts[first + i]) cache.prefetch_word(some.hashes[i]);
         }
-        for (std::size_t i = 0; i < n; i++) {
-            if (ids[i] >= 0) continue;
-            ids[i] = words_.find(views[i], hashes[i]);  // added earlier in this block
-            if (ids[i] < 0) ids[i] = add(texts[i], views[i], hashes[i]);
+        for (std::size_t i = 0; i < m; i++) {
+            if (!texts[first + i]) continue;
+            const CachedWord* word = cache.find(some.views[i], some.hashes[i]);
+            blocks[first + i] = word ? word->block() : nullptr;
+        }
+    }
+    return n;
+}
+
+// Numbers the strings of one column.
+class Interner {
+  public:
+    Interner(Column& column, std::vector<nb::object>& held, bool needs_lowered)
+        : column_(column), words_(column.words), held_(held), needs_lowered_(needs_lowered) {}
+
+    // Writes the numbers of texts to `ids`, where those of null texts stand already. Returns the
+    // number of texts read, as Texts does.
+    std::size_t number(PyObject* const* texts, std::size_t n, int32_t* ids) {
+        for (std::size_t first = 0; first < n; first += Texts::kAtOnce) {
+            const std::size_t m = std::min(n - first, Texts::kAtOnce), next = first + m;
+            Texts::prefetch(texts + next, std::min(n - next, Texts::kAtOnce));
+            const std::size_t done =
+                some_.read(texts + first, m, [&](uint64_t hash) { words_.prefetch(hash); });
+            if (done < m) return first + done;
+            for (std::size_t i = 0; i < m; i++) {
+                PyObject* text = texts[first + i];
+                if (!text) continue;
+                const int32_t id = words_.find(some_.views[i], some_.hashes[i]);
+                ids[first + i] = id < 0 ? add(text, some_.views[i], some_.hashes[i]) : id;
+            }
         }
         return n;
     }
@@ -181,11 +220,6 @@ class Interner {
     int32_t add(PyObject* object, std::string_view text, uint64_t hash) {
         Word word;
         word.hash = hash;
-        if (const CachedWord* cached = cache_ ? cache_->find(text, hash) : nullptr) {
-            word.text = cached->text();
-            word.block = cached->block();
-            return words_.add(word);
-        }
         word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(object));
         word.text = words_.arena.copy(text);  // close to the other words
         if (!PyUnicode_IS_ASCII(object)) {
@@ -200,11 +234,43 @@ class Interner {
 
     Column& column_;
     Words& words_;
-    std::vector<nb::object>& held_;  // the str of every new word
+    std::vector<nb::object>& held_;  // the str of every word
     const bool needs_lowered_;
-    const WordCache* cache_;            // or null
-    std::vector<std::string> buffers_;  // [kAtOnce] UTF-8 of texts that are not ASCII, if any are
+    Texts some_;
 };
+
+// Finds the blocks of all texts [positions] on several threads, and numbers the words that are not
+// in the cache. Returns the number of texts read, as Texts does. Needs the GIL.
+std::size_t read_cached(std::span<PyObject* const> texts, const WordCache& cache, int64_t threads,
+                        Column& column, std::vector<nb::object>& held, bool needs_lowered) {
+    constexpr std::size_t kPerItem = 2048;
+    const std::size_t positions = texts.size();
+    std::atomic<std::size_t> valid = positions;  // texts before the first invalid one
+    const auto items = static_cast<int64_t>((positions + kPerItem - 1) / kPerItem);
+    parallel_for(items, threads, [&](int64_t item, int64_t) {
+        const std::size_t first = static_cast<std::size_t>(item) * kPerItem;
+        const std::size_t n = std::min(positions - first, kPerItem);
+        const std::size_t done =
+            find_blocks(texts.data() + first, n, cache, column.blocks.data() + first);
+        std::size_t before = valid;
+        while (done < n && first + done < before &&
+               !valid.compare_exchange_weak(before, first + done)) {
+        }
+    });
+    if (valid < positions) return valid;
+    std::vector<PyObject*> rest;
+    for (std::size_t p = 0; p < positions; p++) {
+        if (column.blocks[p]) continue;
+        rest.push_back(texts[p]);
+        column.missed.push_back({p, 0});
+    }
+    if (rest.empty()) return positions;
+    column.words = Words(rest.size());
+    std::vector<int32_t> ids(rest.size());
+    Interner(column, held, needs_lowered).number(rest.data(), rest.size(), ids.data());
+    for (std::size_t i = 0; i < ids.size(); i++) column.missed[i].word = ids[i];
+    return positions;
+}
 
 // Copies the text of a str.
 std::string_view copy_text(PyObject* text, Arena& arena, const std::string& where) {
@@ -272,7 +338,7 @@ Word copy_word(nb::handle text, Arena& arena) {
 }
 
 PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numeric,
-                 std::span<const std::unique_ptr<WordCache>> caches) {
+                 std::span<const std::unique_ptr<WordCache>> caches, int64_t threads) {
     const Program& program = compiled.program;
     const Items given(columns.ptr());
     if (given.size < 0) fail_type("columns", "a list", columns.ptr());
@@ -303,20 +369,28 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                                    std::to_string(N) + ".")
                                       .c_str());
         }
-        Column& column = batch.columns.emplace_back(static_cast<std::size_t>(T));
-        add_boundaries(program, column);
         const WordCache* cache = caches.empty() ? nullptr : caches[c].get();
-        for (std::size_t i = 0; cache && i < cache->outside.size(); i++) {
-            column.words.all[i].block = cache->outside[i];
-        }
+        Column& column = batch.columns.emplace_back(cache ? 0 : static_cast<std::size_t>(T));
         const auto positions = static_cast<std::size_t>(T + 2 * program.pad * N);
-        column.tokens.resize(positions);
+        if (cache) {
+            column.blocks.resize(positions + Column::kSlack);
+        } else {
+            add_boundaries(program, column);
+            column.tokens.resize(positions);
+        }
+        // The padding at a position: word d of add_boundaries.
+        const auto pad = [&](Py_ssize_t p, int32_t d) {
+            if (cache) {
+                column.blocks[p] = cache->outside[d];
+            } else {
+                column.tokens[p] = d;
+            }
+        };
         // Borrowed references: until the texts are read, no call below releases the GIL or drops a
         // reference.
         thread_local Scratch<PyObject*> scratch;
         const auto taken = scratch.take(positions);
         PyObject** texts = taken.data;  // null outside of sentences
-        int32_t* ids = column.tokens.data();
         for (Py_ssize_t n = 0, p = 0; n < N; n++) {
             const Items tokens(sentences.items[n]);
             if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
@@ -327,19 +401,18 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                                        std::to_string(tokens.size) + ".")
                                           .c_str());
             }
-            for (int32_t d = program.pad; d-- > 0; p++) texts[p] = nullptr, ids[p] = d;
+            for (int32_t d = program.pad; d-- > 0; p++) texts[p] = nullptr, pad(p, d);
             p = std::copy_n(tokens.items, tokens.size, texts + p) - texts;
             for (int32_t d = 0; d < program.pad; d++, p++) {
-                texts[p] = nullptr, ids[p] = program.pad + d;
+                texts[p] = nullptr, pad(p, program.pad + d);
             }
         }
-        Interner interner(column, strings[c], compiled.needs_lowered[c], cache);
-        for (std::size_t p = 0; p < positions; p += Interner::kAtOnce) {
-            const std::size_t n = std::min(positions - p, Interner::kAtOnce);
-            Interner::prefetch(texts + p + n, std::min(positions - p - n, Interner::kAtOnce));
-            const std::size_t done = interner.number(texts + p, n, ids + p);
-            if (done < n) fail_text(program, batch, c, p + done, texts[p + done]);
-        }
+        const bool needs_lowered = compiled.needs_lowered[c];
+        const std::size_t done = cache ? read_cached({texts, positions}, *cache, threads, column,
+                                                     strings[c], needs_lowered)
+                                       : Interner(column, strings[c], needs_lowered)
+                                             .number(texts, positions, column.tokens.data());
+        if (done < positions) fail_text(program, batch, c, done, texts[done]);
     }
     // From here on Python code may run.
     for (std::size_t c = 0; c < program.columns; c++) {

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,9 +34,10 @@ struct PyBatch {
 
     // columns: list over columns of list over sentences of list of str; numeric: list of float64
     // arrays [T]. Tuples are accepted in place of lists. A TypeError or ValueError names sentence
-    // and token. caches: the word caches of a scorer [columns], or empty.
+    // and token. caches: the word caches of a scorer [columns], or empty. The caches are searched
+    // on several threads while this one holds the GIL, so that no str can be freed meanwhile.
     PyBatch(const PyProgram& program, nanobind::handle columns, nanobind::handle numeric,
-            std::span<const std::unique_ptr<WordCache>> caches = {});
+            std::span<const std::unique_ptr<WordCache>> caches = {}, int64_t threads = 1);
 };
 
 }  // namespace tagloom

@@ -60,14 +60,24 @@ struct Program {
     void prepare();
 };
 
-// One column of a batch.
+// One column of a batch. Each sentence is padded by `pad` positions on both sides.
 struct Column {
     explicit Column(std::size_t tokens) : words(tokens) {}
 
     Words words;
-    std::vector<int32_t> fresh;    // words of the sentences without a cached block
-    std::vector<int32_t> tokens;   // word numbers, each sentence padded by `pad` on both sides
+    std::vector<int32_t> tokens;   // word numbers, by padded position
     std::vector<uint64_t> hashes;  // [atoms of the column, words] filled by featurise()
+
+    // For a scorer, in place of `tokens` and `hashes`: what its word cache holds for the word at
+    // each padded position. `words` has only those that are not in the cache.
+    struct Missed {
+        std::size_t position;
+        int32_t word;
+    };
+    static constexpr std::size_t kSlack = 32;  // positions after the last one, for prefetches
+    std::vector<const uint64_t*> blocks;       // [positions + kSlack]; null for missed words
+    std::vector<Missed> missed;
+    std::vector<int32_t> fresh;  // all of `words`
 };
 
 struct Batch {

@@ -100,7 +100,8 @@ RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
 
 namespace {
 
-constexpr int64_t kWordsAtOnce = 32, kTokensAtOnce = 32;       // prefetched together
+constexpr int64_t kWordsAtOnce = 32, kTokensAtOnce = 32;  // prefetched together
+static_assert(kTokensAtOnce <= static_cast<int64_t>(Column::kSlack));
 constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // work items of threads
 
 struct Hit {
@@ -384,18 +385,11 @@ ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
     if (std::any_of(batch.columns.begin(), batch.columns.end(), has_fresh)) {
         score_fresh(batch, caches, threads, role);
     }
-    std::size_t positions = 0;
-    for (const Column& column : batch.columns) positions += column.tokens.size() + kTokensAtOnce;
-    thread_local Scratch<const uint64_t*> pointers[2];
-    pointed_ = pointers[role].take(positions);
-    const uint64_t** at = pointed_.data;
-    for (const Column& column : batch.columns) {
-        blocks_.push_back(at);
-        for (const int32_t word : column.tokens) {
-            *at++ = column.words.all[static_cast<std::size_t>(word)].block;
+    for (Column& column : batch.columns) {
+        for (const auto& [position, word] : column.missed) {
+            column.blocks[position] = column.words.all[static_cast<std::size_t>(word)].block;
         }
-        // Padding for the prefetch ahead.
-        if (!column.tokens.empty()) at = std::fill_n(at, kTokensAtOnce, at[-1]);
+        blocks_.push_back(column.blocks.data());
     }
 }
 

@@ -176,7 +176,6 @@ class ScoredWords {
     const Scoring scoring_;
     const Batch& batch_;
     Scratch<uint64_t>::Taken rest_{};  // blocks of the words that are not cached
-    Scratch<const uint64_t*>::Taken pointed_{};
     // The block of the word at each padded position: blocks_[column][position].
     std::vector<const uint64_t* const*> blocks_;
 };
