@@ -13,7 +13,7 @@ import tagloom as tl
 from raising import raises
 from tagloom.errors import NotFittedError, ParameterError, SentenceError
 from tagloom.interop import pycrfsuite as ours
-from tagloom.interop.sklearn_crfsuite import CRF, metrics
+from tagloom.interop.sklearn_crfsuite import CRF, metrics, scorers, utils
 
 SEQUENCE = [
     {"walk": 1, "shop": 0.5},
@@ -57,6 +57,8 @@ def runs(data, tmp_path_factory):
 
 def test_both_train_the_same_model(data, runs):
     _, [(their_trainer, their_tagger), (our_trainer, our_tagger)] = runs
+    n_features = [t.logparser.featgen_num_features for t in (their_trainer, our_trainer)]
+    assert n_features[0] == n_features[1]
     X, _ = data
     assert our_tagger.labels() == their_tagger.labels()
     assert [our_tagger.tag(x) for x in X] == [their_tagger.tag(x) for x in X]
@@ -197,6 +199,32 @@ def test_sklearn_parameters():
     with raises(ParameterError, where="fit"):
         crf.fit([], [], [[]])
     assert crf.classes_ is crf.size_ is crf.attributes_ is crf.tagger_ is None
+
+
+@pytest.mark.parametrize("package", [theirs, ours])
+def test_one_label_and_empty_sequences(package, tmp_path):
+    trainer = package.Trainer(verbose=False)
+    for x, y in [([["a"], ["b"]], ["O", "O"]), ([], []), ([{"a": 1}], ["O"])]:
+        trainer.append(x, y)
+    trainer.train(str(tmp_path / "one.crfsuite"))
+    tagger = package.Tagger()
+    tagger.open(str(tmp_path / "one.crfsuite"))
+    assert tagger.tag([["a"], ["c"]]) == ["O", "O"]
+    assert tagger.tag([]) == []
+
+
+def test_sklearn_with_one_label_and_empty_sequences():
+    X, y = [[], [{"a": 1}, {"b": 1}]], [[], ["O", "O"]]
+    assert CRF().fit(X, y).predict(X).tolist() == y
+
+
+def test_names_that_programs_import(data):
+    assert issubclass(SentenceError, ours.CRFSuiteError)
+    assert issubclass(ours.Trainer, ours.BaseTrainer)
+    assert utils.flatten([["a"], [], ["b"]]) == ["a", "b"]
+    crf = CRF(max_iterations=20).fit(*data)
+    assert scorers.flat_accuracy(crf, *data) == crf.score(*data)
+    assert scorers.sequence_accuracy(crf, *data) <= crf.score(*data)
 
 
 def test_cross_validation(data):

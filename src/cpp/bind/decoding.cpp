@@ -321,27 +321,30 @@ class ItemDecoder {
     class Read {
       public:
         Read(const ItemDecoder& decoder, nb::handle sentences)
-            : decoder_(decoder), fingerprints_(std::move(spare())) {
-            fingerprints_.clear();
+            : decoder_(decoder), attributes_(std::move(spare())) {
+            auto& [indptr, fingerprints, values] = attributes_;
+            indptr.assign(1, 0);
+            fingerprints.clear();
+            values.clear();
             Place place;
             const auto take = [&](std::string_view name, double value) {
-                fingerprints_.push_back(fingerprint(name));
-                if (value != 1.0 && values_.empty()) values_.assign(fingerprints_.size() - 1, 1.0f);
-                if (value != 1.0 || !values_.empty()) values_.push_back(static_cast<float>(value));
+                fingerprints.push_back(fingerprint(name));
+                if (value != 1.0 && values.empty()) values.assign(fingerprints.size() - 1, 1.0f);
+                if (value != 1.0 || !values.empty()) values.push_back(static_cast<float>(value));
             };
             Reader reader(place, take, false);
             const auto read = [&](nb::handle item) {
                 reader.item(item);
-                indptr_.push_back(std::ssize(fingerprints_));
+                indptr.push_back(std::ssize(fingerprints));
             };
             for_each_token(sentences, place, read,
                            [&](int64_t n) { offsets_.push_back(offsets_.back() + n); });
-            for (const float value : values_) {
+            for (const float value : values) {
                 if (!std::isfinite(value)) fail("a value is too large for 32 bits.");
             }
         }
         ~Read() {
-            if (fingerprints_.capacity() <= kMostSpare) spare() = std::move(fingerprints_);
+            if (attributes_.fingerprints.capacity() <= kMostSpare) spare() = std::move(attributes_);
         }
         Read(const Read&) = delete;
         Read& operator=(const Read&) = delete;
@@ -350,21 +353,27 @@ class ItemDecoder {
 
         template <class Use>
         void operator()(const Use& use) const {
-            use(ItemScores({indptr_, fingerprints_, values_}, decoder_.table_, decoder_.rows_));
+            const auto& [indptr, fingerprints, values] = attributes_;
+            use(ItemScores({indptr, fingerprints, values}, decoder_.table_, decoder_.rows_));
         }
 
       private:
+        // The attributes of all tokens, in CSR form.
+        struct Attributes {
+            std::vector<int64_t> indptr;
+            std::vector<uint64_t> fingerprints;
+            std::vector<float> values;  // empty if all are 1
+        };
         // The memory of the last call of this thread; empty while a call uses it.
-        static std::vector<uint64_t>& spare() {
-            thread_local std::vector<uint64_t> memory;
+        static Attributes& spare() {
+            thread_local Attributes memory;
             return memory;
         }
         static constexpr std::size_t kMostSpare = 1 << 20;
 
         const ItemDecoder& decoder_;
-        std::vector<int64_t> offsets_{0}, indptr_{0};
-        std::vector<uint64_t> fingerprints_;
-        std::vector<float> values_;  // empty if all are 1
+        std::vector<int64_t> offsets_{0};
+        Attributes attributes_;
     };
 
     nb::object held_;

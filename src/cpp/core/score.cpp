@@ -102,6 +102,7 @@ namespace {
 
 constexpr int64_t kWordsAtOnce = 32, kTokensAtOnce = 32;  // prefetched together
 static_assert(kTokensAtOnce <= static_cast<int64_t>(Column::kSlack));
+constexpr int64_t kItemsAtOnce = 8;  // tokens with features of the user, which have more rows
 constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // work items of threads
 
 struct Hit {
@@ -508,8 +509,8 @@ void score_fingerprints(const FingerprintRows& tokens, int64_t first, int64_t la
     const auto& [indptr, fingerprints, values] = tokens;
     Hits& hits = Hits::of_this_thread(rows);
     std::fill_n(out, (last - first) * rows.K, 0.0f);
-    for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
-        const int64_t end = std::min(last, begin + kTokensAtOnce);
+    for (int64_t begin = first; begin < last; begin += kItemsAtOnce) {
+        const int64_t end = std::min(last, begin + kItemsAtOnce);
         for (int64_t i = indptr[begin]; i < indptr[end]; i++) table.prefetch(fingerprints[i]);
         hits.reserve(static_cast<std::size_t>(indptr[end] - indptr[begin]));
         for (int64_t t = begin; t < end; t++) {

@@ -21,6 +21,7 @@ import numpy as np
 
 from tagloom import _native, checks
 from tagloom.errors import NotFittedError, SentenceError
+from tagloom.errors import TagloomError as CRFSuiteError
 from tagloom.features import Items
 from tagloom.features.batches import sum_values
 from tagloom.interop.crfsuite import empty_model, read_crfsuite, read_header, to_crfsuite
@@ -30,7 +31,15 @@ from tagloom.models.perceptrons import StructuredPerceptron
 from tagloom.models.svm import StructuredSVM
 from tagloom.training import Record
 
-__all__ = ["CRFSUITE_VERSION", "ItemSequence", "ParsedDump", "Tagger", "Trainer"]
+__all__ = [
+    "CRFSUITE_VERSION",
+    "BaseTrainer",
+    "CRFSuiteError",
+    "ItemSequence",
+    "ParsedDump",
+    "Tagger",
+    "Trainer",
+]
 
 #: The version of CRFsuite whose file format and interface these classes have.
 CRFSUITE_VERSION = "0.12.2"
@@ -364,6 +373,12 @@ class LabelScore(NamedTuple):
     f1: float | None
 
 
+def _count_features(tagger: LinearTagger) -> int:
+    """Count the weights that are not zero: the features that the model file has."""
+    scores = tagger.scores_
+    return int(np.count_nonzero(scores.rows.weights) + np.count_nonzero(scores.trans))
+
+
 class TrainingLog:
     """The log of a run, as ``Trainer.logparser``.
 
@@ -376,7 +391,7 @@ class TrainingLog:
         last one also has ``scores``, ``item_accuracy_float`` and ``avg_f1`` of held-out sequences.
     last_iteration : dict or None
     featgen_num_features : int or None
-        Number of weights.
+        Number of weights that are not zero.
     training_seconds : float or None
     """
 
@@ -532,8 +547,9 @@ class Trainer:
         began = time.perf_counter()
         self.logparser = log = TrainingLog()
         self._before_train()
-        used = [i for i, group in enumerate(self._groups) if group != holdout]
-        held_out = [i for i, group in enumerate(self._groups) if group == holdout]
+        filled = [i for i, labels in enumerate(self._labels) if labels]  # CRFsuite skips the rest
+        used = [i for i in filled if self._groups[i] != holdout]
+        held_out = [i for i in filled if self._groups[i] == holdout]
         self._emit("start", ["Feature generation\n", "type: CRF1d\n", *self._settings()])
         labels = [self._labels[i] for i in used]
         if not any(labels):
@@ -544,7 +560,7 @@ class Trainer:
             lambda X: tagger.fit(X, labels, callback=self._on_record, progress=False),
             [self._sequences[i] for i in used],
         )
-        log.featgen_num_features = tagger.scores_.n_weights
+        log.featgen_num_features = _count_features(tagger)
         log.training_seconds = time.perf_counter() - began
         lines = [f"Total seconds required for training: {log.training_seconds:.3f}\n", "\n"]
         if held_out:
@@ -669,6 +685,10 @@ class Trainer:
     def on_end(self, log: str) -> None:
         """Print the size of the model."""
         print(log, end="")
+
+
+# python-crfsuite's base class of its Trainer, from which programs also derive their own.
+BaseTrainer = Trainer
 
 
 def label_scores(

@@ -219,11 +219,12 @@ def number_labels(read: ReadLabels, labels: Sequence[str] | None) -> Gold:
     Raises
     ------
     LabelError
-        If there are fewer than two, or one is not among those given.
+        If there are none, if all tokens have the same label and `labels` is not given, or if a
+        label is not among those given.
     """
     labellings, number_of, numbers = read
     order = sorted(number_of) if labels is None else checks.label_names(labels)
-    _check_label_set(read, order, may_warn=labels is None)
+    _check_label_set(read, order, is_given=labels is not None)
     place = {label: y for y, label in enumerate(order)}
     if numbers is None:
         return _number_sets(labellings, order, place)
@@ -232,8 +233,11 @@ def number_labels(read: ReadLabels, labels: Sequence[str] | None) -> Gold:
     return Gold(order, renumber[numbers], all_labels)
 
 
-def _check_label_set(read: ReadLabels, order: list[str], *, may_warn: bool) -> None:
-    """Raise if the labels do not fit the data; warn if they look like words."""
+def _check_label_set(read: ReadLabels, order: list[str], *, is_given: bool) -> None:
+    """Raise if the labels do not fit the data; warn if they look like words.
+
+    A list that the user gave may have one label: the wrong column is then not the reason.
+    """
     labellings, number_of, numbers = read
     names = set(order)
     foreign = next((label for label in number_of if label not in names), None)
@@ -255,7 +259,7 @@ def _check_label_set(read: ReadLabels, order: list[str], *, may_warn: bool) -> N
             options={"label": ...},
         )
     n_tokens = sum(map(len, labellings)) if numbers is None else len(numbers)
-    if may_warn and len(order) > _MOST_LABELS * math.sqrt(n_tokens):
+    if not is_given and len(order) > _MOST_LABELS * math.sqrt(n_tokens):
         warnings.warn(
             DataWarning(
                 f"{n_tokens:,} tokens have {len(order):,} different labels, such as "
@@ -267,7 +271,7 @@ def _check_label_set(read: ReadLabels, order: list[str], *, may_warn: bool) -> N
             ),
             stacklevel=caller_level(),
         )
-    if len(order) < 2:
+    if not is_given and len(order) < 2:
         raise LabelError(
             f"Every token of all {len(labellings)} sentences has the label {order[0]!r}.",
             expected="at least two different labels",

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from tagloom.exports import lazily
 
 if TYPE_CHECKING:
-    from tagloom.interop.sklearn_crfsuite import metrics
+    from tagloom.interop.sklearn_crfsuite import metrics, scorers, utils
     from tagloom.interop.sklearn_crfsuite.estimators import CRF
 else:
-    __getattr__, __dir__ = lazily(__name__, {"estimators": ["CRF"], "metrics": []})
+    __getattr__, __dir__ = lazily(
+        __name__, {"estimators": ["CRF"], "metrics": [], "scorers": [], "utils": []}
+    )
 
-__all__ = ["CRF", "metrics"]
+__all__ = ["CRF", "metrics", "scorers", "utils"]
