@@ -66,7 +66,7 @@ def shown(times):
     return f"p50 {times[0]:.2f} ms, p99 {times[1]:.2f} ms, p99.9 {times[2]:.2f} ms"
 
 
-def capacity_of(program, requests, n_connections=64, seconds=3):
+def capacity_of(program, requests, n_connections, seconds):
     """Return the requests per second that a server on one core answers to a closed loop."""
     load.keep_on_core(program.process.pid, 0)
     full = load.send(program.port, requests, 1e6, n_connections, seconds)
@@ -79,7 +79,7 @@ def latency(long):
     seconds = 60 if long else 3
     with models("upos") as [path], Program(path) as program:
         request = [load.post("/v1/tag", load.bodies(1))]
-        capacity = capacity_of(program, request)
+        capacity = capacity_of(program, request, 64, 3 if long else 1)
         cpu = load.cpu_of(program.process.pid)
         done = load.send(program.port, request, 0.7 * capacity, 64, seconds)
         cpu = load.cpu_of(program.process.pid) - cpu
@@ -224,8 +224,8 @@ def overload_with(n_sentences, long):
     limit = 64 if n_sentences == 1 else 4  # about 2 ms of work
     with models("upos") as [path], Program(path, "--max-in-flight", limit) as program:
         pid, port = program.process.pid, program.port
-        capacity = capacity_of(program, requests, limit)
-        load.send(port, requests, 4 * capacity, 128, 2)  # what is allocated once
+        capacity = capacity_of(program, requests, limit, 3 if long else 1)
+        load.send(port, requests, 4 * capacity, 128, 2 if long else 1)  # what is allocated once
         before = load.memory_of(pid)
         done = load.send(port, requests, 4 * capacity, 128, seconds)
         growth = load.memory_of(pid) - before

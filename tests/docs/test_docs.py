@@ -135,7 +135,7 @@ def test_every_fence_is_closed_and_names_a_language_we_know(page):
     """A block with a misspelt language would silently not run."""
     fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(fences) % 2 == 0
-    known = {"python", "console", "sh", "text", "cpp", ""}
+    known = {"python", "console", "sh", "text", "cpp", "js", ""}
     for opening, closing in zip(fences[::2], fences[1::2], strict=True):
         assert opening in known or opening.startswith("{"), opening
         assert closing == "", closing

@@ -12,7 +12,7 @@ import tagloom as tl
 from raising import raises
 from serving import serving
 from tagloom.errors import ParameterError, RequestError, SentenceError
-from tagloom.web import App, Client, Response, Route, background, reply
+from tagloom.web import Access, App, Client, Response, Route, background, reply
 
 X = [["they", "can", "fish"], ["fish", "swim"], ["they", "fish", "."]]
 Y = [["N", "V", "V"], ["N", "V"], ["N", "V", "."]]
@@ -82,6 +82,24 @@ def test_full_servers_are_asked_again():
         with Client(url, attempts=2) as client, raises(RequestError) as error:
             client.models()
         assert error.value.status == 429
+
+
+def test_errors_of_the_connection_name_the_server():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with Client(url, timeout=0.1) as client, pytest.raises(TimeoutError) as late:
+            client.models()  # the connection is not accepted
+    with Client(url) as client, pytest.raises(ConnectionRefusedError) as refused:
+        client.models()
+    assert late.value.filename == refused.value.filename == url
+
+
+def test_a_missing_token_is_explained():
+    app = App([], access=Access())
+    with background(app) as url, Client(url) as client, pytest.raises(RequestError) as refused:
+        client.models()
+    assert refused.value.status == 401
+    assert "TAGLOOM_TOKEN" in refused.value.hint
 
 
 def test_another_server_is_reported():

@@ -6,6 +6,7 @@ closed, and raises the server's errors with their fields.
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import time
@@ -200,9 +201,17 @@ class Client:
     def _send_once(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        self._connection.request(method, path, data, headers)
-        answer = self._connection.getresponse()
-        return answer.status, answer.headers, answer.read()
+        try:
+            self._connection.request(method, path, data, headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        except TimeoutError as error:
+            self.close()
+            raise TimeoutError(errno.ETIMEDOUT, "The server does not answer", self.url) from error
+        except OSError as error:
+            if error.errno is not None:
+                error.filename = self.url
+            raise
 
 
 def _plain(row: Any) -> Any:
@@ -219,4 +228,7 @@ def _error(status: int, problem: Any, url: str) -> RequestError:
         )
     names = ("where", "found", "expected", "parameter")
     detail = str(problem["detail"]).removeprefix(f"{problem.get('where')}: ")
-    return RequestError(detail, status=status, **{n: problem.get(n) for n in names})
+    hint = None
+    if status == 401:
+        hint = "Pass it as Client(url, token=...); `tagloom tag` takes it from TAGLOOM_TOKEN."
+    return RequestError(detail, status=status, hint=hint, **{n: problem.get(n) for n in names})
