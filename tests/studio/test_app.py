@@ -137,6 +137,7 @@ def test_two_models(open_studio, tmp_path):
     a, b = tl.CRF().fit(train[:100]), tl.HMM().fit(train[:100])
     with open_studio(a, None, str(small(tmp_path / "a.conll")), test=dev, other=b) as (_, client):
         found = client.get("/api/comparison")
+    assert found["on"] == "test"  # so that the page opens sentences of the test file
     result = tl.compare(dev, a.predict(dev), b.predict(dev))
     assert found["p_value"] == result.p_values["accuracy"]
     assert found["total"] == sum(

@@ -119,7 +119,7 @@ function drawStatus() {
     !isConnected && h("span", { class: "bad" }, "not connected"),
     failure && h("span", { class: "bad", title: failure }, "training failed"),
     h("span", { class: "model", "data-number": model?.number ?? "" }, model ? model.kind : "no model yet", accuracy !== undefined && h("b", null, " " + percent(accuracy)), trained && h("span", { class: "quiet" }, " " + trained)),
-    corpus.read_only ? h("span", { class: "quiet", title: corpus.owner ? `Open in ${corpus.owner}` : "" }, "read-only")
+    corpus.read_only ? h("span", { class: "read-only", title: corpus.owner ? `Open in ${corpus.owner}` : "" }, "read-only")
       : corpus.unsaved > 0 && h("button", { class: "main", onclick: context.save, title: "Ctrl+S" }, `Save ${count(corpus.unsaved, "edit")}`));
 }
 
