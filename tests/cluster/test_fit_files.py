@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 
@@ -168,6 +169,15 @@ def test_a_worker_killed_at_any_moment(corpus):
     tagger.fit_data(data, callback=lambda record: timer.join(0.01))
     tagger.release(data)
     np.testing.assert_array_equal(weights(tagger), weights(whole))
+
+
+def test_progress_shows_shards_loss_and_exchanges(corpus, capsys):
+    tl.CRF("words", algorithm="lbfgs", max_iterations=2, n_workers=2).fit(corpus[0], verbose=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("CRF, 3 shards on 2 workers")
+        assert re.search(r"loss [\d.,]+ .* exchanges of \d+\.\d\d s", line)
 
 
 def test_development_data_choose_the_iteration(corpus):

@@ -534,6 +534,10 @@ class LinearTagger(
         sharded, title = as_sharded(data), super()._title(data)
         return title if sharded is None else f"{title}, {sharded.describe()}"
 
+    def _details(self, data: TrainingData) -> Callable[[], str] | None:
+        sharded = as_sharded(data)
+        return None if sharded is None or sharded.pieces is not None else sharded.show_exchanges
+
     def _costs(self, names: Sequence[str]) -> Float64 | None:
         """Return the cost of each mistake [Y, Y], for learners that have costs."""
         return None

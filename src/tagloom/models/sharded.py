@@ -77,6 +77,12 @@ class ShardedData(TrainingData):
         shards = checks.plural(len(self.digests), "shard")
         return f"{shards} on {checks.plural(self.engine.n_workers, 'worker')}"
 
+    def show_exchanges(self) -> str:
+        """Return the number of exchanges so far and their mean time, for the progress bar."""
+        objective = self.objective
+        mean = objective.seconds / max(objective.n_exchanges, 1)
+        return f"{checks.plural(objective.n_exchanges, 'exchange')} of {mean:.2f} s"
+
     @property
     def sizes(self) -> dict[str, int]:
         """The numbers of sentences, tokens and shards."""
