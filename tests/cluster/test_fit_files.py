@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 
@@ -170,12 +171,63 @@ def test_a_worker_killed_at_any_moment(corpus):
     np.testing.assert_array_equal(weights(tagger), weights(whole))
 
 
+def test_progress_shows_shards_loss_and_exchanges(corpus, capsys):
+    tl.CRF("words", algorithm="lbfgs", max_iterations=2, n_workers=2).fit(corpus[0], verbose=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("CRF, 3 shards on 2 workers")
+        assert re.search(r"loss [\d.,]+ .* exchanges of \d+\.\d\d s", line)
+
+
 def test_development_data_choose_the_iteration(corpus):
     source, _ = corpus
     dev = tl.Corpus(sentences(20, seed=5))
     tagger = tl.CRF("words", algorithm="lbfgs", max_iterations=6).fit(source, dev=dev)
     assert all(record.dev is not None for record in tagger.history_)
     assert tagger.training_["dev"] == pytest.approx(tagger.score(dev))
+
+
+@pytest.mark.parametrize("name", ["crf", "min_count", "edges", "order 2", "memm"])
+@pytest.mark.parametrize("n_workers", [None, 2])
+def test_development_files_are_scored_on_the_shards(corpus, name, n_workers, tmp_path):
+    source, _ = corpus
+    every = sentences(20, seed=5)
+    dev = write(tmp_path, [every[:12], every[12:]])
+    make = CASES[name]
+    ours = make(max_iterations=6, n_workers=n_workers).fit(source, dev=dev)
+    theirs = make(max_iterations=6).fit(source, dev=tl.Corpus(every))
+    assert [r.dev for r in ours.history_] == [r.dev for r in theirs.history_]
+    np.testing.assert_array_equal(weights(ours), weights(theirs))
+
+
+def test_development_files_of_spans(tmp_path):
+    def some(n, seed):
+        rng = np.random.default_rng(seed)
+        tags = [["B-PER", "I-PER"], ["O", "O"], ["O", "B-LOC"], ["B-LOC", "O"]]
+        return [
+            tl.Sentence([WORDS[(3 * i + j) % 8] for j in range(2)], labels=tags[i])
+            for i in rng.integers(4, size=n)
+        ]
+
+    for name in ("train", "dev"):
+        (tmp_path / name).mkdir()
+    source = write(tmp_path / "train", [some(20, 0), some(20, 1)])
+    dev = write(tmp_path / "dev", [some(9, 2), some(7, 3), some(5, 4)])
+    ours = tl.CRF("words", algorithm="lbfgs", max_iterations=4).fit(source, dev=dev)
+    theirs = tl.CRF("words", algorithm="lbfgs", max_iterations=4).fit(
+        source, dev=tl.Corpus(list(dev))
+    )
+    assert ours.scheme_ == "bio"
+    assert [r.dev for r in ours.history_] == [r.dev for r in theirs.history_]
+    in_memory = tl.CRF("words", max_iterations=2).fit(tl.Corpus(list(source)), dev=dev)
+    assert in_memory.history_[0].dev is not None
+
+
+def test_development_files_without_tokens(corpus, tmp_path):
+    dev = write(tmp_path, [[]])
+    with raises(LabelError, parameter="dev", found="no tokens"):
+        tl.CRF("words", algorithm="lbfgs").fit(corpus[0], dev=dev)
 
 
 def test_features_follow_the_labels_of_all_shards(tmp_path):

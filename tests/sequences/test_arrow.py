@@ -10,6 +10,7 @@ import tagloom as tl
 from commands import run
 from raising import raises
 from tagloom.errors import FormatError
+from tagloom.sequences.corpora import relabel
 
 pytestmark = pytest.mark.peers
 pa = pytest.importorskip("pyarrow")
@@ -233,3 +234,61 @@ def test_commands(tmp_path):
     assert json.loads(result.stdout.splitlines()[0]) == {"tokens": words[0], "labels": ["N", "V"]}
     result = run(tmp_path, "eval", "model.tagloom", "out.parquet")
     assert result.returncode == 0, result.stderr
+
+
+TABLES = {
+    "tokens": {"tokens": [["a", "b"], [], ["c"]]},
+    "labelled": {"id": [1, 2], "tokens": [["a"], ["b", "c"]], "labels": [["X"], ["Y", "Z"]]},
+    "empty": {"tokens": pa.array([], pa.list_(pa.string()))},
+}
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+@pytest.mark.parametrize("name", TABLES)
+def test_relabelled_tables_are_what_write_writes(format, name, tmp_path):
+    """Labels may go into a table without its sentences being made."""
+    source = tmp_path / f"in.{format}"
+    table = pa.table(TABLES[name])
+    if format == "parquet":
+        pq.write_table(table, source)
+    else:
+        with pa.ipc.new_file(source, table.schema) as out:
+            out.write_table(table.slice(0, 1))
+            out.write_table(table.slice(1))  # its offsets do not begin at 0
+
+    def label_all(batch):
+        return [[f"L{len(tokens)}" for _ in tokens] for tokens in batch]
+
+    ours, theirs = tmp_path / f"ours.{format}", tmp_path / f"theirs.{format}"
+    assert relabel(tl.stream(source), ours, label_all, ["L1", "L2"], append=True)
+    sentences = tl.stream(source)
+    tl.write(
+        sentences.through(
+            lambda batch: map(tl.Sentence.with_labels, batch, label_all([s.tokens for s in batch]))
+        ),
+        theirs,
+        append=True,
+    )
+    if format == "parquet":
+        assert ours.read_bytes() == theirs.read_bytes()
+    else:  # the bytes of a slice are its own
+        tables = [pa.ipc.open_file(path.read_bytes()).read_all() for path in (ours, theirs)]
+        assert tables[0].equals(tables[1], check_metadata=True)
+    assert [s.labels for s in tl.read(ours)] == label_all([s.tokens for s in tl.read(source)])
+
+
+def test_tables_that_need_sentences_are_left_to_write(tmp_path):
+    def label_all(batch):
+        return [["L"] * len(tokens) for tokens in batch]
+
+    for name, columns in {
+        "text": {"text": ["They fish"]},
+        "rows": {"sentence_id": [1, 1], "token": ["a", "b"], "label": ["X", "Y"]},
+    }.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        with tl.stream(tmp_path / f"{name}.parquet") as stream:
+            assert not relabel(stream, tmp_path / "out.parquet", label_all, ["L"], append=True)
+    pq.write_table(pa.table({"tokens": [["a"], None]}), tmp_path / "null.parquet")
+    with pytest.raises(FormatError) as caught:
+        relabel(tl.stream(tmp_path / "null.parquet"), tmp_path / "o.parquet", label_all, ["L"])
+    assert "row 1" in caught.value.where

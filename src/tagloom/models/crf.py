@@ -278,18 +278,12 @@ class CRF(BatchParameters, LinearTagger):
                 theta=theta,
             )
         assert objective is not None
-        return self._batch_learner(objective, theta)
-
-    def _batch_learner(self, objective: Any, theta: Float64 | None) -> training.LBFGS:
-        return training.LBFGS(
+        return self.make_lbfgs(
             objective,
+            theta,
             l1=0.0 if self.select else self.l1,
             l2=1.0 if self.l2 is None else self.l2,
-            memory=self.memory,
-            epsilon=self.tolerance,
-            delta=self.tolerance,
             n_threads=self.n_threads,
-            theta=theta,
         )
 
     @property

@@ -90,7 +90,7 @@ def gold_labels(sentences: Sequence[Any], X: Any, y: Any) -> list[list[str]]:
 
 
 def read_dev(dev: Any) -> tuple[Sequence[Any], list[list[str]]]:
-    """Return the sentences and gold labels of development data, a corpus or (X, y).
+    """Return the sentences and gold labels of development data: a corpus, files or (X, y).
 
     Raises
     ------
@@ -98,16 +98,34 @@ def read_dev(dev: Any) -> tuple[Sequence[Any], list[list[str]]]:
         Without labels or without tokens.
     """
     X, y = dev if isinstance(dev, tuple) else (dev, None)
+    from tagloom.sequences.sources import Files
+
+    if isinstance(X, Files):
+        X = list(X)
     sentences = checks.sentences(X)
     gold = gold_labels(sentences, X, y)
     if not any(gold):
-        raise LabelError(
-            parameter="dev",
-            expected="labelled sentences",
-            found="no tokens",
-            hint="Leave dev out, or pass labelled sentences.",
-        )
+        raise no_dev_labels()
     return sentences, gold
+
+
+def no_dev_labels() -> LabelError:
+    """Return the error for development data without tokens."""
+    return LabelError(
+        parameter="dev",
+        expected="labelled sentences",
+        found="no tokens",
+        hint="Leave dev out, or pass labelled sentences.",
+    )
+
+
+def f1_of(counts: Any) -> float:
+    """Return 2·matched / (gold + predicted), for counts of matched, gold and predicted items.
+
+    The items are spans, or tokens; then it is the accuracy.
+    """
+    matched, gold, predicted = counts
+    return float(2 * matched / max(gold + predicted, 1))
 
 
 def label_number(label: str | None, names: Sequence[str]) -> int | None:

@@ -236,6 +236,7 @@ class IterativeModel(Model, Generic[D, W]):
             identity={} if file is None else self.identity(data),
             title=self._title(data),
             n_tokens=data.sizes.get("tokens"),
+            details=self._details(data),
         )
         outcome = self.learn(data, fitting)
         self.finish(data, outcome, training_record(data, outcome, time.perf_counter() - began))
@@ -252,6 +253,10 @@ class IterativeModel(Model, Generic[D, W]):
     def _title(self, data: D) -> str:
         """Return the title of the progress bar."""
         return type(self).__name__
+
+    def _details(self, data: D) -> Callable[[], str] | None:
+        """Return the function whose text the progress bar shows after each iteration."""
+        return None
 
     def identity(self, data: D) -> dict[str, Any]:
         """Return the identity of a run: model, data and parameters.

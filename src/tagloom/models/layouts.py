@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,6 +124,36 @@ class Layout:
         numbers = {tie: k for k, tie in enumerate(new.ties, new.n_weights - len(new.ties))}
         parts.append(np.array([numbers.get(tie, -1) for tie in self.ties], dtype=np.int64))
         return np.concatenate(parts)
+
+    def rows_of(
+        self, ids: npt.NDArray[np.int32], edge_ids: npt.NDArray[np.int32]
+    ) -> tuple[Int64, Layout]:
+        """Return the places of the weights of some attributes and of all transitions.
+
+        Parameters
+        ----------
+        ids, edge_ids : ndarray of int
+            The attributes and edge attributes, in their new order.
+
+        Returns
+        -------
+        positions : ndarray
+            In θ.
+        layout : Layout
+            Of these weights, without the names of ties.
+        """
+        ptr, at = _rows_of(self.ptr, ids)
+        edge_ptr, edge_at = _rows_of(self.edge_ptr, edge_ids)
+        tail = np.arange(self.transitions_at, self.n_weights)
+        layout = replace(
+            self,
+            ptr=ptr,
+            cols=self.cols[at],
+            edge_ptr=edge_ptr,
+            edge_cols=self.edge_cols[edge_at],
+            ties=(),
+        )
+        return np.concatenate([at, len(self.cols) + edge_at, tail]), layout
 
     def carry(
         self, values: npt.NDArray[Any], new: Layout, defaults: npt.NDArray[Any] | None = None
@@ -248,3 +278,12 @@ def join(scores: LinearScores) -> Float64:
     parts = [scores.rows.weights, edges, scores.trans.ravel(), scores.start, scores.stop]
     parts.append(scores.tied)
     return np.concatenate(parts).astype(np.float64)
+
+
+def _rows_of(ptr: Int64, ids: npt.NDArray[np.int32]) -> tuple[Int64, Int64]:
+    """Return where the rows of some attributes end, and the places of their entries."""
+    lengths = np.diff(ptr)[ids] if len(ids) else np.empty(0, np.int64)
+    ends = np.cumsum(lengths)
+    begins = ptr[ids] if len(ids) else np.empty(0, np.int64)
+    places = np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ids) else 0)
+    return np.concatenate([[0], ends]).astype(np.int64), places.astype(np.int64)

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from tagloom import _native, checks, evaluation, features, training
 from tagloom.errors import ParameterError
-from tagloom.features import FeatureExtractor, Templates
+from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import read_dev, seen_transitions
+from tagloom.models.data import f1_of, read_dev, seen_transitions
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeModel
 from tagloom.models.shared import ClusterParameters, ConstraintParameters, LabelParameters
@@ -53,8 +53,8 @@ Float64 = npt.NDArray[np.float64]
 _MANY_WEIGHTS = 1 << 25
 
 # Iterations over shards by default: two passes of an online learner, then L-BFGS. They take about
-# 45 exchanges of weights.
-_MIXED_ITERATIONS = 40
+# 35 exchanges of weights.
+_MIXED_ITERATIONS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -534,6 +534,10 @@ class LinearTagger(
         sharded, title = as_sharded(data), super()._title(data)
         return title if sharded is None else f"{title}, {sharded.describe()}"
 
+    def _details(self, data: TrainingData) -> Callable[[], str] | None:
+        sharded = as_sharded(data)
+        return None if sharded is None or sharded.pieces is not None else sharded.show_exchanges
+
     def _costs(self, names: Sequence[str]) -> Float64 | None:
         """Return the cost of each mistake [Y, Y], for learners that have costs."""
         return None
@@ -545,12 +549,8 @@ class LinearTagger(
 
     @property
     def _mixing_passes(self) -> int | None:
-        """Online passes over shards that are mixed before a batch learner; None: all of them."""
+        """Online passes over shards that are mixed before L-BFGS; None: all of them."""
         return None
-
-    def _batch_learner(self, objective: Any, theta: Float64 | None) -> Optimiser:
-        """Make the learner that continues from mixed weights; if there are `_mixing_passes`."""
-        raise NotImplementedError
 
     def limits_for(self, data: TrainingData) -> tuple[int, int]:
         """Return the limits; over shards an online learner is followed by L-BFGS."""
@@ -657,25 +657,47 @@ class LinearTagger(
 
         Span F1 if the labels are spans, otherwise token accuracy.
         """
-        from tagloom.models.layouts import cut
+        from tagloom.sequences.sources import Files
 
+        sharded = as_sharded(data)
+        if sharded is not None and isinstance(dev, Files):
+            return sharded.score_dev(dev)
         sentences, gold = read_dev(dev)
         encoded = data.extractor.encode(sentences, data.index, data.edge_index)
+        return lambda theta: f1_of(self.count_dev(theta, data, sentences, encoded, gold))
+
+    def count_dev(
+        self,
+        theta: Float64,
+        data: TrainingData,
+        sentences: Sequence[Any],
+        encoded: Encoded,
+        gold: list[list[str]],
+    ) -> tuple[int, int, int]:
+        """Tag development data; count matched, gold and predicted spans, or tokens.
+
+        Parameters
+        ----------
+        theta : ndarray
+        data : TrainingData
+            With the layout of ``theta``.
+        sentences : sequence of sentences
+        encoded : Encoded
+            Their attributes.
+        gold : list of list of str
+        """
+        from tagloom.models.layouts import cut
+
+        scores = cut(theta, data)
         threads = self.n_threads or ALL_THREADS
-
-        def score(theta: Float64) -> float:
-            scores = cut(theta, data)
-            scored = self._normalised(scores, scores.score_encoded(encoded, threads))
-            trellis = shared_transitions(scores, data.constraints).with_scores(
-                scored.emit, edge=scored.edge, offsets=scored.offsets
-            )
-            trellis = data.constraints.restrict(trellis, sentences)
-            if data.prune is not None:
-                trellis = trellis.prune(data.prune)
-            path = trellis.viterbi().path
-            return score_path(path, encoded.offsets, data, gold)
-
-        return score
+        scored = self._normalised(scores, scores.score_encoded(encoded, threads))
+        trellis = shared_transitions(scores, data.constraints).with_scores(
+            scored.emit, edge=scored.edge, offsets=scored.offsets
+        )
+        trellis = data.constraints.restrict(trellis, sentences)
+        if data.prune is not None:
+            trellis = trellis.prune(data.prune)
+        return count_path(trellis.viterbi().path, encoded.offsets, data, gold)
 
     def finish(self, data: TrainingData, outcome: Outcome[Float64], record: dict[str, Any]) -> None:
         """Set the fitted state from the learned weights."""
@@ -952,19 +974,25 @@ def shared_transitions(scores: LinearScores | LiveScores, constraints: Constrain
     return Trellis(none, trans, start, stop, states=states, weights=tied, labels=scores.labels)
 
 
-def score_path(
+def count_path(
     path: npt.NDArray[np.int32],
     offsets: npt.NDArray[np.int64],
     data: TrainingData,
     gold: list[list[str]],
-) -> float:
-    """Score predicted labels: span F1 if the labels are spans, otherwise token accuracy."""
+) -> tuple[int, int, int]:
+    """Count matched, gold and predicted items: spans if the labels are spans, otherwise tokens."""
     predicted = _native.label_lists(path, offsets, data.names)
     scheme = data.constraints.scheme
     if scheme is not None:
-        return evaluation.evaluate(gold, predicted, scheme=scheme, spans=True, n_bootstrap=0).f1
+        from tagloom.evaluation.scores import CORRECT_SPANS, GOLD_SPANS, PREDICTED_SPANS
+
+        found = evaluation.evaluate(gold, predicted, scheme=scheme, spans=True, n_bootstrap=0)
+        sums = found.sentence_counts.sum(axis=0)
+        columns = CORRECT_SPANS, GOLD_SPANS, PREDICTED_SPANS
+        matched, of_gold, of_predicted = (int(sums[column]) for column in columns)
+        return matched, of_gold, of_predicted
     right = sum(sum(map(str.__eq__, *pair)) for pair in zip(gold, predicted, strict=True))
-    return right / len(path)
+    return right, len(path), len(path)
 
 
 def _is_plain(spec: Any) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -147,17 +147,6 @@ class LocalTagger(BatchParameters, LinearTagger):
     ) -> tuple[_native.LinearObjective, Layout]:
         """Make the objective of the tokens as separate sentences."""
 
-    def _batch_learner(self, objective: Any, theta: Float64 | None) -> training.LBFGS:
-        return training.LBFGS(
-            objective,
-            l2=1.0 if self.l2 is None else self.l2,
-            memory=self.memory,
-            epsilon=self.tolerance,
-            delta=self.tolerance,
-            n_threads=self.n_threads,
-            theta=theta,
-        )
-
     @property
     def _can_mix(self) -> bool:
         return self.loss != "hinge"
@@ -174,7 +163,8 @@ class LocalTagger(BatchParameters, LinearTagger):
     ) -> training.Optimiser:
         seed = self.random_state
         if self._algorithm == "lbfgs" and objective is not None:
-            return self._batch_learner(objective, theta)
+            l2 = 1.0 if self.l2 is None else self.l2
+            return self.make_lbfgs(objective, theta, l2=l2, n_threads=self.n_threads)
         if self._algorithm == "adagrad":
             return training.AdaGrad(
                 objective,

@@ -20,10 +20,10 @@ from tagloom.errors import ParameterError
 from tagloom.features import Function, Templates
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import Constraints
-from tagloom.models.data import digest, read_dev
+from tagloom.models.data import digest, f1_of, read_dev
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeTagger
-from tagloom.models.linear import score_path, shared_transitions
+from tagloom.models.linear import count_path, shared_transitions
 from tagloom.models.shared import ConstraintParameters, LabelParameters
 from tagloom.models.weights import FeatureWeights
 from tagloom.parameters import attribute, choice, count, number, parameter, path
@@ -434,7 +434,7 @@ class NeuralTagger(
             trellis = shared_transitions(scores, linear.constraints)
             trellis = trellis.with_scores(emit, offsets=encoded.offsets)
             path = linear.constraints.restrict(trellis, sentences).viterbi().path
-            return score_path(path, encoded.offsets, linear, gold)
+            return f1_of(count_path(path, encoded.offsets, linear, gold))
 
         return score
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from tagloom import _native, checks
 from tagloom.cluster.engines import Engine, InlineEngine, open_engine
 from tagloom.errors import LabelError, ParameterError, SentenceError
 from tagloom.models.constraints import look_like_spans
-from tagloom.models.data import Gold, digest
+from tagloom.models.data import Gold, digest, f1_of, no_dev_labels
 from tagloom.models.layouts import Layout
 from tagloom.models.reading import TrainingData, check_edges, choose_states
 from tagloom.models.shards import Facts, Learnt, LinearShard, Pattern, Plan, Required
@@ -77,6 +77,12 @@ class ShardedData(TrainingData):
         shards = checks.plural(len(self.digests), "shard")
         return f"{shards} on {checks.plural(self.engine.n_workers, 'worker')}"
 
+    def show_exchanges(self) -> str:
+        """Return the number of exchanges so far and their mean time, for the progress bar."""
+        objective = self.objective
+        mean = objective.seconds / max(objective.n_exchanges, 1)
+        return f"{checks.plural(objective.n_exchanges, 'exchange')} of {mean:.2f} s"
+
     @property
     def sizes(self) -> dict[str, int]:
         """The numbers of sentences, tokens and shards."""
@@ -123,6 +129,24 @@ class ShardedData(TrainingData):
             return Mixing(tagger, self) if pieces is None else InTurn(tagger, self, pieces)
         objective: Any = self.objective
         return tagger._optimiser(self, objective, None)
+
+    def score_dev(self, dev: Files) -> Callable[[Float64], float]:
+        """Return the function from weights to the score on development data, counted on the shards.
+
+        Parameters
+        ----------
+        dev : Files
+        """
+        keys = self.index.keys(), self.edge_index.keys()
+        sources = [(source,) for source in dev.divide(len(self.digests))]
+        sizes = self.engine.call("read_dev", *keys, self.layout, each=sources, keep=True)
+        if not sum(sizes):
+            raise no_dev_labels()
+
+        def score(theta: Float64) -> float:
+            return f1_of(np.sum(self.engine.call("count_dev", theta), axis=0))
+
+        return score
 
     def drop_attributes(self) -> None:
         """Do nothing: the attributes of tokens are on the shards."""
@@ -451,33 +475,8 @@ def _merge_patterns(
 
 def _cut(layout: Layout, nodes: _Numbers, edges: _Numbers) -> tuple[list[Int64], list[Layout]]:
     """Return, for each shard, the places of its weights in θ, and their layout."""
-    W, E = len(layout.cols), layout.transitions_at
-    tail = np.arange(E, layout.n_weights)
-    positions, layouts = [], []
-    for ids, edge_ids in zip(nodes.ids, edges.ids, strict=True):
-        ptr, at = _rows_of(layout.ptr, ids)
-        edge_ptr, edge_at = _rows_of(layout.edge_ptr, edge_ids)
-        positions.append(np.concatenate([at, W + edge_at, tail]))
-        layouts.append(
-            replace(
-                layout,
-                ptr=ptr,
-                cols=layout.cols[at],
-                edge_ptr=edge_ptr,
-                edge_cols=layout.edge_cols[edge_at],
-                ties=(),
-            )
-        )
-    return positions, layouts
-
-
-def _rows_of(ptr: Int64, ids: npt.NDArray[np.int32]) -> tuple[Int64, Int64]:
-    """Return where the rows of some attributes end, and the places of their entries."""
-    lengths = np.diff(ptr)[ids] if len(ids) else np.empty(0, np.int64)
-    ends = np.cumsum(lengths)
-    begins = ptr[ids] if len(ids) else np.empty(0, np.int64)
-    places = np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ids) else 0)
-    return np.concatenate([[0], ends]).astype(np.int64), places.astype(np.int64)
+    parts = [layout.rows_of(*ids) for ids in zip(nodes.ids, edges.ids, strict=True)]
+    return [positions for positions, _ in parts], [part for _, part in parts]
 
 
 def _join_names(parts: Sequence[tuple[bytes, Int64]]) -> Names:
@@ -570,6 +569,38 @@ class InTurn:
         self._epoch = int(state["counters"][0])
 
 
+class Preconditioned(RemoteObjective):
+    """An objective with an l2 penalty, as a function of θ divided by the scale of each weight.
+
+    Parameters
+    ----------
+    objective : RemoteObjective
+    scale : ndarray
+    l2 : float
+        Penalty on θ.
+    """
+
+    def __init__(self, objective: RemoteObjective, scale: Float64, l2: float) -> None:
+        self._objective, self._scale, self._l2 = objective, scale, l2
+        self.n_weights, self.rounding = objective.n_weights, objective.rounding
+
+    def mask(self) -> Bools:
+        """Return which weights are free."""
+        return self._objective.mask()
+
+    def evaluate(self, theta: Float64) -> tuple[float, Float64]:
+        """Return the loss with its penalty, and its gradient."""
+        weights = theta * self._scale
+        loss, grad = self._objective.evaluate(weights)
+        grad += 2 * self._l2 * weights
+        return loss + self._l2 * float(weights @ weights), grad * self._scale
+
+
+# Penalty of L-BFGS after online passes. EWT in 16 shards, UPOS of the development part: 95.1 with
+# 0.3, 94.9 with 1, the default of L-BFGS alone.
+_MIXED_L2 = 0.3
+
+
 class Mixing:
     """Online passes over the shards, mixed; for a log loss L-BFGS follows.
 
@@ -577,6 +608,9 @@ class Mixing:
     becomes its mean over those shards that have changed it. Shards in which an attribute does not
     occur have no opinion on its weights; counting them would divide what one shard alone has
     learned by the number of shards.
+
+    AdaGrad's sums of squared gradients estimate the diagonal of the Hessian, by which L-BFGS is
+    preconditioned: it then needs a third of the iterations.
 
     Parameters
     ----------
@@ -595,13 +629,27 @@ class Mixing:
         self._mean = np.zeros(data.objective.n_weights if self._has_mean else 0)
         self._epoch = 0
         self._batch: Any = None
-        self._make_batch = partial(tagger._batch_learner, data.objective)
+        self._scale = np.ones(0)
+        self._tagger = tagger
+
+    def _make_batch(self) -> None:
+        """Make L-BFGS, from the mixed weights."""
+        tagger: Any = self._tagger
+        scale = np.ones(len(self._theta))
+        if len(self._squares):
+            scale = 1 / np.sqrt(self._squares)
+            scale /= scale.mean()
+        objective = Preconditioned(
+            self._objective, scale, _MIXED_L2 if tagger.l2 is None else tagger.l2
+        )
+        self._scale = scale
+        self._batch = tagger.make_lbfgs(objective, self._theta / scale, l2=0.0)
 
     def step(self) -> Step:
         """Do one pass, or one iteration of L-BFGS."""
         if self._passes is not None and self._epoch >= self._passes:
             if self._batch is None:
-                self._batch = self._make_batch(self._theta)
+                self._make_batch()
             step: Step = self._batch.step()
             return step
         arguments = (self._theta, self._squares, self._epoch, self._has_mean)
@@ -639,7 +687,7 @@ class Mixing:
     def theta(self) -> Float64:
         """Return the weights to predict with."""
         if self._batch is not None:
-            theta: Float64 = self._batch.theta()
+            theta: Float64 = self._batch.theta() * self._scale
             return theta
         return (self._mean if self._has_mean else self._theta).copy()
 
@@ -663,5 +711,5 @@ class Mixing:
         self._mean = state["mixed_mean"]
         self._epoch = int(state["passes"][0])
         if "theta" in state:
-            self._batch = self._make_batch(self._theta)
+            self._make_batch()
             self._batch.restore(state)

@@ -20,7 +20,7 @@ import re
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,12 +36,14 @@ from tagloom.models.data import (
     check_not_empty,
     digest,
     number_labels,
+    read_dev,
     read_labels,
 )
 from tagloom.models.layouts import Layout
 from tagloom.models.reading import TrainingData, WarmStart, default_features
 from tagloom.models.resident import keep_attributes
 from tagloom.models.summaries import Summary
+from tagloom.scores import Names
 from tagloom.sequences.sources import Files
 from tagloom.trellis import StateSpace
 
@@ -438,6 +440,57 @@ class LinearShard:
             mean = mean / n if n else own
         return Learnt(own, rule, mean, loss)
 
+    # ---- development data ------------------------------------------------------------------
+
+    def read_dev(
+        self,
+        source: Files,
+        keys: npt.NDArray[np.uint64],
+        edge_keys: npt.NDArray[np.uint64],
+        layout: Layout,
+    ) -> int:
+        """Read development data; return the number of tokens.
+
+        Parameters
+        ----------
+        source : Files
+        keys, edge_keys : ndarray
+            The attributes of all shards.
+        layout : Layout
+            Of all of θ. The shard keeps only the rows of attributes that occur here.
+        """
+        index, edge_index = _native.Index.from_keys(keys), _native.Index.from_keys(edge_keys)
+        parts: list[Encoded] = []
+        self.dev_sentences: list[Any] = []
+        self.dev_gold: list[list[str]] = []
+        for path, sentences in parts_of(source):
+            with Located(path, sentences):
+                _, gold = read_dev(sentences)
+            parts.append(self.plan.extractor.encode(sentences, index, edge_index))
+            self.dev_sentences += sentences
+            self.dev_gold += gold
+        encoded = _join(parts or [NO_SENTENCES])
+        ids, encoded = _with_used(encoded, is_edge=False)
+        edge_ids, self.dev_encoded = _with_used(encoded, is_edge=True)
+        self.dev_positions, own_layout = layout.rows_of(ids, edge_ids)
+        self.dev_data = replace(
+            self._data(Piece(NO_SENTENCES, [])),
+            layout=own_layout,
+            index=_native.Index.from_keys(keys[ids]),
+            edge_index=_native.Index.from_keys(edge_keys[edge_ids]),
+        )
+        # Scores have names for explanations only; these attributes are known by their keys.
+        self.dev_data.attributes = _no_names(len(ids))
+        self.dev_data.edge_attributes = _no_names(len(edge_ids))
+        return len(self.dev_encoded.indptr) - 1
+
+    def count_dev(self, theta: Float64) -> tuple[int, int, int]:
+        """Count matched, gold and predicted items of the development data; see `f1_of`."""
+        own = theta[self.dev_positions]
+        return self.tagger.count_dev(
+            own, self.dev_data, self.dev_sentences, self.dev_encoded, self.dev_gold
+        )
+
     # ---- the end ---------------------------------------------------------------------------
 
     def names(self, is_own: Bools, is_own_edge: Bools) -> tuple[tuple[bytes, Int64], ...]:
@@ -616,6 +669,21 @@ def _without(encoded: Encoded, kept: Bools, *, is_edge: bool) -> Encoded:
         prefix + "values": values,
     }
     return encoded._replace(**new)
+
+
+def _no_names(n: int) -> Names:
+    return Names(b"", np.zeros(n + 1, np.int64))
+
+
+def _with_used(encoded: Encoded, *, is_edge: bool) -> tuple[npt.NDArray[np.int32], Encoded]:
+    """Return the attributes that occur, and the tokens with attributes numbered among these."""
+    prefix = "edge_" if is_edge else ""
+    ids = getattr(encoded, prefix + "ids")
+    if ids is None:
+        return np.empty(0, np.int32), encoded
+    used, numbers = np.unique(ids, return_inverse=True)
+    new: dict[str, Any] = {prefix + "ids": numbers.astype(np.int32)}
+    return used.astype(np.int32), encoded._replace(**new)
 
 
 def _squares(encoded: Encoded) -> float:

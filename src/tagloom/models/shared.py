@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tagloom import checks
 from tagloom.models import constraints as constraints_
 from tagloom.parameters import Parameterised, choice, count, names, number, path
 from tagloom.schemes import SCHEMES
+
+if TYPE_CHECKING:
+    from tagloom.training import LBFGS
 
 
 class LabelParameters(Parameterised):
@@ -79,6 +82,39 @@ class BatchParameters(Parameterised):
     @property
     def _learns_in_float32(self) -> bool:
         return self.dtype == "float32"
+
+    def make_lbfgs(
+        self,
+        objective: Any,
+        theta: Any,
+        *,
+        l2: float,
+        l1: float = 0.0,
+        n_threads: int | None = None,
+    ) -> LBFGS:
+        """Make the optimiser with these parameters.
+
+        Parameters
+        ----------
+        objective : LinearObjective or RemoteObjective
+        theta : ndarray or None
+            The weights to start from; None for 0.
+        l2, l1 : float
+            Penalties.
+        n_threads : int, optional
+        """
+        from tagloom.training import LBFGS
+
+        return LBFGS(
+            objective,
+            l1=l1,
+            l2=l2,
+            memory=self.memory,
+            epsilon=self.tolerance,
+            delta=self.tolerance,
+            n_threads=n_threads,
+            theta=theta,
+        )
 
 
 class ConstraintParameters(Parameterised):

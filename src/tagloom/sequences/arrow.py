@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tagloom import checks
 from tagloom.errors import FormatError, MissingExtraError, TagloomError
@@ -488,11 +490,17 @@ class _Options:
 def write_arrow(sentences: Iterable[Sentence], out: Output, format: str, given: Any) -> None:
     """Write sentences as a Parquet or Arrow file."""
     pyarrow = import_arrow("A Parquet file" if format == PARQUET else "An Arrow file")
+    _write_batches(_record_batches(sentences, pyarrow, _options(format, given)), out, format)
+
+
+def _write_batches(batches: Iterable[Any], out: Output, format: str) -> None:
+    """Write record batches of one schema, at least one."""
+    pyarrow = import_arrow("A Parquet file" if format == PARQUET else "An Arrow file")
     parquet = importlib.import_module("pyarrow.parquet") if format == PARQUET else None
     writer: Any = None
     group: list[Any] = []
     size = 0
-    for batch in _record_batches(sentences, pyarrow, _options(format, given)):
+    for batch in batches:
         if writer is None:
             sink = pyarrow.PythonFile(_Sink(out), mode="w")
             make = pyarrow.ipc.new_file if parquet is None else parquet.ParquetWriter
@@ -506,6 +514,69 @@ def write_arrow(sentences: Iterable[Sentence], out: Output, format: str, given: 
     if group:
         writer.write_table(pyarrow.Table.from_batches(group))
     writer.close()
+
+
+def relabel_arrow(
+    layout: ArrowLayout, name: str, out: Output, function: Callable[[list[list[str]]], Any]
+) -> None:
+    """Write the rows of a file with new labels, as `write_arrow` would, without sentences.
+
+    Parameters
+    ----------
+    layout : ArrowLayout
+        Of a table with a list of tokens in each row, whose labels are strings.
+    name : str
+        Of the file, for errors.
+    out : Output
+    function : callable
+        Maps the tokens of some sentences to their labels.
+    """
+    pyarrow = import_arrow("A Parquet file" if layout.format == PARQUET else "An Arrow file")
+    _write_batches(_relabelled(layout, name, pyarrow, function), out, layout.format)
+
+
+def _relabelled(
+    layout: ArrowLayout, name: str, pyarrow: Any, function: Callable[[list[list[str]]], Any]
+) -> Iterator[Any]:
+    names, first, schema = layout.columns, 0, None
+    label = names.label_key or "labels"
+    while True:
+        with _naming(name):
+            batch = next(layout.batches, None)
+            if batch is None:
+                break
+            if layout.format == ARROW:
+                batch.validate(full=True)
+            rows = ArrowRows(layout.format, names, batch, first)
+            tokens, lengths = _token_lists(batch.column(names.text_key), pyarrow)
+        if tokens is None:  # a null: read row by row, which raises with its place
+            tokens = [s.tokens for s in rows.read(rows.values(names.text_key), None, [])]
+        flat = [*chain.from_iterable(function(tokens))]
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        ends = pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        columns[label] = pyarrow.ListArray.from_arrays(ends, pyarrow.array(flat, pyarrow.string()))
+        if schema is None:
+            kinds = [(of, column.type) for of, column in columns.items()]
+            metadata = _metadata(batch.schema.metadata, columns, _Options(layout.format))
+            schema = pyarrow.schema(kinds, metadata=metadata)
+        yield _fitted(columns, schema, pyarrow, first)
+        first += len(batch)
+    if schema is None:
+        yield from _record_batches([], pyarrow, _Options(layout.format))
+
+
+def _token_lists(column: Any, pyarrow: Any) -> tuple[list[list[str]] | None, Any]:
+    """Return a column of lists as lists of str, and their lengths; None if it has nulls."""
+    flat = column.flatten()
+    if column.null_count or flat.null_count:
+        return None, None
+    if not (pyarrow.types.is_list(column.type) or pyarrow.types.is_large_list(column.type)):
+        rows = column.to_pylist()
+        return rows, [len(row) for row in rows]
+    offsets = column.offsets.to_numpy()
+    ends = (offsets - offsets[0]).tolist()
+    tokens = flat.to_pylist()
+    return [tokens[a:b] for a, b in pairwise(ends)], np.diff(offsets)
 
 
 def table_of(sentences: Iterable[Sentence]) -> Any:

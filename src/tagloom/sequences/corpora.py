@@ -613,7 +613,9 @@ def relabel(
     append: bool | Sequence[str] = False,
     encoding: str = "utf-8",
 ) -> bool:
-    """Write a column file with new labels, as `write` would, without creating its sentences.
+    """Write a file with new labels, as `write` would, without creating its sentences.
+
+    For column files, and for tables with a list of tokens in each row.
 
     Parameters
     ----------
@@ -633,6 +635,8 @@ def relabel(
         False if only `write` can do it; nothing is written then.
     """
     source = sentences._layout
+    if source.format in ("parquet", "arrow"):
+        return _relabel_table(sentences, path, function, append, encoding)
     if not isinstance(source, ColumnLayout):
         return False
     if _choose_format(path, None, sentences) != source.format:
@@ -656,6 +660,28 @@ def relabel(
             out.write(data)
             out.flush()
         out.write((source.head if is_empty else b"") + source.tail)
+    return True
+
+
+def _relabel_table(
+    sentences: Stream,
+    path: Source,
+    function: Callable[[list[list[str]]], list[list[str]]],
+    append: bool | Sequence[str],
+    encoding: str,
+) -> bool:
+    """Do `relabel` for Parquet and Arrow files."""
+    from tagloom.sequences.arrow import ArrowLayout, relabel_arrow
+
+    source = sentences._layout
+    assert isinstance(source, ArrowLayout)
+    is_plain = source.by is None and not source.has_text and source.columns.label_names is None
+    if not is_plain or _choose_format(path, None, sentences) != source.format:
+        return False
+    if any(name != "label" for name in _added(append) or ()):
+        return False
+    with sentences, open_output(path, encoding) as out:
+        relabel_arrow(source, sentences._file.name, out, function)
     return True
 
 

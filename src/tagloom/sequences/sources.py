@@ -72,6 +72,15 @@ class Files:
         ends = [len(self.paths) * s // n for s in range(n + 1)]
         return [Files(self.paths[lo:hi], self._options) for lo, hi in pairwise(ends)]
 
+    def divide(self, n: int) -> list[Files]:
+        """Divide the files into n sources, every n-th file together; some may have none.
+
+        Parameters
+        ----------
+        n : int
+        """
+        return [Files(self.paths[s::n], self._options) for s in range(n)]
+
     def parts(self, tokens: int = 100_000) -> Iterator[list[Sentence]]:
         """Read the sentences in parts of a limited size, across the ends of files.
 

@@ -26,7 +26,7 @@ from tagloom.errors import ParameterError, TrainingError
 from tagloom.renames import warn_renamed
 from tagloom.training.checkpoints import Checkpoint
 from tagloom.training.learners import Learner, Optimiser, State, Step
-from tagloom.training.progress import Lines, make_bar, show_record, shows_progress
+from tagloom.training.progress import Lines, Speed, make_bar, show_record, shows_progress
 from tagloom.training.records import Listener, Record
 
 W = TypeVar("W")
@@ -92,6 +92,7 @@ def fit_iteratively(
     verbose: bool = False,
     title: str = "Training",
     n_tokens: int | None = None,
+    details: Callable[[], str] | None = None,
 ) -> Outcome[W]:
     """Step until the learner has converged, the development score stalls, or the limit is reached.
 
@@ -123,6 +124,8 @@ def fit_iteratively(
         Title of the progress bar and of these lines.
     n_tokens : int, optional
         Number of tokens of the training data, to show the speed.
+    details : callable, optional
+        Returns what else is shown after each iteration.
 
     Returns
     -------
@@ -161,11 +164,11 @@ def fit_iteratively(
         checkpoint = Checkpoint(checks.path(checkpoint, "checkpoint"), identity or {})
     with ExitStack() as stack:
         if shows_progress(progress):
-            bar = make_bar(title, max_iterations, n_tokens)
+            bar = make_bar(title, max_iterations, Speed(n_tokens, details))
             stack.enter_context(bar)
             listeners = [*listeners, bar]
         if verbose:
-            listeners = [*listeners, Lines(title, n_tokens)]
+            listeners = [*listeners, Lines(title, Speed(n_tokens, details))]
         listeners = [*listeners, partial(_log, title)]
         return _Run(learner, dev, patience, listeners, checkpoint).run(max_iterations)
 
@@ -222,6 +225,8 @@ class Fitting(Generic[W]):
     title : str
     n_tokens : int, optional
         Number of tokens of the training data, to show the speed.
+    details : callable, optional
+        Returns what else is shown after each iteration.
     """
 
     max_iterations: int
@@ -234,6 +239,7 @@ class Fitting(Generic[W]):
     identity: Mapping[str, Any] = field(default_factory=dict)
     title: str = "Training"
     n_tokens: int | None = None
+    details: Callable[[], str] | None = None
 
     def run(self, learner: Learner[W], *, title: str = "", suffix: str = "") -> Outcome[W]:
         """Run one learner to its end.
@@ -258,6 +264,7 @@ class Fitting(Generic[W]):
             verbose=self.verbose,
             title=self.title + title,
             n_tokens=self.n_tokens,
+            details=self.details,
         )
 
     def run_best(self, make: Callable[[int], Learner[W]], n: int) -> Outcome[W]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,10 @@ def shows_progress(progress: bool | None) -> bool:
     return sys.stderr.isatty() or is_notebook() if progress is None else progress
 
 
-def make_bar(title: str, total: int, n_tokens: int | None = None) -> Bar | Line:
+def make_bar(title: str, total: int, show: Speed) -> Bar | Line:
     """Make what shows progress here: in a notebook a line of text, else a bar."""
     kind = Line if is_notebook() else Bar
-    return kind(title, total, n_tokens)
+    return kind(title, total, show)
 
 
 def show_record(record: Record) -> str:
@@ -38,6 +39,8 @@ class Speed:
     ----------
     n_tokens : int, optional
         Number of tokens of the training data; without it, no speed is shown.
+    details : callable, optional
+        Returns what else is to be shown, such as the time of exchanges.
 
     Examples
     --------
@@ -47,16 +50,20 @@ class Speed:
     'loss 120.5  dev 0.9000  30,000 tokens/s'
     """
 
-    def __init__(self, n_tokens: int | None) -> None:
-        self._n_tokens, self._seconds = n_tokens, 0.0
+    def __init__(
+        self, n_tokens: int | None = None, details: Callable[[], str] | None = None
+    ) -> None:
+        self._n_tokens, self._details, self._seconds = n_tokens, details, 0.0
 
     def __call__(self, record: Record) -> str:
         """Return what a record has reached."""
         spent, self._seconds = record.seconds - self._seconds, record.seconds
-        reached = show_record(record)
-        if self._n_tokens is None or spent <= 0:
-            return reached
-        return f"{reached}  {self._n_tokens * record.n_evaluations / spent:,.0f} tokens/s"
+        parts = [show_record(record)]
+        if self._n_tokens is not None and spent > 0:
+            parts.append(f"{self._n_tokens * record.n_evaluations / spent:,.0f} tokens/s")
+        if self._details is not None:
+            parts.append(self._details())
+        return "  ".join(parts)
 
 
 class Line:
@@ -67,12 +74,11 @@ class Line:
     title : str
     total : int
         The largest number of iterations.
-    n_tokens : int, optional
-        As for `Speed`.
+    show : Speed, optional
     """
 
-    def __init__(self, title: str, total: int, n_tokens: int | None = None) -> None:
-        self._title, self._total, self._show = title, total, Speed(n_tokens)
+    def __init__(self, title: str, total: int, show: Speed | None = None) -> None:
+        self._title, self._total, self._show = title, total, show or Speed()
 
     def __enter__(self) -> Line:
         return self
@@ -95,8 +101,8 @@ class Line:
 class Lines:
     """A line on stderr for each iteration: ``fit(verbose=True)``."""
 
-    def __init__(self, title: str, n_tokens: int | None = None) -> None:
-        self._title, self._show = title, Speed(n_tokens)
+    def __init__(self, title: str, show: Speed | None = None) -> None:
+        self._title, self._show = title, show or Speed()
 
     def __call__(self, record: Record) -> None:
         """Print a record."""
@@ -112,11 +118,10 @@ class Bar:
     title : str
     total : int
         The largest number of iterations.
-    n_tokens : int, optional
-        As for `Speed`.
+    show : Speed, optional
     """
 
-    def __init__(self, title: str, total: int, n_tokens: int | None = None) -> None:
+    def __init__(self, title: str, total: int, show: Speed | None = None) -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -134,7 +139,7 @@ class Bar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self._show = Speed(n_tokens)
+        self._show = show or Speed()
         self._task = self._progress.add_task(title, total=total, reached="")
 
     def __enter__(self) -> Bar:
