@@ -7,8 +7,9 @@ a long block waits for the next one. So memory does not grow with the text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,8 +32,6 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
     """Split the text of a file, label its sentences and write them."""
     if reading.format not in (None, "text"):
         raise click.UsageError("--text reads raw text. Leave out --format.")
-    if tagging.nbest is not None:
-        raise click.UsageError("--text writes one labelling of each sentence. Leave out --nbest.")
     file = Input(source, reading.encoding)
     click.get_current_context().call_on_close(file.close)
     tokenizer = tagging.tagger.tokenizer_
@@ -58,7 +57,11 @@ def _write_objects(
     with open_output(output, "utf-8") as out:
         for start, block in blocks:
             tagged = texts.tag(tagging.tagger, iter(block), tagging.marginals, tagging.n_threads)
-            rows = (json.dumps(s.to_dict(start), ensure_ascii=False) + "\n" for s in tagged)
+            objects: Iterable[dict[str, Any]] = (sentence.to_dict(start) for sentence in tagged)
+            if tagging.nbest is not None and block:
+                added = ({"nbest": best} for best in tagging.nbest_objects(block))
+                objects = map(operator.or_, objects, added)
+            rows = (json.dumps(each, ensure_ascii=False) + "\n" for each in objects)
             out.write("".join(rows).encode("utf-8"))
             out.flush()
 
