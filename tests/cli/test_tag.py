@@ -313,6 +313,7 @@ def test_raw_text(run, model, tmp_path):
 
 def test_raw_text_mistakes(run, model, is_mistake):
     assert is_mistake(run("tag", model, "--text", "--format", "conllu", stdin="a"), "--format")
+    assert is_mistake(run("tag", model, "--text", "-o", "out.xlsx", stdin="a"), "out.xlsx")
 
 
 def test_several_labellings_of_raw_text(run, model, tmp_path):

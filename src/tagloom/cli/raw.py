@@ -19,7 +19,7 @@ from tagloom.sequences import Sentence, write
 from tagloom.sequences.columns import CONLLU
 from tagloom.sequences.corpora import Stream
 from tagloom.sequences.files import Input, open_output, split_suffix
-from tagloom.sequences.guesses import SUFFIXES
+from tagloom.sequences.guesses import NOT_WRITTEN, SUFFIXES
 from tagloom.sequences.slashes import SlashLayout
 from tagloom.text import BLOCK
 
@@ -35,7 +35,8 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
     file = Input(source, reading.encoding)
     click.get_current_context().call_on_close(file.close)
     tokenizer = tagging.tagger.tokenizer_
-    format = SUFFIXES.get(split_suffix(output)[0], "slash")
+    suffix = split_suffix(output)[0]
+    format = SUFFIXES.get(suffix, "" if suffix in NOT_WRITTEN else "slash")
     if format == "jsonl":
         _write_objects(tagging, _blocks(file, tokenizer), output)
         return
@@ -47,7 +48,7 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
         trained = reading.label or training_of(tagging.tagger).get("label")
         label = trained if trained in CONLLU else "upos"
     added = [] if format == "conllu" else tagging.added(sentences)
-    write(sentences.through(tagging), output, format, label=label, append=added)
+    write(sentences.through(tagging), output, format or None, label=label, append=added)
 
 
 def _write_objects(
