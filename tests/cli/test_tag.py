@@ -313,7 +313,24 @@ def test_raw_text(run, model, tmp_path):
 
 def test_raw_text_mistakes(run, model, is_mistake):
     assert is_mistake(run("tag", model, "--text", "--format", "conllu", stdin="a"), "--format")
-    assert is_mistake(run("tag", model, "--text", "--nbest", "2"), "--nbest")
+    assert is_mistake(run("tag", model, "--text", "-o", "out.xlsx", stdin="a"), "out.xlsx")
+
+
+def test_several_labellings_of_raw_text(run, model, tmp_path):
+    (tmp_path / "raw.txt").write_text(RAW)
+    tagger = tl.load(model)
+    sentences = tagger.tokenizer_.split(RAW)
+    expected = tagger.predict_nbest(sentences, 2)
+    done = run("tag", model, "raw.txt", "--text", "--nbest", "2", "-o", "out.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [[best["labels"] for best in row["nbest"]] for row in rows] == [
+        [best.labels for best in labellings] for labellings in expected
+    ]
+    assert [row["labels"] for row in rows] == [row["nbest"][0]["labels"] for row in rows]
+    done = run("tag", model, "raw.txt", "--text", "--nbest", "2", "-o", "out.conllu")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.conllu").read_text().count("# nbest = 2, prob = ") == len(sentences)
 
 
 def test_a_tokenizer_is_trained_saved_and_used(run, tmp_path):

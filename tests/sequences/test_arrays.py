@@ -148,6 +148,17 @@ def test_tasks_of_label_studio():
     assert result[2]["type"] == "relation"
 
 
+def test_a_task_with_two_annotations():
+    region = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}}
+    annotations = [{"was_cancelled": True}, {"result": [region]}, {"result": []}]
+    task = {"data": {"text": "Ann left"}, "annotations": annotations}
+    corpus = tl.read(io.StringIO(json.dumps([task])))
+    assert corpus.labels == [["B-PER", "O"]]
+    assert [p.partition(": ")[2] for p in corpus.problems] == [
+        "2 annotations of one task; the first is read."
+    ]
+
+
 def test_json_min_of_label_studio():
     label = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}
     corpus = read([{"id": 1, "text": "Ann left", "label": [label]}])

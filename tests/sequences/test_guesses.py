@@ -23,6 +23,7 @@ CONLLU_ROW = "1\tFish\tfish\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
         ("a.tsv", "Fish\tNN\n", "conll", "by the name .tsv"),
         ("a.txt", "Fish\tNN\n", "conll", "by its tabs"),
         ("a.txt", "Fish NN\nswim VB\n", "conll", "every row has 2 columns"),
+        ("a.txt", "-DOCSTART- -X- O\n\nFish NN O\n\nHi UH O\n", "conll", "by its -DOCSTART-"),
         ("a.txt", "10\u00a0000 CD\neuros NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "\u3000 SP\n\u9280\u884c NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "Fish/NN swim/VB\nThey/PRP do/VB so/RB\n", "slash", "every item has a slash"),

@@ -134,7 +134,7 @@ def test_spans_that_do_not_fit_are_reported(span, labels, problem, caplog):
     with pytest.raises(AssertionError, match=problem):
         raise AssertionError(corpus.problems[0])
     assert [r.levelno for r in caplog.records] == [logging.WARNING]
-    assert "1 span(s) did not fit" in caplog.text
+    assert "1 problem, the first: " in caplog.text
     assert written(corpus) == line  # nothing is lost
 
 

@@ -83,6 +83,25 @@ def test_a_quoted_field_may_contain_line_ends():
     assert written(corpus) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("id,tokens,ner_tags\n0,\"['EU', 'x']\",\"['B-ORG', 'O']\"\n", 2),
+        ('sentence,word_labels\nEU rejects calls,"B-ORG O O"\n', 2),
+        ("a b c,O O O\nd e,O O\n", 1),
+    ],
+)
+def test_a_whole_sentence_in_a_cell(text, line):
+    with raises(FormatError, expected="one token in each row") as caught:
+        tl.read(io.StringIO(text), format="csv")
+    assert caught.value.line == line
+
+
+def test_tokens_with_blanks():
+    corpus = tl.read(io.StringIO("sentence,word,tag\n1,New York City,B-LOC\n"), format="csv")
+    assert corpus.tokens == [["New York City"]]
+
+
 def test_tabs_with_and_without_quotes():
     quoted = 'sentence\tword\ttag\n1\t"a\tb"\tX\n'
     assert read(quoted).tokens == [["a\tb"]]

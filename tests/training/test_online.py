@@ -253,13 +253,14 @@ def test_sgd_equals_a_plain_one(edges, weight):
         assert_allclose(averaged.theta(), mean, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("margin", [0.0, 1.5])
-def test_adagrad_equals_a_plain_one(margin):
+@pytest.mark.parametrize(("margin", "first_square"), [(0.0, 1.0), (1.5, 1.0), (0.0, 30.0)])
+def test_adagrad_equals_a_plain_one(margin, first_square):
     """One attribute per token, each word once a sentence: tokens are then independent."""
     sentences = [([0, 1, 2], [N, V, V]), ([2, 0, 1], [N, N, V])]
     encoding = words(*sentences)
-    optimiser = AdaGrad(encoding.objective, eta=0.5, margin=margin, shuffle=False)
-    theta, squares = np.zeros(10), np.ones(10)
+    options = {"eta": 0.5, "margin": margin, "first_square": first_square}
+    optimiser = AdaGrad(encoding.objective, shuffle=False, **options)
+    theta, squares = np.zeros(10), np.full(10, first_square)
     for _ in range(4):
         loss = 0.0
         for i, (_, gold) in enumerate(sentences):

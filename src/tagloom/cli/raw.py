@@ -7,8 +7,9 @@ a long block waits for the next one. So memory does not grow with the text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +19,7 @@ from tagloom.sequences import Sentence, write
 from tagloom.sequences.columns import CONLLU
 from tagloom.sequences.corpora import Stream
 from tagloom.sequences.files import Input, open_output, split_suffix
-from tagloom.sequences.guesses import SUFFIXES
+from tagloom.sequences.guesses import NOT_WRITTEN, SUFFIXES
 from tagloom.sequences.slashes import SlashLayout
 from tagloom.text import BLOCK
 
@@ -31,12 +32,11 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
     """Split the text of a file, label its sentences and write them."""
     if reading.format not in (None, "text"):
         raise click.UsageError("--text reads raw text. Leave out --format.")
-    if tagging.nbest is not None:
-        raise click.UsageError("--text writes one labelling of each sentence. Leave out --nbest.")
     file = Input(source, reading.encoding)
     click.get_current_context().call_on_close(file.close)
     tokenizer = tagging.tagger.tokenizer_
-    format = SUFFIXES.get(split_suffix(output)[0], "slash")
+    suffix = split_suffix(output)[0]
+    format = SUFFIXES.get(suffix, "" if suffix in NOT_WRITTEN else "slash")
     if format == "jsonl":
         _write_objects(tagging, _blocks(file, tokenizer), output)
         return
@@ -48,7 +48,7 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
         trained = reading.label or training_of(tagging.tagger).get("label")
         label = trained if trained in CONLLU else "upos"
     added = [] if format == "conllu" else tagging.added(sentences)
-    write(sentences.through(tagging), output, format, label=label, append=added)
+    write(sentences.through(tagging), output, format or None, label=label, append=added)
 
 
 def _write_objects(
@@ -58,7 +58,11 @@ def _write_objects(
     with open_output(output, "utf-8") as out:
         for start, block in blocks:
             tagged = texts.tag(tagging.tagger, iter(block), tagging.marginals, tagging.n_threads)
-            rows = (json.dumps(s.to_dict(start), ensure_ascii=False) + "\n" for s in tagged)
+            objects: Iterable[dict[str, Any]] = (sentence.to_dict(start) for sentence in tagged)
+            if tagging.nbest is not None and block:
+                added = ({"nbest": best} for best in tagging.nbest_objects(block))
+                objects = map(operator.or_, objects, added)
+            rows = (json.dumps(each, ensure_ascii=False) + "\n" for each in objects)
             out.write("".join(rows).encode("utf-8"))
             out.flush()
 

@@ -282,6 +282,10 @@ class Tagging:
                 answers.append(Answer(labels, prob, probs))
             yield answers
 
+    def nbest_objects(self, batch: list[Sentence]) -> Iterator[list[dict[str, Any]]]:
+        """Yield the labellings of each sentence as plain data."""
+        return map(_plain, self._answers(batch))
+
     def _with_more(self, sentence: Sentence, answers: list[Answer]) -> Iterator[Sentence]:
         layout = sentence._layout
         format = self.format if layout is None else layout.format
@@ -307,13 +311,15 @@ class Tagging:
         new = sentence.with_labels(first.labels)
         columns: dict[str, Any] = dict(sentence.columns)
         if self.nbest is not None:
-            columns["nbest"] = [
-                {"labels": labels, "prob": round(prob or 0.0, 6)} for labels, prob, _ in answers
-            ]
+            columns["nbest"] = _plain(answers)
         if first.probs is not None:
             columns["probs"] = [round(p, 6) for p in first.probs]
         new._columns = columns
         return new
+
+
+def _plain(answers: list[Answer]) -> list[dict[str, Any]]:
+    return [{"labels": labels, "prob": round(prob or 0.0, 6)} for labels, prob, _ in answers]
 
 
 def _with_probs(columns: dict[str, list[str]], probs: list[str]) -> dict[str, list[str]]:

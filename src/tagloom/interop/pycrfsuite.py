@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tagloom import _native, checks
+from tagloom import checks
 from tagloom.errors import NotFittedError, SentenceError
 from tagloom.errors import TagloomError as CRFSuiteError
-from tagloom.features import Items
 from tagloom.features.batches import sum_values
 from tagloom.interop.crfsuite import empty_model, read_crfsuite, read_header, to_crfsuite
 from tagloom.models.crf import CRF
@@ -183,24 +182,6 @@ def _braced(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield "}\n\n"
 
 
-def _best_labels(model: LinearTagger, X: list[Any]) -> list[str]:
-    """Find the best labels of one sequence.
-
-    The same as ``model.predict``, without what that does for batches of any size and for
-    constraints, which these models do not have: less work for each call.
-    """
-    scores, transitions = model.scores_, model._fitted.transitions.dense_transitions
-    if transitions is None or not isinstance(scores.extractor, Items):
-        return model.predict(X)[0]
-    scored = scores.score_encoded(scores.extractor.encode(X, scores.index), 1)
-    largest = float(np.abs(scored.emit).max(initial=0.0))
-    path, score = np.empty(len(scored.emit), np.int32), np.empty(1)
-    batch = _native.Batch(scored.emit, None, scored.offsets, largest)
-    transitions.viterbi(batch, 1, path, score)
-    labels = scores.labels
-    return [labels[y] for y in path.tolist()]
-
-
 class Tagger:
     """Predicts labels with a model of CRFsuite.
 
@@ -265,7 +246,7 @@ class Tagger:
         model = self._model
         if xseq is not None:
             self.set(xseq)
-        return with_items(lambda X: _best_labels(model, X), [self._sequence])
+        return with_items(model.predict, [self._sequence])[0]
 
     def probability(self, yseq: Sequence[str]) -> float:
         """Return the probability of labels for the current sequence."""

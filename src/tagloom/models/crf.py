@@ -257,11 +257,12 @@ class CRF(BatchParameters, LinearTagger):
     ) -> training.Optimiser:
         seed = self.random_state
         if self.algorithm == "adagrad":
-            eta = _default_rate(data) if self.eta is None else self.eta
+            eta, first_square = _default_rate(data) if self.eta is None else (self.eta, 1.0)
             return training.AdaGrad(
                 objective,
                 l2=self.l2 or 0.0,
                 eta=eta,
+                first_square=first_square,
                 average=self.average,
                 margin=_default_margin(data) if self.margin is None else self.margin,
                 random_state=seed,
@@ -328,8 +329,8 @@ def _default_margin(data: TrainingData | None) -> float:
     return 2.0 if _is_small(data) else 0.0
 
 
-def _default_rate(data: TrainingData | None) -> float:
-    """Return the learning rate of AdaGrad for these features.
+def _default_rate(data: TrainingData | None) -> tuple[float, float]:
+    """Return the learning rate of AdaGrad for these features, and its first sum of squares.
 
     A step changes the score of a label by up to eta for each feature of the token. The presets have
     about 20 per token, and 0.5 is best for them on large corpora. Features of users differ more: 6
@@ -338,10 +339,20 @@ def _default_rate(data: TrainingData | None) -> float:
     (90.51), chunks (500) 94.65 -> 94.71 (95.00), the English corpus 91.29 -> 91.41 (91.58),
     handwritten letters (700 words) 78.55 -> 79.22 (79.50), synthetic names 97.41 -> 97.41 (97.43).
 
+    On small data with many features per token, AdaGrad gives rare ones too large steps. The first
+    sum of squares grows with the number of features there, at the same first step. Five-fold: names
+    of persons (probablepeople, 84 per token) 90.68 -> 91.15 (91.61), of companies (148) 96.77 ->
+    96.49 (96.73); three-fold: Estonian with all letter n-grams (300 sentences) 76.73 -> 76.78
+    (75.94).
+
     With sub-tags a token moves the weights of about six times as many features: 0.2 is better than
     0.5, 86.8 against 86.0 for Estonian morphology (one held-out fold).
     """
     factor = 1.0 if data is None or data.subtags is None else 0.4
     if data is None or isinstance(data.extractor, Templates):
-        return 0.5 * factor
-    return float(np.clip(6 / max(data.mean_square, 1e-9), 0.1, 1.0)) * factor
+        return 0.5 * factor, 1.0
+    eta = 6 / max(data.mean_square, 1e-9)
+    if _is_small(data):
+        first_square = float(np.clip((data.mean_square / 15) ** 2, 1.0, 30.0))
+        return float(np.clip(eta * np.sqrt(first_square), 0.1, 1.0)) * factor, first_square
+    return float(np.clip(eta, 0.1, 1.0)) * factor, 1.0

@@ -459,7 +459,7 @@ def read(
     if corpus.problems:
         _log(
             "WARNING",
-            f"{corpus.path}: {len(corpus.problems)} span(s) did not fit the tokens, the first: "
+            f"{corpus.path}: {checks.plural(len(corpus.problems), 'problem')}, the first: "
             f"{corpus.problems[0]} All are in corpus.problems.",
         )
     return corpus

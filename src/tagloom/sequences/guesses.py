@@ -241,6 +241,14 @@ def _by_tabs(sample: _Sample) -> _Guess:
     return ("conll", "by its tabs") if "\t" in sample.rows[0] else None
 
 
+def _by_document_mark(sample: _Sample) -> _Guess:
+    """Accept the row that begins a document of CoNLL-2003, also before sentences of one word."""
+    from tagloom.sequences.column_writers import NEW_DOCUMENT  # imported here for a fast start
+
+    is_mark = sample.rows[0].split()[0] == NEW_DOCUMENT
+    return ("conll", f"by its {NEW_DOCUMENT}") if is_mark else None
+
+
 def _by_blanks(sample: _Sample) -> _Guess:
     """Accept rows with equal numbers of columns, or items with a slash each, but not both."""
     # Other Unicode spaces, such as a no-break space, are part of a word, as in the readers.
@@ -269,6 +277,7 @@ _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
     _by_name,
     _by_attributes,
     _by_tabs,
+    _by_document_mark,
     _by_blanks,
 )
 

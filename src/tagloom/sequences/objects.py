@@ -344,13 +344,22 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[1], dict)
 
 
+def _annotations(task: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the annotations of a task that were not cancelled."""
+    items = task.get("annotations", task.get("completions"))
+    items = items if isinstance(items, list) else []
+    return [item for item in items if isinstance(item, dict) and not item.get("was_cancelled")]
+
+
 def _annotation(task: dict[str, Any]) -> dict[str, Any]:
     """Return the first annotation of a task that was not cancelled; an empty one without any."""
-    items = task.get("annotations", task.get("completions"))
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, dict) and not item.get("was_cancelled"):
-            return item
-    return {}
+    return next(iter(_annotations(task)), {})
+
+
+def _check_one_annotation(task: Any) -> list[str]:
+    """Return the problem of a task with more than one annotation, such as of two annotators."""
+    n = len(_annotations(task)) if isinstance(task, dict) else 0
+    return [f"{n} annotations of one task; the first is read."] if n > 1 else []
 
 
 def _is_region(item: Any) -> bool:
@@ -508,6 +517,8 @@ def parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
             expected=f"a list of spans under {layout.label_key!r}", found=checks.show(spans)
         )
     labels, problems = labels_of_spans(text, offsets, [_span(item) for item in spans])
+    if layout.format == "label-studio":
+        problems += _check_one_annotation(value)
     breaks = [t for t in breaks if not str(labels[t]).startswith("I-")]  # not inside a span
     return _Parsed(tokens, labels, text, offsets, problems, breaks)
 

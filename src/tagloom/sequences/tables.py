@@ -453,6 +453,7 @@ def table_layout(
     layout.names = [*(columns or (fields if header else map(str, range(len(fields)))))]
     check_names(layout.names, file.name)
     _choose_columns(layout, label, token, sentence, file.name)
+    _check_one_token_per_row(layout, lines[first:], file.name, first + 1)
     if layout.sentence >= 0:
         notes.append(f"sentences by column {layout.names[layout.sentence]!r}")
     else:
@@ -489,6 +490,29 @@ def _choose_columns(
         layout.label = position(label, names) if find is None else find
     elif layout.labelled:
         layout.label = next((i for i in reversed(others) if i != layout.token), -1)
+
+
+def _check_one_token_per_row(
+    layout: TableLayout, lines: list[str], path: str, first: int, n_rows: int = 5
+) -> None:
+    """Raise if cells contain whole sentences with their labels, as lists or between blanks."""
+    if layout.label < 0:
+        return
+    for number, line in enumerate(lines[:n_rows]):
+        cells = _cells(line, layout.sep)
+        if len(cells) <= max(layout.token, layout.label):
+            continue
+        pair = [cells[layout.token].strip(), cells[layout.label].strip()]
+        are_lists = all(re.fullmatch(r"\[.*\]", cell) and len(cell) > 2 for cell in pair)
+        n_words, n_labels = (len(cell.split()) for cell in pair)
+        if are_lists or n_words == n_labels > 2:
+            raise FormatError(
+                path=path,
+                line=first + number,
+                expected="one token in each row",
+                found=f"a whole sentence, {checks.show(pair[0], 40)}",
+                hint="Save the lists as JSON Lines, or pass them to Corpus.from_dicts.",
+            )
 
 
 def _cells(row: str, sep: str) -> list[str]:
