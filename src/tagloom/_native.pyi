@@ -811,6 +811,9 @@ class Online:
 
     def theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
+    def take_theta(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """The same, with less memory; no other call may follow."""
+
     def state(self) -> dict[str, Any]: ...
 
     def restore(self, state: dict[str, Any]) -> None: ...

@@ -678,10 +678,10 @@ class LinearTagger(
         """Set the fitted state from the learned weights."""
         from tagloom.models.layouts import cut
 
-        scores = cut(outcome.weights, data).without_zeros()
+        scores = cut(outcome.take_weights(), data)
         least = self._least_weight() if self.min_weight is None else self.min_weight
         self._fitted = self._make_state(
-            scores.keep(np.abs(scores.rows.weights) >= least) if least else scores,
+            scores.without_zeros(least),
             data.constraints,
             history=Rows(outcome.records),
             training=record,

@@ -389,12 +389,18 @@ class LinearScores:
             edge_names=self.edge_names.keep(left),
         )
 
-    def without_zeros(self) -> LinearScores:
-        """Drop weights that are zero; rows that are mostly full stay full, for speed."""
-        K = len(self.outputs)
-        lengths, is_used = np.diff(self.rows.ptr), self.rows.weights != 0  # [A], [W]
-        dense = (lengths == K) & (2 * self.rows.count(is_used) >= K)
-        slim = self.keep(is_used | np.repeat(dense, lengths))
+    def without_zeros(self, least: float = 0.0) -> LinearScores:
+        """Drop weights of edges that are zero, and other weights that are zero or below ``least``.
+
+        If ``least`` is 0, rows that are mostly full stay full, for speed.
+        """
+        if least > 0:
+            slim = self.keep(np.abs(self.rows.weights) >= least)
+        else:
+            K = len(self.outputs)
+            lengths, is_used = np.diff(self.rows.ptr), self.rows.weights != 0  # [A], [W]
+            dense = (lengths == K) & (2 * self.rows.count(is_used) >= K)
+            slim = self.keep(is_used | np.repeat(dense, lengths))
         if slim.edge_rows is None:
             return slim
         return slim.keep_edges(slim.edge_rows.weights != 0)
