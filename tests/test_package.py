@@ -20,6 +20,7 @@ FILES = sorted(p.stem for p in SOURCE.glob("*.py"))
 # See CONTRIBUTING.md.
 LAYERS = [
     "exports",
+    "numeric",
     "renames",
     "registries",
     "errors",
@@ -37,7 +38,7 @@ ANYTHING = {"cli", "interop", "studio", "__init__", "__main__"}
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
     "text": {"exports", "errors", "checks"},  # characters: nothing of sentences or models
-    "storage": {"errors", "checks"},  # arrays and JSON: models say what they mean
+    "storage": {"numeric", "errors", "checks"},  # arrays and JSON: models say what they mean
     "trellis": {"exports", "renames", "errors", "checks", "schemes"},  # arrays only: no words
     "cluster": {"exports", "errors", "checks"},  # calls and arrays: models say what they mean
     "evaluation": {"exports", "errors", "checks", "notebooks", "schemes", "sequences", "labels"},
@@ -157,6 +158,31 @@ def test_tagging_loads_only_what_tags(tmp_path):
     unused += ("models.calibration", "models.compaction", "training.fitting", "trellis.draw")
     assert [name for name in found if name.startswith(tuple(f"tagloom.{u}" for u in unused))] == []
     assert not found & {"hashlib", "importlib.metadata", "threading"}
+
+
+TAGGERS = [tl.CRF, tl.StructuredPerceptron]
+
+
+@pytest.mark.parametrize("model", TAGGERS)
+def test_tagging_words_does_not_import_numpy(model, tmp_path):
+    """NumPy's import takes longer than loading a model and tagging a sentence."""
+    path, source = tmp_path / "small.model", tmp_path / "source"
+    X, y = [["they", "fish"], ["fish"]], [["N", "V"], ["N"]]
+    tagger = model(["word", "suffix(2)", "word[-1]"]).fit(X, y)
+    tagger.save(path)
+    show = "print('numpy' in sys.modules, 'tagloom.trellis.trellis' in sys.modules)"
+    code = f"import sys, tagloom as tl; print(tl.load({str(path)!r}).predict({X})); {show}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [str(tagger.predict(X)), "False False"]
+    for text in ("they fish\nfish\n", "they\nfish\n\nfish\n"):
+        source.write_text(text)
+        command = ["tagloom", "tag", str(path), str(source), "-o", str(tmp_path / "out")]
+        code = f"import atexit, sys; atexit.register(lambda: {show}); sys.argv = {command}; "
+        code += "from tagloom.cli import main; main()"
+        command = [sys.executable, "-c", code]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == ["False", "False"]
+        assert (tmp_path / "out").read_text().split()
 
 
 def test_tagging_starts_quickly(tmp_path):

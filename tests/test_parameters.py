@@ -40,7 +40,7 @@ class Model(Base):
     """
 
     features: object = parameter(default="auto", kw_only=False, type="str or None", help="What.")
-    kind: str = choice(default="a", choices=("a", None), also=(int,), help="Kind.")
+    kind: str = choice(default="a", choices=("a", None), also=("builtins.int",), help="Kind.")
     average: bool = flag(default=True, help="Whether to average.")
     order: int = count(default=2)
     state: object = attribute(init=False)

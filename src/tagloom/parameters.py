@@ -25,6 +25,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from tagloom import checks
@@ -169,27 +170,36 @@ class Flag(Parameter):
         checks.flag(value, self.name)
 
 
+def _find_type(name: str) -> type:
+    """Import a type by its whole name."""
+    module, _, name = name.rpartition(".")
+    found: type = getattr(import_module(module), name)
+    return found
+
+
 @dataclass(eq=False, repr=False)
 class Choice(Parameter):
-    """One of several names, or an object of a type in ``also``.
+    """One of several names, or an object of a type in ``also``, by its whole name.
 
     The command line accepts the names, and, with ``free``, texts that this type reads; ``check``
     must accept them.
     """
 
     choices: Sequence[str | None] = MISSING
-    also: tuple[type, ...] = MISSING
+    also: tuple[str, ...] = MISSING
     free: type = MISSING
 
     def _check(self, value: Any) -> None:
-        if self.also is MISSING or not isinstance(value, self.also):
+        # A name is compared first: its type need not be imported then.
+        is_name = self.also is MISSING or isinstance(value, str)
+        if is_name or not isinstance(value, tuple(map(_find_type, self.also))):
             checks.choice(value, self.name, self.choices)
 
     @property
     def type_text(self) -> str:
         """The choices in braces, other accepted types, and the default."""
         names = ", ".join(f'"{x}"' if isinstance(x, str) else repr(x) for x in self.choices)
-        others = [] if self.also is MISSING else [kind.__name__ for kind in self.also]
+        others = [] if self.also is MISSING else [name.rpartition(".")[2] for name in self.also]
         others += [] if self.free is MISSING else [self.free.__name__]
         others += [self.type] if self.type != "object" else []
         return f"{' or '.join([f'{{{names}}}', *others])}, default {self._shown}"
@@ -309,14 +319,14 @@ def choice(
     *,
     default: str | None = MISSING,
     choices: Sequence[str | None] = MISSING,
-    also: tuple[type, ...] = MISSING,
+    also: tuple[str, ...] = MISSING,
     free: type = MISSING,
     type: str = MISSING,
     help: str = MISSING,
     details: str = MISSING,
     check: Callable[[Any], Any] | None = MISSING,
 ) -> Any:
-    """Declare one of several names, or an object of a type in ``also``.
+    """Declare one of several names, or an object of a type in ``also``, by its whole name.
 
     ``type`` names further accepted types in the documentation; ``check`` must accept them, and
     those of ``free``, a type that the command line reads, too.

@@ -41,14 +41,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from tagloom import checks
 from tagloom.errors import SchemeError
+from tagloom.numeric import np
 from tagloom.renames import renamed_function, warn_renamed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 OUTSIDE = "O"
 FIND_SCHEME = "tagloom.labels.detect lists the schemes that fit."  # a hint in errors

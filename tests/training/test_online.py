@@ -26,6 +26,8 @@ ONLINE = [
     (AdaGrad, {"l2": 0.1, "average": True}),
     (SGD, {"l2": 0.1}),
     (SGD, {"l2": 0.1, "average": True}),
+    (AdaGrad, {"average": True}),
+    (SGD, {}),
     (AveragedPerceptron, {}),
     (AveragedPerceptron, {"average": False}),
     (AveragedPerceptron, {"margin": 0.75}),
@@ -335,6 +337,19 @@ def test_resuming_gives_the_same_bits(optimiser, parameters, float32):
     resumed.restore(state)
     assert [resumed.step().loss for _ in range(3)] == expected
     assert_array_equal(resumed.theta(), whole.theta())
+
+
+@pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)
+@pytest.mark.parametrize("float32", [False, True])
+def test_taken_weights_are_those_of_the_learner(optimiser, parameters, float32):
+    online = optimiser(small(float32=float32, boundaries=True).objective, **parameters)
+    online.step()
+    online.step()
+    weights = online.weights()
+    assert_array_equal(online.take_weights(), weights)
+    for use in (online.step, online.weights, online.take_weights, online.state):
+        with pytest.raises(ValueError, match="have been taken"):
+            use()
 
 
 @pytest.mark.parametrize(("optimiser", "parameters"), ONLINE)

@@ -87,9 +87,7 @@ class Decoding {
              std::optional<double> prune, std::optional<Subtags> subtags)
         : transitions_(transitions),
           labels_(std::move(labels)),
-          normaliser_(std::move(normaliser)),
-          empty_(nb::module_::import_("numpy").attr("empty")),
-          float32_(nb::module_::import_("numpy").attr("dtype")("float32")) {
+          normaliser_(std::move(normaliser)) {
         const int64_t Y = subtags ? K - subtags->S : K;
         transitions_.has_edges = has_edges;
         if (prune) {
@@ -142,7 +140,7 @@ class Decoding {
     nb::object marginals(std::span<const int64_t> offsets, WithScores&& with_scores) const {
         const int64_t T = offsets.back(), Y = transitions_.Y;
         if (rule_ || T * (transitions_.has_edges ? Y * Y : Y) > kMostMarginals) return nb::none();
-        const nb::object all = empty_(nb::make_tuple(T, Y), float32_);
+        const nb::object all = arrays_.floats(nb::make_tuple(T, Y));
         const Memory memory(all);
         const bool is_sound = run(with_scores, [&](const ScoreSource& scores) {
             return tagloom::marginals(scores, transitions_, offsets, memory.data<float>());
@@ -177,7 +175,7 @@ class Decoding {
     nb::list labels_;
     std::optional<LocalNormaliser> normaliser_;
     std::optional<CandidateRule> rule_;
-    nb::object empty_, float32_;  // of numpy
+    ArrayMaker arrays_;
 };
 
 // Whether X is a list of lists or tuples with at most kFewTokens tokens in all.

@@ -18,6 +18,10 @@
 #include <utility>
 #include <vector>
 
+#ifdef __GLIBC__  // as the headers above define it
+#include <malloc.h>
+#endif
+
 #include "bind/bind.hpp"
 #include "bind/gil.hpp"
 #include "core/lbfgs.hpp"
@@ -145,6 +149,9 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
     x.subtags = subtags;
     x.pattern_only = pattern_only;
     const WithoutGil unlocked;
+#ifdef __GLIBC__
+    malloc_trim(0);  // returns what encoding has freed, a tenth of the memory of training
+#endif
     new (self) LinearObjective(x, threads);
 }
 
@@ -348,6 +355,15 @@ void bind_lbfgs(nb::module_& m) {
 struct OnlineOwner {  // the Python object; its rule is chosen at run time
     std::unique_ptr<Online> online;
     int64_t sentences;
+    bool is_taken = false;  // by take_theta()
+};
+
+// Access to an optimiser for one thread at a time.
+struct LockedOnline {
+    explicit LockedOnline(const OnlineOwner& owner) : lock(owner.online->mutex) {
+        require(!owner.is_taken, "the weights of this optimiser have been taken");
+    }
+    std::lock_guard<std::mutex> lock;
 };
 
 Rule rule_of(const std::string& name) {
@@ -365,13 +381,13 @@ void check_places(const Array<const int64_t>& permutation, int64_t n);
 std::tuple<double, int64_t> online_epoch(OnlineOwner& self, Array<const int64_t> permutation) {
     check_places(permutation, self.sentences);
     const WithoutGil unlocked;
-    std::lock_guard lock(self.online->mutex);
+    const LockedOnline locked(self);
     const Epoch epoch = self.online->epoch(permutation.data(), permutation.size());
     return {epoch.loss, epoch.mistakes};
 }
 
 State online_state(OnlineOwner& self) {
-    std::lock_guard lock(self.online->mutex);
+    const LockedOnline locked(self);
     const OnlineState state = self.online->state();
     const int64_t counters[3] = {state.epochs, state.averaged, state.steps};
     State out;
@@ -406,7 +422,7 @@ void online_restore(OnlineOwner& self, const State& from) {
     state.n_paths = taken<int64_t>(from, "n_paths");
     state.paths = taken<int32_t>(from, "paths");
     state.shares = taken<double>(from, "shares");
-    std::lock_guard lock(self.online->mutex);
+    const LockedOnline locked(self);
     self.online->restore(state);
 }
 
@@ -458,7 +474,7 @@ void bind_online(nb::module_& m) {
             "certify",
             [](OnlineOwner& self) {
                 const WithoutGil unlocked;
-                std::lock_guard lock(self.online->mutex);
+                const LockedOnline locked(self);
                 const Certificate found = self.online->certify();
                 return std::make_tuple(found.loss, found.cost);
             },
@@ -469,9 +485,17 @@ void bind_online(nb::module_& m) {
             "One pass over the sentences, or over some: (sum of losses, sentences with a mistake).")
         .def("theta",
              [](OnlineOwner& self) {
-                 std::lock_guard lock(self.online->mutex);
+                 const LockedOnline locked(self);
                  return moved(self.online->theta());
              })
+        .def(
+            "take_theta",
+            [](OnlineOwner& self) {
+                const LockedOnline locked(self);
+                self.is_taken = true;
+                return moved(self.online->take_theta());
+            },
+            "The same, with less memory; no other call may follow.")
         .def("state", online_state)
         .def("restore", online_restore, nb::arg("state"));
 }

@@ -226,6 +226,7 @@ class OnlineOf : public Online {
         fit(weights, W);
         fit(tail, tail_size);
         if (!options.average) return;
+        sums.reserve(static_cast<std::size_t>(n_weights() + kRowSlack));  // for take_theta()
         fit(sums, W);
         fit(tail_sums, tail_size);
     }
@@ -290,11 +291,23 @@ class Gradient final : public OnlineOf<In> {
             tail_squares[weight - tail_at] = free();
     }
 
+    // In the memory of the sums, so that the largest arrays are not there twice.
+    std::vector<double> take_theta() override {
+        squares = {};
+        last = {};
+        if (averaged == 0) return this->theta();
+        const double n = double(averaged);
+        for (int64_t j = 0; j < W; ++j) sums[j] = weights[j] - sums[j] / n;
+        sums.resize(W);
+        for (int64_t j = 0; j < tail_size; ++j) sums.push_back(tail[j] - tail_sums[j] / n);
+        return std::move(sums);
+    }
+
   protected:
     bool has_squares() const override { return true; }
 
     void begin_epoch() override {
-        if (options.l2 > 0) std::fill(last.begin(), last.end(), 0);  // else any value will do
+        std::fill(last.begin(), last.end(), 0);
         tail_last = 0;
         std::fill(tail_lasts.begin(), tail_lasts.end(), 0);
         if (int64_t(horizon.size()) <= n_pass) horizon.resize(n_pass + 1);
@@ -313,7 +326,7 @@ class Gradient final : public OnlineOf<In> {
         task.weights = weights.data();
         task.squares = squares.data();
         task.sums = averaging ? sums.data() : nullptr;
-        task.last = last.data();
+        task.last = options.l2 > 0 ? last.data() : nullptr;
         sentences->update(timed(task));
         if (const SparseCounts* counts = sentences->sparse_residuals())
             update_tail(*counts);
@@ -348,7 +361,7 @@ class Gradient final : public OnlineOf<In> {
     void begin_squares(int64_t row, int64_t at) {
         squares.resize(W + kRowSlack);
         tail_squares.resize(tail_size + kRowSlack);
-        last.resize(W + kRowSlack);
+        if (options.l2 > 0) last.resize(W + kRowSlack);
         for (int64_t j = row; j < W; ++j)
             squares[j] = static_cast<In>(map.free_rows()[j] ? free() : masked());
         for (int64_t j = at; j < tail_size; ++j)
@@ -424,7 +437,7 @@ class Gradient final : public OnlineOf<In> {
 
     std::vector<In> squares;           // [W + slack]
     std::vector<double> tail_squares;  // [tail_size + slack]
-    std::vector<uint32_t> last;        // [W + slack]
+    std::vector<uint32_t> last;        // [W + slack]; empty without a penalty
     uint32_t tail_last = 0;
     std::vector<double> horizon;  // [n_pass + 1] or more
     // With pruning: the last update of each weight of the tail, and those that a sentence changes.

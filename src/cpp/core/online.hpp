@@ -89,7 +89,9 @@ class Online {
     virtual void set_cost(std::vector<double> cost) = 0;  // see OnlineOptions
 
     virtual std::vector<double> theta() const = 0;  // averaged if options.average
-    virtual Certificate certify() = 0;              // Frank-Wolfe only
+    // The same as the last call: releases memory of the optimiser first.
+    virtual std::vector<double> take_theta() { return theta(); }
+    virtual Certificate certify() = 0;  // Frank-Wolfe only
     virtual OnlineState state() const = 0;
     virtual void restore(const OnlineState& state) = 0;  // std::invalid_argument: wrong sizes
 

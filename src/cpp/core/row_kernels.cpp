@@ -163,10 +163,11 @@ inline void update_weights(int64_t n, const R* __restrict row, R value, R eta, R
     }
 }
 
-template <bool adagrad, bool averaging, class R>
+template <bool adagrad, bool averaging, bool pulled, class R>
 void update_rows_of(const RowUpdate<R>& task) {
     const Lists& lists = task.lists;
     auto pull_of = [&](uint32_t weight) {
+        if constexpr (!pulled) return R(0);
         const R span = static_cast<R>(task.horizon[task.now] - task.horizon[task.last[weight]]);
         task.last[weight] = task.now;
         return task.lambda * span;
@@ -189,13 +190,19 @@ void update_rows_of(const RowUpdate<R>& task) {
             const uint32_t ahead = lists.single[j + kAhead], w = lists.single[j];
             __builtin_prefetch(task.weights + ahead, 1);
             __builtin_prefetch(task.squares + ahead, 1);
-            __builtin_prefetch(task.last + ahead, 1);
+            if constexpr (pulled) __builtin_prefetch(task.last + ahead, 1);
             const R value = lists.single_value ? static_cast<R>(lists.single_value[j]) : R(1);
             update_weights<adagrad, averaging>(
                 1, row + lists.column[j], value, task.eta, pull_of(w), task.averaged,
                 task.weights + w, task.squares + w, averaging ? task.sums + w : nullptr);
         }
     }
+}
+
+template <bool adagrad, bool averaging, class R>
+void update_rows_of(const RowUpdate<R>& task) {
+    task.last ? update_rows_of<adagrad, averaging, true>(task)
+              : update_rows_of<adagrad, averaging, false>(task);
 }
 
 template <class R>

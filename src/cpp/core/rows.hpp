@@ -53,7 +53,7 @@ struct RowUpdate {
     R* weights;
     R* squares;      // AdaGrad: sum of squared gradients, infinite if masked; SGD: 1, 0 if masked
     double* sums;    // of (steps averaged before) * change, or null
-    uint32_t* last;  // step of the last update; that of a full row at its first weight
+    uint32_t* last;  // step of the last update, a full row's at its first weight; null: lambda is 0
     const double* horizon;  // [steps + 1] accumulated penalty at each step
     uint32_t now;
     bool adagrad;

@@ -77,8 +77,10 @@ WeightRows::WeightRows(const RowArrays<Col>& arrays)
     }
 }
 
+template struct RowArrays<uint8_t>;
 template struct RowArrays<uint16_t>;
 template struct RowArrays<uint32_t>;
+template WeightRows::WeightRows(const RowArrays<uint8_t>&);
 template WeightRows::WeightRows(const RowArrays<uint16_t>&);
 template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 

@@ -5,7 +5,7 @@
 // Weight rows, sparse or dense, are passed as arrays:
 //
 //   row_ptr [A + 1]   the weights of attribute a are row_ptr[a] : row_ptr[a + 1]
-//   cols    [W]       the output k of each weight, below K; 16 or 32 bits
+//   cols    [W]       the output k of each weight, below K; 8, 16 or 32 bits
 //   weights [W]       a row of K weights is dense: its cols are 0 .. K-1 in order
 //
 // K is Y for scores of labels (emit), Y * Y for label pairs (edge, y_prev * Y + y).

@@ -18,7 +18,6 @@ import click
 
 from tagloom import _native
 from tagloom.checks import plural
-from tagloom.cluster.engines import open_engine
 from tagloom.errors import FormatError, TagloomError
 from tagloom.storage.replacing import remove_abandoned, replacing
 
@@ -70,6 +69,8 @@ def tag(
     _check_record(request, folder, resume=where.resume)
     is_done = [where.resume and os.path.exists(targets[i]) for i in mine]
     todo = [i for i, done in zip(mine, is_done, strict=True) if not done]
+    from tagloom.cluster.engines import open_engine  # here, for a quick start
+
     engine = open_engine(where.n_workers, where.cluster, most=max(len(todo), 1))
     if request.n_threads is None and where.n_workers is not None:
         request = request._replace(n_threads=1)

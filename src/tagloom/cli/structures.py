@@ -17,7 +17,6 @@ import click
 from tagloom import models, storage
 from tagloom.checks import plural
 from tagloom.cli.models import is_model
-from tagloom.cli.options import model_options, read_values
 from tagloom.cli.reading import Reading
 from tagloom.cli.wording import size
 from tagloom.models import Capability
@@ -101,6 +100,8 @@ class Structured:
                 click.Option(["--quiet", "-q"], is_flag=True, help="Print no progress or summary."),
             ],
         )
+        from tagloom.cli.options import model_options  # here, for a quick start
+
         command.params += model_options(self.cls)
         return command
 
@@ -117,6 +118,7 @@ class Structured:
         **options: Any,
     ) -> None:
         """Read the files, train, save, and print a summary."""
+        from tagloom.cli.options import read_values
         from tagloom.cli.train import check_writable
 
         model = self.cls(**read_values(self.cls, options))

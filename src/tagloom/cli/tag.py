@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import numpy as np
 
 from tagloom.cli import bulk, structures
 from tagloom.cli.models import load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError
+from tagloom.numeric import np
 from tagloom.sequences import Sentence, write
 from tagloom.sequences.corpora import relabel
 from tagloom.sequences.files import split_suffix
@@ -172,7 +172,7 @@ def tag_file(request: Request, source: str, output: str, model: Any = None) -> s
         sentences,
         output,
         tagging.labels,
-        tagger.labels_.tolist(),
+        tagger._label_list,
         append=append,
         encoding=reading.encoding,
     ):
@@ -261,7 +261,7 @@ class Tagging:
 
     def _answers(self, batch: list[Sentence]) -> Iterator[list[Answer]]:
         """Yield the labellings of each sentence, with the requested probabilities."""
-        tagger, names = self.tagger, self.tagger.labels_.tolist()
+        tagger, names = self.tagger, self.tagger._label_list
         place = {name: y for y, name in enumerate(names)}
         gamma: list[Any] = [None] * len(batch)
         if self.marginals:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tagloom import _native, checks
 from tagloom.errors import SentenceError
+from tagloom.numeric import np
 from tagloom.sequences import Corpus, Sentence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Encoded(NamedTuple):

@@ -17,12 +17,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
 from tagloom import checks
 from tagloom._native import Index, encode_arrays, encode_items, is_nested_list, item_names
 from tagloom.errors import FeatureError, ParameterError, SentenceError, ShapeError, from_native
 from tagloom.features.batches import Encoded, sum_values
+from tagloom.numeric import np
 from tagloom.sequences import Sentence
 
 

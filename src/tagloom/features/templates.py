@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from tagloom import checks
 from tagloom._native import Extractor, Index, Scorer, Vocabulary
@@ -21,7 +18,11 @@ from tagloom.features.batches import Encoded, read_tokens, sum_values
 from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
 from tagloom.features.functions import Function, Resources, function_of, native_kind
 from tagloom.features.lexicons import Clusters, Lexicon
+from tagloom.numeric import np
 from tagloom.sequences import Sentence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _Text = Sequence[Sequence[str]]  # one column of a batch: [N][T_n]
 FARTHEST = 10_000  # tokens; each distance beyond the ends of a sentence has a value of its own

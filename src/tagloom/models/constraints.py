@@ -11,20 +11,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from tagloom import _native, checks, labels
+from tagloom import _native, checks, labels, trellis
 from tagloom.errors import DataWarning, LabelError, ModelFileError, ParameterError, SentenceError
 from tagloom.models.data import Gold, caller_level
+from tagloom.numeric import np
 from tagloom.renames import renamed_property
 from tagloom.sequences import Sentence
-from tagloom.trellis import StateSpace, Trellis
 
-Bool = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tagloom.trellis import StateSpace, Trellis
+
+    Bool = npt.NDArray[np.bool_]
+    Floats = npt.NDArray[np.float64]
+
 
 #: The first that fits is chosen if labels fit several schemes; see tagloom.schemes.
 SCHEMES = ("bio", "bioes", "bilou", "bmes", "bmewo", "ioe2", "iob1", "ioe1", "io")
@@ -264,7 +267,7 @@ class Constraints:
                     expected="a state space without weights",
                     found=f"one of order {checks.show(states['order'])}",
                 )
-            space = StateSpace.from_dict(states)
+            space = trellis.StateSpace.from_dict(states)
             if space.labels != names:
                 raise ModelFileError(
                     where="constraints",
@@ -295,9 +298,9 @@ def check(spec: Any) -> None:
     ParameterError
     """
     for part in constraint_parts(spec):
-        if isinstance(part, StateSpace | TagDictionary):
+        if isinstance(part, str) and part in ("auto", *SCHEMES):
             continue
-        if not (isinstance(part, str) and part in ("auto", *SCHEMES)):
+        if not isinstance(part, trellis.StateSpace | TagDictionary):
             raise ParameterError(
                 parameter="constraints",
                 expected=f"one of 'auto', {', '.join(map(repr, SCHEMES))}, a StateSpace, a "
@@ -350,7 +353,7 @@ def resolve_parts(
     for part in constraint_parts(spec):
         if isinstance(part, TagDictionary):
             dictionary |= learn(part)
-        elif isinstance(part, StateSpace):
+        elif isinstance(part, trellis.StateSpace):
             if part.n_weights:
                 raise ParameterError(
                     parameter="constraints",
@@ -384,7 +387,7 @@ def over(space: StateSpace, names: tuple[str, ...], parameter: str) -> StateSpac
             hint="Set {labels} to give both the same order.",
             options={"labels": ...},
         )
-    return space if space.labels is not None else space & StateSpace.first_order(names)
+    return space if space.labels is not None else space & trellis.StateSpace.first_order(names)
 
 
 def check_known(known: Any, n: int) -> list[Any]:

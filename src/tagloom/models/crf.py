@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
 from tagloom.features import Templates
 from tagloom.models.capabilities import Capability
 from tagloom.models.linear import LinearTagger
 from tagloom.models.shared import BatchParameters
+from tagloom.numeric import np
 from tagloom.parameters import choice, count, flag, number
 from tagloom.scores import Subtags
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.models.reading import TrainingData
 
-Float64 = npt.NDArray[np.float64]
+    Float64 = npt.NDArray[np.float64]
 
 
 # With prune="auto": more labels are pruned, at this threshold. Accuracy of five folds of the

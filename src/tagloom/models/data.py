@@ -7,14 +7,15 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tagloom import _native, checks
 from tagloom.errors import DataWarning, LabelError, ParameterError, SentenceError
+from tagloom.numeric import np
 from tagloom.sequences import Corpus, Sentence
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # T tokens with more than this many times √T different labels get a warning. Label sets reach at
 # most 5.5 √T in texts of 100 words or more (Estonian tags with morphological features). Words and

@@ -8,19 +8,35 @@ that users see (``labels_``, ``scores_``) read the state.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
-import numpy as np
-import numpy.typing as npt
-
 from tagloom.errors import NotFittedError
+from tagloom.numeric import is_array, np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.scores import Decoder
 
 T = TypeVar("T")
+
+
+class LabelField:
+    """The labels of a state: given as any sequence of str, read as an array of str objects."""
+
+    def __get__(self, state: Any, owner: type | None = None) -> npt.NDArray[Any]:
+        if state is None:
+            raise AttributeError("labels")  # dataclass: the field has no default
+        names = state.__dict__["labels"]
+        if not is_array(names):
+            names = state.__dict__["labels"] = Fitted.label_array(names)
+        return names  # type: ignore[no-any-return]
+
+    def __set__(self, state: Any, names: Sequence[str] | npt.NDArray[Any]) -> None:
+        state.__dict__["labels"] = names
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +50,13 @@ class Fitted:
         The divisor of all scores before they become probabilities.
     """
 
-    labels: npt.NDArray[Any]
+    labels: LabelField = LabelField()
     temperature: float = 1.0
+
+    @property
+    def label_names(self) -> list[str]:
+        """The labels as a list, without NumPy if they were given so."""
+        return list(self.__dict__["labels"])
 
     @cached_property
     def decoder(self) -> Decoder | None:

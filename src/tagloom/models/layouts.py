@@ -276,7 +276,8 @@ def join(scores: LinearScores) -> Float64:
     edges = _NOTHING if scores.edge_rows is None else scores.edge_rows.weights
     parts: list[npt.NDArray[Any]]
     parts = [scores.rows.weights, edges, scores.trans.ravel(), scores.start, scores.stop]
-    parts.append(scores.tied)
+    if scores.tied is not None:
+        parts.append(scores.tied)
     return np.concatenate(parts).astype(np.float64)
 
 

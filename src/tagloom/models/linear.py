@@ -16,10 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
-
-from tagloom import _native, checks, evaluation, features, training
+from tagloom import _native, checks, evaluation, features, training, trellis
+from tagloom.checks import ALL_THREADS
 from tagloom.errors import ParameterError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.models.capabilities import Capability
@@ -31,14 +29,15 @@ from tagloom.models.shared import ClusterParameters, ConstraintParameters, Label
 from tagloom.models.taggers import Tagger
 from tagloom.models.weights import FeatureWeights
 from tagloom.notebooks import Rows
+from tagloom.numeric import np
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.scores import Decoder, LinearScores, Scored, Subtags
 from tagloom.scores.parts import Parts
 from tagloom.storage import File
-from tagloom.trellis import StateSpace, Structure, Trellis
-from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.models.compaction import Compaction
     from tagloom.models.layouts import Layout
     from tagloom.models.reading import Known, TrainingData, WarmStart
@@ -46,8 +45,10 @@ if TYPE_CHECKING:
     from tagloom.models.sharded import ShardedData
     from tagloom.training import Optimiser, Outcome, Record
     from tagloom.training.online import OnlineLearner
+    from tagloom.trellis import Structure, Trellis
 
-Float64 = npt.NDArray[np.float64]
+    Float64 = npt.NDArray[np.float64]
+
 
 # Most weights for which all combinations of attributes and labels are kept; more take gigabytes.
 _MANY_WEIGHTS = 1 << 25
@@ -93,6 +94,12 @@ class LinearFitted(Fitted):
         source = self.source
         return None if isinstance(source, LinearScores) or "scores" in self.__dict__ else source
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether states are labels, and all transitions between them are allowed."""
+        constraints = self.constraints
+        return self.source.states is None and not (constraints.scheme or constraints.states)
+
     @cached_property
     def transitions(self) -> Trellis:
         """A trellis without tokens, whose transitions all batches share."""
@@ -110,8 +117,11 @@ class LinearFitted(Fitted):
 
     @cached_property
     def _decoder(self) -> Decoder | None:
-        transitions = self.transitions.dense_transitions
-        if self.constraints.dictionary or transitions is None:
+        if self.constraints.dictionary:
+            return None
+        # Without a trellis, and so without NumPy, where it would not change the weights.
+        transitions = (self.scores if self.is_plain else self.transitions).dense_transitions
+        if transitions is None:
             return None
         if self.prune is not None and self.constraints.space is not None:
             return None  # candidates have no state space
@@ -123,7 +133,7 @@ class LinearTagger(
     ConstraintParameters,
     ClusterParameters,
     LabelParameters,
-    IterativeModel["TrainingData", Float64],
+    IterativeModel["TrainingData", "Float64"],
     Tagger,
 ):
     """A tagger that scores labels by feature weights and transitions by transition weights.
@@ -198,7 +208,7 @@ class LinearTagger(
     states: Any = choice(
         default="auto",
         choices=("auto", "seen", "all"),
-        also=(StateSpace,),
+        also=("tagloom.trellis.StateSpace",),
         help="Label histories to distinguish when the order is above 1: seen ones, or all.",
         details='"auto" uses all unless that exceeds 100,000 transitions. A custom `StateSpace` '
         "is also accepted; its tied weights are learnt.",
@@ -419,7 +429,8 @@ class LinearTagger(
         if edges is not None:
             resident.start_rows(1, edges, scale)
         ends = [scores.start, scores.stop] if self.boundaries else []
-        tail = np.concatenate([scores.trans.ravel(), *ends, scores.tied])
+        tied = [] if scores.tied is None else [scores.tied]
+        tail = np.concatenate([scores.trans.ravel(), *ends, *tied])
         transitions = self._free_transitions(scores.extractor, takes_all)
         resident.start_tail(scale * tail, steps, scores.states, self.boundaries, transitions)
 
@@ -566,7 +577,7 @@ class LinearTagger(
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if isinstance(self.states, StateSpace) and self.order != 1:
+        if self.order != 1 and isinstance(self.states, trellis.StateSpace):
             raise ParameterError(
                 parameter="order",
                 expected="left out where states is a StateSpace",
@@ -703,10 +714,10 @@ class LinearTagger(
         """Set the fitted state from the learned weights."""
         from tagloom.models.layouts import cut
 
-        scores = cut(outcome.weights, data).without_zeros()
+        scores = cut(outcome.take_weights(), data)
         least = self._least_weight() if self.min_weight is None else self.min_weight
         self._fitted = self._make_state(
-            scores.keep(np.abs(scores.rows.weights) >= least) if least else scores,
+            scores.without_zeros(least),
             data.constraints,
             history=Rows(outcome.records),
             training=record,
@@ -743,7 +754,7 @@ class LinearTagger(
         return fitted.constraints.restrict(batch, sentences)
 
     def _pruned(self, scored: Structure) -> Structure:
-        if self._fitted.prune is None or not isinstance(scored, Trellis):
+        if self._fitted.prune is None or not isinstance(scored, trellis.Trellis):
             return scored
         return scored.prune(self._fitted.prune)
 
@@ -769,7 +780,7 @@ class LinearTagger(
     ) -> LinearFitted:
         """Make the state of a fitted model."""
         return cls._state_type(
-            labels=Fitted.label_array(scores.labels),
+            labels=scores.labels,
             source=scores,
             constraints=constraints,
             **records,
@@ -806,13 +817,12 @@ class LinearTagger(
         return self.scores_.parts(sentence)
 
     def _scores_per_token(self) -> int:
-        Y = len(self.labels_)
+        Y = len(self._label_list)
         if self._fitted.prune is not None:
             return Y
-        states = self._fitted.transitions.states
-        if states.kind == "labels":
+        if self._fitted.is_plain or self._fitted.transitions.states.kind == "labels":
             return Y * Y if self._fitted.source.has_edges else Y
-        return max(states.n_states, 1)
+        return max(self._fitted.transitions.states.n_states, 1)
 
     # ---- smaller ---------------------------------------------------------------------------
 
@@ -971,7 +981,9 @@ def shared_transitions(scores: LinearScores | LiveScores, constraints: Constrain
     )
     tied = scores.tied if states is not None and states.n_weights else None
     none = np.empty((0, len(scores.labels)), dtype=np.float32)
-    return Trellis(none, trans, start, stop, states=states, weights=tied, labels=scores.labels)
+    return trellis.Trellis(
+        none, trans, start, stop, states=states, weights=tied, labels=scores.labels
+    )
 
 
 def count_path(

@@ -8,21 +8,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.shared import BatchParameters
+from tagloom.numeric import np
 from tagloom.parameters import choice, count, flag, number
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.models.reading import TrainingData
 
-Float64 = npt.NDArray[np.float64]
+    Float64 = npt.NDArray[np.float64]
+
 
 # loss -> algorithms, the default first
 ALGORITHMS = {

@@ -31,7 +31,7 @@ from tagloom.scores import LinearScores, Rows, Vectors, read_vectors
 from tagloom.scores.networks import END, Alphabets, NetworkScores, NetworkSpec, number_types
 from tagloom.scores.parts import Part, Parts
 from tagloom.storage import File
-from tagloom.trellis import StateSpace, Trellis
+from tagloom.trellis import Trellis
 from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class NeuralTagger(
     tune_vectors: Any = choice(
         default="no",
         choices=("no", "yes", "both"),
-        also=(bool,),
+        also=("builtins.bool",),
         help="Whether to train the given vectors further; both keeps the original beside them.",
     )
     keep_vectors: str = choice(
@@ -261,7 +261,7 @@ class NeuralTagger(
     states: Any = choice(
         default="auto",
         choices=("auto", "seen", "all"),
-        also=(StateSpace,),
+        also=("tagloom.trellis.StateSpace",),
         help="Label histories to distinguish when the order is above 1: seen ones, or all.",
     )
     dropout: float = number(

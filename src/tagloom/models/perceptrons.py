@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from tagloom import _native, training
 from tagloom.models.linear import LinearTagger
+from tagloom.numeric import np
 from tagloom.parameters import count, flag, number
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.models.reading import TrainingData
 
-Float64 = npt.NDArray[np.float64]
+    Float64 = npt.NDArray[np.float64]
 
 
 class StructuredPerceptron(LinearTagger):

@@ -6,21 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from tagloom import _native, checks, training
 from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.fitted import Learned
 from tagloom.models.linear import LinearFitted, LinearTagger
+from tagloom.numeric import np
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
 from tagloom.storage import File
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.models.reading import Known, TrainingData
 
-Float64 = npt.NDArray[np.float64]
+    Float64 = npt.NDArray[np.float64]
+
 
 ALGORITHMS = ("subgradient", "frank-wolfe")
 
@@ -114,7 +115,7 @@ class StructuredSVM(LinearTagger):
     )
     warm_start: bool = flag(default=False, details='Only with "subgradient".')
 
-    cost_ = Learned[Float64]()
+    cost_ = Learned["Float64"]()
 
     _fitted: SVMFitted = attribute(init=False)
     _state_type = SVMFitted

@@ -16,10 +16,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-import numpy.typing as npt
-
-from tagloom import _native, checks, evaluation, labels, notebooks
+from tagloom import _native, checks, evaluation, labels, notebooks, trellis
+from tagloom.checks import ALL_THREADS
 from tagloom.errors import NotFittedError, ParameterError
 from tagloom.models.capabilities import Capability
 from tagloom.models.constraints import check_known, known_mask
@@ -27,16 +25,18 @@ from tagloom.models.data import as_weights, gold_labels, token_names
 from tagloom.models.files import Model
 from tagloom.models.fitted import Fitted
 from tagloom.notebooks import Rows
+from tagloom.numeric import np
 from tagloom.parameters import attribute
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
-from tagloom.trellis import Structure, Trellis
-from tagloom.trellis.machine import ALL_THREADS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tagloom.models.explanations import Explanation
     from tagloom.models.texts import TaggedSentence
     from tagloom.models.tokenizers import Tokenizer
+    from tagloom.trellis import Structure, Trellis
 
 # Number of scores of a batch: few enough to stay in the cache from stage to stage.
 _BATCH_SCORES = 1 << 19
@@ -953,8 +953,8 @@ class Tagger(Model):
 
     @property
     def _label_list(self) -> list[str]:
-        labels: list[str] = self.labels_.tolist()
-        return labels
+        self._check_fitted("labels_")
+        return self._fitted.label_names
 
     def _sentences(self, X: Any) -> Sequence[Any]:
         """Return X as a sequence of sentences."""
@@ -962,7 +962,7 @@ class Tagger(Model):
 
     def _scores_per_token(self) -> int:
         """Number of scores per token, which limits the size of a batch."""
-        return len(self.labels_)
+        return len(self._label_list)
 
     def _scored(self, sentences: Sequence[Any], known: Any, n_threads: int | None) -> Structure:
         """Score sentences, under known labels if there are any."""
@@ -1015,7 +1015,7 @@ class Tagger(Model):
 
 def _as_trellis(scored: Structure, method: str) -> Trellis:
     """Return the structure if it is a trellis, which ``method`` needs."""
-    if isinstance(scored, Trellis):
+    if isinstance(scored, trellis.Trellis):
         return scored
     raise ParameterError(
         where=method,

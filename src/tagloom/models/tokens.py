@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tagloom import _native
 from tagloom.errors import ParameterError
 from tagloom.features import FeatureExtractor
 from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearTagger
 from tagloom.models.local import LocalTagger
+from tagloom.numeric import np
 from tagloom.parameters import parameter
 
 if TYPE_CHECKING:

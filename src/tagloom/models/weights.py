@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from tagloom.models.data import label_number
 from tagloom.models.fitted import Learned
 from tagloom.models.taggers import Tagger
 from tagloom.notebooks import Rows
+from tagloom.numeric import np
 from tagloom.scores import LinearScores
 
-Float64 = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Float64 = npt.NDArray[np.float64]
 
 
 class FeatureWeight(NamedTuple):

@@ -12,26 +12,29 @@ one. Learning the weights is left to ``training``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from tagloom import _native, checks, features, storage
+from tagloom import _native, checks, features, storage, trellis
 from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
+from tagloom.numeric import np
 from tagloom.scores.decoders import Decoder, ItemDecoder, WordDecoder
 from tagloom.scores.parts import Part, Parts
 from tagloom.scores.subtags import Subtags
 from tagloom.storage import File
-from tagloom.trellis import StateSpace
+from tagloom.storage.stored import ArrayField, Stored
 
-Float32 = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tagloom.trellis import StateSpace
+
+    Float32 = npt.NDArray[np.float32]
+    Float64 = npt.NDArray[np.float64]
 
 
 class Scored(NamedTuple):
@@ -61,14 +64,20 @@ class Rows:
     weights : ndarray of float32, shape (W,)
     """
 
-    ptr: npt.NDArray[np.int64]
-    cols: npt.NDArray[Any]
-    weights: Float32
+    ptr: ArrayField = ArrayField()
+    cols: ArrayField = ArrayField("<u2")
+    weights: ArrayField = ArrayField("<f4")
 
     @property
     def n_attributes(self) -> int:
         """A, the number of attributes."""
         return len(self.ptr) - 1
+
+    @property
+    def native(self) -> tuple[Any, Any, Any]:
+        """The three arrays for native code."""
+        ptr, cols, weights = (ArrayField.native(self, x) for x in ("ptr", "cols", "weights"))
+        return ptr, cols, weights
 
     @cached_property
     def attributes(self) -> npt.NDArray[np.int64]:
@@ -141,8 +150,13 @@ class Names:
 class PackedNames(Names):
     """Names as a file stores them, compressed; unpacked at first use."""
 
-    def __init__(self, packed: npt.NDArray[np.uint8], n: int) -> None:
-        self.packed, self._n = packed, n
+    def __init__(self, packed: Stored, n: int) -> None:
+        self._stored, self._n = packed, n
+
+    @property
+    def packed(self) -> npt.NDArray[np.uint8]:
+        """The compressed bytes."""
+        return self._stored.array
 
     def __len__(self) -> int:
         return self._n
@@ -185,7 +199,7 @@ class LinearScores:
         The same for edge templates, weights of (attribute, y_prev, y); None without edge templates.
     states : StateSpace or None
         The label histories that transitions depend on; None: the previous label.
-    tied : ndarray, shape (K,)
+    tied : ndarray, shape (K,), or None
         The weights that the state space ties to its transitions.
     is_narrow : bool
         Whether files hold the weights in 16 bits.
@@ -198,16 +212,22 @@ class LinearScores:
     index: _native.Index
     rows: Rows
     names: Names
-    trans: Float64
-    start: Float64
-    stop: Float64
+    trans: ArrayField = ArrayField()
+    start: ArrayField = ArrayField()
+    stop: ArrayField = ArrayField()
     edge_index: _native.Index | None = None
     edge_rows: Rows | None = None
     edge_names: Names | None = None
     states: StateSpace | None = None
-    tied: Float64 = field(default_factory=lambda: np.empty(0))
+    tied: Float64 | None = None
     is_narrow: bool = False
     subtags: Subtags | None = None
+
+    @property
+    def dense_transitions(self) -> _native.Dense:
+        """The weights of transitions, starts and stops for native code, in first order."""
+        parts = [ArrayField.native(self, name) for name in ("trans", "start", "stop")]
+        return _native.Dense(len(self.labels), 1, *parts)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -223,7 +243,8 @@ class LinearScores:
     def n_weights(self) -> int:
         """Number of stored weights."""
         edges = 0 if self.edge_rows is None else len(self.edge_rows.weights)
-        transitions = self.trans.size + self.start.size + self.stop.size + self.tied.size
+        transitions = self.trans.size + self.start.size + self.stop.size
+        transitions += 0 if self.tied is None else self.tied.size
         return len(self.rows.weights) + edges + transitions
 
     def score(self, sentences: Any, n_threads: int) -> Scored:
@@ -331,10 +352,10 @@ class LinearScores:
     def _native_rows(self) -> tuple[_native.WeightRows, _native.WeightRows | None]:
         """The weights as native objects, which check them once."""
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
-        node = _native.WeightRows(rows.ptr, rows.cols, rows.weights, len(self.outputs))
+        node = _native.WeightRows(*rows.native, len(self.outputs))
         if edges is None:
             return node, None
-        return node, _native.WeightRows(edges.ptr, edges.cols, edges.weights, Y * Y)
+        return node, _native.WeightRows(*edges.native, Y * Y)
 
     @cached_property
     def _scorers(self) -> _Scorers | None:
@@ -343,10 +364,10 @@ class LinearScores:
             return None
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
         make = self.extractor.scorer
-        node = make(self.index, rows.ptr, rows.cols, rows.weights, len(self.outputs))
+        node = make(self.index, *rows.native, len(self.outputs))
         edge = None
         if edges is not None and self.edge_index is not None:
-            edge = make(self.edge_index, edges.ptr, edges.cols, edges.weights, Y * Y, edges=True)
+            edge = make(self.edge_index, *edges.native, Y * Y, edges=True)
         return _Scorers(self.extractor, node, edge)
 
     # ---- fewer weights ---------------------------------------------------------------------
@@ -368,12 +389,18 @@ class LinearScores:
             edge_names=self.edge_names.keep(left),
         )
 
-    def without_zeros(self) -> LinearScores:
-        """Drop weights that are zero; rows that are mostly full stay full, for speed."""
-        K = len(self.outputs)
-        lengths, is_used = np.diff(self.rows.ptr), self.rows.weights != 0  # [A], [W]
-        dense = (lengths == K) & (2 * self.rows.count(is_used) >= K)
-        slim = self.keep(is_used | np.repeat(dense, lengths))
+    def without_zeros(self, least: float = 0.0) -> LinearScores:
+        """Drop weights of edges that are zero, and other weights that are zero or below ``least``.
+
+        If ``least`` is 0, rows that are mostly full stay full, for speed.
+        """
+        if least > 0:
+            slim = self.keep(np.abs(self.rows.weights) >= least)
+        else:
+            K = len(self.outputs)
+            lengths, is_used = np.diff(self.rows.ptr), self.rows.weights != 0  # [A], [W]
+            dense = (lengths == K) & (2 * self.rows.count(is_used) >= K)
+            slim = self.keep(is_used | np.repeat(dense, lengths))
         if slim.edge_rows is None:
             return slim
         return slim.keep_edges(slim.edge_rows.weights != 0)
@@ -457,7 +484,7 @@ class LinearScores:
         arrays = {"trans": self.trans, "start": self.start, "stop": self.stop}
         if self.states is not None:
             header["states"] = self.states.to_dict()
-            arrays["tied"] = self.tied
+            arrays["tied"] = np.empty(0) if self.tied is None else self.tied
         dtype = np.float16 if self.is_narrow else np.float32
         nodes = _part_to_file(self.index, self.rows, self.names, dtype, n_threads)
         file = File(header, arrays) | nodes
@@ -499,7 +526,7 @@ class LinearScores:
                     found="none",
                 )
             edge_index, edge_rows, edge_names = _part_from_file(file, "edge_", Y * Y)
-        states, tied = None, np.empty(0)
+        states, tied = None, None
         if header.get("states") is not None:
             states, tied = _states_from_file(header["states"], arrays, tuple(labels))
         scores = cls(
@@ -508,15 +535,15 @@ class LinearScores:
             index,
             rows,
             names,
-            log_scores(arrays, "trans", (Y, Y)),
-            log_scores(arrays, "start", (Y,)),
-            log_scores(arrays, "stop", (Y,)),
+            check_scores(file, "trans", (Y, Y)),
+            check_scores(file, "start", (Y,)),
+            check_scores(file, "stop", (Y,)),
             edge_index,
             edge_rows,
             edge_names,
             states,
             tied,
-            is_narrow=arrays["weights"].dtype == np.float16,
+            is_narrow=file.stored("weights").code == "F16",
             subtags=subtags,
         )
         if scores._scorers is None:  # both native forms check the arrays
@@ -525,7 +552,7 @@ class LinearScores:
 
 
 def _states_from_file(
-    data: Any, arrays: dict[str, npt.NDArray[Any]], labels: tuple[str, ...]
+    data: Any, arrays: Mapping[str, npt.NDArray[Any]], labels: tuple[str, ...]
 ) -> tuple[StateSpace, Float64]:
     """Make the state space of a file, after checking that its size fits the weights."""
     Y, order = len(labels), data.get("order")
@@ -541,7 +568,7 @@ def _states_from_file(
                 expected=f"{K} weights for order {order}",
                 found=f"shape {arrays['tied'].shape}",
             )
-    states = StateSpace.from_dict(data)
+    states = trellis.StateSpace.from_dict(data)
     if states.labels != labels:
         raise ModelFileError(
             where="states", expected="the labels of the model", found=checks.show(states.labels)
@@ -586,28 +613,48 @@ def _part_to_file(
 
 
 def _part_from_file(file: File, prefix: str, K: int) -> tuple[_native.Index, Rows, Names]:
-    arrays = file.arrays
-    lengths = arrays[f"{prefix}lengths"]
-    if lengths.ndim != 1 or lengths.dtype.kind != "u":
+    lengths, cols = file.stored(f"{prefix}lengths"), file.stored(f"{prefix}cols")
+    if len(lengths.shape) != 1 or not lengths.code.startswith("U"):
         raise _unfit(lengths, f"{prefix}lengths", "sizes, in one dimension")
-    ptr = np.empty(len(lengths) + 1, dtype=np.int64)
-    ptr[0], ptr[1:] = 0, lengths
-    np.cumsum(ptr, out=ptr)  # in place: summing uint32 into int64 makes a copy first
-    cols = arrays[f"{prefix}cols"]
-    if cols.dtype.kind != "u" or cols.shape != (ptr[-1],) or cols.max(initial=0) >= K:
-        raise _unfit(cols, f"{prefix}cols", f"{ptr[-1]} numbers below {K}")
-    weights = log_scores(arrays, f"{prefix}weights", (int(ptr[-1]),))
-    rows = Rows(ptr, cols.astype(np.uint16), np.asarray(weights, dtype=np.float32))
-    index = _native.Index.from_keys(arrays[f"{prefix}keys"])
-    if index.size != len(lengths):
-        raise ModelFileError(
-            where=f"{prefix}keys", expected=f"{len(lengths)} keys", found=str(index.size)
-        )
-    return index, rows, PackedNames(arrays[f"{prefix}names"], len(lengths))
+    A = lengths.shape[0]
+    numbers = lengths.view if lengths.code == "U32" else lengths.array.astype(np.uint32)
+    pointers = memoryview(_native.row_pointers(numbers))
+    ptr = Stored("I64", (A + 1,), pointers)
+    W = ptr.view[-1]
+    if not cols.code.startswith("U") or cols.shape != (W,) or _exceeds(cols, K):
+        raise _unfit(cols, f"{prefix}cols", f"{W} numbers below {K}")
+    weights = check_scores(file, f"{prefix}weights", (W,))
+    index = _native.Index.from_keys(file.stored(f"{prefix}keys").view)
+    if index.size != A:
+        raise ModelFileError(where=f"{prefix}keys", expected=f"{A} keys", found=str(index.size))
+    return index, Rows(ptr, cols, weights), PackedNames(file.stored(f"{prefix}names"), A)
+
+
+def _exceeds(cols: Stored, K: int) -> bool:
+    """Whether a column is not below K."""
+    if cols.code == "U8":
+        return bool(cols.data.tobytes().translate(None, bytes(range(min(K, 256)))))
+    return bool(cols.array.max(initial=0) >= K)
+
+
+def check_scores(file: File, name: str, shape: tuple[int, ...]) -> Stored:
+    """Return an array of a file after checking its shape, and that it has no NaN or +inf.
+
+    Raises
+    ------
+    ModelFileError
+    """
+    stored = file.stored(name)
+    if stored.shape != shape or not stored.code.startswith("F"):
+        raise _unfit(stored, name, f"floats of shape {shape}")
+    numbers = stored.array.astype(np.float32) if stored.code == "F16" else stored.view
+    if not _native.are_scores(numbers):  # −inf forbids
+        raise ModelFileError(where=name, expected="finite numbers or −inf", found="NaN or +inf")
+    return stored
 
 
 def log_scores(
-    arrays: dict[str, npt.NDArray[Any]], name: str, shape: tuple[int, ...]
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, shape: tuple[int, ...]
 ) -> npt.NDArray[Any]:
     """Return an array of a file after checking its shape, and that it has no NaN or +inf.
 
@@ -615,13 +662,9 @@ def log_scores(
     ------
     ModelFileError
     """
-    array = arrays[name]
-    if array.shape != shape or array.dtype.kind != "f":
-        raise _unfit(array, name, f"floats of shape {shape}")
-    if not (array < np.inf).all():  # −inf forbids; NaN is not below
-        raise ModelFileError(where=name, expected="finite numbers or −inf", found="NaN or +inf")
-    return array
+    return check_scores(File({}, arrays), name, shape).array
 
 
-def _unfit(array: npt.NDArray[Any], name: str, expected: str) -> ModelFileError:
-    return ModelFileError(where=name, expected=expected, found=f"{array.dtype} {array.shape}")
+def _unfit(stored: Stored, name: str, expected: str) -> ModelFileError:
+    found = f"{stored.array.dtype} {stored.shape}"
+    return ModelFileError(where=name, expected=expected, found=found)

@@ -11,7 +11,7 @@ index: that of the word if it is known, otherwise of the longest known ending of
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -173,7 +173,7 @@ class WordLookup:
                 where="parent", expected=f"{index.size} numbers", found=str(len(parent))
             )
         extractor = features.from_dict(header["features"])
-        names = PackedNames(arrays["names"], index.size)
+        names = PackedNames(file.stored("names"), index.size)
         table = WordLookup(tuple(labels), extractor, index, names, words, parent)
         encoded = extractor.encode([["a"]], index)
         if len(encoded.ids) == 0 or encoded.ids[0] != 0 or encoded.values is not None:
@@ -354,7 +354,7 @@ class PairTable:
         return File({}, arrays, frozenset({"pair_weights"}))
 
     @classmethod
-    def from_file(cls, arrays: dict[str, npt.NDArray[Any]], A: int, Y: int) -> PairTable:
+    def from_file(cls, arrays: Mapping[str, npt.NDArray[Any]], A: int, Y: int) -> PairTable:
         """Make a table from the result of `to_file`, which is not trusted.
 
         Raises
@@ -377,7 +377,7 @@ class PairTable:
         return cls(words, rows.reshape(len(words), Y), scores)
 
 
-def _places(arrays: dict[str, npt.NDArray[Any]], name: str, n: int) -> Int32:
+def _places(arrays: Mapping[str, npt.NDArray[Any]], name: str, n: int) -> Int32:
     array = arrays[name]
     if array.dtype != np.int32 or array.ndim != 1:
         raise ModelFileError(

@@ -6,13 +6,16 @@ of a larger model gets a prefix, so that its array names stay unique.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from tagloom.errors import ParameterError
+from tagloom.numeric import np
+from tagloom.storage.stored import DTYPES, Stored, StoredArrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class File:
     ----------
     header : dict
         Plain data: dict with str keys, list, str, int, finite float, bool, None.
-    arrays : dict of str to ndarray
+    arrays : mapping of str to ndarray
     unverified : frozenset of str
         Names of arrays whose checksum is verified on request only, so that loading need not read
         them: large arrays of which every value is harmless. Their shape and type are always
@@ -42,7 +45,7 @@ class File:
     """
 
     header: dict[str, Any] = field(default_factory=dict)
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     unverified: frozenset[str] = frozenset()
 
     @property
@@ -54,6 +57,14 @@ class File:
     def n_bytes(self) -> int:
         """Total size of the arrays in bytes."""
         return sum(np.asarray(array).nbytes for array in self.arrays.values())
+
+    def stored(self, name: str) -> Stored:
+        """Return an array as bytes, those of the file it was read from if there is one."""
+        if isinstance(self.arrays, StoredArrays):
+            return self.arrays.stored[name]
+        array = np.ascontiguousarray(self.arrays[name])
+        code = next(code for code, dtype in DTYPES.items() if np.dtype(dtype) == array.dtype)
+        return Stored(code, array.shape, array.reshape(-1).view(np.uint8).data)
 
     def __or__(self, other: File) -> File:
         """Join two files; header entries of ``other`` take precedence.
@@ -71,7 +82,7 @@ class File:
             )
         return File(
             self.header | other.header,
-            self.arrays | other.arrays,
+            {**self.arrays, **other.arrays},
             self.unverified | other.unverified,
         )
 
@@ -92,9 +103,11 @@ class File:
         header : dict, optional
             The header of the part; by default that of the whole.
         """
-        n = len(prefix)
+        n, arrays = len(prefix), self.arrays
         return File(
             self.header if header is None else header,
-            {name[n:]: array for name, array in self.arrays.items() if name.startswith(prefix)},
+            arrays.part(prefix)
+            if isinstance(arrays, StoredArrays)
+            else {name[n:]: array for name, array in arrays.items() if name.startswith(prefix)},
             frozenset(name[n:] for name in self.unverified if name.startswith(prefix)),
         )

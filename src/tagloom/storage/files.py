@@ -13,6 +13,7 @@ the reason for an error. Callers check whether the values of the arrays fit toge
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import mmap
@@ -22,15 +23,18 @@ import reprlib
 import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from tagloom.errors import ModelFileError, ParameterError, about_file
+from tagloom.numeric import np
 from tagloom.storage.copies import Copy
+from tagloom.storage.stored import DTYPES, Stored, StoredArrays
 
-Array: TypeAlias = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
 Path: TypeAlias = str | os.PathLike[str]
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -43,22 +47,6 @@ ENTRY_LIMIT = 1 << 30  # bytes of JSON of such an entry
 DEPTH_LIMIT = 64  # of nested lists and objects, to limit the recursion of the parser
 DIMENSION_LIMIT = 8
 DIGITS_LIMIT = 40  # of an integer in the header; a seed of 128 bits fits
-
-DTYPES = {
-    "BOOL": np.dtype("?"),
-    "U8": np.dtype("u1"),
-    "I8": np.dtype("i1"),
-    "U16": np.dtype("<u2"),
-    "I16": np.dtype("<i2"),
-    "F16": np.dtype("<f2"),
-    "U32": np.dtype("<u4"),
-    "I32": np.dtype("<i4"),
-    "F32": np.dtype("<f4"),
-    "U64": np.dtype("<u8"),
-    "I64": np.dtype("<i8"),
-    "F64": np.dtype("<f8"),
-}
-_CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _ENTRY = "header."  # begins the name of an array that holds an entry of the header, as JSON
@@ -197,7 +185,7 @@ def is_model(path: Path) -> bool:
         return False
 
 
-def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], StoredArrays]:
     """Read a file that `write` wrote: parse the header, map the arrays, execute nothing.
 
     Parameters
@@ -210,7 +198,7 @@ def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dic
     Returns
     -------
     header : dict
-    arrays : dict of str to ndarray
+    arrays : mapping of str to ndarray
         Read-only views of the file, in its order. Another `write` may replace the file while it is
         mapped, but the file must not be changed or shortened in place.
 
@@ -251,7 +239,7 @@ def read(path: Path, *, verify: bool | None = None) -> tuple[dict[str, Any], dic
 
 def read_bytes(
     data: Buffer, *, verify: bool | None = None, name: str = "<bytes>"
-) -> tuple[dict[str, Any], dict[str, Array]]:
+) -> tuple[dict[str, Any], StoredArrays]:
     """Read the result of `to_bytes`, or the contents of a file.
 
     Parameters
@@ -267,7 +255,7 @@ def read_bytes(
     Returns
     -------
     header : dict
-    arrays : dict of str to ndarray
+    arrays : mapping of str to ndarray
         Read-only.
 
     Raises
@@ -291,7 +279,7 @@ def read_bytes(
     return _Reader(bytes(data), name).read(verify)
 
 
-def read_copy(copy: Copy, *, verify: bool | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_copy(copy: Copy, *, verify: bool | None = None) -> tuple[dict[str, Any], StoredArrays]:
     """Read a private copy of a file; the arrays are views of it.
 
     Parameters
@@ -303,7 +291,7 @@ def read_copy(copy: Copy, *, verify: bool | None = None) -> tuple[dict[str, Any]
     Returns
     -------
     header : dict
-    arrays : dict of str to ndarray
+    arrays : mapping of str to ndarray
         Read-only. They stay valid when the copy is closed, and whatever happens to the file.
 
     Raises
@@ -347,12 +335,13 @@ def _parts(
         "header": _dumps(header),
     }
     outer: dict[str, object] = {"__metadata__": metadata}
+    codes = _codes()
     end = 0
     for name in order:
         array = plain[name]
         begin, end = end, end + array.nbytes
         outer[name] = {
-            "dtype": _CODES[array.dtype],
+            "dtype": codes[array.dtype],
             "shape": list(array.shape),
             "data_offsets": [begin, end],
         }
@@ -455,10 +444,11 @@ def _storable(name: str, array: Array) -> Array:
         )
     array = np.asarray(array)
     dtype = array.dtype.newbyteorder("<")
-    if dtype not in _CODES:
+    codes = _codes()
+    if dtype not in codes:
         raise ParameterError(
             parameter=f"arrays[{name!r}]",
-            expected=f"of type {', '.join(sorted(str(dtype) for dtype in _CODES))}",
+            expected=f"of type {', '.join(sorted(str(dtype) for dtype in codes))}",
             found=str(array.dtype),
         )
     if array.ndim > DIMENSION_LIMIT:
@@ -468,6 +458,10 @@ def _storable(name: str, array: Array) -> Array:
             found=f"{array.ndim} dimensions",
         )
     return np.ascontiguousarray(array, dtype).reshape(array.shape)  # 0-d stays 0-d
+
+
+def _codes() -> dict[np.dtype[Any], str]:
+    return {np.dtype(name): code for code, name in DTYPES.items()}
 
 
 def _raw(array: Array) -> Buffer:
@@ -489,22 +483,13 @@ def _replace(path: str, parts: Iterable[Buffer]) -> None:
 # Reading
 
 
-class _Entry(NamedTuple):
-    """An array as the header describes it, checked against the length of the file."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    begin: int  # byte of the file
-    size: int  # bytes
-
-
 class _Reader:
     """A file in memory, or mapped, that is not trusted."""
 
     def __init__(self, data: bytes | mmap.mmap, name: str) -> None:
         self.data, self.name, self.version = data, name, 0
 
-    def read(self, verify: bool | None) -> tuple[dict[str, Any], dict[str, Array]]:
+    def read(self, verify: bool | None) -> tuple[dict[str, Any], StoredArrays]:
         outer, data_begin = self._outer()
         metadata = outer.pop("__metadata__")
         if (
@@ -513,22 +498,21 @@ class _Reader:
             or not all(type(value) is str for value in metadata.values())
         ):
             self._refuse(f"__metadata__ is not as specified: {_show(metadata)}")
-        entries = self._entries(outer, data_begin)
+        arrays = self._entries(outer, data_begin)
         checked = self._sums(metadata["checked"], "checked")
         unchecked = self._sums(metadata["unchecked"], "unchecked")
-        if len(checked) + len(unchecked) != len(entries) or (
-            checked.keys() | unchecked.keys() != entries.keys()
+        if len(checked) + len(unchecked) != len(arrays) or (
+            checked.keys() | unchecked.keys() != arrays.keys()
         ):
             self._refuse("the checksums do not match its arrays one to one")
         header = self._parse(metadata["header"], "the header")
-        arrays = {name: self._array(name, entry) for name, entry in entries.items()}
         large = [name for name in arrays if name.startswith(_ENTRY) and self.version > 1]
         if not checked.keys() >= {*large}:
             self._refuse("an entry of the header has no verified checksum")
         if verify or (verify is None and len(self.data) <= VERIFIED_WHOLE):
             checked |= unchecked
         for name, expected in checked.items():
-            found = f"{zlib.crc32(_raw(arrays[name])):08x}"
+            found = f"{zlib.crc32(arrays[name].data):08x}"
             if found != expected:
                 self._refuse(f"array {name!r} has the checksum {found}, expected {expected}")
         for name in large:
@@ -536,14 +520,14 @@ class _Reader:
             if key in header:
                 self._refuse(f"the header has the entry {key!r} twice")
             header[key] = self._large_entry(name, arrays.pop(name))
-        return header, arrays
+        return header, StoredArrays(arrays)
 
-    def _large_entry(self, name: str, array: Array) -> Any:
+    def _large_entry(self, name: str, array: Stored) -> Any:
         """Parse an entry of the header that is an array; the file length limits its memory."""
-        if array.dtype != np.uint8 or array.ndim != 1 or array.size > ENTRY_LIMIT:
-            self._refuse(f"array {name!r} is not JSON: {array.dtype} {array.shape}")
+        if array.code != "U8" or len(array.shape) != 1 or array.data.nbytes > ENTRY_LIMIT:
+            self._refuse(f"array {name!r} is not JSON: {array.array.dtype} {array.shape}")
         try:
-            text = array.tobytes().decode("utf-8")
+            text = array.data.tobytes().decode("utf-8")
         except UnicodeDecodeError as error:
             self._refuse(f"array {name!r} is not UTF-8 at byte {error.start}")
         return self._parse_value(text, f"array {name!r}")
@@ -590,18 +574,17 @@ class _Reader:
             self._refuse(f"its header is not UTF-8 at byte {8 + error.start}")
         return self._parse(text, "the description of the file"), 8 + n
 
-    def _entries(self, outer: dict[str, Any], data_begin: int) -> dict[str, _Entry]:
+    def _entries(self, outer: dict[str, Any], data_begin: int) -> dict[str, Stored]:
         """Check that the arrays follow each other from ``data_begin`` to the end of the file."""
         entries = {}
-        end = data_begin
+        end, whole = data_begin, memoryview(self.data)
         for name, entry in outer.items():
             if not _NAME.fullmatch(name):
                 self._refuse(f"{_show(name)} cannot name an array")
             if type(entry) is not dict or entry.keys() != {"dtype", "shape", "data_offsets"}:
                 self._refuse(f"array {name!r} is described by {_show(entry)}")
             code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-            dtype = DTYPES.get(code) if type(code) is str else None
-            if dtype is None:
+            if type(code) is not str or code not in DTYPES:
                 self._refuse(f"array {name!r} has dtype {_show(code)}; known are {[*DTYPES]}")
             if not _are_sizes(shape) or len(shape) > DIMENSION_LIMIT:
                 self._refuse(f"array {name!r} has shape {_show(shape)}")
@@ -613,32 +596,27 @@ class _Reader:
                     f"{end - data_begin}"
                 )
             begin, end = end, data_begin + offsets[1]
-            if math.prod(shape) * dtype.itemsize != end - begin:
+            itemsize = int(DTYPES[code][-1])
+            if math.prod(shape) * itemsize != end - begin:
                 self._refuse(
                     f"array {name!r} has {end - begin} bytes, not the size of {code} of shape "
                     f"{_show(shape)}"
                 )
             # If one dimension is 0 the others may be any number; NumPy limits their product.
-            if math.prod(d or 1 for d in shape) * dtype.itemsize >= 1 << 62:
+            if math.prod(d or 1 for d in shape) * itemsize >= 1 << 62:
                 self._refuse(f"array {name!r} has shape {_show(shape)}")
-            if begin % dtype.itemsize:
+            if begin % itemsize:
                 self._refuse(f"array {name!r} of {code} begins at byte {begin} and is not aligned")
-            entries[name] = _Entry(dtype, tuple(shape), begin, end - begin)
+            entries[name] = Stored(code, tuple(shape), whole[begin:end])
         if end > len(self.data):
             self._refuse_cut(f"its arrays end at byte {end}")
         if end < len(self.data):
             self._refuse(f"{len(self.data) - end} bytes follow the last array")
+        for name, entry in entries.items():
+            wrong = entry.data.tobytes().strip(b"\0\1") if entry.code == "BOOL" else b""
+            if wrong:
+                self._refuse(f"array {name!r} of BOOL has a byte {wrong[0]}; expected 0 and 1")
         return entries
-
-    def _array(self, name: str, entry: _Entry) -> Array:
-        raw = np.frombuffer(self.data, np.uint8, entry.size, entry.begin)
-        if entry.dtype.kind == "b" and raw.max(initial=0) > 1:
-            self._refuse(f"array {name!r} of BOOL has a byte {raw.max()}; expected 0 and 1")
-        array = raw.view(entry.dtype).reshape(entry.shape)
-        if not array.flags.aligned:  # another Python implementation may not align bytes
-            array = array.copy()
-            array.flags.writeable = False
-        return array
 
     def _sums(self, text: str, what: str) -> dict[str, str]:
         sums = self._parse(text, f"the list of {what} arrays")
@@ -712,6 +690,8 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 def _depth(text: str) -> int:
     """Return how deep lists and objects are nested, without recursion."""
     brackets = re.sub(r"[^\[\]{}]+", "", _STRING.sub("", text)).encode("ascii")
+    if len(brackets) < 10_000:  # as in nearly all files; a loop then takes less than an import
+        return max(itertools.accumulate((1 if c in b"[{" else -1) for c in brackets), default=0)
     is_opening = np.isin(np.frombuffer(brackets, np.uint8), np.frombuffer(b"[{", np.uint8))
     return int((2 * is_opening.astype(np.int8) - 1).cumsum(dtype=np.int32).max(initial=0))
 

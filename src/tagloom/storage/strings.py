@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from typing import Any, NoReturn
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tagloom.errors import ModelFileError, ParameterError
+from tagloom.numeric import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LIMIT = 1 << 30  # bytes
 _END = 0xFF

@@ -63,6 +63,12 @@ class Outcome(Generic[W]):
         warn_renamed("Outcome.theta", "weights")
         return self.weights
 
+    def take_weights(self) -> W:
+        """Return the weights and drop them here, so that their memory can be freed early."""
+        weights = self.weights
+        del self.weights
+        return weights
+
     @property
     def best_record(self) -> Record | None:
         """The record of the iteration whose weights were kept."""
@@ -93,6 +99,7 @@ def fit_iteratively(
     title: str = "Training",
     n_tokens: int | None = None,
     details: Callable[[], str] | None = None,
+    drops_learner: bool = False,
 ) -> Outcome[W]:
     """Step until the learner has converged, the development score stalls, or the limit is reached.
 
@@ -126,6 +133,8 @@ def fit_iteratively(
         Number of tokens of the training data, to show the speed.
     details : callable, optional
         Returns what else is shown after each iteration.
+    drops_learner : bool
+        Whether the learner is not used afterwards: it may then give away its memory.
 
     Returns
     -------
@@ -170,7 +179,8 @@ def fit_iteratively(
         if verbose:
             listeners = [*listeners, Lines(title, Speed(n_tokens, details))]
         listeners = [*listeners, partial(_log, title)]
-        return _Run(learner, dev, patience, listeners, checkpoint).run(max_iterations)
+        run = _Run(learner, dev, patience, listeners, checkpoint)
+        return run.run(max_iterations, drops_learner)
 
 
 def _log(title: str, record: Record) -> None:
@@ -265,6 +275,7 @@ class Fitting(Generic[W]):
             title=self.title + title,
             n_tokens=self.n_tokens,
             details=self.details,
+            drops_learner=True,
         )
 
     def run_best(self, make: Callable[[int], Learner[W]], n: int) -> Outcome[W]:
@@ -315,7 +326,7 @@ class _Run(Generic[W]):
                 pack(learner, self.outcome.weights)  # raise now rather than at the first save
             self._resume(checkpoint)
 
-    def run(self, max_iterations: int) -> Outcome[W]:
+    def run(self, max_iterations: int, drops_learner: bool = False) -> Outcome[W]:
         outcome = self.outcome
         with _interrupts() as is_interrupted:
             while outcome.stopped not in _FINAL:
@@ -334,7 +345,9 @@ class _Run(Generic[W]):
                 if self.checkpoint is not None and self.checkpoint.is_due:
                     self._save(self.checkpoint)
             if self.dev is None:
-                outcome.weights = self.learner.weights()
+                is_last = drops_learner and self.checkpoint is None
+                take = getattr(self.learner, "take_weights", None) if is_last else None
+                outcome.weights = self.learner.weights() if take is None else take()
             if self.checkpoint is not None:
                 self._save(self.checkpoint)
         return outcome

@@ -97,6 +97,10 @@ class OnlineLearner:
         """Return the weights, averaged if ``average``."""
         return self._native.theta()
 
+    def take_weights(self) -> Float64:
+        """Return the weights and release the rest; the learner cannot be used any more."""
+        return self._native.take_theta()
+
     def state(self) -> State:
         """Return the weights, the per-weight state of the rule, and counters."""
         return dict(self._native.state())
