@@ -78,8 +78,7 @@ def _parts(model: tl.Model) -> tuple[dict, dict]:
     return storage.read_bytes(buffer.getvalue())
 
 
-@refusing
-def model(data: bytes) -> None:
+def use_model(data: bytes) -> None:
     """Load a model file; what loads can be used."""
     loaded = tl.load(data)
     loaded.describe()
@@ -88,33 +87,42 @@ def model(data: bytes) -> None:
         loaded.predict_marginals(SENTENCES[:1])
 
 
-def forge(data: bytes, rng: random.Random) -> bytes:
+model = refusing(use_model)
+
+
+def forge(data: bytes, rng: random.Random, times: int = 1) -> bytes:
     """Change the description or the arrays of a model file, and renew all checksums.
 
     So the fuzzer reaches the checks behind the checksums.
     """
     try:
         header, arrays = storage.read_bytes(data, verify=False)
-    except TagloomError:
-        return data
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    if rng.random() < 0.5:
-        name = rng.choice([*arrays] or [""])
-        if name and arrays[name].nbytes:
-            flat = arrays[name].reshape(-1).view("u1")
-            for _ in range(rng.choice([1, 1, 4])):
-                at = rng.randrange(len(flat))
-                flat[at] = rng.choice([0, 1, 127, 128, 255, flat[at] ^ (1 << rng.randrange(8))])
-            if arrays[name].dtype == bool:
-                flat &= 1
-        if name and rng.random() < 0.3:
-            arrays[name] = arrays[name].reshape(-1)[: rng.randrange(arrays[name].size + 1)]
-    else:
-        header = _change(header, rng)
-    try:
+        for _ in range(times):
+            header, arrays = change_parts(header, arrays, rng)
         return storage.to_bytes(header, arrays)
     except (TagloomError, ValueError, TypeError):
         return data
+
+
+Parts = tuple[dict, dict]
+
+
+def change_parts(header: dict, arrays: dict, rng: random.Random) -> Parts:
+    """Return a changed copy of the parts of a model file."""
+    if rng.random() < 0.5 and arrays:
+        name = rng.choice([*arrays])
+        array = arrays[name].copy()
+        if array.nbytes:
+            flat = array.reshape(-1).view("u1")
+            for _ in range(rng.choice([1, 1, 4])):
+                at = rng.randrange(len(flat))
+                flat[at] = rng.choice([0, 1, 127, 128, 255, flat[at] ^ (1 << rng.randrange(8))])
+            if array.dtype == bool:
+                flat &= 1
+        if rng.random() < 0.3:
+            array = array.reshape(-1)[: rng.randrange(array.size + 1)]
+        return header, {**arrays, name: array}
+    return _change(header, rng), arrays  # type: ignore[return-value]
 
 
 VALUES = [None, True, 0, 1, -1, 2**31, 2**63, 1e308, "", "x", [], {}, [[]], "word", 0.5]
