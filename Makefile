@@ -216,7 +216,7 @@ sanitize-threads: $(VENV)/.test  ## the tests with threads under ThreadSanitizer
 UNITS = $(BIN)/cmake -S tests/native -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
 sanitize-leaks: $(VENV)/.tools  ## the native units under LeakSanitizer, ASan and UBSan
 	@mkdir -p build
-	$(UNITS) -B build/leaks -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTL_EMULATE=ON \
+	$(UNITS) -B build/leaks -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTL_BASELINE=ON \
 	  -DTL_SANITIZER="-O1;-fsanitize=address,undefined;-fno-sanitize-recover=undefined" > build/leaks.log
 	$(call build,build/leaks)
 	ASAN_OPTIONS=detect_leaks=1 build/leaks/units
@@ -225,7 +225,7 @@ test-aarch64: $(VENV)/.tools  ## the native units for aarch64, under qemu-user, 
 	@command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null || \
 	  { echo "a compiler for aarch64 or qemu-user is missing: apt-get install g++-aarch64-linux-gnu qemu-user"; exit 2; }
 	@mkdir -p build
-	$(UNITS) -B build/units -DCMAKE_BUILD_TYPE=Release > build/units.log
+	$(UNITS) -B build/units -DCMAKE_BUILD_TYPE=Release -DTL_BASELINE=ON > build/units.log
 	$(UNITS) -B build/aarch64 -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
 	  -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ > build/aarch64.log
 	$(call build,build/units)

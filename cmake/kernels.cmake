@@ -32,7 +32,8 @@ function(tl_kernels isa bytes)
 endfunction()
 
 tl_kernels(baseline 16)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT CMAKE_OSX_ARCHITECTURES MATCHES "arm64")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT CMAKE_OSX_ARCHITECTURES MATCHES "arm64"
+    AND NOT TL_BASELINE)
   if(MSVC)
     tl_kernels(avx2 32 /arch:AVX2)
     tl_kernels(avx512 64 /arch:AVX512)
