@@ -119,10 +119,11 @@ soak-text: $(VENV)/.test  ## split lines of 100 MB
 soak-kills: $(VENV)/.test  ## kill jobs that write files at 200 random moments each
 	$(BIN)/python -m pytest -m soak -q -s tests/faults
 
-# Minutes of the soak: make soak MINUTES=10
+# Minutes of the soak: make soak MINUTES=10. With one arena of glibc, as `tagloom serve` has; more of
+# them fill up for hours, as threads come to use each.
 MINUTES ?= 60
 soak: $(VENV)/.test  ## train, learn, save, load and tag for an hour; memory and results; MINUTES=10
-	$(BIN)/python tools/soak.py --minutes $(MINUTES)
+	$(BIN)/python tools/soak.py --minutes $(MINUTES) --arenas 1
 
 soak-memory: $(VENV)/.test  ## let every native allocation of load, fit and tag fail in turn
 	$(BIN)/python -m pytest -m soak -q -s tests/faults/test_memory.py
@@ -137,7 +138,7 @@ fuzz: $(VENV)/.test  ## search for inputs that break a reader, with coverage fee
 	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS)
 
 dist: $(VENV)/.test  ## build sdist and wheel twice, compare, test the installed wheel
-	$(PIP) install build twine auditwheel
+	$(PIP) install build twine auditwheel cffconvert
 	$(BIN)/python tools/dist.py
 
 # Other interpreters: those on the path, and those in folders with another system (debootstrap), ROOTS=...

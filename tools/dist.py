@@ -1,7 +1,7 @@
 """Build what would be published and test it as users get it. `make dist` runs this.
 
 1. sdist from the tree; wheel from that sdist, in an isolated environment; both again: same bytes.
-2. `twine check`, `auditwheel show`, and the contents of both archives.
+2. `twine check`, `cffconvert --validate`, `auditwheel show`, and the contents of both archives.
 3. A new environment with the wheel alone: the tests run in a folder without the source tree.
 
 python tools/dist.py [--python PYTHON] [--skip-tests] [-- ARGUMENTS OF PYTEST]
@@ -23,6 +23,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+CITATION = ROOT / "CITATION.cff"
 # Files that an installed package must have, beside its modules.
 NEEDED = ["_native.pyi", "py.typed", "datasets/english/train.conll"]
 # Files that pip puts below the prefix of the environment.
@@ -85,6 +86,7 @@ def build(folder: Path, commit: str, python: str) -> tuple[Path, Path]:
 def inspect(sdist: Path, wheel: Path) -> None:
     """Check the description, the platform tag and the contents of the archives."""
     run(sys.executable, "-m", "twine", "check", "--strict", str(sdist), str(wheel))
+    run(str(Path(sys.executable).with_name("cffconvert")), "--validate", "-i", str(CITATION))
     if sys.platform == "linux":
         print(output(sys.executable, "-m", "auditwheel", "show", str(wheel)).strip())
     with zipfile.ZipFile(wheel) as archive:
