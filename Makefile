@@ -1,5 +1,5 @@
 # What people and CI both run. Every target sets up what it needs in .venv; nothing else is touched.
-.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills soak soak-memory soak-models fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve bench-serve test-cluster soak-cluster
+.PHONY: help demo test pytest test-large test-peers test-scripts soak-foreign soak-hmm soak-samplers soak-text soak-kills soak soak-memory soak-models fuzz dist man test-studio soak-studio lint format bench bench-trellis bench-layer sanitize docs stubs clean test-serve soak-serve bench-serve test-cluster soak-cluster test-pythons test-aarch64 sanitize-threads sanitize-leaks fuzz-native
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -19,7 +19,7 @@ export PYTHONNOUSERSITE := 1
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # The compiled module is rebuilt when any of these is newer than the last install.
-NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/cpp/*/*.cpp src/cpp/*/*.hpp)
+NATIVE := CMakeLists.txt cmake/kernels.cmake pyproject.toml $(wildcard src/cpp/*/*.cpp src/cpp/*/*.hpp)
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -129,10 +129,11 @@ soak-text: $(VENV)/.test  ## split lines of 100 MB
 soak-kills: $(VENV)/.test  ## kill jobs that write files at 200 random moments each
 	$(BIN)/python -m pytest -m soak -q -s tests/faults
 
-# Minutes of the soak: make soak MINUTES=10
+# Minutes of the soak: make soak MINUTES=10. With one arena of glibc, as `tagloom serve` has; more of
+# them fill up for hours, as threads come to use each.
 MINUTES ?= 60
 soak: $(VENV)/.test  ## train, learn, save, load and tag for an hour; memory and results; MINUTES=10
-	$(BIN)/python tools/soak.py --minutes $(MINUTES)
+	$(BIN)/python tools/soak.py --minutes $(MINUTES) --arenas 1
 
 soak-memory: $(VENV)/.test  ## let every native allocation of load, fit and tag fail in turn
 	$(BIN)/python -m pytest -m soak -q -s tests/faults/test_memory.py
@@ -147,8 +148,13 @@ fuzz: $(VENV)/.test  ## search for inputs that break a reader, with coverage fee
 	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS)
 
 dist: $(VENV)/.test  ## build sdist and wheel twice, compare, test the installed wheel
-	$(PIP) install build twine auditwheel
+	$(PIP) install build twine auditwheel cffconvert
 	$(BIN)/python tools/dist.py
+
+# Other interpreters: those on the path, and those in folders with another system (debootstrap), ROOTS=...
+ROOTS ?=
+test-pythons: $(VENV)/.test  ## build for each Python from 3.11 that is found, test the wheel; ROOTS=FOLDER ...
+	$(BIN)/python tools/pythons.py $(addprefix --root ,$(ROOTS))
 
 man: $(VENV)/.installed  ## rewrite the manual pages and completion scripts, share/
 	rm -rf share
@@ -184,6 +190,9 @@ bench-trellis: $(VENV)/.peers  ## measure the kernels alone, against their peers
 bench-layer: $(VENV)/.peers  ## measure the layers for PyTorch, against pytorch-crf and torch.nn
 	$(BIN)/python benchmarks/layer.py
 
+# Builds a folder; what the compiler writes is shown only if it fails.
+build = $(BIN)/cmake --build $(1) > $(1).log 2>&1 || { tail -n 30 $(1).log; exit 1; }
+
 # The module is built a second time, with the kernels of every vector width made to run on any machine,
 # and tests/conftest.py loads that one. Leaks are not looked for: the
 # interpreter itself has thousands. An allocation that is too large fails as it does without ASan.
@@ -192,13 +201,58 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DTL_SANITIZE=ON -DTL_EMULATE=ON -DCMAKE_BUILD_TYPE=Debug \
 	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
 	  > build/sanitize.log
-	$(BIN)/cmake --build build/sanitize | tail -n 1
+	$(call build,build/sanitize)
 	TAGLOOM_NATIVE="$$(ls $(abspath build/sanitize)/_native*.so)" \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	  $(BIN)/python -m pytest -q -n 2 -m "not peers and not slow and not soak" tests/trellis tests/evaluation tests/sequences \
 	  tests/features tests/training tests/storage tests/scores tests/language tests/dynamics \
 	  tests/models/test_model_files.py tests/learners/test_samplers.py
+
+# CPython and NumPy are not built with ThreadSanitizer, so what they access is not looked at; the locks
+# of the GIL are seen.
+THREADED := tests/trellis/test_threads.py tests/trellis/test_batches.py tests/training/test_online.py \
+  tests/training/test_linear_objective.py tests/models/test_resident.py tests/features/test_native_scorer.py \
+  tests/features/test_native_extractor.py tests/storage/test_packed_strings.py tests/native/test_many_threads.py
+sanitize-threads: $(VENV)/.test  ## the tests with threads under ThreadSanitizer
+	@mkdir -p build
+	$(BIN)/cmake -S . -B build/threads -G Ninja -DTL_SANITIZE=thread -DCMAKE_BUILD_TYPE=Debug \
+	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) > build/threads.log
+	$(call build,build/threads)
+	TAGLOOM_NATIVE="$$(ls $(abspath build/threads)/_native*.so)" LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
+	TSAN_OPTIONS="exitcode=66 report_signal_unsafe=0 report_thread_leaks=0 ignore_noninstrumented_modules=1" \
+	  setarch -R $(BIN)/python -m pytest -q -p no:xdist -m "not peers and not slow and not soak" $(THREADED)
+
+# The native core alone, without Python (tests/native): plain, for another processor, with sanitizers.
+UNITS = $(BIN)/cmake -S tests/native -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
+sanitize-leaks: $(VENV)/.tools  ## the native units under LeakSanitizer, ASan and UBSan
+	@mkdir -p build
+	$(UNITS) -B build/leaks -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTL_BASELINE=ON \
+	  -DTL_SANITIZER="-O1;-fsanitize=address,undefined;-fno-sanitize-recover=undefined" > build/leaks.log
+	$(call build,build/leaks)
+	ASAN_OPTIONS=detect_leaks=1 build/leaks/units
+
+test-aarch64: $(VENV)/.tools  ## the native units for aarch64, under qemu-user, beside this machine's
+	@command -v aarch64-linux-gnu-g++ > /dev/null && command -v qemu-aarch64 > /dev/null || \
+	  { echo "a compiler for aarch64 or qemu-user is missing: apt-get install g++-aarch64-linux-gnu qemu-user"; exit 2; }
+	@mkdir -p build
+	$(UNITS) -B build/units -DCMAKE_BUILD_TYPE=Release -DTL_BASELINE=ON > build/units.log
+	$(UNITS) -B build/aarch64 -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ > build/aarch64.log
+	$(call build,build/units)
+	$(call build,build/aarch64)
+	build/units/units > build/units.txt
+	qemu-aarch64 -L /usr/aarch64-linux-gnu build/aarch64/units > build/aarch64.txt
+	diff build/units.txt build/aarch64.txt
+	@echo "aarch64 under qemu-user gives the best paths and log Z of this machine's baseline:"; cat build/aarch64.txt
+
+fuzz-native: $(VENV)/.tools  ## search for inputs that break the native readers (libFuzzer, clang); SECONDS=60 each
+	@command -v clang++ > /dev/null || { echo "clang is missing: apt-get install clang libclang-rt-dev"; exit 2; }
+	@mkdir -p build/found
+	$(UNITS) -B build/fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTL_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++ \
+	  -DTL_SANITIZER="-O1;-fsanitize=address,undefined;-fno-sanitize-recover=undefined" > build/fuzz.log
+	$(call build,build/fuzz)
+	$(BIN)/python tests/native/fuzz.py build/fuzz --seconds $(SECONDS)
 
 docs: $(VENV)/.test  ## build the documentation, warnings are errors
 	$(PIP) install --no-build-isolation -e '.[docs]'

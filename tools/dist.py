@@ -1,7 +1,7 @@
 """Build what would be published and test it as users get it. `make dist` runs this.
 
 1. sdist from the tree; wheel from that sdist, in an isolated environment; both again: same bytes.
-2. `twine check`, `auditwheel show`, and the contents of both archives.
+2. `twine check`, `cffconvert --validate`, `auditwheel show`, and the contents of both archives.
 3. A new environment with the wheel alone: the tests run in a folder without the source tree.
 
 python tools/dist.py [--python PYTHON] [--skip-tests] [-- ARGUMENTS OF PYTEST]
@@ -23,6 +23,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+CITATION = ROOT / "CITATION.cff"
 # Files that an installed package must have, beside its modules.
 NEEDED = ["_native.pyi", "py.typed", "datasets/english/train.conll"]
 # Files that pip puts below the prefix of the environment.
@@ -44,7 +45,10 @@ def main() -> None:
     shutil.rmtree(dist, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="tagloom-dist-") as name:
         folder = Path(name)
-        first, second = (build(folder / f"build{i}", options.python) for i in (1, 2))
+        # The commit of now: the branch may move while this runs.
+        commit = output("git", "-C", str(ROOT), "rev-parse", "HEAD").strip()
+        print(f"commit {commit[:12]}", flush=True)
+        first, second = (build(folder / f"build{i}", commit, options.python) for i in (1, 2))
         for one, other in zip(first, second, strict=True):
             if not filecmp.cmp(one, other, shallow=False):
                 sys.exit(f"{one.name}: two builds differ; the archive is not reproducible")
@@ -58,31 +62,23 @@ def main() -> None:
     print(f"dist/{wheel.name}  {wheel.stat().st_size / 1e6:.2f} MB")
 
 
-def build(folder: Path, python: str) -> tuple[Path, Path]:
-    """Build the sdist of the committed tree, and the wheel from that sdist."""
+def build(folder: Path, commit: str, python: str) -> tuple[Path, Path]:
+    """Build the sdist of a commit, and the wheel from that sdist."""
     folder.mkdir()
-    run("git", "clone", "-q", str(ROOT), str(folder / "tree"))
-    epoch = output("git", "-C", str(folder / "tree"), "log", "-1", "--format=%ct").strip()
+    tree = str(folder / "tree")
+    run("git", "clone", "-q", "--no-checkout", str(ROOT), tree)
+    run("git", "-C", tree, "checkout", "-q", "--detach", commit)
+    epoch = output("git", "-C", tree, "log", "-1", "--format=%ct").strip()
     env = {**os.environ, "SOURCE_DATE_EPOCH": epoch}
-    run(
-        sys.executable,
-        "-m",
-        "build",
-        "-q",
-        "--sdist",
-        "-o",
-        str(folder),
-        str(folder / "tree"),
-        env=env,
-    )
+    run(sys.executable, "-m", "build", "-q", "--sdist", "-o", str(folder), tree, env=env)
     (sdist,) = folder.glob("*.tar.gz")
     # Both builds use the same path: compilers write the names of files into assertions.
     source = folder.parent / "source"
     shutil.rmtree(source, ignore_errors=True)
     with tarfile.open(sdist) as archive:
         archive.extractall(source, filter="data")
-    (tree,) = source.iterdir()
-    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(tree), env=env)
+    (unpacked,) = source.iterdir()
+    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(unpacked), env=env)
     (wheel,) = folder.glob("*.whl")
     return sdist, wheel
 
@@ -90,6 +86,7 @@ def build(folder: Path, python: str) -> tuple[Path, Path]:
 def inspect(sdist: Path, wheel: Path) -> None:
     """Check the description, the platform tag and the contents of the archives."""
     run(sys.executable, "-m", "twine", "check", "--strict", str(sdist), str(wheel))
+    run(str(Path(sys.executable).with_name("cffconvert")), "--validate", "-i", str(CITATION))
     if sys.platform == "linux":
         print(output(sys.executable, "-m", "auditwheel", "show", str(wheel)).strip())
     with zipfile.ZipFile(wheel) as archive:

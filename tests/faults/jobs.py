@@ -44,6 +44,17 @@ JOBS = {
     "convert-gzip": Job(["convert", "train.conllu", "out.jsonl.gz", "-q"], "out.jsonl.gz"),
     "tag": Job(["tag", "model.tagloom", "train.conllu", "-o", "out.conllu"], "out.conllu"),
 }
+# Jobs of several processes: killed is the one that writes.
+SHARED_JOBS = {
+    "workers": Job(_train("--algorithm", "lbfgs", "--n-workers", "2"), "out.tagloom"),
+    "workers-checkpoint": Job(
+        _train("--algorithm", "lbfgs", "--n-workers", "2", "--checkpoint", "run.ckpt"), "run.ckpt"
+    ),
+    "folder": Job(
+        ["tag", "model.tagloom", "train*.conllu", "-o", "out/", "--n-workers", "2", "-q"],
+        "out/train.conllu",
+    ),
+}
 
 
 def prepare(folder: Path) -> None:
@@ -57,6 +68,7 @@ def with_old_file(source: Path, folder: Path, job: Job) -> bytes:
     """Copy the inputs to a new folder, with an old complete file; return its bytes."""
     shutil.copytree(source, folder)
     path = folder / job.output
+    path.parent.mkdir(exist_ok=True)
     if job.output.endswith(".tagloom"):
         shutil.copy(folder / "model.tagloom", path)
     elif job.output.endswith(".gz"):

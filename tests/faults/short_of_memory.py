@@ -33,6 +33,21 @@ def lbfgs():
     return tagger.predict(TOKENS)
 
 
+def ngrams():
+    model = tl.NGramModel(order=2).fit(TOKENS)
+    out = io.BytesIO()
+    model.to_arpa(out)
+    return round(tl.NGramModel.from_arpa(io.BytesIO(out.getvalue())).score(TOKENS), 4)
+
+
+def segments():
+    labels = [
+        ["B-X", "I-X", *["O"] * (len(x) - 2)] if len(x) > 2 else ["O"] * len(x) for x in TOKENS
+    ]
+    tagger = tl.SemiCRF(["word"], max_iterations=1, n_threads=2).fit(TOKENS, labels)
+    return tagger.predict(TOKENS)
+
+
 JOBS = {
     "load": lambda: tl.load(FILE).predict(TOKENS[:1]),
     "fit": fit,
@@ -40,6 +55,9 @@ JOBS = {
     "tag": lambda: TAGGER.predict(TOKENS),
     "nbest": lambda: [[x.labels for x in row] for row in TAGGER.predict_nbest(TOKENS[:3], n=3)],
     "marginals": lambda: [p.round(4).tolist() for p in TAGGER.predict_marginals(TOKENS[:3])],
+    "ngrams": ngrams,
+    "segments": segments,
+    "words": lambda: tl.HMM().fit(TRAIN).predict(TOKENS),
     "read": lambda: tl.read(io.BytesIO(b"They/N fish/V\n" * 20), "slash").tokens,
 }
 

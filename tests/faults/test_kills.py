@@ -7,17 +7,18 @@ import time
 
 import pytest
 
-from faults.jobs import JOBS, is_whole, with_old_file
+from faults.jobs import JOBS, SHARED_JOBS, is_whole, with_old_file
 from processes import IS_SANITIZED
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or IS_SANITIZED, reason="the moments differ too much"
 )
+ALL = {**JOBS, **SHARED_JOBS}
 
 
 def kill_at_random(name, inputs, tmp_path, n_kills):
     """Kill a job n times; return how often the new file was there already."""
-    job, rng, n_new = JOBS[name], random.Random(name), 0
+    job, rng, n_new = ALL[name], random.Random(name), 0
     with_old_file(inputs, tmp_path / "good", job)
     began = time.monotonic()
     subprocess.run(job.command, cwd=tmp_path / "good", check=True, capture_output=True)
@@ -40,13 +41,13 @@ def kill_at_random(name, inputs, tmp_path, n_kills):
 
 
 @pytest.mark.scripts
-@pytest.mark.parametrize("name", ["save", "tag"])
+@pytest.mark.parametrize("name", ["save", "tag", "workers"])
 def test_a_few_kills(name, inputs, tmp_path):
     kill_at_random(name, inputs, tmp_path, n_kills=3)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", ALL)
 def test_two_hundred_kills(name, inputs, tmp_path):
     n_new = kill_at_random(name, inputs, tmp_path, n_kills=200)
     print(f"{name}: 200 kills, new file {n_new} times, old file {200 - n_new} times")

@@ -11,13 +11,11 @@ import pytest
 from processes import IS_SANITIZED
 
 HERE = Path(__file__).parent
+JOBS = ["tag", "marginals", "nbest", "load", "fit", "lbfgs", "read", "ngrams", "segments", "words"]
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(sys.platform != "linux" or IS_SANITIZED, reason="preloads a library"),
 ]
-# Some failures end the process, probably where nanobind copies lists of str to C++ in functions
-# that must not throw: when templates are compiled, which load and fit do.
-MAY_TERMINATE = {"load", "fit"}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +26,7 @@ def shim(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("job", ["tag", "marginals", "nbest", "load", "fit"])
+@pytest.mark.parametrize("job", JOBS)
 def test_every_allocation_fails_once(job, shim):
     done = subprocess.run(
         [sys.executable, str(HERE / "short_of_memory.py"), job],
@@ -40,5 +38,5 @@ def test_every_allocation_fails_once(job, shim):
     found = json.loads(done.stdout)
     print(job, found)
     assert found["allocations"] > 10
-    assert found.keys() <= {"allocations", "MemoryError", "harmless", "terminated"}
-    assert found.get("terminated", 0) <= (0.2 * found["allocations"]) * (job in MAY_TERMINATE)
+    # Neither "terminated", nor "wrong result", "another error" or "broken afterwards".
+    assert found.keys() <= {"allocations", "MemoryError", "harmless"}

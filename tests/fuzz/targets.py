@@ -7,6 +7,7 @@ with coverage feedback; `test_cases.py` runs the seeds, and inputs that once wer
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gzip
 import importlib.util
@@ -78,8 +79,7 @@ def _parts(model: tl.Model) -> tuple[dict, dict]:
     return storage.read_bytes(buffer.getvalue())
 
 
-@refusing
-def model(data: bytes) -> None:
+def use_model(data: bytes) -> None:
     """Load a model file; what loads can be used."""
     loaded = tl.load(data)
     loaded.describe()
@@ -88,33 +88,42 @@ def model(data: bytes) -> None:
         loaded.predict_marginals(SENTENCES[:1])
 
 
-def forge(data: bytes, rng: random.Random) -> bytes:
+model = refusing(use_model)
+
+
+def forge(data: bytes, rng: random.Random, times: int = 1) -> bytes:
     """Change the description or the arrays of a model file, and renew all checksums.
 
     So the fuzzer reaches the checks behind the checksums.
     """
     try:
         header, arrays = storage.read_bytes(data, verify=False)
-    except TagloomError:
-        return data
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    if rng.random() < 0.5:
-        name = rng.choice([*arrays] or [""])
-        if name and arrays[name].nbytes:
-            flat = arrays[name].reshape(-1).view("u1")
-            for _ in range(rng.choice([1, 1, 4])):
-                at = rng.randrange(len(flat))
-                flat[at] = rng.choice([0, 1, 127, 128, 255, flat[at] ^ (1 << rng.randrange(8))])
-            if arrays[name].dtype == bool:
-                flat &= 1
-        if name and rng.random() < 0.3:
-            arrays[name] = arrays[name].reshape(-1)[: rng.randrange(arrays[name].size + 1)]
-    else:
-        header = _change(header, rng)
-    try:
+        for _ in range(times):
+            header, arrays = change_parts(header, arrays, rng)
         return storage.to_bytes(header, arrays)
     except (TagloomError, ValueError, TypeError):
         return data
+
+
+Parts = tuple[dict, dict]
+
+
+def change_parts(header: dict, arrays: dict, rng: random.Random) -> Parts:
+    """Return a changed copy of the parts of a model file."""
+    if rng.random() < 0.5 and arrays:
+        name = rng.choice([*arrays])
+        array = arrays[name].copy()
+        if array.nbytes:
+            flat = array.reshape(-1).view("u1")
+            for _ in range(rng.choice([1, 1, 4])):
+                at = rng.randrange(len(flat))
+                flat[at] = rng.choice([0, 1, 127, 128, 255, flat[at] ^ (1 << rng.randrange(8))])
+            if array.dtype == bool:
+                flat &= 1
+        if rng.random() < 0.3:
+            array = array.reshape(-1)[: rng.randrange(array.size + 1)]
+        return header, {**arrays, name: array}
+    return _change(header, rng), arrays  # type: ignore[return-value]
 
 
 VALUES = [None, True, 0, 1, -1, 2**31, 2**63, 1e308, "", "x", [], {}, [[]], "word", 0.5]
@@ -250,6 +259,61 @@ def raw_text(data: bytes) -> None:
         assert [text[start:end] for start, end in tokenizer.offsets(text)] == tokens
 
 
+# Bodies of requests to the server
+
+BODIES = [
+    (b"/v1/tag", b"application/json", b""),
+    (b"/v1/tag", b"application/json", b"gzip"),
+    (b"/v1/tag", b"application/x-ndjson", b""),
+    (b"/v1/tag", b"text/x-conllu", b""),
+    (b"/v1/explain", b"application/json", b""),
+]
+
+
+@functools.cache
+def _server() -> tuple[Callable, asyncio.AbstractEventLoop]:
+    from tagloom.serve import Metrics, Registry, Served, Settings, make_app
+
+    tagger = tl.CRF(["word", "suffix(2)"], max_iterations=3).fit(SENTENCES, SPANS)
+    registry = Registry(["spans"])
+    registry.put(Served("spans", "1", tagger))
+    settings = Settings(max_body=1 << 16, max_tokens=2_000)
+    return make_app(registry, settings, Metrics(["spans"])), asyncio.new_event_loop()
+
+
+def body(data: bytes) -> None:
+    """Answer a request with any body; its first byte chooses the route. Never 500."""
+    path, kind, coding = BODIES[(data[0] if data else 0) % len(BODIES)]
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", kind)]
+    headers += [(b"content-encoding", coding)] * bool(coding)
+    scope = {"type": "http", "method": "POST", "path": path.decode(), "raw_path": path}
+    scope |= {"query_string": b"", "headers": headers, "client": ("127.0.0.1", 1)}
+    scope |= {"http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80)}
+    sent = []
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": data[1:], "more_body": False}
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    app, loop = _server()
+    loop.run_until_complete(app(scope, receive, send))
+    assert sent[0]["status"] < 500, sent
+
+
+def body_seeds() -> list[bytes]:
+    """Return a body for every route."""
+    plain = b'{"sentences":[["They","can"]],"probs":"all","nbest":2,"known":[[null,["O","B-A"]]]}'
+    text = b'{"texts":["They can fish. Why?"],"spans":true,"probs":"top"}'
+    bodies = [plain, gzip.compress(text, mtime=0), b'["They","can"]\n{"tokens":["fish"]}\n']
+    bodies += [
+        b"1\tThey\t_\t_\t_\t_\t_\t_\t_\t_\n\n",
+        b'{"sentence":["They","can"],"positions":[1]}',
+    ]
+    return [bytes([i]) + x for i, x in enumerate(bodies)] + [b"\x00" + text]
+
+
 TARGETS: dict[str, tuple[Target, Callable[[], Iterable[bytes]]]] = {
     "model": (model, model_seeds),
     "foreign": (foreign, foreign_seeds),
@@ -261,6 +325,7 @@ TARGETS: dict[str, tuple[Target, Callable[[], Iterable[bytes]]]] = {
     "crfpp": (crfpp, lambda: [b"U00:%x[-1,0]/%x[0,1]\nB\n# comment\n", b"B01:%x[0,0]\n"]),
     "wapiti": (wapiti, lambda: [b'*:%x[ 0,0]\nu:%X[-1,0]\nb:%m[0,0,"^.?.?"]\n', b"*\n"]),
     "raw_text": (raw_text, lambda: ["Dr. Who can't.  Why? (e.g. 3.5 km)\n\n😀".encode()]),
+    "http": (body, body_seeds),
     "gzip": (compressed, lambda: [gzip.compress(seed, mtime=0) for seed in corpus_seeds("conll")]),
     "guess": (corpus(None), lambda: [s for name in FORMATS for s in corpus_seeds(name)]),
     **{f"corpus-{name}": (corpus(name), functools.partial(corpus_seeds, name)) for name in FORMATS},

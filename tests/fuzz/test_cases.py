@@ -1,10 +1,14 @@
 """Seeds of the fuzzer, inputs that once were faults, and a few thousand damaged seeds."""
 
+import multiprocessing
 import os
 import random
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from fuzz.damage import damage_models
 from fuzz.targets import CASES, TARGETS, forge, mutate
 
 FAULTS = sorted(path for path in CASES.glob("*/*"))
@@ -31,12 +35,10 @@ def test_input_that_was_a_fault(path):
 
 @pytest.mark.soak
 def test_a_million_damaged_models():
-    target, seeds = TARGETS["model"]
-    seeds, rng = [*seeds()], random.Random(7)
     n = int(os.environ.get("TAGLOOM_MUTATIONS", 1_000_000))
-    for _ in range(n):
-        data = rng.choice(seeds)
-        for _ in range(rng.choice([1, 1, 2, 5])):
-            data = forge(data, rng) if rng.random() < 0.7 else mutate(data, rng)
-        target(data)
-    print(f"{n:,} damaged models refused or used")
+    n_workers = os.cpu_count() or 1
+    jobs = [(n * i // n_workers, n * (i + 1) // n_workers) for i in range(n_workers)]
+    with ProcessPoolExecutor(n_workers, multiprocessing.get_context("spawn")) as pool:
+        outcomes = sum(pool.map(damage_models, jobs), Counter())
+    print(f"\n{n:,} damaged models:", dict(outcomes))
+    assert sum(outcomes.values()) == n

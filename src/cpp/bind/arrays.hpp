@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -10,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "bind/casters.hpp"
 
 namespace tagloom {
 

@@ -1,7 +1,6 @@
 // Python bindings of state spaces and automata: check shapes, release the GIL, call core.
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +10,7 @@
 #include "bind/arrays.hpp"
 #include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "core/automaton.hpp"
 #include "core/space.hpp"

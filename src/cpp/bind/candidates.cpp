@@ -2,11 +2,10 @@
 
 #include "core/candidates.hpp"
 
-#include <nanobind/stl/tuple.h>
-
 #include "bind/arrays.hpp"
 #include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/dense.hpp"
 #include "bind/gil.hpp"
 

@@ -2,8 +2,6 @@
 
 #include "core/chain_loss.hpp"
 
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 #include "bind/arrays.hpp"
 #include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/dense.hpp"
 #include "bind/gil.hpp"
 

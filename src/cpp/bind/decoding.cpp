@@ -2,7 +2,6 @@
 // Sentences are words, read by templates, or items, the features that a user computed.
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 
 #include <cmath>
 #include <cstdint>
@@ -15,9 +14,11 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/dense.hpp"
 #include "bind/gil.hpp"
 #include "bind/items.hpp"
+#include "bind/python.hpp"
 #include "bind/scoring.hpp"
 #include "core/decode.hpp"
 #include "core/local.hpp"
@@ -35,9 +36,9 @@ nb::list lists_of(const int32_t* y, std::span<const int64_t> offsets, const nb::
         PyObject* sentence = PyList_New(T_n);
         if (!sentence) throw nb::python_error();
         for (Py_ssize_t t = 0; t < T_n; t++) {
-            PyList_SET_ITEM(sentence, t, Py_NewRef(PyList_GET_ITEM(labels.ptr(), *y++)));
+            set_item(sentence, t, Py_NewRef(list_item(labels.ptr(), *y++)));
         }
-        PyList_SET_ITEM(sentences.ptr(), n, sentence);
+        set_item(sentences.ptr(), n, sentence);
     }
     return sentences;
 }
@@ -51,11 +52,11 @@ nb::list float_lists(const float* value, std::span<const int64_t> offsets) {
         const Py_ssize_t T_n = offsets[n + 1] - offsets[n];
         PyObject* sentence = PyList_New(T_n);
         if (!sentence) throw nb::python_error();
-        PyList_SET_ITEM(sentences.ptr(), n, sentence);
+        set_item(sentences.ptr(), n, sentence);
         for (Py_ssize_t t = 0; t < T_n; t++) {
             PyObject* number = PyFloat_FromDouble(*value++);
             if (!number) throw nb::python_error();
-            PyList_SET_ITEM(sentence, t, number);
+            set_item(sentence, t, number);
         }
     }
     return sentences;
@@ -183,10 +184,10 @@ constexpr Py_ssize_t kFewTokens = 1024;
 bool is_few(nb::handle X) {
     if (!PyList_CheckExact(X.ptr())) return false;
     Py_ssize_t T = 0;
-    for (Py_ssize_t n = 0; n < PyList_GET_SIZE(X.ptr()) && T <= kFewTokens; n++) {
-        PyObject* sentence = PyList_GET_ITEM(X.ptr(), n);
+    for (Py_ssize_t n = 0; n < list_size(X.ptr()) && T <= kFewTokens; n++) {
+        PyObject* sentence = list_item(X.ptr(), n);
         if (!PyList_CheckExact(sentence) && !PyTuple_CheckExact(sentence)) return false;
-        T += Py_SIZE(sentence);
+        T += Items(sentence).size;
     }
     return T <= kFewTokens;
 }

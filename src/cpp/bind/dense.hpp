@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 
 #include <cstdint>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/batches.hpp"
+#include "bind/casters.hpp"
 #include "core/decode.hpp"
 #include "core/dense.hpp"
 

@@ -13,6 +13,7 @@
 
 #include "bind/bind.hpp"
 #include "bind/gil.hpp"
+#include "bind/python.hpp"
 #include "core/spans.hpp"
 
 namespace nb = nanobind;
@@ -62,12 +63,11 @@ class Interner {
     };
 
     int32_t by_text(PyObject* text) {
-        if (!PyUnicode_IS_COMPACT_ASCII(text) || PyUnicode_GET_LENGTH(text) > 8) {
-            return by_dict(text);
-        }
+        const std::string_view ascii = ascii_text(text);
+        if (!ascii.data() || ascii.size() > 8) return by_dict(text);
         uint64_t bytes = 0;
-        const int64_t length = PyUnicode_GET_LENGTH(text);
-        std::memcpy(&bytes, PyUnicode_DATA(text), length);
+        const auto length = static_cast<int64_t>(ascii.size());
+        std::memcpy(&bytes, ascii.data(), ascii.size());
         const uint64_t hash = (bytes + length) * 0x9e3779b97f4a7c15u;
         Short& seen = by_bytes_[(hash >> 40) % by_bytes_.size()];
         if (seen.bytes != bytes || seen.length != length) seen = {bytes, length, by_dict(text)};
@@ -78,7 +78,7 @@ class Interner {
         PyObject* found = PyDict_GetItemWithError(table_.ptr(), text);
         if (found) return static_cast<int32_t>(PyLong_AsLong(found));
         if (PyErr_Occurred()) throw nb::python_error();
-        const Py_ssize_t fresh = PyDict_GET_SIZE(table_.ptr());
+        const Py_ssize_t fresh = PyDict_Size(table_.ptr());
         nb::object number = nb::steal(PyLong_FromSsize_t(fresh));
         if (PyDict_SetItem(table_.ptr(), text, number.ptr()) < 0) throw nb::python_error();
         return static_cast<int32_t>(fresh);
@@ -92,19 +92,19 @@ class Interner {
 // Whether this is a list or tuple of lists or tuples. Items are borrowed: in Python, reference
 // counting alone takes five times as long.
 bool is_nested_list(nb::handle lists) {
-    const auto is_list = [](PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); };
-    if (!is_list(lists.ptr())) return false;
-    PyObject** items = PySequence_Fast_ITEMS(lists.ptr());
-    return std::all_of(items, items + PySequence_Fast_GET_SIZE(lists.ptr()), is_list);
+    const Items items(lists.ptr());
+    for (Py_ssize_t n = 0; n < items.size; n++) {
+        if (!PyList_Check(items[n]) && !PyTuple_Check(items[n])) return false;
+    }
+    return items.size >= 0;
 }
 
 // The length of each inner list; None unless is_nested_list().
 nb::object list_lengths(nb::handle lists) {
     if (!is_nested_list(lists)) return nb::none();
-    const auto N = static_cast<size_t>(PySequence_Fast_GET_SIZE(lists.ptr()));
-    Out<int64_t> lengths = make_array<int64_t>({N});
-    PyObject** items = PySequence_Fast_ITEMS(lists.ptr());
-    for (size_t n = 0; n < N; n++) lengths.data()[n] = PySequence_Fast_GET_SIZE(items[n]);
+    const Items items(lists.ptr());
+    Out<int64_t> lengths = make_array<int64_t>({static_cast<size_t>(items.size)});
+    for (Py_ssize_t n = 0; n < items.size; n++) lengths.data()[n] = Items(items[n]).size;
     return nb::cast(lengths);
 }
 
@@ -115,19 +115,19 @@ nb::object intern(nb::list sentences, nb::dict table) {
     Out<int64_t> offsets = make_array<int64_t>({N + 1});
     size_t total = 0;
     for (size_t n = 0; n < N; n++) {
-        PyObject* sentence = PyList_GET_ITEM(sentences.ptr(), n);
+        PyObject* sentence = list_item(sentences.ptr(), n);
         if (!PyList_CheckExact(sentence)) return nb::none();
-        total += PyList_GET_SIZE(sentence);
+        total += list_size(sentence);
         offsets.data()[n + 1] = static_cast<int64_t>(total);
     }
     Out<int32_t> ids = make_array<int32_t>({total});
     Interner interner(table);
     size_t t = 0;
     for (size_t n = 0; n < N; n++) {
-        PyObject* sentence = PyList_GET_ITEM(sentences.ptr(), n);
+        PyObject* sentence = list_item(sentences.ptr(), n);
         const Py_ssize_t T = offsets.data()[n + 1] - offsets.data()[n];
         for (Py_ssize_t i = 0; i < T; i++) {
-            PyObject* text = PyList_GET_ITEM(sentence, i);
+            PyObject* text = list_item(sentence, i);
             if (!PyUnicode_CheckExact(text)) return nb::none();
             ids.data()[t++] = interner.id(text);
         }

@@ -2,12 +2,6 @@
 // here, so that core may trust them.
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
@@ -20,6 +14,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/extractor.hpp"
 #include "bind/gil.hpp"
 #include "bind/index.hpp"

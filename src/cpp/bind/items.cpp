@@ -4,8 +4,6 @@
 #include "bind/items.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/index.hpp"
 #include "core/index.hpp"
 

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bind/python.hpp"
 #include "core/hash.hpp"
 
 namespace tagloom {
@@ -113,13 +114,11 @@ class Reader {
             while (PyDict_Next(item.ptr(), &at, &key, &value)) entry(key, value);
             return true;
         }
-        if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
-            const Py_ssize_t n = PySequence_Fast_GET_SIZE(item.ptr());
-            PyObject* const* element = PySequence_Fast_ITEMS(item.ptr());
-            for (Py_ssize_t i = 0; i < std::min(n, kAhead); i++) prefetch(element[i]);
-            for (Py_ssize_t i = 0; i < n; i++) {
-                if (i + kAhead < n) prefetch(element[i + kAhead]);
-                add_text(element[i], 1.0);
+        if (const Items elements(item.ptr()); elements.size >= 0) {
+            for (Py_ssize_t i = 0; i < std::min(elements.size, kAhead); i++) prefetch(elements[i]);
+            for (Py_ssize_t i = 0; i < elements.size; i++) {
+                if (i + kAhead < elements.size) prefetch(elements[i + kAhead]);
+                add_text(elements[i], 1.0);
             }
             return true;
         }
@@ -133,7 +132,7 @@ class Reader {
 
     void entry(PyObject* key, PyObject* value) {
         if (PyFloat_CheckExact(value)) {
-            add_text(key, PyFloat_AS_DOUBLE(value));
+            add_text(key, float_value(value));
             return;
         }
         if (PyBool_Check(value)) {
@@ -190,10 +189,9 @@ class Reader {
                                   "; expected a str.")
                                      .c_str());
         }
-        if (PyUnicode_IS_COMPACT_ASCII(object)) {
-            return {static_cast<const char*>(PyUnicode_DATA(object)),
-                    static_cast<std::size_t>(PyUnicode_GET_LENGTH(object))};
-        }
+#ifndef Py_LIMITED_API
+        if (const std::string_view ascii = ascii_text(object); ascii.data()) return ascii;
+#endif
         Py_ssize_t size;
         const char* data = PyUnicode_AsUTF8AndSize(object, &size);
         if (!data) {
@@ -228,9 +226,9 @@ void for_each_token(nb::handle sentences, Place& place, const One& one,
                                   "; expected a list with the features of each token.")
                                      .c_str());
         }
-        for (place.token = 0; place.token < PySequence_Fast_GET_SIZE(sentence.ptr());
-             place.token++) {
-            one(nb::handle(PySequence_Fast_GET_ITEM(sentence.ptr(), place.token)));
+        // Read anew for each token: a feature may run code of the user, which may change the list.
+        for (place.token = 0; place.token < Items(sentence.ptr()).size; place.token++) {
+            one(nb::handle(Items(sentence.ptr())[place.token]));
         }
         end_sentence(place.token);
         place.sentence++;

@@ -3,8 +3,6 @@
 #include "core/kalman.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/vector.h>
 
 #include <initializer_list>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 
 namespace tagloom {

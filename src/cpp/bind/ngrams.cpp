@@ -3,9 +3,6 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <memory>
@@ -15,8 +12,10 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "bind/index.hpp"
+#include "bind/python.hpp"
 #include "core/arpa.hpp"
 #include "core/ngram_changes.hpp"
 #include "core/ngram_counts.hpp"
@@ -38,27 +37,12 @@ nb::dict give_model(NGramArrays model) {
     return result;
 }
 
-// The members of a list or tuple; size -1 for anything else.
-struct Members {
-    PyObject** items = nullptr;
-    Py_ssize_t size = -1;
-    explicit Members(PyObject* o) {
-        if (PyList_Check(o)) {
-            items = reinterpret_cast<PyListObject*>(o)->ob_item;
-            size = PyList_GET_SIZE(o);
-        } else if (PyTuple_Check(o)) {
-            items = reinterpret_cast<PyTupleObject*>(o)->ob_item;
-            size = PyTuple_GET_SIZE(o);
-        }
-    }
-};
-
 // The UTF-8 of a str; null data if it is none or has half of a surrogate pair.
 std::string_view utf8(PyObject* text) {
     if (!PyUnicode_Check(text)) return {};
-    if (PyUnicode_IS_COMPACT_ASCII(text))
-        return {static_cast<const char*>(PyUnicode_DATA(text)),
-                static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
+#ifndef Py_LIMITED_API
+    if (const std::string_view ascii = ascii_text(text); ascii.data()) return ascii;
+#endif
     Py_ssize_t size = 0;
     const char* data = PyUnicode_AsUTF8AndSize(text, &size);
     if (!data) PyErr_Clear();
@@ -87,13 +71,13 @@ class PyCounter {
 
     // Counts sentences, lists of str, up to the first that is not one: where that is, or None.
     std::optional<Place> add(nb::handle sentences) {
-        const Members all(sentences.ptr());
+        const Items all(sentences.ptr());
         for (Py_ssize_t i = 0; i < all.size; i++) {
-            const Members tokens(all.items[i]);
+            const Items tokens(all[i]);
             if (tokens.size < 0) return place(i, -1);
             counter_.begin_sentence();
             for (Py_ssize_t t = 0; t < tokens.size; t++) {
-                const std::string_view text = utf8(tokens.items[t]);
+                const std::string_view text = utf8(tokens[t]);
                 const int32_t w = text.data() ? word(text) : kStart;
                 if (w == kStart || w == kEnd) {
                     counter_.cancel_sentence();
@@ -213,15 +197,15 @@ class PyCounter {
 nb::tuple word_ids(const PyIndex& vocabulary, nb::handle sentences, int32_t unknown) {
     vocabulary.check_idle();
     const Table& table = vocabulary.index.table();
-    const Members all(sentences.ptr());
+    const Items all(sentences.ptr());
     std::vector<int32_t> ids;
     std::vector<int64_t> offsets{0};
     std::optional<Place> fault;
     for (Py_ssize_t i = 0; i < all.size && !fault; i++) {
-        const Members tokens(all.items[i]);
+        const Items tokens(all[i]);
         if (tokens.size < 0) fault = place(i, -1);
         for (Py_ssize_t t = 0; t < tokens.size && !fault; t++) {
-            const std::string_view text = utf8(tokens.items[t]);
+            const std::string_view text = utf8(tokens[t]);
             if (!text.data()) fault = place(i, t);
             const int32_t id = fault ? -1 : table.find(hash64(text));
             ids.push_back(id < 0 ? unknown : id);

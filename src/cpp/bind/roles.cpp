@@ -1,16 +1,12 @@
 // Python bindings of the role labeller: check shapes and ranges, release the GIL, call core.
 
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
 #include <memory>
 #include <tuple>
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "bind/label_automata.hpp"
 #include "core/role_learner.hpp"

@@ -3,16 +3,13 @@
 
 #include "bind/scoring.hpp"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <span>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "core/local.hpp"
 #include "core/threads.hpp"

@@ -3,10 +3,6 @@
 #include "core/segments.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -19,6 +15,7 @@
 #include "bind/arrays.hpp"
 #include "bind/batches.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/extractor.hpp"
 #include "bind/gil.hpp"
 #include "bind/index.hpp"

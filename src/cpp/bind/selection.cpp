@@ -3,9 +3,6 @@
 #include "core/selection.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <limits>
@@ -14,6 +11,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "bind/label_automata.hpp"
 #include "core/threads.hpp"

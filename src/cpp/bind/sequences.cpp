@@ -2,8 +2,6 @@
 // object.
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +12,9 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
+#include "bind/python.hpp"
 #include "core/columns.hpp"
 #include "core/hash.hpp"
 
@@ -132,10 +132,10 @@ class ColumnScanner {
         std::vector<std::string_view> fields;
         fields.reserve(scan.rows.size());
         bool fits = PyList_Check(found.ptr()) &&
-                    PyList_GET_SIZE(found.ptr()) == static_cast<Py_ssize_t>(scan.blocks.size());
+                    list_size(found.ptr()) == static_cast<Py_ssize_t>(scan.blocks.size());
         for (std::size_t i = 0; fits && i < scan.blocks.size(); ++i)
-            fits = append_views(PyList_GET_ITEM(found.ptr(), static_cast<Py_ssize_t>(i)),
-                                std::nullopt, fields) &&
+            fits = append_views(list_item(found.ptr(), static_cast<Py_ssize_t>(i)), std::nullopt,
+                                fields) &&
                    fields.size() == scan.blocks[i].last;
         for (std::size_t r = 0; fits && r < fields.size(); ++r)
             fits = is_field(fields[r], rules_.sep);
@@ -207,7 +207,7 @@ class ColumnScanner {
         nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(n)));
         if (!made) throw nb::python_error();
         for (std::size_t i = 0; i < n; ++i)
-            PyList_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), item(i).release().ptr());
+            set_item(made.ptr(), static_cast<Py_ssize_t>(i), item(i).release().ptr());
         return made;
     }
     // A list of field(row) for the rows of a sentence.
@@ -231,16 +231,15 @@ class ColumnScanner {
     static bool views(nb::handle list, const std::optional<std::string>& unknown,
                       std::vector<std::string_view>& out) {
         out.clear();
-        if (PyList_Check(list.ptr()))
-            out.reserve(static_cast<std::size_t>(PyList_GET_SIZE(list.ptr())));
+        if (PyList_Check(list.ptr())) out.reserve(static_cast<std::size_t>(list_size(list.ptr())));
         return append_views(list, unknown, out);
     }
     static bool append_views(nb::handle list, const std::optional<std::string>& unknown,
                              std::vector<std::string_view>& out) {
         if (!PyList_Check(list.ptr())) return false;
-        const Py_ssize_t n = PyList_GET_SIZE(list.ptr());
+        const Py_ssize_t n = list_size(list.ptr());
         for (Py_ssize_t i = 0; i < n; ++i) {
-            PyObject* item = PyList_GET_ITEM(list.ptr(), i);
+            PyObject* item = list_item(list.ptr(), i);
             if (item == Py_None && unknown) {
                 out.push_back(*unknown);
                 continue;
@@ -262,11 +261,11 @@ class ColumnScanner {
         for (std::size_t r = 0; r < given.size(); ++r)
             if (slice(text, scan.rows[r].token) != given[r]) return false;
         if (columns.is_none()) return true;
-        if (!PyList_Check(columns.ptr()) || PyList_GET_SIZE(columns.ptr()) != rules_.n_columns)
+        if (!PyList_Check(columns.ptr()) || list_size(columns.ptr()) != rules_.n_columns)
             return false;
         std::vector<std::vector<std::string_view>> all(static_cast<std::size_t>(rules_.n_columns));
         for (std::size_t c = 0; c < all.size(); ++c)
-            if (!views(PyList_GET_ITEM(columns.ptr(), static_cast<Py_ssize_t>(c)), std::nullopt,
+            if (!views(list_item(columns.ptr(), static_cast<Py_ssize_t>(c)), std::nullopt,
                        all[c]) ||
                 all[c].size() != scan.rows.size())
                 return false;

@@ -3,14 +3,13 @@
 
 #include "core/subtags.hpp"
 
-#include <nanobind/stl/variant.h>
-
 #include <algorithm>
 #include <type_traits>
 #include <variant>
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "core/pruning.hpp"
 #include "core/threads.hpp"

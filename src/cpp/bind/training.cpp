@@ -1,11 +1,6 @@
 // Python bindings of training: check shapes, release the GIL, call core.
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
@@ -23,6 +18,7 @@
 #endif
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "core/lbfgs.hpp"
 #include "core/linear.hpp"

@@ -1,14 +1,12 @@
 // Python bindings of the dependency parser: check shapes and ranges, release the GIL, call core.
 
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-
 #include <algorithm>
 #include <memory>
 #include <tuple>
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "core/tree_learner.hpp"
 

@@ -2,12 +2,11 @@
 
 #include "core/trees.hpp"
 
-#include <nanobind/stl/tuple.h>
-
 #include <tuple>
 
 #include "bind/arrays.hpp"
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 
 namespace tagloom {

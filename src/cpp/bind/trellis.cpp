@@ -2,9 +2,6 @@
 // layouts are in dense.cpp and automata.cpp.
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +10,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "core/dispatch.hpp"
 #include "core/threads.hpp"

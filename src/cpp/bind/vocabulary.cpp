@@ -1,7 +1,5 @@
 #include "bind/vocabulary.hpp"
 
-#include <nanobind/stl/optional.h>
-
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "bind/bind.hpp"
+#include "bind/casters.hpp"
 #include "bind/gil.hpp"
 #include "bind/index.hpp"
 #include "core/counts.hpp"

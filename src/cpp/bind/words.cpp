@@ -6,7 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <unordered_map>
 
+#include "bind/casters.hpp"
+#include "bind/python.hpp"
 #include "core/scratch.hpp"
 #include "core/threads.hpp"
 
@@ -14,24 +17,6 @@ namespace nb = nanobind;
 
 namespace tagloom {
 namespace {
-
-// A list or tuple, read without copying it. No Python code may run while it is in use.
-struct Items {
-    PyObject** items = nullptr;
-    Py_ssize_t size = -1;  // -1: neither list nor tuple
-
-    explicit Items(PyObject* o) {
-        if (PyList_Check(o)) {
-            items = reinterpret_cast<PyListObject*>(o)->ob_item;
-            size = PyList_GET_SIZE(o);
-        } else if (PyTuple_Check(o)) {
-            items = reinterpret_cast<PyTupleObject*>(o)->ob_item;
-            size = PyTuple_GET_SIZE(o);
-        }
-    }
-};
-
-std::string type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 
 [[noreturn]] void fail_type(const std::string& where, const char* expected, PyObject* found) {
     throw nb::type_error(
@@ -46,7 +31,7 @@ std::string place(std::size_t c, Py_ssize_t n, Py_ssize_t t = -1) {
 [[noreturn]] void fail_surrogate(const std::string& where, PyObject* text) {
     const nb::object shown = nb::steal(PyObject_ASCII(text));
     if (!shown.is_valid()) throw nb::python_error();
-    throw nb::value_error((where + ": " + PyUnicode_AsUTF8(shown.ptr()) +
+    throw nb::value_error((where + ": " + nb::str(shown).c_str() +
                            " has a lone surrogate, which is not a character. Decode the text "
                            "again, with errors=\"replace\" if need be.")
                               .c_str());
@@ -62,6 +47,43 @@ std::string place(std::size_t c, Py_ssize_t n, Py_ssize_t t = -1) {
     if (!PyUnicode_Check(text)) fail_type(where, "a str", text);
     fail_surrogate(where, text);
 }
+
+#ifdef Py_LIMITED_API
+
+// The class of a code point beyond ASCII, from the methods of a str with it alone; each is asked
+// once.
+uint8_t classify(Py_UCS4 c) {
+    static std::unordered_map<Py_UCS4, uint8_t> known;  // under the GIL
+    if (c < 128) return kAsciiClasses[c];
+    if (const auto it = known.find(c); it != known.end()) return it->second;
+    const nb::object one = nb::steal(PyUnicode_FromOrdinal(static_cast<int>(c)));
+    if (!one.is_valid()) throw nb::python_error();
+    const auto has = [&](const char* method, uint8_t bit) {
+        return nb::cast<bool>(one.attr(method)()) ? bit : uint8_t{0};
+    };
+    const uint8_t upper = has("isupper", kUpper);
+    // str.istitle is also true of one upper-case letter.
+    const auto found =
+        static_cast<uint8_t>(upper | has("islower", kLower) | (upper ? 0 : has("istitle", kTitle)) |
+                             has("isalpha", kAlpha) | has("isdecimal", kDecimal) |
+                             has("isdigit", kDigit) | has("isnumeric", kNumeric));
+    known.emplace(c, found);
+    return found;
+}
+
+// Encodes a str that is not ASCII as UTF-8; false if it has a lone surrogate.
+bool encode_utf8(PyObject* text, std::string& out) {
+    const nb::object bytes = nb::steal(PyUnicode_AsUTF8String(text));
+    if (!bytes.is_valid()) {
+        if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) throw nb::python_error();
+        PyErr_Clear();
+        return false;
+    }
+    out.assign(PyBytes_AsString(bytes.ptr()), static_cast<std::size_t>(PyBytes_Size(bytes.ptr())));
+    return true;
+}
+
+#else
 
 uint8_t classify(Py_UCS4 c) {
     if (c < 128) return kAsciiClasses[c];
@@ -109,18 +131,13 @@ bool encode_utf8(PyObject* text, std::string& out) {
     return true;
 }
 
-std::string_view ascii_view(PyObject* text) {
-    return {static_cast<const char*>(PyUnicode_DATA(text)),
-            static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
-}
+#endif
 
 // The class of each code point of a str.
 const uint8_t* classify(PyObject* text, Arena& arena) {
-    const Py_ssize_t n = PyUnicode_GET_LENGTH(text);
-    const int kind = PyUnicode_KIND(text);
-    const void* data = PyUnicode_DATA(text);
+    const Py_ssize_t n = text_length(text);
     uint8_t* classes = arena.take<uint8_t>(static_cast<std::size_t>(n));
-    for (Py_ssize_t i = 0; i < n; i++) classes[i] = classify(PyUnicode_READ(kind, data, i));
+    for (Py_ssize_t i = 0; i < n; i++) classes[i] = classify(read_point(text, i));
     return classes;
 }
 
@@ -146,9 +163,8 @@ class Texts {
         for (std::size_t i = 0; i < n; i++) {
             if (!texts[i]) continue;
             if (!PyUnicode_Check(texts[i])) return i;
-            if (PyUnicode_IS_ASCII(texts[i])) {
-                views[i] = ascii_view(texts[i]);
-            } else {
+            views[i] = ascii_text(texts[i]);
+            if (!views[i].data()) {
                 if (buffers_.empty()) buffers_.resize(kAtOnce);
                 if (!encode_utf8(texts[i], buffers_[i])) return i;
                 views[i] = buffers_[i];
@@ -220,9 +236,9 @@ class Interner {
     int32_t add(PyObject* object, std::string_view text, uint64_t hash) {
         Word word;
         word.hash = hash;
-        word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(object));
-        word.text = words_.arena.copy(text);  // close to the other words
-        if (!PyUnicode_IS_ASCII(object)) {
+        word.points = static_cast<uint32_t>(text_length(object));
+        word.text = words_.arena.copy(text);    // close to the other words
+        if (word.text.size() != word.points) {  // not ASCII
             word.classes = classify(object, words_.arena);
         } else if (needs_lowered_) {
             word.lowered = ascii_lower(word.text, words_.arena);
@@ -244,6 +260,9 @@ class Interner {
 std::size_t read_cached(std::span<PyObject* const> texts, const WordCache& cache, int64_t threads,
                         Column& column, std::vector<nb::object>& held, bool needs_lowered) {
     constexpr std::size_t kPerItem = 2048;
+#ifdef Py_LIMITED_API
+    threads = 1;  // reading a str stores its UTF-8 in it, for which each thread would need the GIL
+#endif
     const std::size_t positions = texts.size();
     std::atomic<std::size_t> valid = positions;  // texts before the first invalid one
     const auto items = static_cast<int64_t>((positions + kPerItem - 1) / kPerItem);
@@ -274,7 +293,8 @@ std::size_t read_cached(std::span<PyObject* const> texts, const WordCache& cache
 
 // Copies the text of a str.
 std::string_view copy_text(PyObject* text, Arena& arena, const std::string& where) {
-    if (PyUnicode_IS_ASCII(text)) return arena.copy(ascii_view(text));
+    const std::string_view ascii = ascii_text(text);
+    if (ascii.data()) return arena.copy(ascii);
     std::string buffer;
     if (!encode_utf8(text, buffer)) fail_surrogate(where, text);
     return arena.copy(buffer);
@@ -299,12 +319,12 @@ void call_python(const PyProgram& program, std::size_t c, Column& column,
         if (word.classes && program.needs_punctuation[c]) {
             auto* classes = const_cast<uint8_t*>(word.classes);  // in our arena
             for (uint32_t p = 0; p < word.points; p++) {
-                const Py_UCS4 point = PyUnicode_READ_CHAR(text.ptr(), p);
+                const Py_UCS4 point = read_point(text.ptr(), p);
                 if (point < 128) continue;
                 const nb::object one = nb::steal(PyUnicode_FromOrdinal(static_cast<int>(point)));
                 if (!one.is_valid()) throw nb::python_error();
                 const nb::object category = program.category(one);
-                const Py_UCS4 major = PyUnicode_READ_CHAR(category.ptr(), 0);
+                const Py_UCS4 major = read_point(category.ptr(), 0);
                 if (major == 'P' || major == 'S') classes[p] |= kPunctuation;
             }
         }
@@ -332,8 +352,8 @@ Word copy_word(nb::handle text, Arena& arena) {
     Word word;
     word.text = copy_text(text.ptr(), arena, "a word");
     word.hash = hash_part(word.text);
-    word.points = static_cast<uint32_t>(PyUnicode_GET_LENGTH(text.ptr()));
-    if (!PyUnicode_IS_ASCII(text.ptr())) word.classes = classify(text.ptr(), arena);
+    word.points = static_cast<uint32_t>(text_length(text.ptr()));
+    if (word.text.size() != word.points) word.classes = classify(text.ptr(), arena);
     return word;
 }
 
@@ -350,15 +370,15 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
     std::vector<std::vector<nb::object>> strings(program.columns);
     batch.columns.reserve(program.columns);
     for (std::size_t c = 0; c < program.columns; c++) {
-        const Items sentences(given.items[c]);
+        const Items sentences(given[c]);
         if (sentences.size < 0) {
-            fail_type("column " + std::to_string(c), "a list of sentences", given.items[c]);
+            fail_type("column " + std::to_string(c), "a list of sentences", given[c]);
         }
         if (c == 0) {
             batch.offsets.assign(static_cast<std::size_t>(sentences.size) + 1, 0);
             for (Py_ssize_t n = 0; n < sentences.size; n++) {
-                const Items tokens(sentences.items[n]);
-                if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
+                const Items tokens(sentences[n]);
+                if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences[n]);
                 batch.offsets[n + 1] = batch.offsets[n] + tokens.size;
             }
         }
@@ -392,8 +412,8 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
         const auto taken = scratch.take(positions);
         PyObject** texts = taken.data;  // null outside of sentences
         for (Py_ssize_t n = 0, p = 0; n < N; n++) {
-            const Items tokens(sentences.items[n]);
-            if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences.items[n]);
+            const Items tokens(sentences[n]);
+            if (tokens.size < 0) fail_type(place(c, n), "a list of str", sentences[n]);
             if (tokens.size != batch.offsets[n + 1] - batch.offsets[n]) {
                 throw nb::value_error((place(c, n) + ": expected " +
                                        std::to_string(batch.offsets[n + 1] - batch.offsets[n]) +
@@ -402,7 +422,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
                                           .c_str());
             }
             for (int32_t d = program.pad; d-- > 0; p++) texts[p] = nullptr, pad(p, d);
-            p = std::copy_n(tokens.items, tokens.size, texts + p) - texts;
+            for (Py_ssize_t t = 0; t < tokens.size; t++) texts[p++] = tokens[t];
             for (int32_t d = 0; d < program.pad; d++, p++) {
                 texts[p] = nullptr, pad(p, program.pad + d);
             }
@@ -431,7 +451,7 @@ PyBatch::PyBatch(const PyProgram& compiled, nb::handle columns, nb::handle numer
     using Array = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
     const int64_t T = batch.offsets.back();
     for (std::size_t c = 0; c < program.numeric; c++) {
-        const nb::object item = nb::borrow(values.items[c]);
+        const nb::object item = nb::borrow(values[c]);
         Array array;
         if (!nb::try_cast(item, array, false)) {
             fail_type("numeric column " + std::to_string(c), "a float64 array [T]", item.ptr());
