@@ -113,3 +113,20 @@ def test_a_looser_tolerance_stops_earlier(data):
     ]
     loose, tight, forgetful = (len(run.history_) for run in runs)
     assert loose < tight < forgetful
+
+
+ONE_EPOCH = {"features": None, "margin": 0, "max_iterations": 1, "min_weight": 0}
+
+
+def test_first_step_of_rare_features():
+    """Of 60 features per token, first_square is (60 / 15)² and eta 6 / 60 times its root."""
+    X = [[[f"{t} {k}" for k in range(60)] for t in range(2)]]
+    weights = tl.CRF(**ONE_EPOCH).fit(X, [["A", "B"]]).scores_.rows.weights
+    expected = 0.4 * 0.5 / np.sqrt(16 + 0.5**2)  # two labels: the gradient is 1/2
+    np.testing.assert_allclose(np.abs(weights), expected, rtol=1e-5)
+
+
+def test_frequent_features_have_the_usual_first_square():
+    X, y = [[[f"{k}" for k in range(60)]] * 2] * 40, [["A", "B"]] * 40
+    found, expected = tl.CRF(**ONE_EPOCH).fit(X, y), tl.CRF(**ONE_EPOCH, eta=0.1).fit(X, y)
+    np.testing.assert_array_equal(found.scores_.rows.weights, expected.scores_.rows.weights)
