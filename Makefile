@@ -68,15 +68,15 @@ test-peers: $(VENV)/.peers  ## the tests that need heavy outside libraries
 test-serve: $(VENV)/.test  ## the server as a program: load, reloads, drain, fuzz, in short
 	$(BIN)/python -m pytest -q -m "serve and not soak" tests/serve
 
-# What the server is compared with; another environment that has it: make bench-serve PEERS=FOLDER
-PEERS ?= build/serving/peers
+# What the server is compared with; another environment that has it: make bench-serve RIVALS=FOLDER
+RIVALS ?= build/serving/peers
 build/serving/peers/bin/python:
 	python3 -m venv build/serving/peers
 	build/serving/peers/bin/pip install -q fastapi starlette 'uvicorn[standard]' msgspec sklearn-crfsuite
 
-bench-serve: $(VENV)/.test $(PEERS)/bin/python  ## what needs a quiet machine, four minutes: V15, V2, V7, V1, V3
+bench-serve: $(VENV)/.test $(RIVALS)/bin/python  ## what needs a quiet machine, four minutes: V15, V2, V7, V1, V3
 	$(BIN)/python benchmarks/serving/checks.py --long V15 V2 V7
-	$(BIN)/python benchmarks/serving/compare.py --python $(PEERS)/bin/python --seconds 2 --turns 2
+	$(BIN)/python benchmarks/serving/compare.py --python $(RIVALS)/bin/python --seconds 2 --turns 2
 
 soak-serve: $(VENV)/.test  ## the same for an hour and a half; prints the figures
 	$(BIN)/python benchmarks/serving/checks.py --long
