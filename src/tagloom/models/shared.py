@@ -75,7 +75,7 @@ class BatchParameters(Parameterised):
         choices=("float32", "float64"),
         help="Type of scores and probabilities in training; their sums are always float64.",
         details='With "float64", lbfgs over files has the same losses as over a corpus in memory, '
-        "but for the last digits; it takes about a tenth longer. Predictions use float32 in any "
+        "but for the last digits; it takes about a fifth longer. Predictions use float32 in any "
         "case.",
     )
 
