@@ -231,7 +231,7 @@ class LinearScores:
         In 32 bits, as in a trellis of such scores, so that results have the same bits.
         """
         parts = [ArrayField.native(self, name) for name in ("trans", "start", "stop")]
-        narrow = [
+        narrow: list[Any] = [
             array("f", part) if isinstance(part, memoryview) else part.astype(np.float32)
             for part in parts
         ]
