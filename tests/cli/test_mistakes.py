@@ -458,7 +458,7 @@ def test_commands_refuse_a_sentence_of_1_gb_in_little_memory(desk, tmp_path, kin
 
 SCARCE = """
 import resource, sys
-import tagloom.models, tagloom.cli.tag
+import numpy, tagloom.models, tagloom.cli.tag  # NumPy is imported late; its BLAS would exit
 from tagloom.cli import main
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + 100_000_000

@@ -168,6 +168,8 @@ def test_words_in_and_out_of_the_cache_on_several_threads(corpora):
         fresh = tl.load(tagger.to_bytes())
         for threads in (2, 1, 3):
             assert fresh.predict(X, n_threads=threads) == expected
+        few = zip(fresh.predict_marginals(X[:3]), tagger.predict_marginals(X[:3]), strict=True)
+        assert all(one.tobytes() == other.tobytes() for one, other in few)
     for wrong, error in (("x\ud800", FeatureError), (3, SentenceError)):
         X = [*known, ["a", wrong], ["b", wrong]]  # the first error counts, on any thread
         with raises(error, where=f"sentence {len(known)}, token 1"):

@@ -12,6 +12,7 @@ one. Learning the weights is left to ``training``.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -225,9 +226,16 @@ class LinearScores:
 
     @property
     def dense_transitions(self) -> _native.Dense:
-        """The weights of transitions, starts and stops for native code, in first order."""
+        """The weights of transitions, starts and stops for native code, in first order.
+
+        In 32 bits, as in a trellis of such scores, so that results have the same bits.
+        """
         parts = [ArrayField.native(self, name) for name in ("trans", "start", "stop")]
-        return _native.Dense(len(self.labels), 1, *parts)
+        narrow: list[Any] = [
+            array("f", part) if isinstance(part, memoryview) else part.astype(np.float32)
+            for part in parts
+        ]
+        return _native.Dense(len(self.labels), 1, *narrow)
 
     @property
     def outputs(self) -> tuple[str, ...]:

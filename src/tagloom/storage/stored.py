@@ -56,7 +56,7 @@ class Stored:
     --------
     >>> from tagloom.storage.stored import Stored
     >>> stored = Stored("U16", (2, 1), memoryview(bytes([1, 0, 2, 0])))
-    >>> stored.view("U16").tolist()
+    >>> stored.view.tolist()
     [1, 2]
     >>> stored.array
     array([[1],
