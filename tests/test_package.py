@@ -227,7 +227,8 @@ def test_a_native_type_is_defined_once():
         name
         for path in (Path(__file__).parents[1] / "src" / "cpp").glob("*/*.hpp")
         for name in re.findall(r"^(?:struct|class|enum class) (\w+)[^;]*$", path.read_text(), re.M)
-        if path.name != "vectors.hpp"  # in a namespace without a name, with specialisations
+        # Specialisations of templates have one name: of our own, and of nanobind's.
+        if path.name not in ("vectors.hpp", "casters.hpp")
     )
     assert len(names) > 40
     assert [name for name, n in names.items() if n > 1] == []

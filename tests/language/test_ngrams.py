@@ -367,7 +367,8 @@ def test_hostile_files_are_refused_or_harmless(tmp_path):
 
 def test_words_of_a_hostile_file():
     model = tl.NGramModel(2).fit(TEXT)
-    header, arrays = storage.read_bytes(model.to_bytes())
+    header, stored = storage.read_bytes(model.to_bytes())
+    arrays = dict(stored)
     words = [*model.vocabulary_]
     for wrong in (
         words[:-1],

@@ -98,7 +98,7 @@ class Online {
     std::mutex mutex;  // for callers that share it
 
   protected:
-    int64_t N = 1;      // sentences of the whole corpus
+    int64_t N = 1;  // sentences of the whole corpus
 };
 
 }  // namespace tagloom

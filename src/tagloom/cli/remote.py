@@ -34,7 +34,8 @@ class RemoteTagger:
         name = self._client.model or self._client.models()[0]["name"]
         about = self._client.model_info(name)
         self._client.model = name
-        self.labels_: npt.NDArray[Any] = np.array(about["labels"], dtype=object)
+        self._label_list: list[str] = about["labels"]
+        self.labels_: npt.NDArray[Any] = np.array(self._label_list, dtype=object)
         self.training_: dict[str, Any] = about["description"]["training"]
         self.scheme_: str | None = about.get("scheme")
         self.reads_only_tokens: bool = about["reads_only_tokens"]
