@@ -347,3 +347,10 @@ def test_states_matched_to_another_model():
         max_iterations=1,
     ).fit(X)
     assert_allclose(other.emission_.probs_, first.emission_.probs_, atol=0.05)
+
+
+def test_a_number_of_symbols_is_bounded():
+    """A damaged file named 10^12, and a tuple of them took all memory."""
+    with pytest.raises(ParameterError) as error:
+        Categorical(symbols=10**12).check()
+    assert error.value.found == "1,000,000,000,000"

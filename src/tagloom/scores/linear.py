@@ -231,11 +231,7 @@ class LinearScores:
         In 32 bits, as in a trellis of such scores, so that results have the same bits.
         """
         parts = [ArrayField.native(self, name) for name in ("trans", "start", "stop")]
-        narrow: list[Any] = [
-            array("f", part) if isinstance(part, memoryview) else part.astype(np.float32)
-            for part in parts
-        ]
-        return _native.Dense(len(self.labels), 1, *narrow)
+        return _native.Dense(len(self.labels), 1, *map(_narrowed, parts))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -671,6 +667,14 @@ def log_scores(
     ModelFileError
     """
     return check_scores(File({}, arrays), name, shape).array
+
+
+def _narrowed(part: Any) -> Any:
+    """Return numbers in 32 bits, without NumPy if they are in a memoryview."""
+    if isinstance(part, memoryview):
+        return array("f", part)
+    with np.errstate(over="ignore"):  # to inf, as array("f") does
+        return part.astype(np.float32)
 
 
 def _unfit(stored: Stored, name: str, expected: str) -> ModelFileError:

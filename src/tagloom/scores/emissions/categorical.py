@@ -35,6 +35,7 @@ Symbols = tuple[Any, ...]
 
 # Probabilities below this become 0: the likelihood is the same, and sums over paths stay fast.
 _LEAST = 1e-90
+_MOST_SYMBOLS = 2**24  # given as a number; a damaged file may name any
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +141,14 @@ class Categorical(Emission):
         if given is None:
             return None
         if isinstance(given, int | np.integer):
-            return tuple(range(checks.count(given, "symbols", least=1)))
+            n = checks.count(given, "symbols", least=1)
+            if n > _MOST_SYMBOLS:
+                raise ParameterError(
+                    parameter="symbols",
+                    expected=f"at most {_MOST_SYMBOLS:,} symbols",
+                    found=f"{n:,}",
+                )
+            return tuple(range(n))
         symbols = tuple(x.item() if isinstance(x, np.generic) else x for x in given)
         kinds = {type(x) for x in symbols}
         if len(set(symbols)) < len(symbols) or kinds not in ({str}, {int}):
