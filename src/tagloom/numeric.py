@@ -39,7 +39,7 @@ def is_array(value: object) -> bool:
     Returns
     -------
     bool
-        False if NumPy has not been imported: then there are no arrays.
+        False if NumPy has not been imported, since no array can exist then.
 
     Examples
     --------
