@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
+from raising import raises
 from tagloom.errors import LabelError, ParameterError, SentenceError
 
 Categorical = tl.emissions.Categorical
@@ -354,3 +355,9 @@ def test_a_number_of_symbols_is_bounded():
     with pytest.raises(ParameterError) as error:
         Categorical(symbols=10**12).check()
     assert error.value.found == "1,000,000,000,000"
+
+
+@pytest.mark.parametrize("shape", [(20, 2), (20,)])
+def test_measurements_without_an_emission_name_the_gaussian(shape):
+    with raises(SentenceError, expected="whole number", hint="tl.emissions.Gaussian()"):
+        tl.HMM(n_states=2).fit(np.random.default_rng(0).normal(size=shape))

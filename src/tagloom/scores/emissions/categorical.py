@@ -512,7 +512,8 @@ def _read_numbers(X: Any) -> tuple[Symbols, Int32, Int64]:
                 where=checks.place(i),
                 expected="one whole number for each token",
                 found=f"an array of shape {np.shape(x)}",
-                hint="For several columns use emissions=tl.emissions.Independent(...).",
+                hint="For measurements use emissions=tl.emissions.Gaussian(); for several columns "
+                "of symbols, emissions=tl.emissions.Independent(...).",
             )
         rows.append(values.reshape(-1))
     flat = np.concatenate([*rows, np.empty(0)])
