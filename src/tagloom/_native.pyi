@@ -66,6 +66,16 @@ def check_candidates(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,),
     The first candidate whose label does not exist, or is not above the one before it at its position; -1 if all are valid.
     """
 
+class CandidateCells:
+    """Candidate labels of each position, whose scores are cells of a table."""
+
+    def __init__(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cells: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], places: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int) -> None: ...
+
+    def expect(self, dense: Dense, scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], ok: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], cell_counts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], counts: TransitionCounts) -> None:
+        """
+        Add the expected counts of all sequences with ok; the others need `Candidates.sum`.
+        """
+
 class Candidates:
     """Candidate labels of each position, with scores."""
 

@@ -8,6 +8,7 @@
 #include "bind/casters.hpp"
 #include "bind/dense.hpp"
 #include "bind/gil.hpp"
+#include "core/candidate_cells.hpp"
 
 namespace tagloom {
 namespace {
@@ -161,6 +162,69 @@ NBestArrays candidate_nbest(const CandidateArrays& x, const DenseScores& dense, 
     }));
 }
 
+// Candidates whose scores are cells of a table.
+struct CellArrays {
+    Rows rows;      // [T + 1]
+    Labels labels;  // [C]
+    Labels cells;   // [C]
+    Rows places;    // [K]
+    Rows offsets;   // [N + 1]
+    int64_t Y, N, K;
+
+    CellArrays(Rows rows_, Labels labels_, Labels cells_, Rows places_, Rows offsets_,
+               int64_t n_labels)
+        : rows(std::move(rows_)),
+          labels(std::move(labels_)),
+          cells(std::move(cells_)),
+          places(std::move(places_)),
+          offsets(std::move(offsets_)),
+          Y(n_labels),
+          N(int64_t(offsets.shape(0)) - 1),
+          K(places.shape(0)) {
+        require(Y > 0 && check_candidates(rows, labels, Y) < 0,
+                "labels must rise from 0 to Y - 1 within a row");
+        check_offsets(offsets, int64_t(rows.shape(0)) - 1);
+        for (int64_t k = 0; k < K; ++k)
+            require(places.data()[k] > (k ? places.data()[k - 1] : -1), "places must rise from 0");
+        require(cells.shape(0) == labels.shape(0), "labels and cells must be [C]");
+        for (size_t j = 0; j < cells.shape(0); ++j) {
+            const int64_t k = cells.data()[j];
+            require(k >= 0 && k < K && places.data()[k] % Y == labels.data()[j],
+                    "the cell of each candidate must exist and have its label");
+        }
+    }
+};
+
+void expect_cells(const CellArrays& x, const DenseScores& dense, Array<const double, 1> scores,
+                  int64_t threads, Maybe<const double, 1> weight, Array<double, 1> log_z,
+                  Array<bool, 1> ok, Array<double, 1> cell_counts, const TransitionCounts& counts) {
+    require(dense.Y == x.Y && dense.levels == 1, "the transitions are not over these labels");
+    require(int64_t(scores.shape(0)) == x.K && int64_t(cell_counts.shape(0)) == x.K,
+            "scores and cell_counts must be [K]");
+    require(int64_t(log_z.shape(0)) == x.N && int64_t(ok.shape(0)) == x.N,
+            "log_z and ok must be [N]");
+    require(!weight || int64_t(weight->shape(0)) == x.N, "weight must be [N]");
+    counts.check(x.Y * x.Y, x.Y);
+    const CandidateCells batch{x.Y,
+                               x.K,
+                               dense.trans.data(),
+                               dense.start.data(),
+                               dense.stop.data(),
+                               x.rows.data(),
+                               x.labels.data(),
+                               x.cells.data(),
+                               x.places.data(),
+                               scores.data(),
+                               x.offsets.data(),
+                               x.N,
+                               threads};
+    const CellCounts into{cell_counts.data(), counts.transitions.data(), counts.start.data(),
+                          counts.stop.data()};
+    const double* weights = data_or_null(weight);
+    const WithoutGil unlocked;
+    expect(batch, weights, into, log_z.data(), ok.data());
+}
+
 }  // namespace
 
 void bind_candidates(nb::module_& m) {
@@ -168,6 +232,15 @@ void bind_candidates(nb::module_& m) {
           nb::arg("n_labels"),
           "The first candidate whose label does not exist, or is not above the one before it at "
           "its position; -1 if all are valid.");
+    nb::class_<CellArrays>(m, "CandidateCells",
+                           "Candidate labels of each position, whose scores are cells of a table.")
+        .def(nb::init<Rows, Labels, Labels, Rows, Rows, int64_t>(), nb::arg("indptr"),
+             nb::arg("label_ids"), nb::arg("cells"), nb::arg("places"), nb::arg("offsets"),
+             nb::arg("n_labels"))
+        .def("expect", expect_cells, nb::arg("dense"), nb::arg("scores"), nb::arg("threads"),
+             nb::arg("weight").none(), nb::arg("log_z").noconvert(), nb::arg("ok").noconvert(),
+             nb::arg("cell_counts").noconvert(), nb::arg("counts"),
+             "Add the expected counts of all sequences with ok; the others need `Candidates.sum`.");
     nb::class_<CandidateArrays>(m, "Candidates", "Candidate labels of each position, with scores.")
         .def(nb::init<Rows, Labels, CandidateArrays::Scores, Rows, int64_t>(), nb::arg("indptr"),
              nb::arg("label_ids"), nb::arg("scores"), nb::arg("offsets"), nb::arg("n_labels"),

@@ -22,6 +22,7 @@
 #include "core/candidates.hpp"
 #include "core/dispatch.hpp"
 #include "core/losses.hpp"
+#include "core/threads.hpp"
 
 namespace tagloom {
 
@@ -46,6 +47,33 @@ struct CandidateSequence {
     int64_t size() const { return rows[T] - first; }
 };
 
+// Turns scores into exp(score - offset) and returns the offset, their largest; sets has_small if
+// one that is not forbidden becomes less than `tiny`.
+inline double scaled_exponentials(std::vector<double>& x, bool& has_small) {
+    double top = *std::max_element(x.begin(), x.end());
+    if (std::isinf(top)) top = 0;
+    for (double& value : x) {
+        value -= top;
+        has_small |= value < log_tiny && !std::isinf(value);
+    }
+    kernels().exp(x.data(), static_cast<int64_t>(x.size()));
+    return top;
+}
+
+// Calls work(first, last, shard) for pieces of a batch with about as many candidates each.
+template <int64_t kShards, class Batch, class Work>
+void in_candidate_shards(const Batch& batch, const Work& work) {
+    const int64_t C = batch.rows[batch.offsets[batch.N]];
+    std::vector<int64_t> first(kShards + 1, batch.N);
+    int64_t shard = 0;
+    for (int64_t i = 0; i < batch.N; ++i)
+        for (; shard * C <= kShards * batch.rows[batch.offsets[i]] && shard < kShards; ++shard)
+            first[shard] = i;
+    // Threads take longer to wake than a small batch takes.
+    const int64_t threads = C < 5000 ? 1 : batch.threads;
+    parallel_for(kShards, threads, [&](int64_t s, int64_t) { work(first[s], first[s + 1], s); });
+}
+
 // Probabilities exp(score - offset) of transitions and stops, shared by all sequences.
 struct CandidateProbabilities {
     std::vector<double> trans, stop;  // [Y, Y], [Y]
@@ -56,28 +84,16 @@ struct CandidateProbabilities {
     explicit CandidateProbabilities(const CandidateBatch<In>& batch)
         : trans(batch.trans, batch.trans + batch.Y * batch.Y),
           stop(batch.stop, batch.stop + batch.Y),
-          trans_offset(exponentials(trans)),
-          stop_offset(exponentials(stop)) {}
-
-  private:
-    double exponentials(std::vector<double>& x) {
-        double top = *std::max_element(x.begin(), x.end());
-        if (std::isinf(top)) top = 0;
-        for (double& value : x) {
-            value -= top;
-            has_small |= value < log_tiny && !std::isinf(value);
-        }
-        kernels().exp(x.data(), static_cast<int64_t>(x.size()));
-        return top;
-    }
+          trans_offset(scaled_exponentials(trans, has_small)),
+          stop_offset(scaled_exponentials(stop, has_small)) {}
 };
 
-// A sum of doubles whose rounding errors are kept aside (Neumaier).
+// A sum of doubles whose rounding errors are kept aside (Knuth's two-sum, which does not branch).
 class CompensatedSum {
   public:
     void add(double x) {
-        const double t = value_ + x;
-        lost_ += std::abs(value_) >= std::abs(x) ? (value_ - t) + x : (x - t) + value_;
+        const double t = value_ + x, added = t - value_;
+        lost_ += (value_ - (t - added)) + (x - added);
         value_ = t;
     }
     double total() const { return value_ + lost_; }

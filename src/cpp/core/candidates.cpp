@@ -17,27 +17,12 @@
 #include <vector>
 
 #include "core/candidate_forward.hpp"
-#include "core/threads.hpp"
 
 namespace tagloom {
 namespace {
 
 constexpr int64_t kShards = 16;  // pieces of a batch, whatever the number of threads
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
-// Calls work(first, last, shard) for pieces of a batch with about as many candidates each.
-template <class In, class Work>
-void in_shards(const CandidateBatch<In>& batch, const Work& work) {
-    const int64_t C = batch.rows[batch.offsets[batch.N]];
-    std::vector<int64_t> first(kShards + 1, batch.N);
-    int64_t shard = 0;
-    for (int64_t i = 0; i < batch.N; ++i)
-        for (; shard * C <= kShards * batch.rows[batch.offsets[i]] && shard < kShards; ++shard)
-            first[shard] = i;
-    // Threads take longer to wake than a small batch takes.
-    const int64_t threads = C < 5000 ? 1 : batch.threads;
-    parallel_for(kShards, threads, [&](int64_t s, int64_t) { work(first[s], first[s + 1], s); });
-}
 
 // Scaled probabilities for the sequences that they suffice for, log space for the others.
 template <class In>
@@ -204,7 +189,7 @@ int64_t sum(const CandidateBatch<In>& batch, const double* weight,
                           expected.transitions || expected.start || expected.stop;
     std::vector<Expectations<In>> shards(kShards, Expectations<In>(batch, expected));
     std::vector<int64_t> in_log_space(kShards);
-    in_shards(batch, [&](int64_t first, int64_t last, int64_t shard) {
+    in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t shard) {
         Forward<In> forward(batch, probabilities);
         for (int64_t i = first; i < last; ++i) {
             log_z[i] = 0;
@@ -233,7 +218,7 @@ void sample(const CandidateBatch<In>& batch, int64_t draws, const double* unifor
     const CandidateProbabilities probabilities(batch);
     const int64_t total_length = batch.offsets[batch.N];
     std::fill_n(paths, draws * total_length, -1);
-    in_shards(batch, [&](int64_t first, int64_t last, int64_t) {
+    in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t) {
         Forward<In> forward(batch, probabilities);
         std::vector<double> weights;
         std::vector<int64_t> chosen(draws);
@@ -262,7 +247,7 @@ void sample(const CandidateBatch<In>& batch, int64_t draws, const double* unifor
 template <class In>
 void entropy(const CandidateBatch<In>& batch, double* entropy, double* log_z) {
     const CandidateProbabilities probabilities(batch);
-    in_shards(batch, [&](int64_t first, int64_t last, int64_t) {
+    in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t) {
         Forward<In> forward(batch, probabilities);
         std::vector<double> weights, h;
         for (int64_t i = first; i < last; ++i) {

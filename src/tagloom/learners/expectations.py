@@ -198,44 +198,47 @@ class EStep:
     ) -> Expectation:
         """Few labels of each token."""
         assert self._pairs is not None
+        if lookup is not None:
+            return self._listed_cells(chain, emission, candidates, lookup)
         problem, n = self.problem, len(candidates.label_ids)
         scores = self._buffer("scores", (n,), np.float64)
-        if lookup is None:
-            scores[...] = emission.log_probs(problem.data)[self._pairs]
-        else:
-            cells = self._cells_of(lookup)
-            np.take(lookup.rows.reshape(-1)[cells.places], cells.numbers, out=scores, mode="clip")
+        scores[...] = emission.log_probs(problem.data)[self._pairs]
         if self._batch is None:  # checked once: only the scores in its memory change
             listed = Candidates(candidates.indptr, candidates.label_ids, scores)
             self._batch = Batch.of_candidates(listed, len(problem.labels), problem.offsets, 0.0)
         probs = self._buffer("probs", (n,), np.float64)
         log_z, counts = self._sum(self._model(chain, np.float64), self._batch, probs)
-        stats = self._collect_listed(emission, probs, lookup)
+        gamma = np.zeros((problem.n_tokens, len(problem.labels)))
+        gamma[self._pairs] = probs
+        stats = self._collect(emission, gamma, None)
         return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
 
-    def _collect_listed(self, emission: Emission, probs: Float64, lookup: Lookup | None) -> Any:
+    def _listed_cells(
+        self, chain: MarkovChain, emission: Emission, candidates: CandidateLabels, lookup: Lookup
+    ) -> Expectation:
+        """Few labels of tokens that share rows of scores."""
         problem = self.problem
-        assert self._pairs is not None
-        if lookup is None:
-            gamma = np.zeros((problem.n_tokens, len(problem.labels)))
-            gamma[self._pairs] = probs
-            return self._collect(emission, gamma, None)
-        if problem.token_weight is not None:
-            probs = probs * problem.token_weight[self._pairs[0]]
-        cells, shape = self._cells_of(lookup), lookup.rows.shape
-        counts = np.zeros(shape[0] * shape[1])
-        counts[cells.places] = np.bincount(cells.numbers, probs, minlength=len(cells.places))
-        return emission.collect_rows(problem.data, counts.reshape(shape), cells.places)
+        if self._cells is None or self._cells.ids is not lookup.ids:
+            self._cells = self._find_cells(candidates, lookup)
+        places, cells = self._cells.places, self._cells.cells
+        model = self._model(chain, np.float64)
+        counts = model.no_counts()
+        log_z, cell_counts = engine.cell_sums(
+            model, cells, lookup.at(places), self._threads, counts, problem.weight
+        )
+        stats = emission.collect_rows(problem.data, cell_counts, places)
+        return Expectation(self._total(log_z), counts.start, counts.transitions, counts.stop, stats)
 
-    def _cells_of(self, lookup: Lookup) -> Cells:
+    def _find_cells(self, candidates: CandidateLabels, lookup: Lookup) -> Cells:
         """Return the cells of the table of rows that candidates use."""
         assert self._pairs is not None
-        if self._cells is None or self._cells.ids is not lookup.ids:
-            tokens, label_ids = self._pairs
-            flat = lookup.ids[tokens].astype(np.int64) * lookup.rows.shape[1] + label_ids
-            places, numbers = np.unique(flat, return_inverse=True)
-            self._cells = Cells(lookup.ids, places, numbers)
-        return self._cells
+        tokens, label_ids = self._pairs
+        flat = lookup.ids[tokens].astype(np.int64) * lookup.shape[1] + label_ids
+        places, numbers = np.unique(flat, return_inverse=True)
+        listed = engine.CellBatch(
+            *candidates, numbers.astype(np.int32), places, self.problem.offsets, lookup.shape[1]
+        )
+        return Cells(lookup.ids, places, listed)
 
     def _total(self, log_z: Float64) -> float:
         """Sum the log-likelihoods of the sequences [N], and raise if one is −inf."""
@@ -258,7 +261,7 @@ class Cells(NamedTuple):
 
     ids: npt.NDArray[np.int32]  #: [T] the row of each token
     places: npt.NDArray[np.int64]  #: [K] the place of each cell in the flat table
-    numbers: npt.NDArray[np.intp]  #: [C] the cell of each candidate
+    cells: engine.CellBatch
 
 
 def share(gamma: Float64, tied: tuple[tuple[int, ...], ...]) -> Float64:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tagloom import _native
 from tagloom.errors import ShapeError
-from tagloom.trellis.batches import Batch, take_sequences
+from tagloom.trellis.batches import Batch, Candidates, take_sequences
 from tagloom.trellis.states import StateSpace, row_sums
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -521,6 +521,87 @@ def quadratic_sums(
         return None
     _add_counts(counts, few)
     return log_z, sums
+
+
+class CellBatch:
+    """Sequences whose candidate labels have scores in common: cells of a table [R, Y].
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (T + 1,)
+    label_ids : ndarray of int32, shape (C,)
+    cells : ndarray of int32, shape (C,)
+        The cell of each candidate, from 0 to K − 1.
+    places : ndarray of int64, shape (K,)
+        The place of each cell in the flat table, in order.
+    offsets : ndarray of int64, shape (N + 1,)
+    Y : int
+    """
+
+    def __init__(
+        self, indptr: Int64, label_ids: Int32, cells: Int32, places: Int64, offsets: Int64, Y: int
+    ) -> None:
+        self.indptr, self.cells, self._places = indptr, cells, places
+        self.offsets, self.shape = offsets, (len(places), Y)
+        self.native = _native.CandidateCells(indptr, label_ids, cells, places, offsets, Y)
+
+    def take(self, sequences: Int64, scores: Float64) -> tuple[Batch, Int32]:
+        """Return some sequences as a batch of candidates, and the cells of these."""
+        offsets, positions = take_sequences(self.offsets, sequences)
+        no_scores = np.broadcast_to(0.0, self.cells.shape)
+        indptr, cells, _ = Candidates(self.indptr, self.cells, no_scores).take(positions)
+        label_ids = (self._places[cells] % self.shape[1]).astype(np.int32)
+        listed = Candidates(indptr, label_ids, scores[cells])
+        return Batch.of_candidates(listed, self.shape[1], offsets, 0.0), cells
+
+
+def cell_sums(
+    model: Transitions,
+    batch: CellBatch,
+    scores: Float64,
+    threads: int,
+    counts: Counts,
+    weight: Float64 | None = None,
+) -> tuple[Float64, Float64]:
+    """Sum over the paths of candidates whose scores are cells of a table.
+
+    Marginals are added up cell by cell and never stored for the whole batch. That takes half the
+    time of `sums` for the tags of a dictionary.
+
+    Parameters
+    ----------
+    model : Transitions
+        Of order 1.
+    batch : CellBatch
+    scores : ndarray, shape (K,)
+    threads : int
+    counts : Counts
+        The expectations are added to them.
+    weight : ndarray, shape (N,), optional
+        Multiplies the counts of each sequence.
+
+    Returns
+    -------
+    tuple of ndarray
+        log_z [N], and the expected number of tokens of each cell [K].
+    """
+    assert model.dense is not None
+    N = len(batch.offsets) - 1
+    log_z, ok, cell_counts = np.empty(N), np.empty(N, dtype=np.bool_), np.zeros(batch.shape[0])
+    into = _native.TransitionCounts(counts.transitions.reshape(-1), counts.start, counts.stop)
+    batch.native.expect(model.dense, scores, threads, weight, log_z, ok, cell_counts, into)
+    if not ok.all():
+        rest = np.flatnonzero(~ok)
+        part, cells = batch.take(rest, scores)
+        probs = np.empty(len(cells))
+        part_weight = None if weight is None else weight[rest]
+        log_z[rest] = sums(model, part, threads, marginals=probs, counts=counts, weight=part_weight)
+        if part_weight is not None:
+            assert part.candidates is not None
+            lengths = np.diff(part.candidates.indptr)
+            probs *= np.repeat(np.repeat(part_weight, np.diff(part.offsets)), lengths)
+        cell_counts += np.bincount(cells, probs, minlength=len(cell_counts))
+    return log_z, cell_counts
 
 
 def _listed_sums(

@@ -23,6 +23,7 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -67,11 +68,38 @@ _REGISTRY: Registry[Emission] = Registry(
 )
 
 
-class Lookup(NamedTuple):
-    """Scores of tokens as rows of a table."""
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Scores of tokens as rows of a table [R, Y].
 
-    rows: Float64  #: [R, Y] log-probabilities
-    ids: npt.NDArray[np.int32]  #: [T] the row of each token
+    Attributes
+    ----------
+    make_rows : function
+        Returns the table of log-probabilities.
+    ids : ndarray of int32, shape (T,)
+        The row of each token.
+    shape : tuple of int
+        R and Y.
+    places, log_probs : ndarray, shape (K,), or None
+        Flat places of some cells, and their values, if they are known without the table.
+    """
+
+    make_rows: Callable[[], Float64]
+    ids: npt.NDArray[np.int32]
+    shape: tuple[int, int]
+    places: npt.NDArray[np.int64] | None = None
+    log_probs: Float64 | None = None
+
+    @property
+    def rows(self) -> Float64:
+        """The table [R, Y]."""
+        return self.make_rows()
+
+    def at(self, places: npt.NDArray[np.int64]) -> Float64:
+        """Return the values at flat places of the table."""
+        if self.places is places and self.log_probs is not None:
+            return self.log_probs
+        return np.asarray(self.rows.reshape(-1)[places])
 
 
 class Quadratic(NamedTuple):
@@ -363,9 +391,9 @@ class Emission(ABC):
         Parameters
         ----------
         X : list of sequences, or the result of `encode`
-        counts : ndarray, shape (R, Y)
-        seen : ndarray of int64, optional
-            The flat places of all counts that may differ from 0, if they are few.
+        counts : ndarray, shape (R, Y), or (K,) with ``seen``
+        seen : ndarray of int64, shape (K,), optional
+            The flat places of the counts in a table [R, Y], in order; all others are 0.
         """
         raise self.unsupported("collect_rows", "it has no table of rows")
 

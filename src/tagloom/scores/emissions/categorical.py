@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -71,13 +71,64 @@ class SymbolStats:
     symbols : tuple of str or int
     counts : ndarray, shape (V + 1, Y)
         Plain or expected counts; the last row is for all other symbols.
-    seen : ndarray of int64, or None
-        The flat places of all counts that may differ from 0, in order, if they are few.
     """
 
     symbols: Symbols
     counts: Float64
-    seen: Int64 | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FewSymbolStats:
+    """The same for few pairs of a symbol and a label; all other counts are 0.
+
+    Attributes
+    ----------
+    symbols : tuple of str or int
+    seen : ndarray of int64, shape (K,)
+        The places of the pairs in a flat table [V + 1, Y], in order.
+    few : ndarray, shape (K,)
+        Their counts.
+    Y : int
+    """
+
+    symbols: Symbols
+    seen: Int64
+    few: Float64
+    Y: int
+
+    @property
+    def counts(self) -> Float64:
+        """All counts [V + 1, Y]."""
+        counts = np.zeros((len(self.symbols) + 1, self.Y))
+        counts.reshape(-1)[self.seen] = self.few
+        return counts
+
+
+class FewProbs(NamedTuple):
+    """Probabilities of few pairs of a symbol and a label; all others of a label are equal."""
+
+    seen: Int64  #: [K] places in a flat table [V + 1, Y], in order
+    log_probs: Float64  #: [K]
+    log_other: Float64  #: [Y] of all other pairs of a label
+    n_other: Int64  #: [Y] their number
+    cells: int  #: V + 1
+
+    def rows(self) -> Float64:
+        """Log-probabilities of the symbols, of all others, and of a missing value [V + 2, Y]."""
+        rows = np.empty((self.cells + 1, len(self.log_other)))
+        rows[:-1] = self.log_other
+        rows[-1] = 0
+        rows.reshape(-1)[self.seen] = self.log_probs
+        return rows
+
+    def total(self) -> float:
+        """The sum of the logarithms of all pairs."""
+        others = np.where(self.n_other > 0, self.n_other * self.log_other, 0.0)
+        return float(self.log_probs.sum() + others.sum())
+
+
+#: Statistics of `Categorical`.
+AnyStats = SymbolStats | FewSymbolStats
 
 
 class Categorical(Emission):
@@ -129,6 +180,27 @@ class Categorical(Emission):
     _divergence: float | None = None  # of the variational posterior from the prior
     _posterior: Float64 | None = None  # [V + 1, Y] parameters of the variational posterior
     _cache: tuple[Any, Any] = (None, None)  # probs_, and the scores of its symbols
+    _few: FewProbs | None = None  # the same as probs_, which is then computed when it is read
+
+    def __getattr__(self, name: str) -> Any:
+        few = self.__dict__.get("_few")
+        if name != "probs_" or few is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        rows = few.rows()
+        self.probs_ = np.exp(rows[:-1]).T
+        self._cache = self.probs_, rows
+        return self.probs_
+
+    def replace(self, **attributes: Any) -> Self:
+        """Return a copy with other values of some attributes."""
+        if "probs_" in attributes:
+            attributes["_few"] = None
+        return super().replace(**attributes)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `update` has set the probabilities."""
+        return self._few is not None or super().is_fitted
 
     def check(self) -> None:
         """Raise if a parameter is out of range."""
@@ -231,7 +303,11 @@ class Categorical(Emission):
 
     def lookup(self, X: Any) -> Lookup:
         """Return the scores of the symbols, and the symbol of each token."""
-        return Lookup(self.rows, self.locate(X).ids)
+        ids, few = self.locate(X).ids, self._few
+        shape = len(self.symbols_) + 2, len(self.labels)
+        if few is None:
+            return Lookup(lambda: self.rows, ids, shape)
+        return Lookup(lambda: self.rows, ids, shape, few.seen, few.log_probs)
 
     @property
     def rows(self) -> Float64:
@@ -253,13 +329,17 @@ class Categorical(Emission):
         gamma = check_gamma(gamma, len(data.ids), Y)
         return SymbolStats(data.symbols, add_rows(data.ids, gamma, weight, V + 2, Y)[:-1])
 
-    def collect_rows(self, X: Any, counts: Float64, seen: Int64 | None = None) -> SymbolStats:
+    def collect_rows(self, X: Any, counts: Float64, seen: Int64 | None = None) -> AnyStats:
         """Return the counts of symbols; those of missing values are left out."""
-        if seen is not None:
-            seen = seen[: np.searchsorted(seen, counts[:-1].size)]
-        return SymbolStats(self.encode(X).symbols, counts[:-1], seen)
+        symbols, Y = self.encode(X).symbols, len(self.labels)
+        if seen is None:
+            return SymbolStats(symbols, counts[:-1])
+        n = int(np.searchsorted(seen, (len(symbols) + 1) * Y))
+        if n < len(seen):
+            seen, counts = seen[:n], counts[:n]
+        return FewSymbolStats(symbols, seen, counts, Y)
 
-    def merge(self, a: SymbolStats, b: SymbolStats) -> SymbolStats:
+    def merge(self, a: AnyStats, b: AnyStats) -> SymbolStats:
         """Sum the statistics of different sequences, which may have different symbols."""
         if a.symbols is b.symbols or a.symbols == b.symbols:
             return SymbolStats(a.symbols, a.counts + b.counts)
@@ -271,12 +351,12 @@ class Categorical(Emission):
         counts[-1] = a.counts[-1] + b.counts[-1]
         return SymbolStats(tuple(number), counts)
 
-    def update(self, stats: SymbolStats) -> Self:
+    def update(self, stats: AnyStats) -> Self:
         """Estimate Pr(v | y): the mode of the posterior, Dirichlet(count(v, y) + α)."""
         self._check_mode("update")
         pseudo = self.prior - 1
-        if stats.seen is not None:
-            new = self._update_few(stats, stats.seen)
+        if isinstance(stats, FewSymbolStats):
+            new = self._update_few(stats)
             if new is not None:
                 return new
         masses = stats.counts + pseudo  # [V + 1, Y]
@@ -292,38 +372,33 @@ class Categorical(Emission):
             masses[masses < _LEAST] = 0
         return self._learn(stats, masses.T)
 
-    def _update_few(self, stats: SymbolStats, seen: Int64) -> Self | None:
+    def _update_few(self, stats: FewSymbolStats) -> Self | None:
         """Update from counts of few cells; None if a label has none.
 
         A tag dictionary leaves most words with few labels. All other cells of a label have the same
-        probability, and their logarithms are not computed one by one.
+        probability, and the whole table is not written in each iteration.
         """
-        cells, Y = stats.counts.shape
+        cells, Y, seen = len(stats.symbols) + 1, stats.Y, stats.seen
         pseudo, label = self.prior - 1, seen % Y
-        masses = stats.counts.reshape(-1)[seen] + pseudo  # [K]
-        n = np.bincount(label, minlength=Y)
-        totals = np.bincount(label, masses, minlength=Y) + pseudo * (cells - n)
+        masses = stats.few + pseudo  # [K]
+        n_other = cells - np.bincount(label, minlength=Y)
+        totals = np.bincount(label, masses, minlength=Y) + pseudo * n_other
         if (totals <= 0).any():
             return None
         masses /= totals[label]
         if pseudo == 0:
             masses[masses < _LEAST] = 0
-        probs, rows = np.empty((cells, Y)), np.empty((cells + 1, Y))
-        probs[...] = pseudo / totals
-        probs.reshape(-1)[seen] = masses
         with np.errstate(divide="ignore"):
-            rows[:-1] = np.log(pseudo / totals)
-            rows.reshape(-1)[seen] = np.log(masses)
-        rows[-1] = 0
-        new = self._learn(stats, probs.T)
-        new._cache = new.probs_, rows
+            few = FewProbs(seen, np.log(masses), np.log(pseudo / totals), n_other, cells)
+        new = self.replace(symbols_=stats.symbols, _few=few, _divergence=None, _posterior=None)
+        new.__dict__.pop("probs_", None)
         return new
 
-    def draw_posterior(self, stats: SymbolStats, rng: np.random.Generator) -> Self:
+    def draw_posterior(self, stats: AnyStats, rng: np.random.Generator) -> Self:
         """Draw Pr(v | y) from its posterior, Dirichlet(count(v, y) + α)."""
         return self._learn(stats, np.exp(dirichlet.draw(stats.counts + self.prior, rng)).T)
 
-    def mean_field(self, stats: SymbolStats) -> Self:
+    def mean_field(self, stats: AnyStats) -> Self:
         """Return the update of variational Bayes; see `Emission.mean_field`."""
         alpha = stats.counts + self.prior
         new = self._learn(stats, np.exp(dirichlet.mean_log(alpha)).T)
@@ -337,7 +412,7 @@ class Categorical(Emission):
         probs = np.ascontiguousarray((self._posterior / self._posterior.sum(axis=0)).T)
         return self.replace(probs_=probs, _divergence=None, _posterior=None)
 
-    def _learn(self, stats: SymbolStats, probs: Float64) -> Self:
+    def _learn(self, stats: AnyStats, probs: Float64) -> Self:
         return self.replace(
             probs_=probs,
             symbols_=stats.symbols,  # the same tuple as in the encoded data
@@ -356,7 +431,7 @@ class Categorical(Emission):
         masses = np.exp(scores - scores.max(axis=1, keepdims=True))
         return self.replace(probs_=masses / masses.sum(axis=1, keepdims=True))
 
-    def gradient(self, stats: SymbolStats) -> Float64:
+    def gradient(self, stats: AnyStats) -> Float64:
         """Return the gradient of Σ count(v, y) · log Pr(v | y) + `log_prior` [Y · (V + 1)]."""
         masses = (stats.counts + (self.prior - 1)).T
         return np.asarray(masses - masses.sum(axis=1, keepdims=True) * self.probs_).ravel()
@@ -369,6 +444,8 @@ class Categorical(Emission):
         self._check_mode("log_prior")
         if self.prior == 1:
             return 0.0
+        if self._few is not None:
+            return (self.prior - 1) * self._few.total()
         return (self.prior - 1) * float(self.rows[:-1].sum())
 
     def _check_mode(self, member: str) -> None:

@@ -18,9 +18,9 @@ from tagloom import _native, checks, features
 from tagloom.errors import ModelFileError, SentenceError
 from tagloom.scores.emissions.base import Float64
 from tagloom.scores.emissions.categorical import (
+    AnyStats,
     Categorical,
     Symbols,
-    SymbolStats,
     SymbolTokens,
     read_symbols,
 )
@@ -176,11 +176,11 @@ class LogLinear(Categorical):
         """Return the emission with the weights of a vector."""
         return self._with_weights(theta.reshape(self.weights_.shape))
 
-    def gradient(self, stats: SymbolStats) -> Float64:
+    def gradient(self, stats: AnyStats) -> Float64:
         """Return the gradient of Σ count(v, y) · log Pr(v | y) + `log_prior` [F · Y]."""
         return (self._gradient(stats) - 2 * self.penalty * self.weights_).ravel()
 
-    def _gradient(self, stats: SymbolStats) -> Float64:
+    def _gradient(self, stats: AnyStats) -> Float64:
         assert self._features is not None
         counts = stats.counts[:-1]
         residuals = counts - counts.sum(axis=0) * self.probs_[:, :-1].T  # [V, Y]
@@ -196,7 +196,7 @@ class LogLinear(Categorical):
                 grad += add_rows(of_words, residuals, None, F + 1, Y)
         return grad[:-1]
 
-    def update(self, stats: SymbolStats) -> Self:
+    def update(self, stats: AnyStats) -> Self:
         """Improve the weights by some steps of L-BFGS; the objective never falls."""
         _check_words(stats.symbols)
         start = self if self.is_fitted else self._begin(stats.symbols, None)
