@@ -71,8 +71,13 @@ std::vector<double> GibbsSampler::emissions() const {
 std::vector<int64_t> GibbsSampler::emission_histogram() const {
     const int32_t most = emitted_.empty() ? 0 : *std::max_element(emitted_.begin(), emitted_.end());
     std::vector<int64_t> times(int64_t(most) + 1);
-    for (const int32_t count : emitted_) times[count]++;
-    times[0] -= V_ * (P_ - Y_);
+    int64_t positive = 0;
+    for (const int32_t count : emitted_) {
+        if (count == 0) continue;  // nearly all: they would wait for each other at times[0]
+        times[count]++;
+        ++positive;
+    }
+    times[0] = V_ * Y_ - positive;
     return times;
 }
 

@@ -115,31 +115,42 @@ class Sweep {
         return choose(u);
     }
 
-    // The first label whose cumulative weight exceeds u times the total: first its block.
+    // The first label whose cumulative weight exceeds u times the total: first its block, then its
+    // place there. Neither has a branch that depends on the draw: it would be mispredicted.
     int64_t choose(double u) const {
         const double* w = x_.weights;
         double total = 0;
         for (int64_t k = 0; k < x_.P; k += kBlock) total += block(w + k);
-        double limit = u * total;
-        int64_t k = 0;
-        for (; k + kBlock < x_.P; k += kBlock) {
-            const double sum = block(w + k);
-            if (limit < sum) break;
-            limit -= sum;
+        const double limit = u * total;
+        double below = 0, sum = 0;  // sum: of the blocks so far; below: of those left behind
+        int64_t first = 0;
+        for (int64_t k = 0; k + kBlock < x_.P; k += kBlock) {
+            sum += block(w + k);
+            const bool is_behind = sum <= limit;
+            below = is_behind ? sum : below;
+            first += is_behind ? kBlock : 0;
         }
-        int64_t best = -1;
-        for (double sum = 0; k < x_.P; ++k) {
-            if (w[k] <= 0) continue;
-            best = k;
-            if ((sum += w[k]) > limit) break;
-        }
-        if (best >= 0) return best;
-        k = x_.Y - 1;  // rounding moved the limit beyond the last positive weight
-        while (k > 0 && !(w[k] > 0)) --k;
-        return k;
+        const int64_t k = first + place(w + first, limit - below);
+        return w[k] > 0 ? k : last_positive(k);
     }
     static double block(const double* w) {
         return ((w[0] + w[1]) + (w[2] + w[3])) + ((w[4] + w[5]) + (w[6] + w[7]));
+    }
+    // How many of the cumulative weights of a block, without its last, are at most `limit`.
+    static int64_t place(const double* w, double limit) {
+        const double two = w[0] + w[1], four = two + (w[2] + w[3]), six = four + (w[4] + w[5]);
+        return int64_t(w[0] <= limit) + int64_t(two <= limit) + int64_t(two + w[2] <= limit) +
+               int64_t(four <= limit) + int64_t(four + w[4] <= limit) + int64_t(six <= limit) +
+               int64_t(six + w[6] <= limit);
+    }
+    // For a limit that rounding moved to a weight of 0: the last label up to k with a positive one,
+    // or the first above.
+    int64_t last_positive(int64_t k) const {
+        int64_t found = k;
+        while (found > 0 && !(x_.weights[found] > 0)) --found;
+        if (x_.weights[found] > 0) return found;
+        for (found = k; found < x_.Y - 1 && !(x_.weights[found] > 0);) ++found;
+        return found;
     }
 
     void move(const Site& s, int64_t symbol, int64_t k) {

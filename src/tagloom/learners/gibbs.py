@@ -459,6 +459,8 @@ class PointwiseSampler(LabelSampler):
     def __init__(self, algorithm: Gibbs, problem: Unlabelled, seed: int) -> None:
         super().__init__(algorithm, problem, seed)
         self.symbols, self.n_cells = read_symbols(problem)
+        is_given = self.symbols >= 0
+        self._is_given = None if is_given.all() else is_given
         self._native = self._make()
 
     def _make(self) -> _native.Gibbs:
@@ -483,7 +485,8 @@ class PointwiseSampler(LabelSampler):
 
     def _emissions(self) -> RowCounts:
         Y = len(self.problem.labels)
-        totals = np.bincount(self.labels[self.symbols >= 0], minlength=Y)
+        labels = self.labels if self._is_given is None else self.labels[self._is_given]
+        totals = np.bincount(labels, minlength=Y)
         histogram = self._native.emission_histogram()
         return RowCounts.from_histogram(np.full(Y, self.n_cells), totals, histogram)
 
