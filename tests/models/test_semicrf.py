@@ -127,6 +127,26 @@ def test_gradient_is_that_of_finite_differences(labels, combinations):
     assert_allclose(grad @ direction, (up - down) / (2 * h), rtol=1e-3)
 
 
+@pytest.mark.parametrize("labels", [BIO, BIOES])
+def test_training_sums_over_labels_that_break_the_scheme(labels):
+    """With weights of zero the loss is the logarithm of the number of segmentations."""
+    tagger = tl.SemiCRF(features=["word"], segments=["length"], min_segments=1)
+    data = tagger.read_data(X, labels, None)
+    objective, _ = tagger._make_objective(data)
+    theta = np.zeros(objective.n_weights)
+    names = {label for row in labels for label in row}
+    n_strays = sum(name[0] in "IE" for name in names)
+    expected = 0.0
+    for sentence in X:
+        counts = [1]  # of segmentations that end at each position
+        for _ in sentence:
+            spans = 2 * sum(counts[-3:])  # of two types and three lengths
+            counts.append((1 + n_strays) * counts[-1] + spans)
+        assert len(counts) == len(sentence) + 1
+        expected += np.log(counts[-1])
+    assert_allclose(objective.evaluate(theta, np.empty(len(theta)), 1), expected, rtol=1e-6)
+
+
 def test_lbfgs_and_adagrad_minimise_the_same_objective():
     tagger = fitted(algorithm="lbfgs", l2=0.01, max_iterations=200)
     assert tagger.predict(X) == BIO

@@ -92,6 +92,24 @@ class SegmentAlphabet:
         columns = replace(self.columns, longest=longest)
         return replace(self, columns=columns)
 
+    def with_strays(self) -> SegmentAlphabet:
+        """Return a copy in which inner and last labels are also segments of length 1.
+
+        They stand for token labels that break the scheme, such as I-PER after O. A sum over them
+        teaches the weights of these labels where no span is, as in a `CRF` without constraints.
+        """
+        known = self.columns.columns
+        strays = sorted(set(known[self.is_span][:, 2:].ravel().tolist()) - {-1})
+        rows = [[y, y, -1, -1] for y in strays]
+        ones = np.ones(len(rows), dtype=np.int32)
+        columns = SegmentColumns(
+            self.columns.n_labels,
+            np.concatenate([known, np.array(rows, dtype=np.int32).reshape(-1, 4)]),
+            np.concatenate([self.columns.longest, ones]),
+        )
+        types = (*self.types, *(f"label {y}" for y in strays))
+        return SegmentAlphabet(types, np.append(self.is_span, ones == 0), columns)
+
     def segments_of(self, labels: Int32, offsets: Int64) -> tuple[Int32, Int64, Int64, Int32]:
         """Read legal token labels [T] as segments.
 
@@ -326,7 +344,11 @@ class SemiCRF(CRF):
         lengths[segment_rows] = rows.length
         golds = np.full(R, S, dtype=np.int32)
         golds[token_rows] = path
-        shape = alphabet.shape(n_tokens=np.diff(offsets), begin=begins, length=lengths, gold=golds)
+        in_training = alphabet.with_strays()
+        golds[golds == S] = len(in_training.types)  # inside a segment
+        shape = in_training.shape(
+            n_tokens=np.diff(offsets), begin=begins, length=lengths, gold=golds
+        )
         extra = None if data.start is None else data.start.layout.pairs(data.names)[0]
         Y = len(data.names)
         objective = _native.LinearObjective(
