@@ -15,7 +15,7 @@ from tagloom import _native
 from tagloom.errors import LabelError, NotFittedError, ParameterError, SentenceError
 from tagloom.evaluation import evaluate_trees
 from tagloom.models.parser_data import Atoms, TreeBank
-from tree_oracles import is_projective, is_tree
+from tree_oracles import all_trees, is_projective, is_tree
 
 LOSSES = ("crf", "svm", "perceptron")
 SMALL = {"hash_bits": 16, "tags": ["upos"], "n_threads": 1}
@@ -158,6 +158,157 @@ def test_scores_are_sums_of_weights():
         between = set(tags[min(h, d) : max(h, d) - 1])
         expected = 0 if h == d else 2 * 34 + len(between) + 1
         assert arcs[d - 1, h] == expected
+
+
+# ---- labels learned with the arcs -------------------------------------------------------------
+
+# All tags are equal, so there are three contexts of labels: under the root, to the left, to the
+# right. Each context has its labels in the corpus: "root", or "a" and "b".
+TINY = [
+    sentence("u v w", "X X X", "2 0 2", "a root b"),
+    sentence("v u w", "X X X", "3 3 0", "a b root"),
+    sentence("w v u", "X X X", "0 1 2", "root a b"),
+]
+
+
+class LabelledTrees:
+    """All labelled trees of one sentence, one by one, from the scores of arcs and of each label."""
+
+    def __init__(self, tree, arcs, label_weights, names, choices):
+        offsets, atoms = Atoms(["upos"]).read([tree])
+        T = len(atoms)
+        contexts = choices[0]
+        each = np.arange(len(contexts) + 1)
+        plain = _native.parser_scores(offsets, atoms, arcs, T + 1, 1)
+        with_label = [
+            _native.parser_joint_scores(
+                offsets,
+                atoms,
+                arcs,
+                label_weights,
+                len(names),
+                contexts,
+                each,
+                np.full(len(contexts), label, np.int32),  # the only label of every context
+                False,
+                T + 1,
+                1,
+            )
+            for label in range(len(names))
+        ]
+        assert any((one != plain).any() for one in with_label)
+        self.trees, self.scores = [], []
+        for heads in all_trees(T, projective=True, single_root=True):
+            options = [["root"] if h == 0 else ["a", "b"] for h in heads]
+            for labels in itertools.product(*options):
+                numbers = [names.index(label) for label in labels]
+                parts = zip(numbers, range(T), heads, strict=True)
+                self.trees.append((list(heads), list(labels)))
+                self.scores.append(sum(with_label[y][d, h] for y, d, h in parts))
+
+    def costs(self, tree):
+        gold = list(zip(map(int, tree.columns["head"]), tree.columns["deprel"], strict=True))
+        return np.array(
+            [
+                sum(a != b for a, b in zip(zip(*one, strict=True), gold, strict=True))
+                for one in self.trees
+            ]
+        )
+
+    def gold_score(self, tree):
+        return self.scores[int(np.argmin(self.costs(tree)))]
+
+
+def joint_learner(loss, epochs, eta=0.1):
+    data = TreeBank.read(TINY, ["upos"], labelled=True)
+    learner = _native.ParserLearner(
+        data.offsets, data.atoms, data.heads, data.labels, len(data.names), loss, True, True, 0.1,
+        eta, 16, joint=True,
+    )  # fmt: skip
+    for _ in range(epochs):
+        learner.epoch(np.arange(len(TINY)))
+    return learner, data
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_joint_loss_is_that_of_all_labelled_trees(loss):
+    learner, data = joint_learner(loss, epochs=1)
+    for i, tree in enumerate(TINY):
+        state = learner.state()
+        every = LabelledTrees(
+            tree, state["arcs.theta"], state["labels.theta"], data.names, learner.choices()
+        )
+        scores = np.array(every.scores)
+        expected = {
+            "crf": np.logaddexp.reduce(scores),
+            "svm": (scores + every.costs(tree)).max(),
+            "perceptron": scores.max(),
+        }[loss] - every.gold_score(tree)
+        assert learner.epoch(np.array([i]))[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_joint_gradient():
+    """Steps are along the gradient: the loss changes by the square of its length."""
+    learner, _ = joint_learner("crf", epochs=1)
+    before = learner.state()
+    small = 5e-4
+    # With huge sums of squares, AdaGrad moves each weight by small · gradient.
+    learner, _ = joint_learner("crf", epochs=0, eta=small * 1e6)
+    large = {name: np.full_like(before[name], 1e12) for name in before if "square" in name}
+    learner.restore({**before, **large})
+    learner.epoch(np.array([0]))
+    after = learner.state()
+    moved = {name: after[name] - before[name] for name in ("arcs.theta", "labels.theta")}
+    assert all(np.abs(m).max() > 0 for m in moved.values())
+
+    def loss_at(sign):
+        state = {name: (before[name] + sign * m).astype(np.float32) for name, m in moved.items()}
+        learner.restore({**before, **state})
+        return learner.epoch(np.array([0]))[0]
+
+    square = sum((m.astype(float) ** 2).sum() for m in moved.values()) / small
+    assert (loss_at(-1) - loss_at(1)) / 2 == pytest.approx(square, rel=0.02)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_joint_predictions(loss):
+    """The best tree is that of all labelled trees; crf sums over their labels."""
+    parser = tl.DependencyParser(loss=loss, labelling="joint", max_iterations=1, **SMALL).fit(TINY)
+    state, names = parser._fitted, parser.labels_.tolist()
+    assert names == ["a", "b", "root"]
+    for tree in [*TINY, sentence("u u v w", "X X X X", "2 0 2 2", "a root b b")]:
+        every = LabelledTrees(
+            tree,
+            state.arcs,
+            state.label_weights,
+            names,
+            (state.contexts, state.indptr, state.choices),
+        )
+        trees, predicted = parser.trees([tree]), parser.predict([tree])[0]
+        if loss == "crf":
+            log_z = np.logaddexp.reduce(every.scores)
+            assert_allclose(trees.log_partition(), log_z, rtol=1e-6)
+            marginals = np.zeros((len(tree), len(tree) + 1))
+            for (heads, _), score in zip(every.trees, every.scores, strict=True):
+                marginals[np.arange(len(tree)), heads] += np.exp(score - log_z)
+            assert_allclose(trees.marginals(), marginals, atol=1e-5)
+        else:
+            best = every.trees[int(np.argmax(every.scores))]
+            assert (predicted.heads, predicted.labels) == best
+            assert_allclose(trees.viterbi().score, max(every.scores), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_joint_labels_learn_a_grammar(loss, tmp_path):
+    parser = tl.DependencyParser(loss=loss, labelling="joint", **SMALL).fit(TRAIN)
+    assert parser.score(TEST) == 1.0
+    parser.save(tmp_path / "p.tagloom")
+    assert tl.load(tmp_path / "p.tagloom").predict(TEST) == parser.predict(TEST)
+    bare = [one.with_labels(one.labels) for one in TRAIN]
+    for one in bare:
+        one._columns = {k: v for k, v in one.columns.items() if k != "deprel"}
+    half = tl.DependencyParser(loss=loss, labelling="joint", **SMALL).fit(TRAIN[:10] + bare[10:])
+    assert half.score(TEST) == 1.0
 
 
 CONLLU = """\

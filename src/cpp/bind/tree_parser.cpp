@@ -60,7 +60,7 @@ class Learner {
   public:
     Learner(const Offsets& offsets, const Atoms& atoms, const Ids& heads, const Ids& labels,
             int64_t n_labels, const std::string& loss, bool projective, bool single_root, double C,
-            double eta, int bits)
+            double eta, int bits, bool joint)
         : offsets_(to_vector(offsets)),
           atoms_(to_vector(atoms)),
           heads_(to_vector(heads)),
@@ -79,7 +79,7 @@ class Learner {
         sentences_ = {int64_t(offsets_.size()) - 1, offsets_.data(), atoms_.data()};
         core_ = std::make_unique<ParserLearner>(
             sentences_, heads_.data(), labels_.data(), n_labels,
-            ParserOptions{kind, projective, single_root, C, eta, bits});
+            ParserOptions{kind, projective, single_root, C, eta, bits, joint});
     }
 
     auto epoch(const Array<const int64_t, 1>& order) {
@@ -139,8 +139,22 @@ class Learner {
     std::unique_ptr<ParserLearner> core_;
 };
 
-auto scores(const Offsets& offsets, const Atoms& atoms, const Weights& theta, int64_t H,
-            int64_t threads) {
+using Contexts = Array<const uint64_t, 1>;
+
+LabelChoices to_choices(int64_t n_labels, const Contexts& contexts, const Offsets& indptr,
+                        const Ids& of_contexts) {
+    require(indptr.shape(0) == contexts.shape(0) + 1, "indptr must be [K + 1]");
+    check_offsets(indptr, of_contexts.shape(0));
+    require(n_labels > 0, "n_labels must be positive");
+    for (size_t k = 0; k < contexts.shape(0); ++k)
+        require(indptr(k) < indptr(k + 1), "a context must have a label");
+    for (size_t j = 0; j < of_contexts.shape(0); ++j)
+        require(0 <= of_contexts(j) && of_contexts(j) < n_labels, "labels out of range");
+    return {n_labels, to_vector(contexts), to_vector(indptr), to_vector(of_contexts)};
+}
+
+auto scores_of(const Offsets& offsets, const Atoms& atoms, const Weights& theta, int64_t H,
+               const JointLabels* joint, int64_t threads) {
     const ParserSentences sentences = to_sentences(offsets, atoms);
     const int bits = bits_of(theta.shape(0));
     require(threads > 0, "threads must be positive");
@@ -150,29 +164,40 @@ auto scores(const Offsets& offsets, const Atoms& atoms, const Weights& theta, in
     std::vector<double> arcs(T * H);
     {
         const WithoutGil unlocked;
-        parser_scores(sentences, theta.data(), bits, H, threads, arcs.data());
+        parser_scores(sentences, theta.data(), bits, H, joint, threads, arcs.data());
     }
     return nb::cast<nb::ndarray<nb::numpy, double, nb::ndim<2>>>(
         to_numpy(std::move(arcs), {T, size_t(H)}));
 }
 
+auto scores(const Offsets& offsets, const Atoms& atoms, const Weights& theta, int64_t H,
+            int64_t threads) {
+    return scores_of(offsets, atoms, theta, H, nullptr, threads);
+}
+
+auto joint_scores(const Offsets& offsets, const Atoms& atoms, const Weights& theta,
+                  const Weights& label_theta, int64_t n_labels, const Contexts& contexts,
+                  const Offsets& indptr, const Ids& of_contexts, bool sums, int64_t H,
+                  int64_t threads) {
+    require(label_theta.shape(0) == theta.shape(0), "arcs and labels have as many weights");
+    const LabelChoices choices = to_choices(n_labels, contexts, indptr, of_contexts);
+    const JointLabels joint{label_theta.data(), &choices, sums};
+    return scores_of(offsets, atoms, theta, H, &joint, threads);
+}
+
 auto labels_of(const Offsets& offsets, const Atoms& atoms, const Ids& heads, const Weights& theta,
-               int64_t n_labels, const Array<const uint64_t, 1>& contexts,
-               const Array<const int64_t, 1>& indptr, const Ids& of_contexts, int64_t threads) {
+               int64_t n_labels, const Contexts& contexts, const Offsets& indptr,
+               const Ids& of_contexts, int64_t threads, bool joint) {
     const ParserSentences sentences = to_sentences(offsets, atoms);
     check_heads(offsets, heads);
-    require(indptr.shape(0) == contexts.shape(0) + 1, "indptr must be [K + 1]");
-    check_offsets(indptr, of_contexts.shape(0));
-    require(n_labels > 0 && threads > 0, "n_labels and threads must be positive");
-    for (size_t j = 0; j < of_contexts.shape(0); ++j)
-        require(0 <= of_contexts(j) && of_contexts(j) < n_labels, "labels out of range");
-    const LabelChoices choices{n_labels, to_vector(contexts), to_vector(indptr),
-                               to_vector(of_contexts)};
+    require(threads > 0, "threads must be positive");
+    const LabelChoices choices = to_choices(n_labels, contexts, indptr, of_contexts);
     const int bits = bits_of(theta.shape(0));
     std::vector<int32_t> labels(heads.shape(0));
     {
         const WithoutGil unlocked;
-        parser_labels(sentences, heads.data(), theta.data(), bits, choices, threads, labels.data());
+        parser_labels(sentences, heads.data(), theta.data(), bits, choices, joint, threads,
+                      labels.data());
     }
     return result(std::move(labels));
 }
@@ -183,10 +208,10 @@ void bind_tree_parser(nb::module_& m) {
     nb::class_<Learner>(m, "ParserLearner",
                         "Learns a dependency parser; see core/tree_learner.hpp.")
         .def(nb::init<const Offsets&, const Atoms&, const Ids&, const Ids&, int64_t,
-                      const std::string&, bool, bool, double, double, int>(),
+                      const std::string&, bool, bool, double, double, int, bool>(),
              nb::arg("offsets"), nb::arg("atoms"), nb::arg("heads"), nb::arg("labels"),
              nb::arg("n_labels"), nb::arg("loss"), nb::arg("projective"), nb::arg("single_root"),
-             nb::arg("C"), nb::arg("eta"), nb::arg("bits"))
+             nb::arg("C"), nb::arg("eta"), nb::arg("bits"), nb::arg("joint") = false)
         .def("epoch", &Learner::epoch, nb::arg("order"), "The sum of losses, and of mistakes.")
         .def("weights", &Learner::weights, "The mean weights of arcs and of labels.")
         .def("state", &Learner::state, "All arrays that change.")
@@ -194,9 +219,14 @@ void bind_tree_parser(nb::module_& m) {
         .def("choices", &Learner::choices, "Contexts, indptr and labels of the label choices.");
     m.def("parser_scores", scores, nb::arg("offsets"), nb::arg("atoms"), nb::arg("theta"),
           nb::arg("H"), nb::arg("threads"), "Scores of arcs [T, H].");
+    m.def("parser_joint_scores", joint_scores, nb::arg("offsets"), nb::arg("atoms"),
+          nb::arg("theta"), nb::arg("label_theta"), nb::arg("n_labels"), nb::arg("contexts"),
+          nb::arg("indptr"), nb::arg("of_contexts"), nb::arg("sums"), nb::arg("H"),
+          nb::arg("threads"), "Scores of arcs [T, H] with those of their labels.");
     m.def("parser_labels", labels_of, nb::arg("offsets"), nb::arg("atoms"), nb::arg("heads"),
           nb::arg("theta"), nb::arg("n_labels"), nb::arg("contexts"), nb::arg("indptr"),
-          nb::arg("of_contexts"), nb::arg("threads"), "The best label of each arc [T].");
+          nb::arg("of_contexts"), nb::arg("threads"), nb::arg("joint") = false,
+          "The best label of each arc [T].");
 }
 
 }  // namespace tagloom

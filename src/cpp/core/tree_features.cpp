@@ -133,6 +133,19 @@ uint64_t ParserFeatures::label_context(int64_t h, int64_t d) const {
     return feature_key({7, atom(h, kCoarse), atom(d, kCoarse), uint64_t(h < d)});
 }
 
+void ParserFeatures::of_arc_label(int64_t h, int64_t d, std::vector<uint64_t>& out) const {
+    // Templates of `read` whose values also help to choose a label.
+    static constexpr int kWithDirection[] = {1,  5,  8,  12, 13, 15, 17, 18, 19,
+                                             20, 21, 23, 24, 25, 29, 30, 31, 32};
+    static constexpr int kWithDistance[] = {7, 15, 18};
+    const Ways way = ways(h, d);
+    const uint64_t* head = as_head_.data() + h * kTemplates;
+    const uint64_t* dependent = as_dependent_.data() + d * kTemplates;
+    out.clear();
+    for (int k : kWithDirection) out.push_back(head[k] + dependent[k] + way.direction);
+    for (int k : kWithDistance) out.push_back(head[k] + dependent[k] + way.distance);
+}
+
 void ParserFeatures::of_label(int64_t d, const int32_t* heads, std::vector<uint64_t>& out) const {
     out.clear();
     const int64_t h = heads[d - 1];

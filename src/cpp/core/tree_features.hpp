@@ -47,8 +47,11 @@ class ParserFeatures {
     // with `label_weight` to find a weight.
     void of_label(int64_t d, const int32_t* heads, std::vector<uint64_t>& features) const;
     uint64_t label_weight(uint64_t feature, int64_t label) const {
-        return (feature + label_key(label)) >> shift_;
+        return place(feature + label_key(label));
     }
+    uint64_t place(uint64_t feature) const { return feature >> shift_; }
+    // The features of the arc h -> d for its label, without the tree around it.
+    void of_arc_label(int64_t h, int64_t d, std::vector<uint64_t>& features) const;
     // What the labels that an arc may have depend on: coarse tags and direction.
     uint64_t label_context(int64_t h, int64_t d) const;
 
@@ -76,6 +79,20 @@ class ParserFeatures {
     std::vector<int32_t> before_;    // [T + 2, 4] words of each class before a word
     std::vector<int32_t> previous_;  // [T + 1] the last word before with the same tag, or 0
 };
+
+// Calls each(label, score) for every label that the arc h -> d may have; `features` is scratch.
+template <class Each>
+void for_each_arc_label(const ParserFeatures& of, int64_t h, int64_t d, const float* theta,
+                        const LabelChoices& choices, std::vector<uint64_t>& features,
+                        const Each& each) {
+    of.of_arc_label(h, d, features);
+    choices.for_each(of.label_context(h, d), [&](int64_t label) {
+        const uint64_t key = label_key(label);
+        float score = 0;
+        for (uint64_t f : features) score += theta[of.place(f + key)];
+        each(label, double(score));
+    });
+}
 
 template <class Each>
 void ParserFeatures::for_each_between(int64_t h, int64_t d, const Each& each) const {

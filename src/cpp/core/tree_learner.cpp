@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/threads.hpp"
@@ -17,6 +18,30 @@ TreeBatch one_sentence(const int64_t (&offsets)[2], const std::vector<double>& a
     return {
         1, offsets[1] + 1, offsets, arcs.data(), nullptr, options.projective, options.single_root,
         1};
+}
+
+// The log-sum of the scores of labels, or the best of them.
+double combine(const std::pair<int64_t, double>* scored, int64_t n, bool sums) {
+    double top = -std::numeric_limits<double>::infinity(), z = 0;
+    for (int64_t j = 0; j < n; ++j) top = std::max(top, scored[j].second);
+    if (!sums) return top;
+    for (int64_t j = 0; j < n; ++j) z += std::exp(scored[j].second - top);
+    return top + std::log(z);
+}
+
+// Leaves one entry for each place; returns the sum of squares.
+double merge(std::vector<std::pair<uint64_t, double>>& steps) {
+    std::sort(steps.begin(), steps.end());
+    size_t n = 0;
+    for (const auto& step : steps)
+        if (n > 0 && steps[n - 1].first == step.first)
+            steps[n - 1].second += step.second;
+        else
+            steps[n++] = step;
+    steps.resize(n);
+    double square = 0;
+    for (const auto& step : steps) square += step.second * step.second;
+    return square;
 }
 
 }  // namespace
@@ -51,8 +76,9 @@ ParserLearner::Result ParserLearner::epoch(const int64_t* order, int64_t n) {
     for (int64_t j = 0; j < n; ++j) {
         features_.read(sentences_, order[j]);
         bool is_right = true;
-        result.loss += learn_arcs(order[j], is_right);
-        if (choices_.L > 0) result.loss += learn_labels(order[j]);
+        const bool joint = options_.joint && choices_.L > 0;
+        result.loss += joint ? learn_jointly(order[j], is_right) : learn_arcs(order[j], is_right);
+        if (choices_.L > 0 && !joint) result.loss += learn_labels(order[j]);
         result.n_mistakes += !is_right;
         steps += 1;
     }
@@ -112,16 +138,7 @@ double ParserLearner::move_hinge(int64_t i, const std::vector<int32_t>& best, do
             features_.for_each_of_arc(best[t], int64_t(t) + 1,
                                       [&](uint64_t place) { steps_.emplace_back(place, -1); });
         }
-    std::sort(steps_.begin(), steps_.end());
-    size_t n = 0;  // one entry for each place
-    for (const auto& step : steps_)
-        if (n > 0 && steps_[n - 1].first == step.first)
-            steps_[n - 1].second += step.second;
-        else
-            steps_[n++] = step;
-    steps_.resize(n);
-    double square = 0;
-    for (const auto& step : steps_) square += step.second * step.second;
+    const double square = merge(steps_);
     if (square == 0 || loss <= 0) return std::max(0.0, loss);
     const double length = std::min(options_.C, loss / square);
     for (const auto& [place, amount] : steps_) arcs.add(place, length * amount, steps);
@@ -177,17 +194,160 @@ double ParserLearner::learn_labels(int64_t i) {
     return loss;
 }
 
+// ---------------------------------------------------------------------------------------------
+// Arcs and labels in one loss
+
+double ParserLearner::learn_jointly(int64_t i, bool& is_right) {
+    const int64_t T = features_.T(), offsets[2] = {0, T};
+    const double right = score_jointly(i);
+    const TreeBatch batch = one_sentence(offsets, scores_, options_);
+    if (options_.loss == TreeLoss::log) {
+        marginals_.assign(scores_.size(), 0.0);
+        double log_z = 0;
+        sum_trees(batch, &log_z, marginals_.data(), nullptr);
+        is_right = log_z - right < std::log(2.0);
+        climb_jointly(i);
+        return log_z - right;
+    }
+    best_.resize(T);
+    double best = 0;
+    best_trees(batch, best_.data(), &best);
+    const int32_t* gold = heads_ + sentences_.offsets[i];
+    const int32_t* labels = labels_ + sentences_.offsets[i];
+    is_right = true;
+    for (int64_t t = 0; t < T; ++t)
+        is_right &=
+            best_[t] == gold[t] && (labels[t] < 0 || best_label(best_[t], t + 1) == labels[t]);
+    return is_right ? 0 : move_jointly(i, best - right);
+}
+
+// Fills scores_, indptr_ and scored_, with costs for the hinge loss: 1 for a wrong head or label.
+// Returns the score of the right tree; a label that is not known counts as any label.
+double ParserLearner::score_jointly(int64_t i) {
+    const int64_t T = features_.T(), H = T + 1;
+    const int32_t* gold = heads_ + sentences_.offsets[i];
+    const int32_t* labels = labels_ + sentences_.offsets[i];
+    const bool has_costs = options_.loss == TreeLoss::hinge, sums = options_.loss == TreeLoss::log;
+    scores_.resize(T * H);
+    features_.score(arcs.theta.data(), H, scores_.data());
+    indptr_.assign(1, 0);
+    scored_.clear();
+    double right = 0;
+    for (int64_t t = 0; t < T; ++t)
+        for (int64_t h = 0; h <= T; ++h) {
+            double& score = scores_[t * H + h];
+            const auto first = int64_t(scored_.size());
+            if (h != t + 1) {
+                const bool is_gold = h == gold[t];
+                for_each_arc_label(features_, h, t + 1, label_weights.theta.data(), choices_,
+                                   of_label_, [&](int64_t label, double of) {
+                                       if (is_gold && label == labels[t]) right += score + of;
+                                       const bool costs =
+                                           !is_gold || (labels[t] >= 0 && label != labels[t]);
+                                       scored_.emplace_back(label, of + (has_costs && costs));
+                                   });
+                const auto n = int64_t(scored_.size()) - first;
+                score += combine(scored_.data() + first, n, sums);
+                if (is_gold && labels[t] < 0) right += score;
+            }
+            indptr_.push_back(int64_t(scored_.size()));
+        }
+    return right;
+}
+
+// A step of AdaGrad for every arc and label: the right ones less their probabilities.
+void ParserLearner::climb_jointly(int64_t i) {
+    const int64_t T = features_.T(), H = T + 1;
+    const int32_t* gold = heads_ + sentences_.offsets[i];
+    const int32_t* labels = labels_ + sentences_.offsets[i];
+    for (int64_t t = 0; t < T; ++t)
+        for (int64_t h = 0; h <= T; ++h) {
+            const double of_arc = marginals_[t * H + h];
+            const bool is_gold = h == gold[t];
+            if (h == t + 1 || (of_arc <= kLeast && !is_gold)) continue;
+            if (std::abs(is_gold - of_arc) > kLeast) move_arc(h, t + 1, is_gold - of_arc);
+            const int64_t first = indptr_[t * H + h], n = indptr_[t * H + h + 1] - first;
+            const double log_z = combine(scored_.data() + first, n, true);
+            features_.of_arc_label(h, t + 1, of_label_);
+            for (int64_t j = first; j < first + n; ++j) {
+                const auto [label, score] = scored_[j];
+                const double prob = std::exp(score - log_z);
+                const double wanted = !is_gold        ? 0
+                                      : labels[t] < 0 ? prob
+                                                      : double(label == labels[t]);
+                const double step = wanted - of_arc * prob;
+                if (std::abs(step) <= kLeast) continue;
+                for (uint64_t f : of_label_)
+                    label_weights.ascend(features_.label_weight(f, label), step, options_.eta,
+                                         steps);
+            }
+        }
+}
+
+// The step of the perceptron or of the hinge loss from best_ to the right tree.
+double ParserLearner::move_jointly(int64_t i, double loss) {
+    const int32_t* gold = heads_ + sentences_.offsets[i];
+    const int32_t* labels = labels_ + sentences_.offsets[i];
+    steps_.clear();
+    label_steps_.clear();
+    for (int64_t t = 0; t < features_.T(); ++t) {
+        const int64_t found = best_label(best_[t], t + 1);
+        const int64_t wanted = labels[t] < 0 ? best_label(gold[t], t + 1) : labels[t];
+        if (best_[t] == gold[t] && found == wanted) continue;
+        collect(gold[t], t + 1, wanted, 1);
+        collect(best_[t], t + 1, found, -1);
+    }
+    const double square = merge(steps_) + merge(label_steps_);
+    if (square == 0 || (options_.loss == TreeLoss::hinge && loss <= 0)) return std::max(0.0, loss);
+    const double length =
+        options_.loss == TreeLoss::hinge ? std::min(options_.C, loss / square) : 1.0;
+    for (const auto& [place, amount] : steps_) arcs.add(place, length * amount, steps);
+    for (const auto& [place, amount] : label_steps_)
+        label_weights.add(place, length * amount, steps);
+    return std::max(0.0, loss);
+}
+
+void ParserLearner::collect(int64_t h, int64_t d, int64_t label, double amount) {
+    features_.for_each_of_arc(h, d, [&](uint64_t place) { steps_.emplace_back(place, amount); });
+    features_.of_arc_label(h, d, of_label_);
+    for (uint64_t f : of_label_)
+        label_steps_.emplace_back(features_.label_weight(f, label), amount);
+}
+
+int64_t ParserLearner::best_label(int64_t h, int64_t d) const {
+    const auto first = scored_.begin() + indptr_[(d - 1) * (features_.T() + 1) + h],
+               stop = scored_.begin() + indptr_[(d - 1) * (features_.T() + 1) + h + 1];
+    return std::max_element(first, stop,
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->first;
+}
+
 void parser_scores(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
-                   int64_t threads, double* arcs) {
+                   const JointLabels* joint, int64_t threads, double* arcs) {
     std::vector<ParserFeatures> features(std::max<int64_t>(1, threads), ParserFeatures(bits));
     parallel_for(sentences.N, threads, [&](int64_t i, int64_t worker) {
-        features[worker].read(sentences, i);
-        features[worker].score(theta, H, arcs + sentences.offsets[i] * H);
+        ParserFeatures& of = features[worker];
+        of.read(sentences, i);
+        double* scores = arcs + sentences.offsets[i] * H;
+        of.score(theta, H, scores);
+        if (!joint) return;
+        std::vector<uint64_t> keys;
+        std::vector<std::pair<int64_t, double>> scored;
+        for (int64_t d = 1; d <= of.T(); ++d)
+            for (int64_t h = 0; h <= of.T(); ++h) {
+                if (h == d) continue;
+                scored.clear();
+                for_each_arc_label(of, h, d, joint->theta, *joint->choices, keys,
+                                   [&](int64_t label, double s) { scored.emplace_back(label, s); });
+                scores[(d - 1) * H + h] +=
+                    combine(scored.data(), int64_t(scored.size()), joint->sums);
+            }
     });
 }
 
 void parser_labels(const ParserSentences& sentences, const int32_t* heads, const float* theta,
-                   int bits, const LabelChoices& choices, int64_t threads, int32_t* labels) {
+                   int bits, const LabelChoices& choices, bool joint, int64_t threads,
+                   int32_t* labels) {
     std::vector<ParserFeatures> features(std::max<int64_t>(1, threads), ParserFeatures(bits));
     parallel_for(sentences.N, threads, [&](int64_t i, int64_t worker) {
         ParserFeatures& of = features[worker];
@@ -195,7 +355,10 @@ void parser_labels(const ParserSentences& sentences, const int32_t* heads, const
         const int64_t first = sentences.offsets[i];
         std::vector<uint64_t> keys;
         for (int64_t d = 1; d <= of.T(); ++d) {
-            of.of_label(d, heads + first, keys);
+            if (joint)
+                of.of_arc_label(heads[first + d - 1], d, keys);
+            else
+                of.of_label(d, heads + first, keys);
             float top = -1e30f;
             choices.for_each(of.label_context(heads[first + d - 1], d), [&](int64_t label) {
                 float score = 0;

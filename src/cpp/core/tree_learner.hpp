@@ -1,5 +1,6 @@
 // Learns the weights of a dependency parser, sentence by sentence: those of arcs by a loss over
-// whole trees, those of labels by the same loss over the labels of each arc of the right tree.
+// whole trees, those of labels by the same loss over the labels of each arc of the right tree, or
+// both by one loss over labelled trees.
 //
 //     perceptron   theta += f(gold) - f(best)
 //     hinge        the same for the best with costs, by the step min(C, loss / |f(gold) -
@@ -28,6 +29,14 @@ struct ParserOptions {
     double C;    // hinge: the longest step
     double eta;  // log: the rate of AdaGrad
     int bits;
+    bool joint;  // one loss for arcs and labels
+};
+
+// Labels that are part of the scores of arcs: an arc scores the log-sum of its labels, or the best.
+struct JointLabels {
+    const float* theta;
+    const LabelChoices* choices;
+    bool sums;
 };
 
 class ParserLearner {
@@ -50,6 +59,12 @@ class ParserLearner {
   private:
     double learn_arcs(int64_t i, bool& is_right);
     double learn_labels(int64_t i);
+    double learn_jointly(int64_t i, bool& is_right);
+    double score_jointly(int64_t i);
+    void climb_jointly(int64_t i);
+    double move_jointly(int64_t i, double loss);
+    void collect(int64_t h, int64_t d, int64_t label, double amount);
+    int64_t best_label(int64_t h, int64_t d) const;
     void move_arc(int64_t h, int64_t d, double gradient);
     double move_hinge(int64_t i, const std::vector<int32_t>& best, double loss);
 
@@ -61,15 +76,20 @@ class ParserLearner {
     std::vector<double> scores_, marginals_;
     std::vector<int32_t> best_;
     std::vector<uint64_t> of_label_;
-    std::vector<std::pair<uint64_t, double>> steps_;  // places and amounts of one update
+    using Amounts = std::vector<std::pair<uint64_t, double>>;  // places and amounts of one update
+    Amounts steps_, label_steps_;
+    // The labels of all arcs of a sentence: those of h -> d begin at indptr[(d - 1) * H + h].
+    std::vector<int64_t> indptr_;
+    std::vector<std::pair<int64_t, double>> scored_;  // label, score
 };
 
-// Scores of arcs [T, H] of all sentences, on all threads.
+// Scores of arcs [T, H] of all sentences, on all threads; without labels, joint is null.
 void parser_scores(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
-                   int64_t threads, double* arcs);
+                   const JointLabels* joint, int64_t threads, double* arcs);
 
-// The best label of each arc of given trees.
+// The best label of each arc of given trees; joint: by the scores that parser_scores adds.
 void parser_labels(const ParserSentences& sentences, const int32_t* heads, const float* theta,
-                   int bits, const LabelChoices& choices, int64_t threads, int32_t* labels);
+                   int bits, const LabelChoices& choices, bool joint, int64_t threads,
+                   int32_t* labels);
 
 }  // namespace tagloom

@@ -78,7 +78,10 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
         crf          −log Pr(y | x) by AdaGrad
 
     and predictions use their average over all steps. In a second step a linear classifier with the
-    same loss labels the arcs; it also reads the tree around an arc.
+    same loss labels the arcs; it also reads the tree around an arc. With ``labelling="joint"`` the
+    loss is over labelled trees instead: an arc with a label scores the sum of both, and a wrong
+    label costs svm as much as a wrong head. `trees` then sums over labels for crf, and takes the
+    best label for svm and perceptron.
 
     Sentences are `Sentence` objects with columns of tags, as `tl.read` returns them for CoNLL-U;
     for training also with the columns ``head`` and ``deprel``.
@@ -116,6 +119,13 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
     )
     single_root: bool = flag(default=True, help="Whether exactly one word has the root as head.")
     labelled: bool = flag(default=True, help="Whether arcs get labels.")
+    labelling: str = choice(
+        default="second",
+        choices=("second", "joint"),
+        help="Whether labels are chosen in a second step, or together with the tree.",
+        details="""Labels of a second step read the whole tree around an arc. Joint labels read
+        the arc alone, but count in the choice of the tree.""",
+    )
     C: float = number(default=0.1, above=0, help="The longest step of loss svm.")
     eta: float = number(default=0.1, above=0, help="The learning rate of loss crf.")
     hash_bits: int = count(
@@ -224,7 +234,20 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
     def _trees(self, offsets: npt.NDArray[np.int64], atoms: npt.NDArray[np.uint32]) -> TreeScores:
         state, n_threads = self._state(), self.n_threads or ALL_THREADS
         H = int(np.diff(offsets).max(initial=0)) + 1
-        arcs = _native.parser_scores(offsets, atoms, state.arcs, H, n_threads)
+        if self.labelling == "joint" and len(state.labels):
+            labels = (
+                state.label_weights,
+                len(state.labels),
+                state.contexts,
+                state.indptr,
+                state.choices,
+            )
+            sums = self.loss == "crf"
+            arcs = _native.parser_joint_scores(
+                offsets, atoms, state.arcs, *labels, sums, H, n_threads
+            )
+        else:
+            arcs = _native.parser_scores(offsets, atoms, state.arcs, H, n_threads)
         return TreeScores(
             arcs,
             projective=self.projective,
@@ -265,6 +288,7 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
                     state.indptr,
                     state.choices,
                     self.n_threads or ALL_THREADS,
+                    joint=self.labelling == "joint",
                 )
                 labels = [names[y] for y in ids.tolist()]
             flat = heads.tolist()
@@ -381,6 +405,7 @@ class _Learner:
             parser.C,
             parser.eta,
             parser.hash_bits,
+            joint=parser.labelling == "joint",
         )
         self._n_sentences = len(data.offsets) - 1
         self._random_state = parser.random_state
