@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
-    assert shutil.which("wrk"), "wrk is not installed"
+    assert shutil.which("wrk"), "wrk is missing: apt-get install wrk"
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         corpus = tl.datasets.load("english", "train", label="upos")
         model, train = Path(folder, "pos.tagloom"), Path(folder, "train.conll")
