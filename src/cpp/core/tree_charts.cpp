@@ -30,16 +30,25 @@ void TreeCharts::load(const TreeBatch& batch, const int64_t* sentences, int64_t 
         n = std::max(n, nodes_[w]);
     }
     const size_t size = n * n * lanes_;
-    arcs_.assign(size, minus_inf);
+    arcs_.resize(size);
     siblings_.assign(lanes_, nullptr);
-    for (int64_t w = 0; w < count; ++w) {
-        const double* arcs = batch.arcs_of(sentences[w]);
-        for (int64_t d = 1; d < nodes_[w]; ++d)
-            for (int64_t h = 0; h < nodes_[w]; ++h)
-                if (h != d) arcs_[(h * n + d) * lanes_ + w] = arcs[(d - 1) * batch.H + h];
-        if (batch.siblings)
-            siblings_[w] = batch.siblings + batch.offsets[sentences[w]] * batch.H * batch.H;
+    // A row of no arcs for lanes and words that are not there.
+    none_.assign(n, minus_inf);
+    rows_.resize(lanes_);
+    for (int64_t d = 1; d < n; ++d) {
+        for (int64_t w = 0; w < lanes_; ++w)
+            rows_[w] = w < count && d < nodes_[w] ? batch.arcs_of(sentences[w]) + (d - 1) * batch.H
+                                                  : none_.data();
+        for (int64_t h = 0; h < n; ++h) {
+            double* line = &arcs_[(h * n + d) * lanes_];
+            for (int64_t w = 0; w < lanes_; ++w) line[w] = rows_[w][h];
+        }
+        std::fill_n(&arcs_[(d * n + d) * lanes_], lanes_, minus_inf);
+        for (int64_t w = 0; w < count; ++w)
+            for (int64_t h = nodes_[w]; h < n; ++h) arcs_[(h * n + d) * lanes_ + w] = minus_inf;
     }
+    for (int64_t w = 0; w < count && batch.siblings; ++w)
+        siblings_[w] = batch.siblings + batch.offsets[sentences[w]] * batch.H * batch.H;
     for (auto* table : {&complete_, &incomplete_, &split_}) table->resize(size);
     // Cells that the recursion never writes are read by nobody, except the diagonal.
     terms_.resize(n * lanes_);
@@ -65,18 +74,9 @@ bool TreeCharts::sum_weights() {
     constexpr double least = 1e-200;
     if (task_.siblings || task_.n > most_nodes) return false;
     const int64_t n = task_.n;
-    weights_ = arcs_;
-    shifts_.assign(lanes_, 0.0);
-    for (int64_t d = 1; d < n; ++d)
-        for (int64_t w = 0; w < count(); ++w) {
-            double largest = -std::numeric_limits<double>::infinity();
-            for (int64_t h = 0; h < n; ++h)
-                largest = std::max(largest, arcs_[(h * n + d) * lanes_ + w]);
-            if (std::isinf(largest)) continue;
-            shifts_[w] += largest;
-            for (int64_t h = 0; h < n; ++h) weights_[(h * n + d) * lanes_ + w] -= largest;
-        }
-    kernels().exp(weights_.data(), int64_t(weights_.size()));
+    weights_.resize(arcs_.size());
+    shifts_.resize(lanes_);
+    tree_kernels().weigh(task_, weights_.data(), shifts_.data());
     task_.arcs = weights_.data();
     tree_kernels().linear_inside(task_);
     for (int64_t w = 0; w < count(); ++w)
@@ -119,15 +119,20 @@ void TreeCharts::outside(double* marginals, double* siblings) {
         tree_kernels().linear_outside(task_);
     else
         tree_kernels().outside(task_);
-    const auto probability = [&](size_t place) {
-        const double bar = bar_incomplete_[place];
-        return is_linear_ ? bar * incomplete_[place] : bar;
-    };
-    for (int64_t w = 0; w < count(); ++w) {
-        double* out = marginals + batch_->offsets[sentences_[w]] * batch_->H;
-        for (int64_t d = 1; d < nodes_[w]; ++d)
-            for (int64_t h = 0; h < nodes_[w]; ++h)
-                if (h != d) out[(d - 1) * batch_->H + h] = probability((h * n + d) * lanes_ + w);
+    unwanted_.resize(n);  // of lanes and words that are not there
+    out_rows_.resize(lanes_);
+    for (int64_t d = 1; d < n; ++d) {
+        for (int64_t w = 0; w < lanes_; ++w)
+            out_rows_[w] = w < count() && d < nodes_[w]
+                               ? marginals + (batch_->offsets[sentences_[w]] + d - 1) * batch_->H
+                               : unwanted_.data();
+        for (int64_t h = 0; h < n; ++h) {
+            const double* bar = &bar_incomplete_[(h * n + d) * lanes_];
+            const double* weight = &incomplete_[(h * n + d) * lanes_];
+            for (int64_t w = 0; w < lanes_; ++w)
+                out_rows_[w][h] = is_linear_ ? bar[w] * weight[w] : bar[w];
+        }
+        for (int64_t w = 0; w < lanes_; ++w) out_rows_[w][d] = 0;
     }
 }
 

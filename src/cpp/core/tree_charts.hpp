@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/aligned.hpp"
 #include "core/tree_kernels.hpp"
 #include "core/trees.hpp"
 
@@ -50,9 +51,9 @@ class TreeCharts {
     TreeItem top(int64_t lane) const { return {Span::complete, 0, nodes_[lane] - 1}; }
 
     double value(int64_t lane, const TreeItem& item) const {
-        const std::vector<double>& table = item.span == Span::complete     ? complete_
-                                           : item.span == Span::incomplete ? incomplete_
-                                                                           : split_;
+        const AlignedVector<double>& table = item.span == Span::complete     ? complete_
+                                             : item.span == Span::incomplete ? incomplete_
+                                                                             : split_;
         return table[(item.a * task_.n + item.b) * lanes_ + lane];
     }
 
@@ -68,13 +69,17 @@ class TreeCharts {
     bool sum_weights();
 
     TreeChart task_ = {};
-    bool is_linear_ = false;      // whether arcs and tables hold weights
-    std::vector<double> shifts_;  // [lanes] what was subtracted from the scores of each tree
+    bool is_linear_ = false;        // whether arcs and tables hold weights
+    AlignedVector<double> shifts_;  // [lanes] what was subtracted from the scores of each tree
     int64_t lanes_ = 0;
     const TreeBatch* batch_ = nullptr;
     std::vector<int64_t> sentences_, nodes_;
-    std::vector<double> arcs_, weights_, complete_, incomplete_, split_, terms_;
-    std::vector<double> bar_complete_, bar_incomplete_, bar_split_;
+    AlignedVector<double> arcs_, weights_, complete_, incomplete_, split_, terms_;
+    AlignedVector<double> bar_complete_, bar_incomplete_, bar_split_;
+    std::vector<double> none_;         // [n] scores of a word without arcs
+    std::vector<const double*> rows_;  // [lanes] scores of the arcs to one word
+    std::vector<double> unwanted_;     // [n] probabilities that nobody reads
+    std::vector<double*> out_rows_;    // [lanes] where those of the arcs to one word go
     std::vector<const double*> siblings_;
     std::vector<double*> bar_siblings_;
 };

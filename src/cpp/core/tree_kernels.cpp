@@ -30,11 +30,19 @@ struct Max {
 struct Sum {
     static constexpr double one = 1;
     static V times(V a, V b) { return a * b; }
+    // Four sums at once, since each waits for the addition before it.
     template <class Term>
     static V sum(int64_t n, double*, const Term& term) {
-        V total = {};
-        for (int64_t k = 0; k < n; ++k) total += term(k);
-        return total;
+        V a = {}, b = {}, c = {}, d = {};
+        int64_t k = 0;
+        for (; k + 4 <= n; k += 4) {
+            a += term(k);
+            b += term(k + 1);
+            c += term(k + 2);
+            d += term(k + 3);
+        }
+        for (; k < n; ++k) a += term(k);
+        return (a + b) + (c + d);
     }
 };
 
@@ -228,6 +236,23 @@ class Chart {
     const int64_t n_;
 };
 
+void weigh(const TreeChart& task, double* weights, double* shifts) {
+    V all = {};
+    const int64_t n = task.n;
+    for (int64_t d = 1; d < n; ++d) {
+        V largest = broadcast(kMinusInf);
+        for (int64_t h = 0; h < n; ++h)
+            largest = max<V>(largest, load(task.arcs + (h * n + d) * W));
+        const V shift = finite(largest);
+        all += shift;
+        for (int64_t h = 0; h < n; ++h) {
+            const int64_t place = (h * n + d) * W;
+            store(weights + place, exp<double>(load(task.arcs + place) - shift));
+        }
+    }
+    store(shifts, all);
+}
+
 void best(const TreeChart& task) { Chart(task).inside<Max>(); }
 void inside(const TreeChart& task) { Chart(task).inside<LogSum>(); }
 void outside(const TreeChart& task) { Chart(task).outside(); }
@@ -364,7 +389,7 @@ void restore(const TreeElimination& task) { Elimination(task).restore(); }
 
 const TreeKernels& TL_JOIN(tree_kernels_, TL_ISA)() {
     static constexpr TreeKernels table = {
-        W, best, inside, outside, linear_inside, linear_outside, eliminate, restore};
+        W, best, inside, outside, weigh, linear_inside, linear_outside, eliminate, restore};
     return table;
 }
 

@@ -70,7 +70,10 @@ struct TreeKernels {
     void (*best)(const TreeChart&);     // (+) is max
     void (*inside)(const TreeChart&);   // (+) is log-sum-exp
     void (*outside)(const TreeChart&);  // after inside: adds to the adjoints
-    // The same on weights exp(score) in place of scores, which is faster; without siblings.
+    // weights[h, d] = exp(arcs[h, d] - max_h arcs[h, d]), and shifts[W] = sum_d max_h arcs[h, d], a
+    // word without a head left out.
+    void (*weigh)(const TreeChart&, double* weights, double* shifts);
+    // The same recursions on these weights in place of scores, which is faster; without siblings.
     void (*linear_inside)(const TreeChart&);
     void (*linear_outside)(const TreeChart&);
     double (*eliminate)(const TreeElimination&);  // returns log Z
