@@ -1,15 +1,15 @@
 """Accuracy and speed of the dependency parser on a treebank, and of trees beside torch-struct.
 
-    python benchmarks/parsing.py --data DIR [--part dev] [--loss crf] [--epochs 5]
+    python benchmarks/parsing.py --data DIR [--part dev] [--loss svm] [--order 2] [--epochs 10]
         [--labelling joint] [--tags predicted]
     python benchmarks/parsing.py --trees
 
 DIR has a folder ud-english-ewt with train.conllu, dev.conllu and test.conllu. The parser is trained
 on train.conllu; the epoch is chosen on dev.conllu. Tags are gold, or predicted by our CRF with its
 defaults: on train.conllu by cross-fitting, each fifth by taggers of the other four, elsewhere by
-taggers of all of it. With predicted tags the parser is also scored on gold tags. The script counts
-the sentences whose heads do not form a tree if each word takes its best head alone. Choose settings
-with --part dev.
+taggers of all of it. With predicted tags the parser is also scored on gold tags. With --order 1 the
+script counts the sentences whose heads do not form a tree if each word takes its best head alone.
+Choose settings with --part dev.
 
 ``--trees`` measures 25-word sentences beside torch-struct, both in float32 on one thread, by CPU
 time in one run.
@@ -77,7 +77,7 @@ def print_scores(test: list[Any], parses: list[Any], title: str) -> None:
 
 
 def measure_parser(
-    folder: Path, part: str, loss: str, epochs: int, labelling: str, tags: str
+    folder: Path, part: str, loss: str, order: int, epochs: int, labelling: str, tags: str
 ) -> None:
     """Train, parse, and print scores, intervals and CPU times."""
     train, dev, test = (
@@ -97,20 +97,22 @@ def measure_parser(
             print(f"{name} {100 * np.mean(right):.2f} on {part}", flush=True)
     began = time.process_time()
     parser = tl.DependencyParser(
-        loss=loss, max_iterations=epochs, labelling=labelling, n_threads=1
+        loss=loss, order=order, max_iterations=epochs, labelling=labelling, n_threads=1
     ).fit(train, dev=dev)
     seconds = time.process_time() - began
     began = time.process_time()
     parses = parser.predict(test)
     rate = len(test) / (time.process_time() - began)
     print(
-        f"{folder.name} {part}, loss {loss}, labels {labelling}, tags {tags}, "
+        f"{folder.name} {part}, loss {loss}, order {order}, labels {labelling}, tags {tags}, "
         f"epoch {parser.training_['best_iteration']}"
     )
     print_scores(test, parses, f"{tags} tags")
     if tags == "predicted":
         print_scores(test, parser.predict(gold_tags), "the same parser on gold tags")
     print(f"training {seconds:.0f} s CPU with dev scores, parsing {rate:,.0f} sentences/s\n")
+    if order > 1:
+        return
     trees = parser.trees(test)
     alone = [
         arcs[:, : len(arcs) + 1].argmax(axis=1).tolist()
@@ -181,8 +183,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The dependency parser on a treebank.")
     parser.add_argument("--data", type=Path, default=os.environ.get("TAGLOOM_DATA"))
     parser.add_argument("--part", choices=("dev", "test"), default="test")
-    parser.add_argument("--loss", default="crf")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--loss", default="svm")
+    parser.add_argument("--order", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--labelling", choices=("second", "joint"), default="second")
     parser.add_argument("--tags", choices=("gold", "predicted"), default="gold")
     parser.add_argument("--trees", action="store_true", help="measure trees beside torch-struct")
@@ -197,6 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Path(options.data) / "ud-english-ewt",
         options.part,
         options.loss,
+        options.order,
         options.epochs,
         options.labelling,
         options.tags,

@@ -6,8 +6,8 @@
 
 All settings are UDPipe's defaults; the parts of a model are independent of each other, so each is
 trained alone. Training of a parser on English EWT takes over an hour. The script needs nothing but
-``ufal.udpipe``, so that an environment without tagloom runs it; benchmarks/parsing.py and
-benchmarks/splitting.py score what it writes.
+``ufal.udpipe``, so that an environment without tagloom runs it. Parsed files are scored by
+`tagloom eval --trees`, split ones by benchmarks/splitting.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def train(part: str, path: Path, output: Path) -> None:
 
 
 def run(models: Sequence[Path | None], source: str, text: str) -> tuple[str, float]:
-    """Return the text as CoNLL-U after each part of (tokenizer, tagger, parser), and the CPU time."""
+    """Apply tokenizer, tagger and parser, each unless it is None; return CoNLL-U and CPU time."""
     seconds = 0.0
     for place, path in enumerate(models):
         if path is None:

@@ -15,7 +15,7 @@ from tagloom import _native
 from tagloom.errors import LabelError, NotFittedError, ParameterError, SentenceError
 from tagloom.evaluation import evaluate_trees
 from tagloom.models.parser_data import Atoms, TreeBank
-from tree_oracles import all_trees, is_projective, is_tree
+from tree_oracles import Trees, all_trees, is_projective, is_tree, next_sibling
 
 LOSSES = ("crf", "svm", "perceptron")
 SMALL = {"hash_bits": 16, "tags": ["upos"], "n_threads": 1}
@@ -60,9 +60,10 @@ TRAIN, TEST = grammar(40, 0), grammar(20, 1)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("projective", [True, False])
-def test_learns_a_grammar(loss, projective):
-    parser = tl.DependencyParser(loss=loss, projective=projective, **SMALL).fit(TRAIN)
+@pytest.mark.parametrize(("projective", "order"), [(True, 1), (False, 1), (True, 2)])
+def test_learns_a_grammar(loss, projective, order):
+    options = {"loss": loss, "projective": projective, "order": order}
+    parser = tl.DependencyParser(**options, **SMALL).fit(TRAIN)
     assert parser.score(TEST) == 1.0
     losses = [record.loss for record in parser.history_]
     assert losses[-1] <= 0.5 * losses[0]
@@ -81,8 +82,9 @@ def test_one_seed_one_model():
     assert two.predict(TEST) == first.predict(TEST)
 
 
-def test_files(tmp_path):
-    parser = tl.DependencyParser(**SMALL).fit(TRAIN)
+@pytest.mark.parametrize("order", [1, 2])
+def test_files(tmp_path, order):
+    parser = tl.DependencyParser(order=order, **SMALL).fit(TRAIN)
     parser.save(tmp_path / "p.tagloom")
     for other in (tl.load(tmp_path / "p.tagloom"), pickle.loads(pickle.dumps(parser))):
         assert isinstance(other, tl.DependencyParser)
@@ -119,9 +121,10 @@ def test_without_labels():
     assert len(parser.labels_) == 0
 
 
-def test_trees_of_the_parser():
+@pytest.mark.parametrize("order", [1, 2])
+def test_trees_of_the_parser(order):
     """`trees` has the scores by which predict decides; its answers are those of TreeScores."""
-    parser = tl.DependencyParser(**SMALL).fit(TRAIN)
+    parser = tl.DependencyParser(order=order, **SMALL).fit(TRAIN)
     trees = parser.trees(TEST[:3])
     heads = trees.split(trees.viterbi().heads)
     assert [h.tolist() for h in heads] == [p.heads for p in parser.predict(TEST[:3])]
@@ -160,6 +163,52 @@ def test_scores_are_sums_of_weights():
         assert arcs[d - 1, h] == expected
 
 
+@pytest.mark.parametrize("single_root", [True, False])
+def test_scores_of_siblings_are_sums_of_weights(single_root):
+    _, atoms = Atoms(["upos"]).read(TRAIN[:1])
+    T = len(atoms)
+    ones = np.ones(1 << 16, np.float32)
+    siblings = _native.parser_siblings(np.array([0, T]), atoms, ones, T + 1, single_root, 1)
+    for d, h, s in itertools.product(range(1, T + 1), range(T + 1), range(T + 1)):
+        is_between = min(h, d) < s < max(h, d) and not (single_root and h == 0)
+        assert siblings[d - 1, h, s] == (10 if h != d and (s == h or is_between) else 0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_loss_of_order_2_is_that_of_all_trees(loss):
+    """The loss of each sentence by enumeration, at the weights before the step."""
+    data = TreeBank.read(TINY, ["upos"], labelled=False)
+    learner = _native.ParserLearner(
+        data.offsets, data.atoms, data.heads, data.labels, 0, loss, True, True, 0.1, 0.1, 16,
+        order=2,
+    )  # fmt: skip
+    learner.epoch(np.arange(3))
+    for i in range(3):
+        theta = learner.state()["arcs.theta"]
+        atoms, heads = data.atoms[3 * i : 3 * i + 3], data.heads[3 * i : 3 * i + 3].tolist()
+        offsets = np.array([0, 3])
+        arcs = _native.parser_scores(offsets, atoms, theta, 4, 1)
+        siblings = _native.parser_siblings(offsets, atoms, theta, 4, True, 1)
+        assert siblings.any()
+        every = Trees(arcs, siblings)
+        scores = np.array([score for score, _ in every.trees])
+        costs = np.array([sum(np.not_equal(one, heads)) for _, one in every.trees])
+        (right,) = scores[costs == 0]
+        highest = {
+            "crf": np.logaddexp.reduce(scores),
+            "svm": (scores + costs).max(),
+            "perceptron": scores.max(),
+        }[loss]
+        assert learner.epoch(np.array([i]))[0] == pytest.approx(highest - right, abs=1e-5)
+
+
+def test_order():
+    with raises(ParameterError, parameter="order", expected="1 or 2"):
+        tl.DependencyParser(order=3).fit(TRAIN)
+    with raises(ParameterError, parameter="order", found="2"):
+        tl.DependencyParser(order=2, projective=False).fit(TRAIN)
+
+
 # ---- labels learned with the arcs -------------------------------------------------------------
 
 # All tags are equal, so there are three contexts of labels: under the root, to the left, to the
@@ -174,9 +223,10 @@ TINY = [
 class LabelledTrees:
     """All labelled trees of one sentence, one by one, from the scores of arcs and of each label."""
 
-    def __init__(self, tree, arcs, label_weights, names, choices):
+    def __init__(self, tree, arcs, label_weights, names, choices, order):
         offsets, atoms = Atoms(["upos"]).read([tree])
         T = len(atoms)
+        siblings = _native.parser_siblings(offsets, atoms, arcs, T + 1, True, 1) * (order - 1)
         contexts = choices[0]
         each = np.arange(len(contexts) + 1)
         plain = _native.parser_scores(offsets, atoms, arcs, T + 1, 1)
@@ -199,12 +249,16 @@ class LabelledTrees:
         assert any((one != plain).any() for one in with_label)
         self.trees, self.scores = [], []
         for heads in all_trees(T, projective=True, single_root=True):
+            of_siblings = sum(
+                float(siblings[t][h][next_sibling(heads, t + 1)]) for t, h in enumerate(heads)
+            )
             options = [["root"] if h == 0 else ["a", "b"] for h in heads]
             for labels in itertools.product(*options):
                 numbers = [names.index(label) for label in labels]
                 parts = zip(numbers, range(T), heads, strict=True)
                 self.trees.append((list(heads), list(labels)))
-                self.scores.append(sum(with_label[y][d, h] for y, d, h in parts))
+                of_arcs = sum(with_label[y][d, h] for y, d, h in parts)
+                self.scores.append(of_arcs + of_siblings)
 
     def costs(self, tree):
         gold = list(zip(map(int, tree.columns["head"]), tree.columns["deprel"], strict=True))
@@ -219,11 +273,11 @@ class LabelledTrees:
         return self.scores[int(np.argmin(self.costs(tree)))]
 
 
-def joint_learner(loss, epochs, eta=0.1):
+def joint_learner(loss, epochs, order, eta=0.1):
     data = TreeBank.read(TINY, ["upos"], labelled=True)
     learner = _native.ParserLearner(
         data.offsets, data.atoms, data.heads, data.labels, len(data.names), loss, True, True, 0.1,
-        eta, 16, joint=True,
+        eta, 16, joint=True, order=order,
     )  # fmt: skip
     for _ in range(epochs):
         learner.epoch(np.arange(len(TINY)))
@@ -231,12 +285,13 @@ def joint_learner(loss, epochs, eta=0.1):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_joint_loss_is_that_of_all_labelled_trees(loss):
-    learner, data = joint_learner(loss, epochs=1)
+@pytest.mark.parametrize("order", [1, 2])
+def test_joint_loss_is_that_of_all_labelled_trees(loss, order):
+    learner, data = joint_learner(loss, 1, order)
     for i, tree in enumerate(TINY):
         state = learner.state()
         every = LabelledTrees(
-            tree, state["arcs.theta"], state["labels.theta"], data.names, learner.choices()
+            tree, state["arcs.theta"], state["labels.theta"], data.names, learner.choices(), order
         )
         scores = np.array(every.scores)
         expected = {
@@ -247,13 +302,14 @@ def test_joint_loss_is_that_of_all_labelled_trees(loss):
         assert learner.epoch(np.array([i]))[0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_joint_gradient():
+@pytest.mark.parametrize("order", [1, 2])
+def test_joint_gradient(order):
     """Steps are along the gradient: the loss changes by the square of its length."""
-    learner, _ = joint_learner("crf", epochs=1)
+    learner, _ = joint_learner("crf", 1, order)
     before = learner.state()
     small = 5e-4
     # With huge sums of squares, AdaGrad moves each weight by small · gradient.
-    learner, _ = joint_learner("crf", epochs=0, eta=small * 1e6)
+    learner, _ = joint_learner("crf", 0, order, eta=small * 1e6)
     large = {name: np.full_like(before[name], 1e12) for name in before if "square" in name}
     learner.restore({**before, **large})
     learner.epoch(np.array([0]))
@@ -271,9 +327,11 @@ def test_joint_gradient():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_joint_predictions(loss):
+@pytest.mark.parametrize("order", [1, 2])
+def test_joint_predictions(loss, order):
     """The best tree is that of all labelled trees; crf sums over their labels."""
-    parser = tl.DependencyParser(loss=loss, labelling="joint", max_iterations=1, **SMALL).fit(TINY)
+    options = {"loss": loss, "labelling": "joint", "order": order}
+    parser = tl.DependencyParser(**options, max_iterations=1, **SMALL).fit(TINY)
     state, names = parser._fitted, parser.labels_.tolist()
     assert names == ["a", "b", "root"]
     for tree in [*TINY, sentence("u u v w", "X X X X", "2 0 2 2", "a root b b")]:
@@ -283,6 +341,7 @@ def test_joint_predictions(loss):
             state.label_weights,
             names,
             (state.contexts, state.indptr, state.choices),
+            order,
         )
         trees, predicted = parser.trees([tree]), parser.predict([tree])[0]
         if loss == "crf":

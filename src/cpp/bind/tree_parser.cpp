@@ -60,7 +60,7 @@ class Learner {
   public:
     Learner(const Offsets& offsets, const Atoms& atoms, const Ids& heads, const Ids& labels,
             int64_t n_labels, const std::string& loss, bool projective, bool single_root, double C,
-            double eta, int bits, bool joint)
+            double eta, int bits, bool joint, int64_t order)
         : offsets_(to_vector(offsets)),
           atoms_(to_vector(atoms)),
           heads_(to_vector(heads)),
@@ -72,6 +72,7 @@ class Learner {
                             [&](int32_t l) { return -1 <= l && l < n_labels; }),
                 "labels must be from -1 to n_labels - 1");
         require(bits >= 4 && bits <= 30, "bits must be from 4 to 30");
+        require(order == 1 || (order == 2 && projective), "order must be 1, or 2 if projective");
         require(loss == "perceptron" || loss == "svm" || loss == "crf", "no such loss");
         const TreeLoss kind = loss == "perceptron" ? TreeLoss::perceptron
                               : loss == "svm"      ? TreeLoss::hinge
@@ -79,7 +80,7 @@ class Learner {
         sentences_ = {int64_t(offsets_.size()) - 1, offsets_.data(), atoms_.data()};
         core_ = std::make_unique<ParserLearner>(
             sentences_, heads_.data(), labels_.data(), n_labels,
-            ParserOptions{kind, projective, single_root, C, eta, bits, joint});
+            ParserOptions{kind, projective, single_root, C, eta, bits, joint, order == 2});
     }
 
     auto epoch(const Array<const int64_t, 1>& order) {
@@ -185,6 +186,23 @@ auto joint_scores(const Offsets& offsets, const Atoms& atoms, const Weights& the
     return scores_of(offsets, atoms, theta, H, &joint, threads);
 }
 
+auto siblings_of(const Offsets& offsets, const Atoms& atoms, const Weights& theta, int64_t H,
+                 bool single_root, int64_t threads) {
+    const ParserSentences sentences = to_sentences(offsets, atoms);
+    const int bits = bits_of(theta.shape(0));
+    require(threads > 0, "threads must be positive");
+    for (int64_t i = 0; i < sentences.N; ++i)
+        require(sentences.length(i) < H, "siblings need T + 1 columns");
+    const size_t T = atoms.shape(0), columns = size_t(H);
+    std::vector<double> siblings(T * columns * columns);
+    {
+        const WithoutGil unlocked;
+        parser_siblings(sentences, theta.data(), bits, H, single_root, threads, siblings.data());
+    }
+    return nb::cast<nb::ndarray<nb::numpy, double, nb::ndim<3>>>(
+        to_numpy(std::move(siblings), {T, columns, columns}));
+}
+
 auto labels_of(const Offsets& offsets, const Atoms& atoms, const Ids& heads, const Weights& theta,
                int64_t n_labels, const Contexts& contexts, const Offsets& indptr,
                const Ids& of_contexts, int64_t threads, bool joint) {
@@ -208,10 +226,11 @@ void bind_tree_parser(nb::module_& m) {
     nb::class_<Learner>(m, "ParserLearner",
                         "Learns a dependency parser; see core/tree_learner.hpp.")
         .def(nb::init<const Offsets&, const Atoms&, const Ids&, const Ids&, int64_t,
-                      const std::string&, bool, bool, double, double, int, bool>(),
+                      const std::string&, bool, bool, double, double, int, bool, int64_t>(),
              nb::arg("offsets"), nb::arg("atoms"), nb::arg("heads"), nb::arg("labels"),
              nb::arg("n_labels"), nb::arg("loss"), nb::arg("projective"), nb::arg("single_root"),
-             nb::arg("C"), nb::arg("eta"), nb::arg("bits"), nb::arg("joint") = false)
+             nb::arg("C"), nb::arg("eta"), nb::arg("bits"), nb::arg("joint") = false,
+             nb::arg("order") = 1)
         .def("epoch", &Learner::epoch, nb::arg("order"), "The sum of losses, and of mistakes.")
         .def("weights", &Learner::weights, "The mean weights of arcs and of labels.")
         .def("state", &Learner::state, "All arrays that change.")
@@ -219,6 +238,9 @@ void bind_tree_parser(nb::module_& m) {
         .def("choices", &Learner::choices, "Contexts, indptr and labels of the label choices.");
     m.def("parser_scores", scores, nb::arg("offsets"), nb::arg("atoms"), nb::arg("theta"),
           nb::arg("H"), nb::arg("threads"), "Scores of arcs [T, H].");
+    m.def("parser_siblings", siblings_of, nb::arg("offsets"), nb::arg("atoms"), nb::arg("theta"),
+          nb::arg("H"), nb::arg("single_root"), nb::arg("threads"),
+          "Scores of adjacent siblings [T, H, H].");
     m.def("parser_joint_scores", joint_scores, nb::arg("offsets"), nb::arg("atoms"),
           nb::arg("theta"), nb::arg("label_theta"), nb::arg("n_labels"), nb::arg("contexts"),
           nb::arg("indptr"), nb::arg("of_contexts"), nb::arg("sums"), nb::arg("H"),

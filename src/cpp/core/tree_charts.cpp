@@ -73,7 +73,6 @@ bool TreeCharts::sum_weights() {
     constexpr int64_t most_nodes = 101;
     constexpr double least = 1e-200;
     if (task_.siblings || task_.n > most_nodes) return false;
-    const int64_t n = task_.n;
     weights_.resize(arcs_.size());
     shifts_.resize(lanes_);
     tree_kernels().weigh(task_, weights_.data(), shifts_.data());

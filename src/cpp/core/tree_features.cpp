@@ -8,7 +8,32 @@
 namespace tagloom {
 namespace {
 
-constexpr uint32_t kRoot = 1, kStart = 2, kStop = 3;  // atoms that no string has
+constexpr uint32_t kRoot = 1, kStart = 2, kStop = 3, kNobody = 4;  // atoms that no string has
+
+// What each template takes of a word with tags p and c as head, as dependent and as sibling; {}
+// takes nothing. Those with an even number are combined with the direction, others with the
+// distance between the siblings.
+void read_sibling_parts(uint64_t w, uint64_t p, uint64_t c, uint64_t* parts) {
+    constexpr int64_t K = ParserFeatures::kSiblingTemplates;
+    uint64_t k = 0;
+    using Values = std::initializer_list<uint64_t>;
+    const auto add = [&](Values of_head, Values of_dependent, Values of_sibling) {
+        parts[k] = feature_key({3 * k + 300, feature_key(of_head)});
+        parts[K + k] = feature_key({3 * k + 301, feature_key(of_dependent)});
+        parts[2 * K + k] = feature_key({3 * k + 302, feature_key(of_sibling)});
+        ++k;
+    };
+    add({p}, {p}, {p});
+    add({p}, {p}, {p});
+    add({}, {p}, {p});
+    add({}, {p}, {p});
+    add({w}, {p}, {p});
+    add({c}, {c}, {c});
+    add({}, {w}, {w});
+    add({}, {p}, {w});
+    add({p}, {w}, {p});
+    add({}, {w}, {p});
+}
 
 }  // namespace
 
@@ -27,6 +52,9 @@ void ParserFeatures::read(const ParserSentences& sentences, int64_t i) {
 
     as_head_.resize((T_ + 1) * kTemplates);
     as_dependent_.resize((T_ + 1) * kTemplates);
+    sibling_parts_.resize((T_ + 2) * 3 * kSiblingTemplates);
+    read_sibling_parts(kNobody, kNobody, kNobody,
+                       &sibling_parts_[(T_ + 1) * 3 * kSiblingTemplates]);
     between_.resize((T_ + 1) * 3);
     previous_.assign(T_ + 1, 0);
     before_.assign((T_ + 2) * 4, 0);
@@ -82,6 +110,9 @@ void ParserFeatures::read(const ParserSentences& sentences, int64_t i) {
         add({p}, {p, wr});
         add({w}, {pl, p, pr});
 
+        uint64_t* parts = sibling_parts_.data() + n * 3 * kSiblingTemplates;
+        read_sibling_parts(w, p, c, parts);
+
         between_[n * 3] = feature_key({11, p});
         between_[n * 3 + 1] = feature_key({12, p});
         between_[n * 3 + 2] = feature_key({13, p});
@@ -123,6 +154,20 @@ void ParserFeatures::score(const float* theta, int64_t H, double* arcs) const {
             float sum = 0;
             if (h != d) for_each_of_arc(h, d, [&](uint64_t weight) { sum += theta[weight]; });
             arcs[(d - 1) * H + h] = sum;
+        }
+}
+
+void ParserFeatures::score_siblings(const float* theta, int64_t H, bool single_root,
+                                    double* siblings) const {
+    for (int64_t d = 1; d <= T_; ++d)
+        for (int64_t h = 0; h <= T_; ++h) {
+            if (h == d) continue;
+            double* scores = siblings + ((d - 1) * H + h) * H;
+            for_each_sibling(h, d, single_root, [&](int64_t s) {
+                float sum = 0;
+                for_each_of_sibling(h, d, s, [&](uint64_t weight) { sum += theta[weight]; });
+                scores[s] = sum;
+            });
         }
 }
 

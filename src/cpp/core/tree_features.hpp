@@ -43,6 +43,16 @@ class ParserFeatures {
     template <class Each>
     void for_each_of_arc(int64_t h, int64_t d, const Each& each) const;
 
+    // Calls each(s) for every adjacent sibling that the arc h -> d may have on its side: h itself
+    // for none, then the words from h to d. A single root has none.
+    template <class Each>
+    static void for_each_sibling(int64_t h, int64_t d, bool single_root, const Each& each);
+    // Calls each(weight) for every feature of the arc h -> d with its sibling s.
+    template <class Each>
+    void for_each_of_sibling(int64_t h, int64_t d, int64_t s, const Each& each) const;
+    // Scores of siblings [T, H, H], by dependent, head and sibling; others are not written.
+    void score_siblings(const float* theta, int64_t H, bool single_root, double* siblings) const;
+
     // The features of the arc into d for its label, given the tree [T]: add the number of a label
     // with `label_weight` to find a weight.
     void of_label(int64_t d, const int32_t* heads, std::vector<uint64_t>& features) const;
@@ -56,6 +66,7 @@ class ParserFeatures {
     uint64_t label_context(int64_t h, int64_t d) const;
 
     static constexpr int64_t kTemplates = 34;  // per arc, each with two kinds of distance
+    static constexpr int64_t kSiblingTemplates = 10;
 
   private:
     uint64_t atom(int64_t i, ParserAtom a) const {  // from -1 to T + 2
@@ -75,6 +86,9 @@ class ParserFeatures {
     std::vector<uint64_t> atoms_;         // [T + 4, kParserAtoms] from two before the first word on
     std::vector<uint64_t> as_head_;       // [T + 1, kTemplates]
     std::vector<uint64_t> as_dependent_;  // [T + 1, kTemplates]
+    // [T + 2, 3, kSiblingTemplates] of a word as head, dependent and sibling; row T + 1 is no
+    // sibling
+    std::vector<uint64_t> sibling_parts_;
     std::vector<uint64_t> between_;  // [T + 1, 3] numbers of a word as head, dependent, in between
     std::vector<int32_t> before_;    // [T + 2, 4] words of each class before a word
     std::vector<int32_t> previous_;  // [T + 1] the last word before with the same tag, or 0
@@ -102,6 +116,27 @@ void ParserFeatures::for_each_between(int64_t h, int64_t d, const Each& each) co
     for (int64_t b = l + 1; b < r; ++b)
         if (previous_[b] <= l) each((both + between_[b * 3 + 2]) >> shift_);  // each tag once
     each((both + counts_between(l, r)) >> shift_);
+}
+
+template <class Each>
+void ParserFeatures::for_each_sibling(int64_t h, int64_t d, bool single_root, const Each& each) {
+    each(h);
+    if (single_root && h == 0) return;
+    const int64_t step = h < d ? 1 : -1;
+    for (int64_t s = h + step; s != d; s += step) each(s);
+}
+
+template <class Each>
+void ParserFeatures::for_each_of_sibling(int64_t h, int64_t d, int64_t s, const Each& each) const {
+    const int64_t K = kSiblingTemplates, none = T_ + 1;
+    const uint64_t* head = sibling_parts_.data() + h * 3 * K;
+    const uint64_t* dependent = sibling_parts_.data() + (d * 3 + 1) * K;
+    const uint64_t* sibling = sibling_parts_.data() + ((s == h ? none : s) * 3 + 2) * K;
+    // Direction, and the distance between the siblings.
+    const Ways way = ways(s, d);
+    for (int64_t k = 0; k < K; ++k)
+        each((head[k] + dependent[k] + sibling[k] + (k % 2 ? way.distance : way.direction)) >>
+             shift_);
 }
 
 template <class Each>

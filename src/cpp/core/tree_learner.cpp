@@ -13,11 +13,12 @@ namespace {
 
 constexpr double kLeast = 1e-5;  // probabilities below this move no weight
 
-TreeBatch one_sentence(const int64_t (&offsets)[2], const std::vector<double>& arcs,
-                       const ParserOptions& options) {
-    return {
-        1, offsets[1] + 1, offsets, arcs.data(), nullptr, options.projective, options.single_root,
-        1};
+// The next dependent of the head of d towards it, or the head itself.
+int64_t sibling_of(const int32_t* heads, int64_t d) {
+    const int64_t h = heads[d - 1], step = h < d ? 1 : -1;
+    int64_t s = d - step;
+    while (s != h && heads[s - 1] != h) s -= step;
+    return s;
 }
 
 // The log-sum of the scores of labels, or the best of them.
@@ -85,23 +86,74 @@ ParserLearner::Result ParserLearner::epoch(const int64_t* order, int64_t n) {
     return result;
 }
 
+// All trees of the sentence that is read, by scores_ and the scores of siblings.
+TreeBatch ParserLearner::score_siblings(const int64_t (&offsets)[2]) {
+    const int64_t T = offsets[1], H = T + 1;
+    if (options_.has_siblings) {
+        siblings_.assign(T * H * H, 0.0);
+        features_.score_siblings(arcs.theta.data(), H, options_.single_root, siblings_.data());
+        if (options_.loss == TreeLoss::log) sibling_marginals_.assign(T * H * H, 0.0);
+    }
+    return {1,
+            H,
+            offsets,
+            scores_.data(),
+            options_.has_siblings ? siblings_.data() : nullptr,
+            options_.projective,
+            options_.single_root,
+            1};
+}
+
+// A step of AdaGrad for every pair of siblings.
+void ParserLearner::move_siblings(const int32_t* gold) {
+    if (!options_.has_siblings) return;
+    const int64_t T = features_.T(), H = T + 1;
+    for (int64_t d = 1; d <= T; ++d) {
+        const int64_t of_gold = sibling_of(gold, d);
+        for (int64_t h = 0; h <= T; ++h) {
+            if (h == d || (marginals_[(d - 1) * H + h] <= kLeast && h != gold[d - 1])) continue;
+            const double* p = &sibling_marginals_[((d - 1) * H + h) * H];
+            ParserFeatures::for_each_sibling(h, d, options_.single_root, [&](int64_t s) {
+                const double step = double(h == gold[d - 1] && s == of_gold) - p[s];
+                if (std::abs(step) <= kLeast) return;
+                features_.for_each_of_sibling(h, d, s, [&](uint64_t place) {
+                    arcs.ascend(place, step, options_.eta, steps);
+                });
+            });
+        }
+    }
+}
+
+// Adds to steps_ the features of siblings of one tree that another does not have.
+void ParserLearner::collect_siblings(const int32_t* heads, const int32_t* others, double amount) {
+    if (!options_.has_siblings) return;
+    for (int64_t d = 1; d <= features_.T(); ++d) {
+        const int64_t h = heads[d - 1], s = sibling_of(heads, d);
+        if (h == others[d - 1] && s == sibling_of(others, d)) continue;
+        features_.for_each_of_sibling(h, d, s,
+                                      [&](uint64_t place) { steps_.emplace_back(place, amount); });
+    }
+}
+
 double ParserLearner::learn_arcs(int64_t i, bool& is_right) {
     const int64_t T = features_.T(), H = T + 1, offsets[2] = {0, T};
     const int32_t* gold = heads_ + sentences_.offsets[i];
     scores_.resize(T * H);
     features_.score(arcs.theta.data(), H, scores_.data());
-    const TreeBatch batch = one_sentence(offsets, scores_, options_);
+    const TreeBatch batch = score_siblings(offsets);
     const double right = tree_score(batch, 0, gold);
     if (options_.loss == TreeLoss::log) {
         marginals_.assign(T * H, 0.0);
         double log_z = 0;
-        sum_trees(batch, &log_z, marginals_.data(), nullptr);
+        sum_trees(batch, &log_z, marginals_.data(),
+                  options_.has_siblings ? sibling_marginals_.data() : nullptr);
         is_right = log_z - right < std::log(2.0);
         for (int64_t t = 0; t < T; ++t)
             for (int64_t h = 0; h <= T; ++h) {
                 const double step = double(h == gold[t]) - marginals_[t * H + h];
                 if (std::abs(step) > kLeast) move_arc(h, t + 1, step);
             }
+        move_siblings(gold);
         return log_z - right;
     }
     if (options_.loss == TreeLoss::hinge)
@@ -111,16 +163,7 @@ double ParserLearner::learn_arcs(int64_t i, bool& is_right) {
     double best = 0;
     best_trees(batch, best_.data(), &best);
     is_right = std::equal(best_.begin(), best_.end(), gold);
-    if (is_right) return 0;
-    if (options_.loss == TreeLoss::hinge) return move_hinge(i, best_, best - right);
-    for (int64_t t = 0; t < T; ++t)
-        if (best_[t] != gold[t]) {
-            features_.for_each_of_arc(gold[t], t + 1,
-                                      [&](uint64_t place) { arcs.add(place, 1, steps); });
-            features_.for_each_of_arc(best_[t], t + 1,
-                                      [&](uint64_t place) { arcs.add(place, -1, steps); });
-        }
-    return std::max(0.0, best - right);
+    return is_right ? 0 : move_to(gold, best - right);
 }
 
 void ParserLearner::move_arc(int64_t h, int64_t d, double gradient) {
@@ -128,21 +171,24 @@ void ParserLearner::move_arc(int64_t h, int64_t d, double gradient) {
         h, d, [&](uint64_t place) { arcs.ascend(place, gradient, options_.eta, steps); });
 }
 
-double ParserLearner::move_hinge(int64_t i, const std::vector<int32_t>& best, double loss) {
-    const int32_t* gold = heads_ + sentences_.offsets[i];
+// The step of the perceptron or of the hinge loss from best_ to the right tree.
+double ParserLearner::move_to(const int32_t* gold, double loss) {
     steps_.clear();
-    for (size_t t = 0; t < best.size(); ++t)
-        if (best[t] != gold[t]) {
+    for (size_t t = 0; t < best_.size(); ++t)
+        if (best_[t] != gold[t]) {
             features_.for_each_of_arc(gold[t], int64_t(t) + 1,
                                       [&](uint64_t place) { steps_.emplace_back(place, 1); });
-            features_.for_each_of_arc(best[t], int64_t(t) + 1,
+            features_.for_each_of_arc(best_[t], int64_t(t) + 1,
                                       [&](uint64_t place) { steps_.emplace_back(place, -1); });
         }
+    collect_siblings(gold, best_.data(), 1);
+    collect_siblings(best_.data(), gold, -1);
     const double square = merge(steps_);
-    if (square == 0 || loss <= 0) return std::max(0.0, loss);
-    const double length = std::min(options_.C, loss / square);
+    if (square == 0 || (options_.loss == TreeLoss::hinge && loss <= 0)) return std::max(0.0, loss);
+    const double length =
+        options_.loss == TreeLoss::hinge ? std::min(options_.C, loss / square) : 1.0;
     for (const auto& [place, amount] : steps_) arcs.add(place, length * amount, steps);
-    return loss;
+    return std::max(0.0, loss);
 }
 
 double ParserLearner::learn_labels(int64_t i) {
@@ -199,20 +245,24 @@ double ParserLearner::learn_labels(int64_t i) {
 
 double ParserLearner::learn_jointly(int64_t i, bool& is_right) {
     const int64_t T = features_.T(), offsets[2] = {0, T};
-    const double right = score_jointly(i);
-    const TreeBatch batch = one_sentence(offsets, scores_, options_);
+    const int32_t* gold = heads_ + sentences_.offsets[i];
+    double right = score_jointly(i);
+    const TreeBatch batch = score_siblings(offsets);
+    for (int64_t d = 1; options_.has_siblings && d <= T; ++d)
+        right += siblings_[((d - 1) * (T + 1) + gold[d - 1]) * (T + 1) + sibling_of(gold, d)];
     if (options_.loss == TreeLoss::log) {
         marginals_.assign(scores_.size(), 0.0);
         double log_z = 0;
-        sum_trees(batch, &log_z, marginals_.data(), nullptr);
+        sum_trees(batch, &log_z, marginals_.data(),
+                  options_.has_siblings ? sibling_marginals_.data() : nullptr);
         is_right = log_z - right < std::log(2.0);
         climb_jointly(i);
+        move_siblings(gold);
         return log_z - right;
     }
     best_.resize(T);
     double best = 0;
     best_trees(batch, best_.data(), &best);
-    const int32_t* gold = heads_ + sentences_.offsets[i];
     const int32_t* labels = labels_ + sentences_.offsets[i];
     is_right = true;
     for (int64_t t = 0; t < T; ++t)
@@ -297,6 +347,8 @@ double ParserLearner::move_jointly(int64_t i, double loss) {
         collect(gold[t], t + 1, wanted, 1);
         collect(best_[t], t + 1, found, -1);
     }
+    collect_siblings(gold, best_.data(), 1);
+    collect_siblings(best_.data(), gold, -1);
     const double square = merge(steps_) + merge(label_steps_);
     if (square == 0 || (options_.loss == TreeLoss::hinge && loss <= 0)) return std::max(0.0, loss);
     const double length =
@@ -342,6 +394,16 @@ void parser_scores(const ParserSentences& sentences, const float* theta, int bit
                 scores[(d - 1) * H + h] +=
                     combine(scored.data(), int64_t(scored.size()), joint->sums);
             }
+    });
+}
+
+void parser_siblings(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
+                     bool single_root, int64_t threads, double* siblings) {
+    std::vector<ParserFeatures> features(std::max<int64_t>(1, threads), ParserFeatures(bits));
+    parallel_for(sentences.N, threads, [&](int64_t i, int64_t worker) {
+        features[worker].read(sentences, i);
+        features[worker].score_siblings(theta, H, single_root,
+                                        siblings + sentences.offsets[i] * H * H);
     });
 }
 

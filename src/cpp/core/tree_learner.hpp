@@ -18,6 +18,7 @@
 
 #include "core/hashed_weights.hpp"
 #include "core/tree_features.hpp"
+#include "core/trees.hpp"
 
 namespace tagloom {
 
@@ -29,7 +30,8 @@ struct ParserOptions {
     double C;    // hinge: the longest step
     double eta;  // log: the rate of AdaGrad
     int bits;
-    bool joint;  // one loss for arcs and labels
+    bool joint;         // one loss for arcs and labels
+    bool has_siblings;  // whether pairs of adjacent siblings have scores
 };
 
 // Labels that are part of the scores of arcs: an arc scores the log-sum of its labels, or the best.
@@ -57,6 +59,9 @@ class ParserLearner {
     double steps = 0;
 
   private:
+    TreeBatch score_siblings(const int64_t (&offsets)[2]);
+    void move_siblings(const int32_t* gold);
+    void collect_siblings(const int32_t* heads, const int32_t* others, double amount);
     double learn_arcs(int64_t i, bool& is_right);
     double learn_labels(int64_t i);
     double learn_jointly(int64_t i, bool& is_right);
@@ -66,7 +71,7 @@ class ParserLearner {
     void collect(int64_t h, int64_t d, int64_t label, double amount);
     int64_t best_label(int64_t h, int64_t d) const;
     void move_arc(int64_t h, int64_t d, double gradient);
-    double move_hinge(int64_t i, const std::vector<int32_t>& best, double loss);
+    double move_to(const int32_t* gold, double loss);
 
     const ParserSentences& sentences_;
     const int32_t *heads_, *labels_;
@@ -74,6 +79,7 @@ class ParserLearner {
     LabelChoices choices_;
     ParserFeatures features_;
     std::vector<double> scores_, marginals_;
+    std::vector<double> siblings_, sibling_marginals_;  // [T, H, H], or empty
     std::vector<int32_t> best_;
     std::vector<uint64_t> of_label_;
     using Amounts = std::vector<std::pair<uint64_t, double>>;  // places and amounts of one update
@@ -86,6 +92,10 @@ class ParserLearner {
 // Scores of arcs [T, H] of all sentences, on all threads; without labels, joint is null.
 void parser_scores(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
                    const JointLabels* joint, int64_t threads, double* arcs);
+
+// Scores of adjacent siblings [T, H, H] of all sentences, on all threads; 0 where none can be.
+void parser_siblings(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
+                     bool single_root, int64_t threads, double* siblings);
 
 // The best label of each arc of given trees; joint: by the scores that parser_scores adds.
 void parser_labels(const ParserSentences& sentences, const int32_t* heads, const float* theta,

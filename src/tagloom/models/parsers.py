@@ -25,8 +25,8 @@ from tagloom.trellis.machine import ALL_THREADS
 Float32 = npt.NDArray[np.float32]
 Weights = dict[str, npt.NDArray[Any]]
 
-# Sentences whose scores are in memory at once.
-_BLOCK = 512
+# Sentences whose scores are in memory at once, and the number of these scores: 8 MB.
+_BLOCK, _SCORES = 512, 1 << 20
 
 
 class Parse(NamedTuple):
@@ -69,8 +69,9 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
 
     The score of an arc from head h to dependent d is a sum of weights of its features: words, tags,
     suffixes and shapes of both, tags next to them and between them, combined with each other and
-    with direction and distance. A tree is the best of all trees under the sum of its arcs; see
-    `TreeScores`. The weights are learned for whole trees::
+    with direction and distance. With ``order=2`` an arc and the next dependent of h towards d have
+    a score, too: words and tags of the three. A tree is the best of all trees under the sum of its
+    scores; see `TreeScores`. The weights are learned for whole trees::
 
         perceptron   θ ← θ + Φ(x, y) − Φ(x, ŷ),  ŷ the best tree
         svm          the same with ŷ the best under score + number of wrong heads, by a step that is
@@ -105,9 +106,11 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
     capabilities = frozenset({Capability.ITERATIONS, Capability.TREES})
 
     loss: str = choice(
-        default="crf",
+        default="svm",
         choices=("crf", "svm", "perceptron"),
         help="What the weights of arcs and of labels minimise.",
+        details="""With crf, the probabilities of `trees` are those that training fitted; svm
+        parses more accurately.""",
     )
     tags: Sequence[str] = names(
         default=("xpos", "upos"),
@@ -126,6 +129,13 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
         details="""Labels of a second step read the whole tree around an arc. Joint labels read
         the arc alone, but count in the choice of the tree.""",
     )
+    order: int | None = count(
+        default=None,
+        least=1,
+        check=lambda value: _check_order(value),
+        help="Whether arcs have scores (1), or pairs of adjacent dependents, too (2).",
+        details="""2 by default for projective trees, 1 for others, which allow no 2.""",
+    )
     C: float = number(default=0.1, above=0, help="The longest step of loss svm.")
     eta: float = number(default=0.1, above=0, help="The learning rate of loss crf.")
     hash_bits: int = count(
@@ -142,6 +152,19 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
 
     _fitted: FittedParser
 
+    @property
+    def _arcs_per_part(self) -> int:
+        return self.order or (2 if self.projective else 1)
+
+    def _check_projective(self) -> None:
+        if self._arcs_per_part == 2 and not self.projective:
+            raise ParameterError(
+                parameter="order",
+                expected="1 for trees that need not be projective",
+                found="2",
+                hint="Scores of adjacent dependents need projective=True.",
+            )
+
     # ---- training --------------------------------------------------------------------------
 
     def default_limits(self) -> tuple[int, int]:
@@ -154,6 +177,7 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
             if value is not None:
                 expected = "left out: heads and labels are columns of the sentences"
                 raise ParameterError(parameter=name, expected=expected, found=checks.show(value))
+        self._check_projective()
         return TreeBank.read(X, self.tags, labelled=self.labelled)
 
     def make_learner(self, data: TreeBank) -> _Learner:
@@ -219,7 +243,8 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
     def trees(self, X: Any) -> TreeScores:
         """Return all trees of the sentences with their scores, as one batch.
 
-        Probabilities, n-best trees, samples and constraints follow from it.
+        Probabilities, n-best trees, samples and constraints follow from it. With order 2 it has
+        T·H² scores, T words in all and H − 1 in the longest sentence: pass few sentences at once.
 
         Parameters
         ----------
@@ -248,8 +273,14 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
             )
         else:
             arcs = _native.parser_scores(offsets, atoms, state.arcs, H, n_threads)
+        siblings = None
+        if self._arcs_per_part == 2:
+            siblings = _native.parser_siblings(
+                offsets, atoms, state.arcs, H, self.single_root, n_threads
+            )
         return TreeScores(
             arcs,
+            siblings=siblings,
             projective=self.projective,
             single_root=self.single_root,
             offsets=offsets,
@@ -273,8 +304,8 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
     def _parses(self, sentences: list[Sentence]) -> Iterator[Parse]:
         state, reader = self._state(), Atoms(self.tags)
         names = state.labels.tolist()
-        for first in range(0, len(sentences), _BLOCK):
-            offsets, atoms = reader.read(sentences[first : first + _BLOCK])
+        for block in self._blocks(sentences):
+            offsets, atoms = reader.read(block)
             heads = self._trees(offsets, atoms).viterbi().heads
             labels = [""] * len(heads)
             if names:
@@ -294,6 +325,20 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
             flat = heads.tolist()
             for lo, hi in pairwise(offsets.tolist()):
                 yield Parse(flat[lo:hi], labels[lo:hi])
+
+    def _blocks(self, sentences: list[Sentence]) -> Iterator[list[Sentence]]:
+        """Cut the list into parts with T·H or T·H² scores that are at most _SCORES, if possible."""
+        block: list[Sentence] = []
+        T = H = 0
+        for sentence in sentences:
+            length = len(sentence.tokens)
+            T, H = T + length, max(H, length + 1)
+            if block and (len(block) == _BLOCK or T * H**self._arcs_per_part > _SCORES):
+                yield block
+                block, T, H = [], length, length + 1
+            block.append(sentence)
+        if block:
+            yield block
 
     def annotate(self, X: Any) -> list[Sentence]:
         """Return the sentences with their columns ``head`` and ``deprel`` replaced.
@@ -342,8 +387,10 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
     @classmethod
     def from_file(cls, file: File, *, features: Any = None) -> Self:
         """Return the parser of a file."""
-        parser = cls(**file.header["params"])
+        # Files of version 0.2.0 have no order.
+        parser = cls(**{"order": 1, **file.header["params"]})
         parser.check_parameters()
+        parser._check_projective()
         labels, size = file.header["labels"], 1 << parser.hash_bits
         arrays: list[npt.NDArray[Any]] = [
             np.ascontiguousarray(file.arrays[name], dtype)
@@ -406,6 +453,7 @@ class _Learner:
             parser.eta,
             parser.hash_bits,
             joint=parser.labelling == "joint",
+            order=parser._arcs_per_part,
         )
         self._n_sentences = len(data.offsets) - 1
         self._random_state = parser.random_state
@@ -440,6 +488,11 @@ class _Learner:
         arrays = {name: np.ascontiguousarray(array) for name, array in state.items()}
         self._epochs = int(arrays.pop("epochs")[0])
         self._native.restore(arrays)
+
+
+def _check_order(value: Any) -> None:
+    if value is not None and not 1 <= checks.count(value, "order", least=1) <= 2:
+        raise ParameterError(parameter="order", expected="1 or 2", found=checks.show(value))
 
 
 def _check_tags(value: Any) -> None:
