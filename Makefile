@@ -121,7 +121,7 @@ soak-foreign: $(VENV)/.test  ## damage models of other tools, many thousand time
 	$(BIN)/python -m pytest -m soak -q tests/interop
 
 soak-samplers: $(VENV)/.test  ## the samplers beside exact posteriors, for 100,000 sweeps
-	$(BIN)/python -m pytest -m soak -q tests/learners/test_samplers.py tests/learners/test_gibbs.py
+	$(BIN)/python -m pytest -m soak -q tests/learners/test_samplers.py tests/learners/test_gibbs.py tests/learners/test_geweke.py
 
 soak-text: $(VENV)/.test  ## split lines of 100 MB
 	$(BIN)/python -m pytest -m soak -q -s tests/text

@@ -148,7 +148,7 @@ class Numbers:
         return centred
 
     def _centred_blocks(self) -> Iterator[tuple[slice, Float64]]:
-        """Yield `centred` in blocks that stay in the cache: new memory takes longer than its use."""
+        """Yield `centred` in blocks for the cache: new memory takes longer than its use."""
         filled, centre, T = self.filled, self.centre, len(self.x)
         for first in range(0, T, _BLOCK):
             place = slice(first, min(first + _BLOCK, T))
