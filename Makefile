@@ -7,7 +7,7 @@ VENV := .venv
 # The peers of the benchmarks have an environment without tagloom; torch is the CPU build that we test
 # with, and goes with pytorch-crf, which alone would bring any other.
 BENCH := .venv-bench
-PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll statsmodels pykalman filterpy kenlm "jax>=0.10.2 dynamax" "torch==2.13.0 pytorch-crf"
+PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll statsmodels pykalman filterpy kenlm "jax==0.10.2 dynamax==1.0.3" "torch==2.13.0 pytorch-crf"
 # Options of benchmarks/run.py: make bench ARGS=--quick
 ARGS ?=
 CXX ?= c++
