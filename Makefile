@@ -7,7 +7,7 @@ VENV := .venv
 # The peers of the benchmarks have an environment without tagloom; torch is the CPU build that we test
 # with, and goes with pytorch-crf, which alone would bring any other.
 BENCH := .venv-bench
-PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll statsmodels pykalman filterpy kenlm "torch==2.13.0 pytorch-crf"
+PEERS := python-crfsuite sklearn-crfsuite hmmlearn seqeval nltk pyconll statsmodels pykalman filterpy kenlm "jax==0.10.2 dynamax==1.0.3" "torch==2.13.0 pytorch-crf"
 # Options of benchmarks/run.py: make bench ARGS=--quick
 ARGS ?=
 CXX ?= c++
@@ -121,7 +121,7 @@ soak-foreign: $(VENV)/.test  ## damage models of other tools, many thousand time
 	$(BIN)/python -m pytest -m soak -q tests/interop
 
 soak-samplers: $(VENV)/.test  ## the samplers beside exact posteriors, for 100,000 sweeps
-	$(BIN)/python -m pytest -m soak -q tests/learners/test_samplers.py tests/learners/test_gibbs.py
+	$(BIN)/python -m pytest -m soak -q tests/learners/test_samplers.py tests/learners/test_gibbs.py tests/learners/test_geweke.py
 
 soak-text: $(VENV)/.test  ## split lines of 100 MB
 	$(BIN)/python -m pytest -m soak -q -s tests/text

@@ -5,7 +5,8 @@
 The words are the training sentences of English EWT, and scores are those of the same tokens, which
 is usual for induction. States are compared with UPOS (17 states) and with XPOS (45 states) by
 many-to-one accuracy, one-to-one accuracy and V-measure, in percent. Figures are means over seeds
-(five, in a quick run one); no run is chosen by gold labels. The objective of the last step, the
+(five, in a quick run one); no run is chosen by gold labels. Gibbs sampling and the log-linear model
+run as long as their defaults say: 500 sweeps, 200 iterations. The objective of the last step, the
 means of which are comparable for one algorithm and number of states, is that of the learner.
 
 Dictionary: a tag dictionary lists the labels of each word. *transductive*: every label ever seen
@@ -39,20 +40,21 @@ PARTS = ("clusters", "beam", "dictionary")
 GIVEN = {"alpha": 0.1, "beta": 0.01}
 
 Rows = list[list[str]]
-# (states, algorithm) -> least many-to-one, one-to-one, V-measure; most seconds
-GOALS = {
-    (17, "Gibbs, α 0.1, β 0.01"): (59, 46, 45, 6),
-    (45, "Gibbs, α 0.1, β 0.01"): (59, None, 51, 9),
-    (17, "log-linear"): (None, None, 47, None),
-    (45, "log-linear"): (62, None, 57, None),
+# (states or dictionary, algorithm) -> least scores, and most seconds
+GOALS: dict[tuple[Any, Any], dict[str, float]] = {
+    (17, "Gibbs, α 0.1, β 0.01"): {"many-to-one": 59, "one-to-one": 46, "V": 45, "seconds": 6},
+    (45, "Gibbs, α 0.1, β 0.01"): {"many-to-one": 59, "V": 51, "seconds": 9},
+    (17, "log-linear"): {"V": 47},
+    (45, "log-linear"): {"many-to-one": 62, "V": 57},
+    ("transductive", "EM, 30 iterations"): {"accuracy": 85.0, "seconds": 0.6},
 }
 
 
 def algorithms(n_states: int) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return the parameters of HMM for each contestant; made when they are needed."""
     return {
-        "Gibbs, α 0.1, β 0.01": lambda: {"algorithm": tl.learners.Gibbs(300, **GIVEN)},
-        "Gibbs, α, β sampled": lambda: {"algorithm": tl.learners.Gibbs(300)},
+        "Gibbs, α 0.1, β 0.01": lambda: {"algorithm": tl.learners.Gibbs(**GIVEN)},
+        "Gibbs, α, β sampled": lambda: {"algorithm": tl.learners.Gibbs()},
         "EM": lambda: {"algorithm": tl.learners.EM(100 if n_states < 40 else 80)},
         "VB": lambda: {
             "algorithm": tl.learners.VB(100 if n_states < 40 else 60),
@@ -60,7 +62,7 @@ def algorithms(n_states: int) -> dict[str, Callable[[], dict[str, Any]]]:
             "prior": 0.1,
         },
         "log-linear": lambda: {
-            "algorithm": tl.learners.Gradient(100),
+            "algorithm": tl.learners.Gradient(),
             "emissions": tl.emissions.LogLinear(),
         },
     }
@@ -189,16 +191,13 @@ def judge(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Compare the means with the goals of the project."""
     lines = []
     for row in rows:
-        goals = GOALS.get((row.get("states", 0), row.get("algorithm", "")))
-        if goals is None:
-            continue
-        names = ("many-to-one", "one-to-one", "V", "seconds")
-        for name, goal in zip(names, goals, strict=True):
-            if goal is not None:
-                is_met = row[name] <= goal if name == "seconds" else row[name] >= goal
-                sign = "≤" if name == "seconds" else "≥"
-                what = f"{row['states']} states, {row['algorithm']}: {name} {row[name]:.1f}"
-                lines.append(f"- {what}, goal {sign} {goal}: {'met' if is_met else 'NOT met'}")
+        key = row.get("states", row.get("dictionary")), row.get("algorithm", row.get("learner"))
+        for name, goal in GOALS.get(key, {}).items():
+            is_met = row[name] <= goal if name == "seconds" else row[name] >= goal
+            sign = "≤" if name == "seconds" else "≥"
+            what = f"{key[0]} states" if "states" in row else str(key[0])
+            measured = f"{name} {row[name]:.1f}, goal {sign} {goal}"
+            lines.append(f"- {what}, {key[1]}: {measured}: {'met' if is_met else 'NOT met'}")
     return lines
 
 
@@ -229,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "dictionary" in options.parts:
         report["dictionary, UPOS"] = measure_dictionary(words, gold[17])
     parts = [f"## {name}\n\n{table(rows)}" for name, rows in report.items() if rows]
-    goals = judge(report.get("clusters", []))
+    goals = judge([row for rows in report.values() for row in rows])
     text = "\n\n".join(["# Induction of parts of speech", *parts, "\n".join(goals)]).strip() + "\n"
     print(text)
     if options.out:

@@ -26,7 +26,7 @@ import tagloom as tl
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NEED_PEERS = {"spacy.md", "nltk.md", "torch.md", "pytorch-crf.md"}
+NEED_PEERS = {"spacy.md", "nltk.md", "torch.md", "pytorch-crf.md", "pomegranate.md"}
 NEED_PEERS |= {"networks.md", "ncrfpp.md", "flair.md"}
 NEED_TORCH = ("tagloom.torch", "tagloom.neural")
 MODULES = ["tagloom", *(m.name for m in pkgutil.walk_packages(tl.__path__, "tagloom."))]

@@ -21,7 +21,7 @@ def start_values(rng):
     return rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3), 3)
 
 
-def iterate(emission, x, start, trans, correct=lambda old, new: new):
+def iterate(emission, x, start, trans, correct=lambda old, new, stats: new):
     """Yield the likelihood of the start, and after each iteration, with the model."""
     X = np.split(x, np.cumsum(LENGTHS)[:-1])
     data = emission.encode(X)
@@ -31,7 +31,8 @@ def iterate(emission, x, start, trans, correct=lambda old, new: new):
         expected = expect(chain, emission)
         yield expected.log_likelihood, chain, emission
         new = emission.update(expected.stats)
-        chain, emission = update_chain(problem, expected, chain), correct(emission, new)
+        chain = update_chain(problem, expected, chain)
+        emission = correct(emission, new, expected.stats)
 
 
 def peer_likelihoods(peer, x, start, trans):
@@ -95,39 +96,67 @@ def test_gaussians(kind, has_prior):
         assert abs(objectives[-1] - ours[-1][0]) > 1
 
 
+@pytest.mark.parametrize("has_prior", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_mixtures(kind):
+def test_mixtures(kind, has_prior):
     """hmmlearn computes covariances about the means before the iteration: so does this test."""
     rng = np.random.default_rng(10 + KINDS.index(kind))
     x, (start, trans), D, M = signal(rng), start_values(rng), 3, 2
     means, cov = 1.5 * rng.normal(size=(3, M, D)), compact(rng, kind, (3, M), D)
     weights = rng.dirichlet(np.ones(M), 3)
-    flat = {"covars_prior": -(D + 2) / 2, "covars_weight": 0.0} if kind == "spherical" else {}
-    peer = make_peer(GMMHMM, n_mix=M, covariance_type=kind, **flat)
+    alpha, mean, kappa, scale, weight = (
+        (1.5, 0.3, 0.7, 0.4, 9.0) if has_prior else (1.0, 0.0, 0.0, 0.0, 0.0)
+    )
+    # Ours as theirs: a degree of freedom for each matrix, and some for its elements.
+    theirs = {
+        "full": {"covars_prior": scale * np.eye(D), "covars_weight": weight - D - 2},
+        "tied": {"covars_prior": scale * np.eye(D), "covars_weight": weight - M - D - 1},
+        "diag": {"covars_prior": (weight - 3) / 2, "covars_weight": scale / 2},
+        "spherical": {
+            "covars_prior": (D * weight - D - 2) / 2,
+            "covars_weight": D * scale / 2,
+        },
+    }[kind]
+    peer = make_peer(
+        GMMHMM,
+        n_mix=M,
+        covariance_type=kind,
+        weights_prior=alpha,
+        means_prior=mean,
+        means_weight=kappa,
+        **theirs,
+    )
     peer.n_features, peer.weights_, peer.means_, peer.covars_ = D, weights, means, cov
-    bound = em.GaussianMixture(M, kind).bind(NAMES)
+    bound = em.GaussianMixture(
+        M, kind, weight_alpha=alpha, prior_mean=mean, prior_mean_weight=kappa,
+        prior_scale=scale, prior_weight=weight,
+    ).bind(NAMES)  # fmt: skip
     given = bound.replace(
         log_weights_=np.log(weights), means_=means, covariances_=cov,
         shift_=np.zeros_like(means), centre_=np.zeros(D),
     )  # fmt: skip
 
-    def about_old_means(old, new):
-        moved = new.means_ - old.means_
-        outer = moved[..., :, None] * moved[..., None, :]
-        extra = {
-            "full": lambda: outer,
-            "diag": lambda: moved**2,
-            "spherical": lambda: (moved**2).mean(axis=-1),
-            "tied": lambda: (new.weights_[..., None, None] * outer).sum(axis=1),
-        }[kind]()
+    def about_old_means(old, new, stats):
+        """Add Σ γ (x − old)(x − old)ᵀ − Σ γ (x − new)(x − new)ᵀ to the numerator."""
+        moved, off = new.means_ - old.means_, kappa * (new.means_ - mean)
+        n = stats.counts[..., None, None]
+        cross = off[..., :, None] * moved[..., None, :]
+        extra = n * moved[..., :, None] * moved[..., None, :] + cross + cross.swapaxes(-1, -2)
+        if kind == "tied":
+            extra, n = extra.sum(axis=1), n.sum(axis=1)
+        extra = extra / (weight + n)
+        diagonal = np.diagonal(extra, axis1=-1, axis2=-2)
+        extra = {"diag": diagonal, "spherical": diagonal.mean(axis=-1)}.get(kind, extra)
         return new.replace(covariances_=new.covariances_ + extra)
 
     peers = peer_likelihoods(peer, x, start, trans)
     theirs = [value for value, _, _ in iterate(given, x, start, trans, about_old_means)]
     assert_allclose(theirs, peers, rtol=1e-8)
-    ours = [value for value, _, _ in iterate(given, x, start, trans)]
-    assert ours[1] > peers[1]  # ours is the maximum of the M-step
+    values = list(iterate(given, x, start, trans))
+    ours = [value + (emission.log_prior() if has_prior else 0) for value, _, emission in values]
     assert np.diff(ours).min() > -1e-9 * abs(ours[-1])
+    if not has_prior:
+        assert ours[1] > peers[1]  # ours is the maximum of the M-step
 
 
 def test_poisson():

@@ -27,13 +27,13 @@ def fit(X, emissions):
     return model.fit(X)
 
 
-def check_chain(hmm, order, tolerance):
+def check_chain(hmm, order, tolerance, of_few):
     found = np.exp(hmm.transitions_)[np.ix_(order, order)]
     np.testing.assert_allclose(found, TRANS, atol=tolerance)
-    np.testing.assert_allclose(hmm.startprob_[order], START, atol=2 * tolerance)  # N draws only
+    np.testing.assert_allclose(hmm.startprob_[order], START, atol=of_few)
 
 
-def check_symbols(N, T, tolerance):
+def check_symbols(N, T, tolerance, of_few):
     emit = np.array(
         [[0.7, 0.1, 0.1, 0.05, 0.05], [0.05, 0.8, 0.05, 0.05, 0.05], [0.1, 0, 0, 0.5, 0.4]]
     )
@@ -44,10 +44,10 @@ def check_symbols(N, T, tolerance):
     probs = hmm.emissionprob_[:, :5]
     order = [int(np.abs(probs - row).sum(axis=1).argmin()) for row in emit]
     np.testing.assert_allclose(probs[order], emit, atol=tolerance)
-    check_chain(hmm, order, tolerance)
+    check_chain(hmm, order, tolerance, of_few)
 
 
-def check_vectors(N, T, tolerance):
+def check_vectors(N, T, tolerance, of_few):
     means = np.array([[0.0, 0.0], [3.0, 1.0], [-1.0, 4.0]])
     factors = np.array(
         [[[1.0, 0.0], [0.5, 0.8]], [[0.7, 0.0], [0.0, 1.2]], [[1.0, 0.0], [-0.6, 0.5]]]
@@ -59,16 +59,16 @@ def check_vectors(N, T, tolerance):
     order = [int(np.abs(hmm.emission_.means_ - mean).sum(axis=1).argmin()) for mean in means]
     np.testing.assert_allclose(hmm.emission_.means_[order], means, atol=tolerance)
     cov = factors @ factors.transpose(0, 2, 1)
-    np.testing.assert_allclose(hmm.emission_.covariances_[order], cov, atol=2 * tolerance)
-    check_chain(hmm, order, tolerance)
+    np.testing.assert_allclose(hmm.emission_.covariances_[order], cov, atol=of_few)
+    check_chain(hmm, order, tolerance, of_few)
 
 
 @pytest.mark.parametrize("check", [check_symbols, check_vectors])
 def test_recovery_from_few_tokens(check):
-    check(N=100, T=100, tolerance=0.08)
+    check(N=100, T=100, tolerance=0.08, of_few=0.16)  # starts have N draws only
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("check", [check_symbols, check_vectors])
 def test_recovery_from_a_million_tokens(check):
-    check(N=10_000, T=100, tolerance=0.02)
+    check(N=10_000, T=100, tolerance=0.02, of_few=0.02)

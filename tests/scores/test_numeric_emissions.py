@@ -11,6 +11,7 @@ from scipy import stats as sp
 import tagloom as tl
 from tagloom.errors import ModelFileError, NotFittedError, ParameterError, SentenceError, ShapeError
 from tagloom.scores.emissions import base
+from tagloom.scores.emissions.numeric import Numbers
 
 em = tl.emissions
 LABELS = ("a", "b", "c")
@@ -775,3 +776,23 @@ def test_probabilities_of_files_are_possible(name, key, value):
             type(file)(file.header, {**file.arrays, f"emission_{key}": array})
         )
     assert key in caught.value.where
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_standardised_numbers(order):
+    """In blocks, several rows at a time, and for arrays that are stored column by column."""
+    rng = np.random.default_rng(0)
+    for T in (0, 5, 16, 40, 16_384 + 37):
+        x = np.asarray(rng.normal(3, [1, 20, 0], (T, 3)), order=order)
+        data = Numbers.read([x])
+        mean = x.mean(axis=0) if T else np.zeros(3)
+        assert_allclose(data.centred, x - mean, atol=1e-12)
+        assert_allclose(data.z, (x - mean) / data.spread, atol=1e-12)
+        squares = np.square(x - mean).sum(axis=0)
+        assert_allclose(data.totals(None), [np.full(3, T), np.zeros(3), squares], atol=1e-9)
+        x[::3, 1] = np.nan
+        gaps = Numbers.read([x])
+        assert (gaps.z[::3, 1] == 0).all()
+        if T:
+            expected = (x - np.nanmean(x, axis=0)) / gaps.spread
+            assert_allclose(gaps.z, np.nan_to_num(expected), atol=1e-12)

@@ -142,7 +142,8 @@ void BeamSampler::learn_concentrations(const std::vector<int64_t>& tables, Rando
         alpha_,
         [&](double a) {
             double sum = (settings_.alpha_shape - 1 + m) * std::log(a) - settings_.alpha_rate * a;
-            for (const double out : left) sum += log_rising(a + settings_.sticky, out);
+            for (int64_t j = 0; j <= n; ++j)  // the start, j = n, is not sticky
+                sum += log_rising(a + (j < n ? settings_.sticky : 0), left[j]);
             return sum;
         },
         random);

@@ -73,6 +73,27 @@ inline void times_matrix(const V (&from)[N], const double* P, V (&even)[N], V (&
         for (int v = 0; v < N; ++v) even[v] += odd[v];
 }
 
+// A matrix [8, 8], in registers where they suffice.
+struct Matrix {
+    explicit Matrix(const double* P) {
+        for (int i = 0; i < S * N; ++i) rows[i] = load(P + i * W);
+    }
+    V rows[S * N];
+};
+
+// The same with elements of `from` out of memory, which takes no shuffles.
+inline void times_matrix(const double* from, const Matrix& P, V (&even)[N], V (&odd)[N]) {
+    for (int64_t a = 0; a < S; a += 2) {
+        const V x = broadcast<double>(from[a]), y = broadcast<double>(from[a + 1]);
+        for (int v = 0; v < N; ++v) {
+            const V p = P.rows[a * N + v], q = P.rows[(a + 1) * N + v];
+            even[v] = a == 0 ? x * p : even[v] + x * p;
+            odd[v] = a == 0 ? y * q : odd[v] + y * q;
+        }
+    }
+    for (int v = 0; v < N; ++v) even[v] += odd[v];
+}
+
 // The power of two that brings the total of a row into [1, 2). 1 for totals that are too small: dot
 // is small there, too.
 inline double power_for(const V (&row)[N]) {
@@ -190,10 +211,45 @@ void exponentiate(SmallChain& x, Scores scores) {
     x.offset = precise_sum(x.factor, x.T);
 }
 
+// Products with the matrices of a single sequence, whose steps wait for one another.
+class Sooner {
+  public:
+    explicit Sooner(const SmallChain& x) : x_(x) {}
+    inline void operator()(int64_t, const V (&alpha)[N], const V (&weighted)[N], V (&ahead)[N],
+                           V (&back)[N]) const {
+        V odd[N];
+        times_matrix(alpha, x_.forward, ahead, odd);
+        times_matrix(weighted, x_.backward, back, odd);
+    }
+
+  private:
+    const SmallChain& x_;
+};
+
+// The same where another sequence fills the time: fewer instructions, of which each waits longer.
+class Cheaper {
+  public:
+    Cheaper(const SmallChain& x, const Matrix& forward, const Matrix& backward)
+        : x_(x), forward_(forward), backward_(backward) {}
+    inline void operator()(int64_t i, const V (&)[N], const V (&weighted)[N], V (&ahead)[N],
+                           V (&back)[N]) const {
+        alignas(64) double ahead_of[S];
+        V odd[N];
+        store_row(ahead_of, weighted);
+        times_matrix(x_.alpha + (i - 1) * S, forward_, ahead, odd);
+        times_matrix(ahead_of, backward_, back, odd);
+    }
+
+  private:
+    const SmallChain& x_;
+    const Matrix &forward_, &backward_;
+};
+
 // alpha from the first position of a sequence on and beta from the last one, side by side.
+template <class Multiply>
 class BothWays {
   public:
-    explicit BothWays(SmallChain& x) : x_(x) {
+    BothWays(SmallChain& x, Multiply multiply) : x_(x), multiply_(multiply) {
         V row[N];
         load_row(x.rows, row);
         load_row(x.start, alpha_);
@@ -210,7 +266,7 @@ class BothWays {
     // power of two, so that no step waits for one: totals only fall from step to step.
     inline void step(int64_t i) {
         const int64_t u = x_.T - i;
-        V row[N], weighted[N], ahead[N], back[N], odd[N];
+        V row[N], weighted[N], ahead[N], back[N];
         load_row(x_.rows + u * S, weighted);
         for (int v = 0; v < N; ++v) weighted[v] *= beta_[v];
         load_row(x_.rows + i * S, row);
@@ -224,8 +280,7 @@ class BothWays {
                 weighted[v] *= to_beta;
             }
         }
-        times_matrix(alpha_, x_.forward, ahead, odd);
-        times_matrix(weighted, x_.backward, back, odd);
+        multiply_(i, alpha_, weighted, ahead, back);
         for (int v = 0; v < N; ++v) {
             alpha_[v] = ahead[v] * row[v];
             beta_[v] = back[v];
@@ -237,13 +292,15 @@ class BothWays {
 
   private:
     SmallChain& x_;
+    const Multiply multiply_;
     V alpha_[N], beta_[N];
     double exponent_;
 };
 
 // Two sequences at once: no step waits for that of the other one.
 void pass_both_ways(SmallChain& x, SmallChain& y) {
-    BothWays first(x), second(y);
+    const Matrix forward(x.forward), backward(x.backward);  // the same for both
+    BothWays first(x, Cheaper(x, forward, backward)), second(y, Cheaper(y, forward, backward));
     const int64_t common = x.T < y.T ? x.T : y.T;
     int64_t i = 1;
     for (; i < common; ++i) {
@@ -257,7 +314,7 @@ void pass_both_ways(SmallChain& x, SmallChain& y) {
 }
 
 void pass_both_ways(SmallChain& x) {
-    BothWays pass(x);
+    BothWays pass(x, Sooner(x));
     for (int64_t i = 1; i < x.T; ++i) pass.step(i);
     pass.finish();
 }

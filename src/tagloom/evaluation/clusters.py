@@ -426,7 +426,8 @@ def _conditional_entropy(counts: NDArray[np.int64]) -> float:
     rows, columns = np.nonzero(counts)
     n = counts[rows, columns]
     shares = n / counts.sum(axis=0)[columns]
-    return max(float(-(n * np.log2(shares)).sum() / max(int(counts.sum()), 1)), 0.0)
+    # 0 first: of equal numbers max returns the first, and the other may be −0.
+    return max(0.0, float(-(n * np.log2(shares)).sum() / max(int(counts.sum()), 1)))
 
 
 def _explained(conditional: float, whole: float) -> float:

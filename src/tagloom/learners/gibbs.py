@@ -57,7 +57,14 @@ class Gibbs(Algorithm, name="gibbs"):
     1
     """
 
-    sweeps: int = count(default=300, least=1, kw_only=False, help="Number of sweeps.")
+    sweeps: int = count(
+        default=500,
+        least=1,
+        kw_only=False,
+        help="Number of sweeps.",
+        details="log Pr(tokens, labels) of 200,000 words still rises by 4,000, twice its deviation "
+        "between seeds, from 300 to 500 sweeps.",
+    )
     alpha: float | None = number(
         default=None,
         above=0,

@@ -28,6 +28,7 @@ Int64 = npt.NDArray[np.int64]
 
 _MOST_CLUSTERED = 10_000  # rows from which clusters are found; the others are only assigned
 _LLOYD_STEPS = 10
+_BLOCK = 16_384  # rows that are standardised at a time
 
 
 class Columns:
@@ -141,8 +142,20 @@ class Numbers:
     @cached_property
     def centred(self) -> Float64:
         """The values less the mean of their column, 0 where they are missing [T, D]."""
-        centred = self.filled - self.centre
-        return centred if self.observed is None else np.where(self.observed, centred, 0.0)
+        centred = np.empty(self.filled.shape)
+        for place, block in self._centred_blocks():
+            centred[place] = block
+        return centred
+
+    def _centred_blocks(self) -> Iterator[tuple[slice, Float64]]:
+        """Yield `centred` in blocks for the cache: new memory takes longer than its use."""
+        filled, centre, T = self.filled, self.centre, len(self.x)
+        for first in range(0, T, _BLOCK):
+            place = slice(first, min(first + _BLOCK, T))
+            block = combine_columns(np.subtract, filled[place], centre)
+            if self.observed is not None:
+                block[~self.observed[place]] = 0.0
+            yield place, block
 
     @cached_property
     def spread(self) -> Float64:
@@ -152,7 +165,10 @@ class Numbers:
     @cached_property
     def z(self) -> Float64:
         """The values with mean 0 and variance 1, 0 where they are missing [T, D]."""
-        return np.asarray(self.centred / self.spread)
+        z, spread = np.empty(self.filled.shape), self.spread
+        for place, block in self._centred_blocks():
+            combine_columns(np.divide, block, spread, out=z[place])
+        return z
 
     @cached_property
     def reach(self) -> Float64:
@@ -177,16 +193,30 @@ class Numbers:
 
     @cached_property
     def _totals(self) -> Float64:
-        centred, D = self.centred, self.x.shape[1]
-        rows, rest = _widen(centred)
-        squares = np.einsum("ij,ij->j", rows, rows).reshape(-1, D).sum(axis=0)
-        return np.stack([self.counts, sum_columns(centred), squares + np.square(rest).sum(axis=0)])
+        sums = np.zeros((2, self.x.shape[1]))
+        for _, block in self._centred_blocks():
+            rows, rest = _widen(block)
+            sums[0] += sum_columns(block)
+            sums[1] += np.einsum("ij,ij->j", rows, rows).reshape(-1, sums.shape[1]).sum(axis=0)
+            sums[1] += np.square(rest).sum(axis=0)
+        return np.vstack([self.counts, sums])
 
 
 def sum_columns(x: Float64) -> Float64:
     """Sum each column [D]; for few columns several times as fast as ``x.sum(axis=0)``."""
     rows, rest = _widen(x)
     return np.asarray(rows.sum(axis=0).reshape(-1, x.shape[1]).sum(axis=0) + rest.sum(axis=0))
+
+
+def combine_columns(
+    operation: np.ufunc, x: Float64, values: Float64, out: Float64 | None = None
+) -> Float64:
+    """Compute ``operation(x, values)`` for one value per column [T, D]."""
+    out = np.empty(x.shape) if out is None else out
+    (rows, rest), (to_rows, to_rest) = _widen(x), _widen(out)
+    operation(rows, np.tile(values, 16), out=to_rows)
+    operation(rest, values, out=to_rest)
+    return out
 
 
 def _widen(x: Float64) -> tuple[Float64, Float64]:
