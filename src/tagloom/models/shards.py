@@ -405,12 +405,15 @@ class LinearShard:
 
     def evaluate(self, theta: Float64) -> tuple[float, Float64]:
         """Return the loss of the sentences and its gradient, for the weights of this shard."""
-        own = theta[self.positions]
-        loss, total, grad = 0.0, np.zeros(len(own)), np.empty(len(own))
+        own, grad = np.take(theta, self.positions), np.empty(len(self.positions))
+        loss, total = 0.0, None
         for objective in self._all_objectives():
             loss += objective.evaluate(own, grad, self.n_threads)
-            total += grad
-        return loss, total
+            if total is None:
+                total, grad = grad, np.empty(len(own)) if self.n_pieces > 1 else grad
+            else:
+                total += grad
+        return loss, np.zeros(len(own)) if total is None else total
 
     def learn(self, theta: Float64, squares: Float64, epoch: int, with_mean: bool) -> Learnt:
         """Learn from the sentences in one pass of the tagger's online learner.
