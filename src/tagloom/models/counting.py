@@ -229,8 +229,7 @@ def _check_learning(tagger: HMM) -> Algorithm:
                 parameter=name,
                 expected="None with files whose labels are open",
                 found=checks.show(getattr(tagger, name)),
-                hint="The sequences stay in memory as numbers, 4 bytes for each word, and 20 for "
-                "each label that a restricted word may have."
+                hint="Sequences stay in memory, with Categorical as numbers of 4 bytes."
                 if name == "max_memory"
                 else "Match the states afterwards, on sequences in memory.",
             )
