@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 OPTIONS = ("--n-workers", "--cluster", "--resume", "--part")
 _RECORD = ".tagloom-run.json"
-_MOST = 64_000_000  # bytes of row groups in one task, before compression; some seconds of work
+_MOST = 4_000_000  # tokens of row groups in one task, some seconds of work
 _LEAST = 1_000_000  # bytes of a file that may be worth dividing
 
 

@@ -40,6 +40,8 @@ PARQUET, ARROW = "parquet", "arrow"
 _BATCH = 4096  # rows that are read or written at once
 _GROUP = 16_000_000  # bytes of a row group that is written, before compression
 
+_WORD = 6  # bytes of a word of text
+
 #: The first of some row groups, and the one after the last.
 Groups = tuple[int, int]
 
@@ -130,8 +132,8 @@ class ArrowLayout:
         """Whether a row holds text and spans, not tokens."""
         return self.columns.has_text
 
-    def divide(self, size: int) -> list[Groups]:
-        """Divide a Parquet file into row groups of at least ``size`` bytes together.
+    def divide(self, tokens: int) -> list[Groups]:
+        """Divide a Parquet file into row groups of about ``tokens`` tokens together, or more.
 
         Returns
         -------
@@ -142,15 +144,13 @@ class ArrowLayout:
         if self.parquet is None or self.by is not None:
             return []
         contents = self.parquet.metadata
-        sizes = [contents.row_group(i).total_byte_size for i in range(contents.num_row_groups)]
         ends, total = [0], 0
-        for i, own in enumerate(sizes, 1):
-            total += own
-            if total >= size:
-                ends.append(i)
+        for i in range(contents.num_row_groups):
+            total += _count_tokens(contents.row_group(i))
+            if total >= tokens:
+                ends.append(i + 1)
                 total = 0
-        if total and len(ends) > 1:
-            ends[-1] = len(sizes)  # the rest belongs to the last part
+        ends[-1] = contents.num_row_groups  # the rest belongs to the last part
         return list(pairwise(ends)) if len(ends) > 2 else []
 
     def take(self, groups: Groups) -> None:
@@ -221,6 +221,12 @@ class ArrowLayout:
             n = len(sentences[-1]) if sentences else 0
             first += len(kept[str(self.by)]) - n
             kept = {column: values[len(values) - n :] for column, values in kept.items()}
+
+
+def _count_tokens(group: Any) -> int:
+    """Estimate the number of tokens of a row group: its values, or the words of its texts."""
+    values = (group.column(i).num_values for i in range(group.num_columns))
+    return max(*values, 0, group.total_byte_size // _WORD)
 
 
 @dataclass(eq=False)
