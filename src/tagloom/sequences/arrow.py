@@ -226,7 +226,7 @@ class ArrowLayout:
 def _count_tokens(group: Any) -> int:
     """Estimate the number of tokens of a row group: its values, or the words of its texts."""
     values = (group.column(i).num_values for i in range(group.num_columns))
-    return max(*values, 0, group.total_byte_size // _WORD)
+    return int(max(*values, 0, group.total_byte_size // _WORD))
 
 
 @dataclass(eq=False)
