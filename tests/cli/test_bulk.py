@@ -1,5 +1,6 @@
 """tagloom tag into a folder: the files of one process, on several, resumed and in parts."""
 
+import importlib
 import os
 import sys
 
@@ -7,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import tagloom as tl
-from tagloom.cli import group
+from tagloom.cli import bulk, group
+
+tag_module = importlib.import_module("tagloom.cli.tag")
 
 
 @pytest.fixture
@@ -80,6 +83,123 @@ def test_a_bad_file_is_named_and_leaves_nothing(run, model, files, tmp_path):
     assert done.stderr.startswith("tagloom: in/c.conllu:1: ")
     assert "c.conllu" not in contents(tmp_path / "out")
     assert [name for name in os.listdir(tmp_path / "out") if name.endswith(".part")] == []
+
+
+# ---- row groups --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    """Parquet files of many row groups, each of them a task, and a small one."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(bulk, "_LEAST", 5_000)
+    monkeypatch.setattr(bulk, "_MOST", 1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    words = ["They", "can", "fish", ".", "Please", "book", "a", "room"]
+    for name, n in (("a.parquet", 700), ("b.parquet", 300), ("small.parquet", 3)):
+        tokens = [[words[(i * j) % 8] for j in range(1, 2 + i % 5)] for i in range(n)]
+        table = pyarrow.table({"id": range(n), "tokens": tokens})
+        parquet.write_table(table, tmp_path / "in" / name, row_group_size=50)
+    return tmp_path
+
+
+def tag(model, *arguments):
+    done = CliRunner().invoke(group, ["tag", str(model), "in/*.parquet", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def rows(folder):
+    from pyarrow import parquet
+
+    assert sorted(os.listdir(folder)) == [".tagloom-run.json", *NAMES]
+    return {name: parquet.read_table(folder / name).to_pylist() for name in NAMES}
+
+
+NAMES = ["a.parquet", "b.parquet", "small.parquet"]
+
+
+@pytest.fixture
+def whole(tables, model, monkeypatch):
+    """What one task per file writes."""
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk, "_LEAST", 1 << 40)
+        assert tag(model, "-o", "whole/").endswith("3 files tagged in whole/\n")
+    found = rows(tables / "whole")
+    assert [row["id"] for row in found["a.parquet"]] == list(range(700))
+    assert all(len(row["tokens"]) == len(row["labels"]) for row in found["a.parquet"])
+    return found
+
+
+@pytest.mark.parametrize("more", [[], ["--n-workers", "2"]])
+def test_row_groups_are_tasks(tables, model, whole, more):
+    shown = tag(model, "-o", "out/", *more)
+    assert shown.endswith("1 file and 20 parts of 2 files tagged in out/\n")
+    assert rows(tables / "out") == whole
+    shown = tag(model, "-o", "out/", "--resume", *more)
+    assert shown.endswith("0 files tagged in out/, 21 finished before\n")
+    tag(model, "-o", "out/", *more)  # again, from the beginning
+    assert rows(tables / "out") == whole
+
+
+def test_jobs_divide_row_groups(tables, model, whole):
+    for k in (2, 3, 1):
+        assert not (tables / "out" / "a.parquet").exists()
+        tag(model, "-o", "out/", "--part", f"{k}/3")
+    assert rows(tables / "out") == whole
+
+
+def test_finished_row_groups_are_kept(tables, model, whole, monkeypatch):
+    tagged = []
+    complete = tag_module.tag_file
+
+    def tag_file(request, source, output, tagger=None, groups=None):
+        if len(tagged) == 9:
+            raise KeyboardInterrupt
+        tagged.append((source, groups))
+        return complete(request, source, output, tagger, groups)
+
+    monkeypatch.setattr(tag_module, "tag_file", tag_file)
+    done = CliRunner().invoke(group, ["tag", str(model), "in/*.parquet", "-o", "out/"])
+    assert done.exit_code != 0
+    assert not (tables / "out" / "a.parquet").exists()
+    before = tagged.copy()
+    tagged.clear()
+    monkeypatch.setattr(
+        tag_module, "tag_file", lambda *a: tagged.append((a[1], a[4])) or complete(*a)
+    )
+    shown = tag(model, "-o", "out/", "--resume")
+    assert "9 finished before" in shown
+    assert len(tagged) == 12
+    assert not set(before) & set(tagged)
+    assert rows(tables / "out") == whole
+
+
+def test_an_error_in_a_row_group_names_the_row(tables, model):
+    from pyarrow import parquet
+
+    table = parquet.read_table("in/b.parquet").to_pylist()
+    table[260]["tokens"] = None
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.Table.from_pylist(table), "in/b.parquet", row_group_size=50)
+    done = CliRunner().invoke(group, ["tag", str(model), "in/b.parquet", "-o", "out/"])
+    assert done.exit_code == 1
+    assert "in/b.parquet, row 260: expected a list of strings" in done.output
+
+
+def test_a_table_of_tokens_is_one_task(tables, model):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    numbers = [i for i in range(700) for _ in range(3)]
+    table = pyarrow.table({"sentence_id": numbers, "word": ["They", "can", "fish"] * 700})
+    parquet.write_table(table, "in/a.parquet", row_group_size=50)
+    done = CliRunner().invoke(group, ["tag", str(model), "in/a.parquet", "-o", "out/"])
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith("1 file tagged in out/\n")
+    assert len(tl.read("out/a.parquet")) == 700
 
 
 @pytest.mark.parametrize(

@@ -437,5 +437,3 @@ def test_counts_of_shards_add_up(corpus, params):
     X = [["a", "b", "unseen"], ["h"]]
     for ours, theirs in zip(sharded.predict_marginals(X), one.predict_marginals(X), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-    with raises(ParameterError, expected="labels to count, with files"):
-        tl.HMM(n_states=2).fit(source)

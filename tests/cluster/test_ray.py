@@ -61,6 +61,18 @@ def test_the_same_bits_as_this_process(nodes, source, undisturbed):
     np.testing.assert_array_equal(weights(tagger), undisturbed)
 
 
+@pytest.mark.parametrize("params", [{"n_states": 5}, {}])
+def test_hidden_models_have_the_same_bits(nodes, source, params):
+    """Learning without labels, and counting them."""
+    params = params | {"max_iterations": 5}
+    ours = tl.HMM(cluster=nodes.address, n_workers=2, **params).fit(source)
+    theirs = tl.HMM(**params).fit(source)
+    assert [r.objective for r in ours.history_] == [r.objective for r in theirs.history_]
+    ours, theirs = ours.to_file().arrays, theirs.to_file().arrays
+    for name, array in theirs.items():
+        np.testing.assert_array_equal(ours[name], array)
+
+
 def test_a_killed_actor_and_a_lost_node_change_nothing(nodes, source, undisturbed):
     tagger = make(cluster=nodes.address, n_workers=2)
     data = tagger.read_data(source, None, None)

@@ -3,14 +3,20 @@
 A file gets its name when it is complete, so a run that was interrupted can be resumed: files that
 exist are finished. A record in the folder has the model and the options of the run; another run is
 not mixed with it.
+
+A large Parquet file has several tasks, each with some of its row groups. Their results are in a
+hidden folder; the run that finds all of them there joins them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import glob
+import hashlib
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
 
 OPTIONS = ("--n-workers", "--cluster", "--resume", "--part")
 _RECORD = ".tagloom-run.json"
+_MOST = 4_000_000  # tokens of row groups in one task, some seconds of work
+_LEAST = 1_000_000  # bytes of a file that may be worth dividing
 
 
 class Where(NamedTuple):
@@ -61,14 +69,22 @@ def tag(
 
     paths = _expand(sources)
     targets = _targets(paths, folder)
-    mine = _part(len(paths), where.part)
+    _part(0, where.part)  # raises
     # An error in the model or its options is reported once, and before anything is written.
-    find_model(request.model, paths[0])
+    model = find_model(request.model, paths[0])
     for target in {os.path.dirname(target) for target in targets}:
         os.makedirs(target, exist_ok=True)
-    _check_record(request, folder, resume=where.resume)
-    is_done = [where.resume and os.path.exists(targets[i]) for i in mine]
-    todo = [i for i, done in zip(mine, is_done, strict=True) if not done]
+    record = _check_record(request, folder, resume=where.resume)
+    divided = [
+        Divided(path, target, _divide(request, path, model), record)
+        for path, target in zip(paths, targets, strict=True)
+    ]
+    tasks = [task for file in divided for task in file.tasks()]
+    mine = [tasks[i] for i in _part(len(tasks), where.part)]
+    todo = [task for task in mine if not (where.resume and task.is_done)]
+    if not where.resume:
+        for task in mine:
+            task.forget()
     from tagloom.cluster.engines import open_engine  # here, for a quick start
 
     engine = open_engine(where.n_workers, where.cluster, most=max(len(todo), 1))
@@ -76,17 +92,21 @@ def tag(
         request = request._replace(n_threads=1)
     try:
         with _bar(len(todo), quiet) as bar:
-            tasks = [(request, paths[i], targets[i]) for i in todo]
             notices = {}
-            for task, notice in engine.map(tag_task, tasks):
-                notices[task] = notice
+            for i, notice in engine.map(tag_task, [(request, task) for task in todo]):
+                notices[i] = notice
                 bar.update(1)
+        complete = [file for file in divided if file.is_complete]
+        for _ in engine.map(join_task, [(file,) for file in complete]):
+            pass
+        for file in divided:
+            file.clean()
     finally:
         engine.close()
     if not quiet:
         if notices.get(0):
             click.echo(notices[0], err=True)
-        click.echo(_summary(len(todo), len(mine) - len(todo), folder), err=True)
+        click.echo(_summary(todo, len(mine) - len(todo), folder), err=True)
 
 
 def _bar(n: int, quiet: bool) -> Any:
@@ -97,9 +117,14 @@ def _bar(n: int, quiet: bool) -> Any:
     return bar
 
 
-def _summary(n: int, n_done: int, folder: str) -> str:
+def _summary(todo: Sequence[Task], n_done: int, folder: str) -> str:
+    n_parts = sum(task.groups is not None for task in todo)
+    parts = [plural(len(todo) - n_parts, "file")] if n_parts < len(todo) or not todo else []
+    if n_parts:
+        n_files = len({task.source for task in todo if task.groups is not None})
+        parts.append(f"{plural(n_parts, 'part')} of {plural(n_files, 'file')}")
     before = f", {n_done:,} finished before" if n_done else ""
-    return f"{plural(n, 'file')} tagged in {folder}{before}"
+    return f"{' and '.join(parts)} tagged in {folder}{before}"
 
 
 # ---- tasks -------------------------------------------------------------------------------------
@@ -112,8 +137,84 @@ def _model(path: str, source: str) -> Any:
     return find_model(path, source)
 
 
-def tag_task(request: Request, source: str, target: str) -> str | None:
-    """Tag one file; runs on a worker.
+class Task(NamedTuple):
+    """A file, or some row groups of one, and where the result goes."""
+
+    source: str
+    output: str
+    target: str  # the file that gets the result in the end
+    groups: tuple[int, int] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the result exists."""
+        return os.path.exists(self.target) or os.path.exists(self.output)
+
+    def forget(self) -> None:
+        """Remove an earlier result of a part, so that it is not joined."""
+        if self.groups is not None:
+            for path in (self.output, self.target):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+
+
+class Divided(NamedTuple):
+    """A file, and the row groups of its tasks; one task if there are none."""
+
+    source: str
+    target: str
+    groups: list[tuple[int, int]]
+    run: str  # identifies model and options
+
+    @property
+    def folder(self) -> str:
+        """Where the results of the tasks are until they are joined."""
+        status = os.stat(self.source)
+        text = f"{self.run} {status.st_size} {status.st_mtime_ns} {self.groups}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        above, name = os.path.split(self.target)
+        return os.path.join(above, f".{name}.{digest}.parts")
+
+    def tasks(self) -> list[Task]:
+        """Return the tasks of the file."""
+        if not self.groups:
+            return [Task(self.source, self.target, self.target)]
+        folder = self.folder
+        names = [f"{first:06}-{end:06}.parquet" for first, end in self.groups]
+        return [
+            Task(self.source, os.path.join(folder, name), self.target, groups)
+            for name, groups in zip(names, self.groups, strict=True)
+        ]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all tasks of a divided file are done and not joined yet."""
+        return (
+            bool(self.groups)
+            and not os.path.exists(self.target)
+            and all(os.path.exists(task.output) for task in self.tasks())
+        )
+
+    def clean(self) -> None:
+        """Remove the results of the tasks if they are joined."""
+        if self.groups and os.path.exists(self.target):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _divide(request: Request, path: str, model: Any) -> list[tuple[int, int]]:
+    """Return the row groups of the tasks of a file; none if it is one task."""
+    is_other = isinstance(model, tuple) or request.is_raw
+    if is_other or not path.endswith(".parquet") or os.path.getsize(path) < _LEAST:
+        return []
+    with click.Context(click.Command("tag")):
+        sentences, _ = request.reading.stream_like(model, path)
+        layout: Any = sentences._layout
+        divide = getattr(layout, "divide", None)
+        return [] if divide is None else list(divide(_MOST))
+
+
+def tag_task(request: Request, task: Task) -> str | None:
+    """Tag one file or a part of it; runs on a worker.
 
     Raises
     ------
@@ -122,15 +223,36 @@ def tag_task(request: Request, source: str, target: str) -> str | None:
     """
     from tagloom.cli.tag import command, tag_file
 
-    remove_abandoned(target)
+    if task.groups is not None:
+        os.makedirs(os.path.dirname(task.output), exist_ok=True)
+    remove_abandoned(task.output)
     with click.Context(command):
         try:
-            return tag_file(request, source, target, _model(request.model, "-"))
+            model = _model(request.model, "-")
+            return tag_file(request, task.source, task.output, model, task.groups)
         except click.ClickException as error:  # it cannot be sent to another process
-            raise FormatError(error.format_message(), path=source) from None
+            raise FormatError(error.format_message(), path=task.source) from None
         except TagloomError as error:
             if error.where is None:
-                error.where = source
+                error.where = task.source
+            raise
+
+
+def join_task(file: Divided) -> None:
+    """Join the parts of a file; runs on a worker.
+
+    Another job may do the same at the same time, with the same result.
+    """
+    from tagloom.sequences.arrow import join_parquet
+    from tagloom.sequences.files import open_output
+
+    outputs = [task.output for task in file.tasks()]
+    remove_abandoned(file.target)
+    try:
+        with open_output(file.target) as out:
+            join_parquet(outputs, out)
+    except OSError:
+        if not os.path.exists(file.target):
             raise
 
 
@@ -176,8 +298,8 @@ def _part(n: int, part: str | None) -> range:
     return range(int(k) - 1, n, int(parts))
 
 
-def _check_record(request: Request, folder: str, *, resume: bool) -> None:
-    """Write which run the folder belongs to; raise if it is resumed by another one."""
+def _check_record(request: Request, folder: str, *, resume: bool) -> str:
+    """Write and return which run the folder belongs to; raise if it is resumed by another one."""
     path = os.path.join(folder, _RECORD)
     record = {
         "model": _digest(request.model),
@@ -198,6 +320,7 @@ def _check_record(request: Request, folder: str, *, resume: bool) -> None:
                 )
     with replacing(path) as out:
         out.write(json.dumps(record).encode())
+    return json.dumps(record)
 
 
 def _digest(model: str) -> str:

@@ -125,7 +125,13 @@ def find_model(model: str, source: str) -> Any:
     return structures.find(model) or _find_tagger(model, source)
 
 
-def tag_file(request: Request, source: str, output: str, model: Any = None) -> str | None:
+def tag_file(
+    request: Request,
+    source: str,
+    output: str,
+    model: Any = None,
+    groups: tuple[int, int] | None = None,
+) -> str | None:
     """Tag one file; return a notice about what was guessed.
 
     Parameters
@@ -134,6 +140,8 @@ def tag_file(request: Request, source: str, output: str, model: Any = None) -> s
     source, output : str
     model : object, optional
         The result of `find_model`, if the model is loaded already.
+    groups : (int, int), optional
+        The row groups of a Parquet file to tag; by default the whole file.
     """
     _, reading, marginals, nbest, n_threads, is_raw = request
     tagger = find_model(request.model, source) if model is None else model
@@ -151,6 +159,9 @@ def tag_file(request: Request, source: str, output: str, model: Any = None) -> s
         raw.tag(Tagging(tagger, marginals, nbest, n_threads), source, output, reading)
         return None
     sentences, notice = reading.stream_like(tagger, source)
+    if groups is not None:
+        layout: Any = sentences._layout
+        layout.take(groups)
     is_table = sentences.format in ("conll", "csv")
     if is_table and reading.label is not None and sentences.label is None:
         raise FormatError(

@@ -20,7 +20,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from tagloom.scores.emissions import Emission
 from tagloom.scores.markov import MarkovChain
 from tagloom.storage import File
 from tagloom.training.learners import Learner, State
+
+if TYPE_CHECKING:
+    from tagloom.learners.passes import Passes
 
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
@@ -185,6 +188,17 @@ class Unlabelled:
         """The weight of each token [T]; None if all are 1."""
         return None if self.weight is None else np.repeat(self.weight, np.diff(self.offsets))
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether some tokens have a list of labels that they may have."""
+        return self.candidates is not None
+
+    def passes(self) -> Passes:
+        """Return what computes sums over all sequences."""
+        from tagloom.learners.passes import LocalPasses
+
+        return LocalPasses(self)
+
     @cached_property
     def possible(self) -> Allowed:
         """Which transitions are possible; without a stop in the model, every stop is."""
@@ -211,6 +225,8 @@ class Algorithm(Parameterised):
 
     #: Name of the algorithm in ``HMM(algorithm=...)``.
     name: ClassVar[str]
+    #: Whether the data may be on shards: the learner only calls ``problem.passes()`` for sums.
+    takes_shards: ClassVar[bool] = False
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -24,7 +24,6 @@ from tagloom.learners.base import (
     unpack_model,
 )
 from tagloom.learners.expectations import (
-    EStep,
     Expectation,
     chain_log_prior,
     initial_model,
@@ -50,6 +49,8 @@ class EM(Algorithm, name="em"):
     ...     record.objective for record in hmm.history_)
     True
     """
+
+    takes_shards = True
 
     max_iterations: int = count(
         default=100, least=1, help="The largest number of iterations.", kw_only=False
@@ -88,7 +89,7 @@ class ExpectationMaximiser:
 
     def __init__(self, problem: Unlabelled, tolerance: float, seed: int) -> None:
         self.problem, self.tolerance = problem, tolerance
-        self._expect = EStep(problem)
+        self._expect = problem.passes().expect
         self._model = initial_model(problem, np.random.default_rng([seed, 0]))
         self._expected: Expectation | None = None  # at the present model
         self._objective = -np.inf

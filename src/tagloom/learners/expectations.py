@@ -7,6 +7,7 @@ their totals; that of the emission is `Emission.update`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -71,11 +72,16 @@ class EStep:
     Parameters
     ----------
     problem : Unlabelled
+    buffers : dict, optional
+        Memory that several problems share, one after another.
     """
 
-    def __init__(self, problem: Unlabelled) -> None:
+    def __init__(
+        self, problem: Unlabelled, buffers: dict[str, npt.NDArray[Any]] | None = None
+    ) -> None:
         self.problem = problem
-        self._buffers: dict[str, npt.NDArray[Any]] = {}
+        self._buffers = {} if buffers is None else buffers
+        self._scores: Float64 | None = None  # [C] of candidates; a batch refers to them
         self._pairs: tuple[Any, Any] | None = None  # tokens [C], label_ids [C]
         self._cells: Cells | None = None
         self._batch: Batch | None = None  # of candidates
@@ -97,9 +103,10 @@ class EStep:
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: Any) -> npt.NDArray[Any]:
         """Return memory that is reused: the pages of a new array take longer than its use."""
-        if name not in self._buffers:
-            self._buffers[name] = np.empty(shape, dtype=dtype)
-        return self._buffers[name]
+        size = math.prod(shape)
+        if name not in self._buffers or len(self._buffers[name]) < size:
+            self._buffers[name] = np.empty(size, dtype=dtype)
+        return self._buffers[name][:size].reshape(shape)
 
     def _dense(self, chain: MarkovChain, emission: Emission, lookup: Lookup | None) -> Expectation:
         """All labels of each token."""
@@ -201,10 +208,11 @@ class EStep:
         if lookup is not None:
             return self._listed_cells(chain, emission, candidates, lookup)
         problem, n = self.problem, len(candidates.label_ids)
-        scores = self._buffer("scores", (n,), np.float64)
-        scores[...] = emission.log_probs(problem.data)[self._pairs]
+        if self._scores is None:
+            self._scores = np.empty(n)
+        self._scores[...] = emission.log_probs(problem.data)[self._pairs]
         if self._batch is None:  # checked once: only the scores in its memory change
-            listed = Candidates(candidates.indptr, candidates.label_ids, scores)
+            listed = Candidates(candidates.indptr, candidates.label_ids, self._scores)
             self._batch = Batch.of_candidates(listed, len(problem.labels), problem.offsets, 0.0)
         probs = self._buffer("probs", (n,), np.float64)
         log_z, counts = self._sum(self._model(chain, np.float64), self._batch, probs)
@@ -416,10 +424,10 @@ def initial_model(problem: Unlabelled, rng: np.random.Generator) -> ChainAndEmis
     chain = problem.chain or random_chain(problem, rng)
     if problem.emission.is_fitted and problem.emission.learned:
         return chain, problem.emission
-    if problem.candidates is None:
-        emission = problem.emission.initialise(problem.data, rng)
+    if not problem.is_restricted:
+        emission = problem.passes().initialise(problem.emission, rng)
         return chain, tie_emission(problem, chain, emission)
-    return _model_of_candidates(problem, problem.candidates, chain, rng)
+    return _model_of_candidates(problem, chain, rng)
 
 
 def random_chain(problem: Unlabelled, rng: np.random.Generator) -> MarkovChain:
@@ -436,9 +444,27 @@ def _random_rows(possible: npt.NDArray[np.bool_], rng: np.random.Generator) -> F
 
 
 def _model_of_candidates(
-    problem: Unlabelled, candidates: CandidateLabels, chain: MarkovChain, rng: np.random.Generator
+    problem: Unlabelled, chain: MarkovChain, rng: np.random.Generator
 ) -> ChainAndEmission:
     """Estimate a model from nearly uniform scores of the candidates."""
+    expected = problem.passes().guess(problem.emission, rng)
+    if problem.chain is None:
+        # One more of every outcome, so that none is impossible from the beginning.
+        chain = update_chain(
+            replace(problem, fixed=frozenset()), expected, chain, ChainPrior.symmetric(2.0)
+        )
+    return chain, problem.emission.update(expected.stats)
+
+
+def guess_candidates(
+    problem: Unlabelled, emission: Emission, rng: np.random.Generator
+) -> Expectation:
+    """Compute the expected counts for nearly uniform scores of the candidates.
+
+    Draws a number for each candidate, in order, from ``rng.standard_normal``.
+    """
+    candidates = problem.candidates
+    assert candidates is not None
     trans, start, stop, *_ = chain_of(*_uniform(problem), problem.has_stop).transitions(
         problem.labels
     )
@@ -459,14 +485,8 @@ def _model_of_candidates(
     gamma[candidates.tokens, candidates.label_ids] = probs
     if problem.tied:
         gamma = share(gamma, problem.tied)
-    stats = problem.emission.collect(problem.data, gamma, problem.token_weight)
-    expected = Expectation(0.0, counts.start, counts.transitions, counts.stop, stats)
-    if problem.chain is None:
-        # One more of every outcome, so that none is impossible from the beginning.
-        chain = update_chain(
-            replace(problem, fixed=frozenset()), expected, chain, ChainPrior.symmetric(2.0)
-        )
-    return chain, problem.emission.update(stats)
+    stats = emission.collect(problem.data, gamma, problem.token_weight)
+    return Expectation(0.0, counts.start, counts.transitions, counts.stop, stats)
 
 
 def _uniform(problem: Unlabelled) -> tuple[Float64, Float64]:
@@ -479,4 +499,4 @@ def tie_emission(problem: Unlabelled, chain: MarkovChain, emission: Emission) ->
     """Return an emission that is the same for tied states, after one E-step."""
     if not problem.tied:
         return emission
-    return emission.update(EStep(problem)(chain, emission).stats)
+    return emission.update(problem.passes().expect(chain, emission).stats)

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from tagloom.errors import ParameterError
 from tagloom.learners.base import Algorithm, ChainAndEmission, Unlabelled
 from tagloom.learners.expectations import (
-    EStep,
     chain_log_prior,
     chain_of,
     expected_outcomes,
@@ -45,6 +44,8 @@ class Gradient(Algorithm, name="gradient"):
     >>> hmm.history_[-1].objective > hmm.history_[0].objective
     True
     """
+
+    takes_shards = True
 
     max_iterations: int = count(
         default=200, least=1, help="The largest number of iterations.", kw_only=False
@@ -86,7 +87,7 @@ class GradientAscent:
 
     def __init__(self, problem: Unlabelled, algorithm: Gradient, seed: int) -> None:
         self.problem = problem
-        self._expect = EStep(problem)
+        self._expect = problem.passes().expect
         self._first = initial_model(problem, np.random.default_rng([seed, 0]))
         self._possible = problem.possible.start, possible_outcomes(problem)
         self._learns = {part: part not in problem.fixed for part in ("start", "transitions")}

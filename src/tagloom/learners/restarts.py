@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tagloom.errors import ParameterError
 from tagloom.learners.base import Algorithm, ChainAndEmission, Unlabelled, pack_model, unpack_model
-from tagloom.learners.expectations import EStep, chain_of, possible_outcomes, probs_of
+from tagloom.learners.expectations import chain_of, possible_outcomes, probs_of
 from tagloom.scores.markov import MarkovChain
 from tagloom.training.fitting import Fitting, Outcome
 from tagloom.training.learners import Learner, State, Step
@@ -136,7 +136,7 @@ class Watched:
         self._iteration = 0
         self._objective = -np.inf
         enough = problem.n_tokens >= _TOKENS_PER_STATE * len(problem.labels)
-        free = not problem.fixed and not problem.tied and problem.candidates is None
+        free = not problem.fixed and not problem.tied and not problem.is_restricted
         self._may_reseed = (
             bool(getattr(algorithm, "reseed", False))
             and enough
@@ -222,19 +222,8 @@ def reseed(problem: Unlabelled, model: ChainAndEmission, dead: Sequence[int]) ->
     dead : list of int
     """
     chain, emission = model
-    Y, T = len(problem.labels), problem.n_tokens
-    log_probs = emission.log_probs(problem.data).astype(np.float64)  # [T, Y]
-    alive = [y for y in range(Y) if y not in dead]
-    n = max(T // (_TOKENS_PER_STATE * Y), 1) * len(dead)
-    worst = np.argsort(log_probs[:, alive].max(axis=1), kind="stable")[:n]
-    gamma = np.zeros((T, Y))
-    top = log_probs.max(axis=1, keepdims=True)
-    np.exp(log_probs - np.where(np.isneginf(top), 0, top), out=gamma)
-    gamma[:, dead] = 0
-    gamma /= np.maximum(gamma.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    gamma[worst] = 0
-    gamma[worst, np.asarray(dead)[np.arange(len(worst)) % len(dead)]] = 1
-    emission = emission.update(emission.collect(problem.data, gamma, problem.token_weight))
+    n = max(problem.n_tokens // (_TOKENS_PER_STATE * len(problem.labels)), 1) * len(dead)
+    emission = emission.update(problem.passes().reseed(emission, dead, n))
     return _with_fresh_rows(problem, chain, dead), emission
 
 
@@ -263,7 +252,7 @@ def stable_order(problem: Unlabelled, model: ChainAndEmission) -> list[int]:
     try:
         key = np.asarray(emission.order_key(), dtype=np.float64)
     except ParameterError:
-        key = -EStep(problem)(chain, emission).occupancy
+        key = -problem.passes().expect(chain, emission).occupancy
     columns = key.reshape(len(key), -1)
     return np.lexsort(columns.T[::-1]).tolist()  # type: ignore[no-any-return]
 

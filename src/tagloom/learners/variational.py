@@ -29,7 +29,6 @@ from tagloom.learners.base import (
     unpack_model,
 )
 from tagloom.learners.expectations import (
-    EStep,
     Expectation,
     chain_of,
     dirichlet_parameters,
@@ -60,6 +59,8 @@ class VB(Algorithm, name="vb"):
     >>> hmm.history_[0].measure, hmm.history_[-1].objective > hmm.history_[0].objective
     ('elbo', True)
     """
+
+    takes_shards = True
 
     max_iterations: int = count(
         default=100, least=1, help="The largest number of iterations.", kw_only=False
@@ -125,7 +126,7 @@ class MeanField:
 
     def __init__(self, problem: Unlabelled, tolerance: float, seed: int) -> None:
         self.problem, self.tolerance = problem, tolerance
-        self._expect = EStep(problem)
+        self._expect = problem.passes().expect
         self._model = _initial(problem, np.random.default_rng([seed, 0]))
         self._start = probs_of(self._model[0])
         self._posterior: ChainPosterior | None = None

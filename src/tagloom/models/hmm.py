@@ -242,8 +242,12 @@ class HMM(
         """
         began = time.perf_counter()
         smoothing, spec = self._check_parameters()
+        run: dict[str, Any] = {"callback": callback, "progress": progress, "checkpoint": checkpoint}
         if isinstance(X, Files):
-            self._fitted = self._count_files(X, y, sample_weight, smoothing, spec, began)
+            _check_no_more({"y": y, "sample_weight": sample_weight, "lengths": lengths})
+            from tagloom.models.counting import fit_files  # here, for a quick start
+
+            self._fitted = fit_files(self, X, smoothing, spec, began, run)
             return self
         if lengths is not None or not self._counts_labels(X, y):
             sequences = read_sequences(X, lengths)
@@ -258,43 +262,11 @@ class HMM(
         elif y is None and not self.learns_states and has_labels(X, None):
             y = [list(s.labels) for s in X]
         spec = choose_emission_of_states(self, spec, y)
-        run: dict[str, Any] = {
-            "callback": callback,
-            "progress": progress,
-            "checkpoint": checkpoint,
-        }
         self._fitted = learn_hidden(self, spec, smoothing, X, y, sample_weight, began, **run)
         return self
 
     #: Whether `fit` takes `tagloom.files`.
     takes_files = True
-
-    def _count_files(
-        self,
-        source: Files,
-        y: Any,
-        sample_weight: Any,
-        smoothing: Smoothing,
-        spec: Emission,
-        began: float,
-    ) -> HiddenMarkov:
-        from tagloom.models.counting import count_files
-
-        if self.algorithm not in (None, "count") or self.n_states is not None:
-            raise ParameterError(
-                "Learning without labels needs the sequences in memory.",
-                expected="labels to count, with files",
-                found=repr(self),
-                hint="Read the files first: tagloom.read(path).",
-            )
-        for name, value in (("y", y), ("sample_weight", sample_weight)):
-            if value is not None:
-                raise ParameterError(
-                    parameter=name,
-                    expected="None with files, which contain the labels",
-                    found=checks.show(value),
-                )
-        return count_files(self, source, smoothing, spec, began)
 
     def _counts_labels(self, X: Any, y: Any) -> bool:
         """Whether to count labels, rather than to learn without them."""
@@ -595,3 +567,14 @@ class HMM(
             tagger.constraints = model.constraints.spec
         tagger._fitted = model
         return tagger
+
+
+def _check_no_more(given: Mapping[str, Any]) -> None:
+    """Raise if arguments are given that files replace."""
+    for name, value in given.items():
+        if value is not None:
+            raise ParameterError(
+                parameter=name,
+                expected="None with files, which contain the sentences and labels",
+                found=checks.show(value),
+            )

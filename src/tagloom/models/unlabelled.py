@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -259,15 +259,31 @@ class Reading:
         return {"sentences": len(self.problem.offsets) - 1, "tokens": self.problem.n_tokens}
 
     @property
+    def fingerprint(self) -> tuple[list[str], list[npt.NDArray[Any] | None]]:
+        """Texts and arrays that identify the sequences, weights and candidates."""
+        problem = self.problem
+        candidates: tuple[npt.NDArray[Any], ...] = problem.candidates or ()
+        return [], [*fingerprint_of(problem.data), problem.offsets, problem.weight, *candidates]
+
+    @property
     def digest(self) -> str:
         """Fingerprint of the sequences, weights, candidates and start values."""
         problem = self.problem
-        candidates: tuple[npt.NDArray[Any], ...] = problem.candidates or ()
+        texts, arrays = self.fingerprint
         start = () if problem.chain is None else tuple(problem.chain.to_file().arrays.values())
         if problem.emission.is_fitted and problem.emission.learned:
             start += tuple(problem.emission.to_file().arrays.values())
-        arrays = *fingerprint_of(problem.data), problem.offsets, problem.weight, *candidates, *start
-        return digest(problem.labels, *arrays)
+        return digest([*problem.labels, *texts], *arrays, *start)
+
+    @property
+    def title(self) -> str:
+        """The title of the progress bar."""
+        return "HMM"
+
+    @property
+    def details(self) -> Callable[[], str] | None:
+        """The function whose text the progress bar shows after each iteration."""
+        return None
 
 
 def read_problem(
@@ -294,29 +310,46 @@ def read_problem(
     if not len(X) or not sum(map(len, X)):
         raise SentenceError(expected="at least one token", found="none")
     gold = _read_gold(params, X, y)
-    names = gold.names
-    Y = len(names)
-    chain, emission = _start_values(params.start_from, names, smoothing, spec)
-    data = emission.encode(X)
+    problem = template_problem(params, spec, smoothing, gold.names)
     resolved = _constraints(params.constraints, gold, X, y)
-    weight = None if sample_weight is None else as_weights(sample_weight, len(X))
-    prior = params.prior
-    problem = Unlabelled(
-        data=data,
+    problem = replace(
+        problem,
+        data=problem.emission.encode(X),
         offsets=offsets_of(X),
+        candidates=list_candidates(gold, resolved, X),
+        weight=None if sample_weight is None else as_weights(sample_weight, len(X)),
+    )
+    return Reading(problem, resolved)
+
+
+def template_problem(
+    params: Any, spec: Emission, smoothing: Smoothing, names: Sequence[str]
+) -> Unlabelled:
+    """Return the problem of learning an HMM, without its sequences.
+
+    Parameters
+    ----------
+    params : HMM
+    spec : Emission
+    smoothing : Smoothing
+    names : sequence of str
+        The names of the states.
+    """
+    chain, emission = _start_values(params.start_from, names, smoothing, spec)
+    prior = params.prior
+    return Unlabelled(
+        data=None,
+        offsets=np.zeros(1, np.int64),
         emission=emission,
         chain=chain,
         has_stop=smoothing.stop,
         prior=prior if isinstance(prior, ChainPrior) else ChainPrior.symmetric(_check_prior(prior)),
-        allowed=read_allowed(params.allowed, Y),
-        candidates=_candidates(gold, resolved, X),
-        weight=weight,
+        allowed=read_allowed(params.allowed, len(names)),
         fixed=check_fixed(params.fixed),
         tied=check_tied(params.tied, names),
         n_threads=params.n_threads,
         dtype=np.dtype(params.dtype),
     )
-    return Reading(problem, resolved)
 
 
 def _constraints(spec: Any, gold: Gold, X: Sequence[Any], y: Any) -> Constraints:
@@ -342,25 +375,38 @@ def _read_gold(params: Any, X: Sequence[Any], y: Any) -> Gold:
                 found="labels",
                 hint="Leave n_states out to learn the labels of y.",
             )
-        n = _FIRST_STATES if params.finds_states else int(params.n_states)
-        names = [str(state) for state in range(n)]
+        names = name_states(params)
     elif y is not None:
         read = read_labels(X, X, y, may_be_open=True)
         return number_labels(read, params.labels)
-    elif params.labels is None:
+    else:
+        names = name_states(params)
+    T = sum(map(len, X))
+    return Gold(names, np.full(T, -1, np.int32), np.ones((1, len(names)), np.bool_))
+
+
+def name_states(params: Any) -> list[str]:
+    """Return the names of the states where the data have no labels.
+
+    Raises
+    ------
+    LabelError
+        If neither names nor a number is given.
+    """
+    if params.learns_states:
+        n = _FIRST_STATES if params.finds_states else int(params.n_states)
+        return [str(state) for state in range(n)]
+    if params.labels is None:
         raise LabelError(
             expected="labels, or the number of states to learn without them",
             found="neither",
             hint="Pass y, or set {n_states} or {labels}.",
             options={"n_states": ..., "labels": ...},
         )
-    else:
-        names = checks.label_names(params.labels)
-    T = sum(map(len, X))
-    return Gold(names, np.full(T, -1, np.int32), np.ones((1, len(names)), np.bool_))
+    return checks.label_names(params.labels)
 
 
-def _candidates(gold: Gold, resolved: Constraints, X: Sequence[Any]) -> CandidateLabels | None:
+def list_candidates(gold: Gold, resolved: Constraints, X: Sequence[Any]) -> CandidateLabels | None:
     """List the labels that each token may have, by its own label and by the dictionary."""
     is_open = gold.numbers < 0
     if is_open.all() and not resolved.dictionary and len(gold.sets) == 1:
@@ -375,6 +421,12 @@ def _candidates(gold: Gold, resolved: Constraints, X: Sequence[Any]) -> Candidat
         keep = both.any(axis=1)  # a label given for a token outweighs the dictionary
         allowed[keep] = both[keep]
     return None if allowed.all() else CandidateLabels.from_mask(allowed)
+
+
+def restrict_nothing(T: int, Y: int) -> CandidateLabels:
+    """List all labels for each token."""
+    label_ids = np.tile(np.arange(Y, dtype=np.int32), T)
+    return CandidateLabels(np.arange(T + 1, dtype=np.int64) * Y, label_ids)
 
 
 def read_allowed(allowed: Any, Y: int) -> Allowed | None:
@@ -516,11 +568,37 @@ def learn_hidden(
         When `fit` was called, by `time.perf_counter`.
     callback, progress, checkpoint
     """
+    algorithm = read_algorithm(params)
+    reading = read_problem(params, spec, smoothing, X, y, sample_weight)
+    run: dict[str, Any] = {"callback": callback, "progress": progress, "checkpoint": checkpoint}
+    return learn_problem(params, algorithm, reading, began, **run)
+
+
+def learn_problem(
+    params: Any,
+    algorithm: Algorithm,
+    reading: Reading,
+    began: float,
+    *,
+    callback: Any,
+    progress: bool | None,
+    checkpoint: Any,
+) -> HiddenMarkov:
+    """Learn a model from data that are read.
+
+    Parameters
+    ----------
+    params : HMM
+    algorithm : Algorithm
+    reading : Reading
+    began : float
+        When `fit` was called, by `time.perf_counter`.
+    callback, progress, checkpoint
+        As for `HMM.fit`.
+    """
     from tagloom.learners import restarts  # here, for a quick start
     from tagloom.models.iterative import training_record
 
-    algorithm = _read_algorithm(params)
-    reading = read_problem(params, spec, smoothing, X, y, sample_weight)
     problem = reading.problem
     file = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
     fitting: training.Fitting[ChainAndEmission] = training.Fitting(
@@ -529,7 +607,8 @@ def learn_hidden(
         progress=progress,
         checkpoint=file,
         identity={} if file is None else _identity(params, algorithm, reading),
-        title="HMM",
+        title=reading.title,
+        details=reading.details,
     )
     learned = restarts.learn(
         problem, algorithm, fitting, restarts=params.restarts, seed=params.random_state
@@ -577,7 +656,14 @@ def _count_parameters(problem: Unlabelled, model: ChainAndEmission) -> int | Non
     return n + round(of_emission * distinct / Y)
 
 
-def _read_algorithm(params: Any) -> Algorithm:
+def read_algorithm(params: Any) -> Algorithm:
+    """Return the algorithm that a model learns with.
+
+    Raises
+    ------
+    ParameterError
+        If it does not fit the other parameters.
+    """
     is_infinite = params.finds_states
     algorithm = choose_algorithm(params.algorithm or ("beam" if is_infinite else "em"))
     if params.order != 1:
@@ -596,7 +682,10 @@ def _read_algorithm(params: Any) -> Algorithm:
 
 
 # Parameters that do not change the numbers of a run that is resumed.
-_NOT_IN_IDENTITY = {"max_iterations", "n_threads", "labels", "algorithm", "start_from", "match_to"}
+_NOT_IN_IDENTITY = frozenset(
+    {"max_iterations", "n_threads", "labels", "algorithm", "start_from", "match_to"}
+    | {"n_workers", "cluster", "max_memory"}
+)
 
 
 def _identity(params: Any, algorithm: Algorithm, reading: Reading) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice, pairwise
@@ -39,6 +39,11 @@ from tagloom.sequences.tables import is_sentence_name
 PARQUET, ARROW = "parquet", "arrow"
 _BATCH = 4096  # rows that are read or written at once
 _GROUP = 16_000_000  # bytes of a row group that is written, before compression
+
+_WORD = 6  # bytes of a word of text
+
+#: The first of some row groups, and the one after the last.
+Groups = tuple[int, int]
 
 
 def import_arrow(what: str) -> Any:
@@ -93,12 +98,17 @@ class ArrowLayout:
     by : str or None
         The sentence column of a table with one row per token.
     batches : iterator of RecordBatch
+    parquet : ParquetFile or None
+    first : int
+        The number in the file of the first row.
     """
 
     format: str
     columns: ObjectLayout
     by: str | None
     batches: Iterator[Any]
+    parquet: Any = None
+    first: int = 0
     head: bytes = b""
     tail: bytes = b""
     problems: list[str] = field(default_factory=list)
@@ -122,6 +132,34 @@ class ArrowLayout:
         """Whether a row holds text and spans, not tokens."""
         return self.columns.has_text
 
+    def divide(self, tokens: int) -> list[Groups]:
+        """Divide a Parquet file into row groups of about ``tokens`` tokens together, or more.
+
+        Returns
+        -------
+        list of (int, int)
+            The first row group of each part and the one after its last; empty if the file cannot be
+            divided: the sentences of a table with one row per token may go on in the next group.
+        """
+        if self.parquet is None or self.by is not None:
+            return []
+        contents = self.parquet.metadata
+        ends, total = [0], 0
+        for i in range(contents.num_row_groups):
+            total += _count_tokens(contents.row_group(i))
+            if total >= tokens:
+                ends.append(i + 1)
+                total = 0
+        ends[-1] = contents.num_row_groups  # the rest belongs to the last part
+        return list(pairwise(ends)) if len(ends) > 2 else []
+
+    def take(self, groups: Groups) -> None:
+        """Read some row groups only; nothing has been read yet."""
+        first, end = groups
+        contents = self.parquet.metadata
+        self.first = sum(contents.row_group(i).num_rows for i in range(first))
+        self.batches = self.parquet.iter_batches(_BATCH, row_groups=range(first, end))
+
     def read(self, file: Input) -> Iterator[list[Sentence]]:
         """Yield the sentences of each record batch of a file."""
         return self.sentences(file.name)
@@ -131,7 +169,7 @@ class ArrowLayout:
         if self.by is not None:
             yield from self._read_tokens(name)
             return
-        first = 0
+        first = self.first
         while True:
             with _naming(name):
                 batch = next(self.batches, None)
@@ -183,6 +221,12 @@ class ArrowLayout:
             n = len(sentences[-1]) if sentences else 0
             first += len(kept[str(self.by)]) - n
             kept = {column: values[len(values) - n :] for column, values in kept.items()}
+
+
+def _count_tokens(group: Any) -> int:
+    """Estimate the number of tokens of a row group: its values, or the words of its texts."""
+    values = (group.column(i).num_values for i in range(group.num_columns))
+    return int(max(*values, 0, group.total_byte_size // _WORD))
 
 
 @dataclass(eq=False)
@@ -289,8 +333,8 @@ def arrow_layout(
                 path=file.name, parameter=parameter, expected="a column", found=str(value)
             )
     with _naming(file.name):
-        schema, batches = _open(file, format)
-        return _layout_of(
+        schema, batches, parquet = _open(file, format)
+        layout, details = _layout_of(
             schema,
             batches,
             format,
@@ -302,14 +346,19 @@ def arrow_layout(
             tokenize=tokenize,
             labelled=labelled,
         )
+    layout.parquet = parquet
+    return layout, details
 
 
-def _open(file: Input, format: str) -> tuple[Any, Iterator[Any]]:
-    """Return the schema of a file and its record batches, in constant memory where possible."""
+def _open(file: Input, format: str) -> tuple[Any, Iterator[Any], Any]:
+    """Return the schema of a file, its record batches, and the open file if it is Parquet.
+
+    Memory is constant where possible.
+    """
     pyarrow = import_arrow("A Parquet file" if format == PARQUET else "An Arrow file")
     if format == ARROW and file.peek(6)[0][:6] != b"ARROW1":
         reader = pyarrow.ipc.open_stream(pyarrow.PythonFile(_Reader(file), mode="r"))
-        return reader.schema, iter(reader)
+        return reader.schema, iter(reader), None
     # The table of contents is at the end of the file.
     if file.plain_path is not None:
         source = pyarrow.memory_map(file.plain_path)
@@ -317,9 +366,9 @@ def _open(file: Input, format: str) -> tuple[Any, Iterator[Any]]:
         source = pyarrow.BufferReader(b"".join(iter(lambda: file.read(CHUNK), b"")))
     if format == PARQUET:
         parquet = importlib.import_module("pyarrow.parquet").ParquetFile(source)
-        return parquet.schema_arrow, parquet.iter_batches(_BATCH)
+        return parquet.schema_arrow, parquet.iter_batches(_BATCH), parquet
     reader = pyarrow.ipc.open_file(source)
-    return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+    return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches)), None
 
 
 class _Reader:
@@ -516,6 +565,21 @@ def _write_batches(batches: Iterable[Any], out: Output, format: str) -> None:
     writer.close()
 
 
+def join_parquet(paths: Sequence[str], out: Output) -> None:
+    """Write the rows of several Parquet files, one after another."""
+    open_file = importlib.import_module("pyarrow.parquet").ParquetFile
+
+    def batches() -> Iterator[Any]:
+        schema = None
+        for path in paths:
+            with _naming(path), open_file(path, memory_map=True) as file:
+                schema = schema or file.schema_arrow
+                for batch in file.iter_batches(_BATCH):
+                    yield batch if batch.schema == schema else batch.cast(schema)
+
+    _write_batches(batches(), out, PARQUET)
+
+
 def relabel_arrow(
     layout: ArrowLayout, name: str, out: Output, function: Callable[[list[list[str]]], Any]
 ) -> None:
@@ -538,7 +602,7 @@ def relabel_arrow(
 def _relabelled(
     layout: ArrowLayout, name: str, pyarrow: Any, function: Callable[[list[list[str]]], Any]
 ) -> Iterator[Any]:
-    names, first, schema = layout.columns, 0, None
+    names, first, schema = layout.columns, layout.first, None
     label = names.label_key or "labels"
     while True:
         with _naming(name):
@@ -550,7 +614,11 @@ def _relabelled(
             rows = ArrowRows(layout.format, names, batch, first)
             tokens, lengths = _token_lists(batch.column(names.text_key), pyarrow)
         if tokens is None:  # a null: read row by row, which raises with its place
-            tokens = [s.tokens for s in rows.read(rows.values(names.text_key), None, [])]
+            try:
+                tokens = [s.tokens for s in rows.read(rows.values(names.text_key), None, [])]
+            except FormatError as error:
+                error.path, error.where = name, checks.join(name, error.where)
+                raise
         flat = [*chain.from_iterable(function(tokens))]
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         ends = pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))

@@ -41,6 +41,7 @@ from tagloom.storage import File
 
 if TYPE_CHECKING:
     from tagloom.scores.decoders import Decoder
+    from tagloom.scores.emissions.divided import Division
 
 Float64 = npt.NDArray[np.float64]
 #: Labels [T] of int, or probabilities of labels [T, Y] of float.
@@ -430,9 +431,36 @@ class Emission(ABC):
 
         By default the update for random probabilities of labels, uniform over the simplex.
         """
+        return self.update(self.random_stats(X, rng))
+
+    def random_stats(self, X: Any, rng: np.random.Generator) -> Any:
+        """Compute the statistics for random probabilities of labels, uniform over the simplex."""
         offsets = offsets_of(X)
         gamma = rng.dirichlet(np.ones(len(self.labels)), int(offsets[-1]))  # [T, Y]
-        return self.update(self.collect(X, gamma))
+        return self.collect(X, gamma)
+
+    # ---- shards ----------------------------------------------------------------------------
+
+    def blank(self) -> Emission:
+        """Return an emission that is not fitted and encodes and collects sequences like this."""
+        new = copy.copy(self)
+        for name in self.learned:
+            new.__dict__.pop(name, None)
+        return new
+
+    def join(self, parts: list[Any]) -> tuple[list[Any], Any]:
+        """Return the encoded parts of a shard in the form to learn from, and their outline.
+
+        An outline contains what all shards together need to know of one, see `divide`. By default
+        the parts stay as they are, and the outline is None.
+        """
+        return parts, None
+
+    def divide(self, outlines: Sequence[Any]) -> Division:
+        """Return how the emission is divided among shards with these outlines."""
+        from tagloom.scores.emissions.divided import Whole
+
+        return Whole()
 
     # ---- looking inside --------------------------------------------------------------------
 

@@ -25,13 +25,14 @@ from tagloom.scores.emissions.base import (
     check_gamma,
     offsets_of,
 )
+from tagloom.scores.emissions.divided import Division, OfSymbols, Outline
 from tagloom.scores.linear import Scored
 from tagloom.scores.tables import Int32, Int64, find_types
 from tagloom.scores.word_counts import add_rows
 from tagloom.storage import File
 
-#: Symbols: str, or int.
-Symbols = tuple[Any, ...]
+#: Symbols: str, or int; the numbers of those of a shard.
+Symbols = tuple[Any, ...] | range
 
 # Probabilities below this become 0: the likelihood is the same, and sums over paths stay fast.
 _LEAST = 1e-90
@@ -294,7 +295,10 @@ class Categorical(Emission):
         """Return the row of `rows` for every token, as ``ids``."""
         self.check_learned("log_probs")
         data = self.encode(X)
-        return data if data.symbols is self.symbols_ else _renumber(data, self.symbols_)
+        is_same = data.symbols is self.symbols_ or (
+            isinstance(data.symbols, range) and data.symbols == self.symbols_
+        )
+        return data if is_same else _renumber(data, self.symbols_)
 
     def scores(self, X: Any, n_threads: int = 1) -> Scored:
         """Look up every token."""
@@ -339,9 +343,11 @@ class Categorical(Emission):
             seen, counts = seen[:n], counts[:n]
         return FewSymbolStats(symbols, seen, counts, Y)
 
-    def merge(self, a: AnyStats, b: AnyStats) -> SymbolStats:
+    def merge(self, a: AnyStats, b: AnyStats) -> AnyStats:
         """Sum the statistics of different sequences, which may have different symbols."""
         if a.symbols is b.symbols or a.symbols == b.symbols:
+            if isinstance(a, FewSymbolStats) and isinstance(b, FewSymbolStats):
+                return _sum_few(a.symbols, [a.seen, b.seen], [a.few, b.few], a.Y)
             return SymbolStats(a.symbols, a.counts + b.counts)
         number = {symbol: v for v, symbol in enumerate(a.symbols)}
         places = [number.setdefault(symbol, len(number)) for symbol in b.symbols]
@@ -463,14 +469,76 @@ class Categorical(Emission):
 
         Frequent symbols would otherwise have nearly the same probability in all labels.
         """
-        data, Y = self.encode(X), len(self.labels)
-        shares = rng.dirichlet(np.ones(Y), len(data.symbols) + 2)  # [V + 2, Y]
-        times = np.bincount(data.ids, minlength=len(shares)).astype(np.float64)
+        data = self.encode(X)
+        times = np.bincount(data.ids, minlength=len(data.symbols) + 2)
+        return self.initialise_counts(data.symbols, times, rng)
+
+    def initialise_counts(
+        self, symbols: Symbols, times: npt.NDArray[Any], rng: np.random.Generator
+    ) -> Self:
+        """Do the same, given how often each symbol, others and missing values occur [V + 2]."""
+        shares = rng.dirichlet(np.ones(len(self.labels)), len(times))  # [V + 2, Y]
         counts = shares * times[:, None]
-        start = self.replace(prior=max(self.prior, 1.0)).update(
-            SymbolStats(data.symbols, counts[:-1])
-        )
+        start = self.replace(prior=max(self.prior, 1.0)).update(SymbolStats(symbols, counts[:-1]))
         return start.replace(prior=self.prior)
+
+    # ---- shards ----------------------------------------------------------------------------
+
+    def blank(self) -> Categorical:
+        """Return an emission of the same symbols that is not fitted."""
+        return Categorical(symbols=self.symbols).replace(labels=self.labels, symbols_=self.symbols_)
+
+    def join(self, parts: list[SymbolTokens]) -> tuple[list[SymbolTokens], Outline]:
+        """Number the symbols that occur in the parts; see `Emission.join`."""
+        number: dict[Any, int] = {}
+        places = []
+        for part in parts:
+            V = len(part.symbols)
+            occurs = np.flatnonzero(np.bincount(part.ids, minlength=V)[:V])
+            own = np.full(V, -1)
+            own[occurs] = [number.setdefault(part.symbols[v], len(number)) for v in occurs]
+            places.append(own)
+        W = len(number)
+        times, joined = np.zeros(W + 2, dtype=np.int64), []
+        for part, own in zip(parts, places, strict=True):
+            ids = np.array([*own, W, W + 1], dtype=np.int32)[part.ids]
+            times += np.bincount(ids, minlength=W + 2)
+            joined.append(SymbolTokens(range(W), ids, part.offsets))
+        return joined, Outline(tuple(number), times)
+
+    def divide(self, outlines: Sequence[Outline]) -> Division:
+        """Give each shard the probabilities of its own symbols."""
+        return OfSymbols(outlines, self.symbols_ or self._given_symbols())
+
+    def part(self, rows: Float64) -> Categorical:
+        """Return the emission of a shard, given its rows of `rows` [V_s + 2, Y]."""
+        probs = np.exp(rows[:-1]).T
+        symbols = range(len(rows) - 2)
+        part = Categorical().replace(labels=self.labels, symbols_=symbols, probs_=probs)
+        part._cache = probs, rows
+        return part
+
+    def merge_counts(self, symbols: Symbols, parts: Sequence[tuple[AnyStats, Int64]]) -> AnyStats:
+        """Merge the statistics of shards.
+
+        Parameters
+        ----------
+        symbols : tuple
+            All V symbols.
+        parts : sequence of (stats, places)
+            The counts of each shard, and the row in a table [V + 1, Y] of each of its rows.
+        """
+        if all(isinstance(stats, FewSymbolStats) for stats, _ in parts):
+            few: Any = [stats for stats, _ in parts]
+            seen = [
+                places[stats.seen // stats.Y] * stats.Y + stats.seen % stats.Y
+                for stats, (_, places) in zip(few, parts, strict=True)
+            ]
+            return _sum_few(symbols, seen, [stats.few for stats in few], few[0].Y)
+        counts = np.zeros((len(symbols) + 1, len(self.labels)))
+        for stats, places in parts:
+            np.add.at(counts, places, stats.counts)
+        return SymbolStats(symbols, counts)
 
     # ---- looking inside --------------------------------------------------------------------
 
@@ -539,6 +607,15 @@ class Categorical(Emission):
             )
         divergence = dirichlet.divergence(posterior, self.prior)
         return new.replace(_posterior=posterior, _divergence=divergence)
+
+
+def _sum_few(
+    symbols: Symbols, seen: Sequence[Int64], counts: Sequence[Float64], Y: int
+) -> FewSymbolStats:
+    """Sum counts of few pairs, given by their flat places; each list has a place once at most."""
+    places, numbers = np.unique(np.concatenate(seen), return_inverse=True)
+    total = np.bincount(numbers, np.concatenate(counts), minlength=len(places)).astype(np.float64)
+    return FewSymbolStats(symbols, places, total, Y)
 
 
 def _are_probs(probs: Float64) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tagloom import _native, checks, features
 from tagloom.errors import ModelFileError, SentenceError
@@ -24,6 +25,7 @@ from tagloom.scores.emissions.categorical import (
     SymbolTokens,
     read_symbols,
 )
+from tagloom.scores.emissions.divided import Division, Outline
 from tagloom.scores.emissions.features import find_templates
 from tagloom.scores.linear import Scored
 from tagloom.scores.tables import Int32
@@ -220,8 +222,20 @@ class LogLinear(Categorical):
     def initialise(self, X: Any, rng: np.random.Generator) -> Self:
         """Return a random initial emission: weights from a normal distribution of deviation 0.1."""
         data = self.encode(X)
-        _check_words(data.symbols)
-        return self._begin(data.symbols, rng)
+        return self.initialise_counts(data.symbols, np.empty(0), rng)
+
+    def initialise_counts(
+        self, symbols: Symbols, times: npt.NDArray[Any], rng: np.random.Generator
+    ) -> Self:
+        """Return a random initial emission of these symbols."""
+        _check_words(symbols)
+        return self._begin(symbols, rng)
+
+    def divide(self, outlines: Sequence[Outline]) -> Division:
+        """Give each shard the probabilities of its own words, all of which must be known."""
+        if self.is_fitted and not set(self.symbols_).issuperset(*(o.symbols for o in outlines)):
+            raise self.unsupported("divide", "the files have words without weights")
+        return super().divide(outlines)
 
     def _begin(self, words: Symbols, rng: np.random.Generator | None) -> Self:
         of_words = WordFeatures.read(list(self.templates), words)
