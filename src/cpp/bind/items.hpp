@@ -19,6 +19,7 @@
 
 #include "bind/python.hpp"
 #include "core/hash.hpp"
+#include "core/rows.hpp"
 
 namespace tagloom {
 
@@ -81,7 +82,8 @@ struct Deeper {
     Deeper& operator=(const Deeper&) = delete;
 };
 
-// Reads the features of one token after another; calls take(name, value) for each attribute.
+// Reads the features of one token after another; calls take(name, value) for each attribute, or, if
+// there is such a call, take(names, n) for attributes with value 1.
 template <class Take>
 class Reader {
   public:
@@ -99,13 +101,6 @@ class Reader {
     }
 
   private:
-    // The strings of a corpus do not fit into the caches: those that follow are prefetched.
-    static constexpr Py_ssize_t kAhead = 8;
-    static void prefetch(const PyObject* text) {
-        __builtin_prefetch(text);
-        __builtin_prefetch(reinterpret_cast<const char*>(text) + 64);
-    }
-
     // Reads a dict, list, tuple or set; false if the item is something else.
     bool nested(nb::handle item) {
         if (PyDict_Check(item.ptr())) {
@@ -115,11 +110,7 @@ class Reader {
             return true;
         }
         if (const Items elements(item.ptr()); elements.size >= 0) {
-            for (Py_ssize_t i = 0; i < std::min(elements.size, kAhead); i++) prefetch(elements[i]);
-            for (Py_ssize_t i = 0; i < elements.size; i++) {
-                if (i + kAhead < elements.size) prefetch(elements[i + kAhead]);
-                add_text(elements[i], 1.0);
-            }
+            list(elements);
             return true;
         }
         if (PyAnySet_Check(item.ptr())) {  // sorted: the order of a set changes from run to run
@@ -128,6 +119,37 @@ class Reader {
             return nested(sorted);
         }
         return false;
+    }
+
+    // The strings of a corpus do not fit into the caches: those that follow are prefetched. In these
+    // loops, as GCC 12 removes calls of functions that only prefetch.
+    void list(const Items& elements) {
+        constexpr Py_ssize_t kAhead = 12, kMost = 64;
+        for (Py_ssize_t i = 0; i < std::min(elements.size, kAhead); i++) {
+            __builtin_prefetch(elements[i]);
+            __builtin_prefetch(reinterpret_cast<const char*>(elements[i]) + 64);
+        }
+        if constexpr (requires(Take& take, const Name* names) { take(names, 1); }) {
+            if (name_.size() == 0) {
+                Name names[kMost];
+                for (Py_ssize_t first = 0; first < elements.size; first += kMost) {
+                    const Py_ssize_t n = std::min(elements.size - first, kMost);
+                    for (Py_ssize_t i = 0; i < n; i++) {
+                        if (first + i + kAhead < elements.size) {
+                            PyObject* next = elements[first + i + kAhead];
+                            __builtin_prefetch(next);
+                            __builtin_prefetch(reinterpret_cast<const char*>(next) + 64);
+                        }
+                        const std::string_view name = text(elements[first + i]);
+                        names[i] = {name.data(), std::ssize(name)};
+                    }
+                    for (Py_ssize_t i = n; i % kNamesAtOnce != 0; i++) names[i] = {"", 0};
+                    take_(names, n);
+                }
+                return;
+            }
+        }
+        for (Py_ssize_t i = 0; i < elements.size; i++) add_text(elements[i], 1.0);
     }
 
     void entry(PyObject* key, PyObject* value) {

@@ -26,6 +26,7 @@
 #include "core/extract.hpp"
 #include "core/index.hpp"
 #include "core/pages.hpp"
+#include "core/rows.hpp"
 #include "core/scratch.hpp"
 #include "core/word_cache.hpp"
 
@@ -43,16 +44,12 @@ struct RowArrays {
     std::string fault() const;
 };
 
-// One row: n weights from data[begin] on, then, unless n is K, their n cols of 16 bits (32 where K
-// needs them).
-struct WeightRow {
-    uint32_t begin = 0, n = 0;  // begin counts units of 4 bytes
-};
-
+// Rows with at least a quarter of the weights are stored in full, for vectors: they are few, but of
+// frequent attributes.
 struct WeightRows {
     int64_t K = 0;
     PagedArray<WeightRow> by_id;  // [A]
-    PagedArray<std::byte> data;
+    PagedArray<std::byte> data;   // rows as in rows.hpp, of width K
 
     WeightRows() = default;
     template <class Col>
