@@ -251,6 +251,25 @@ void sum_groups(const GroupSum& task) {
     }
 }
 
+void find_rows(const RowSearch& task) {
+    using Slots = uint64_t __attribute__((vector_size(8 * kBucketSlots)));
+    for (int64_t i = 0; i < task.n; i++) {
+        const uint64_t wanted = task.fingerprints[i] ? task.fingerprints[i] : 1;  // as Table::key
+        uint64_t b = wanted & task.mask, found, last;
+        do {
+            const RowBucket& bucket = task.buckets[b];
+            Slots keys, rows;
+            __builtin_memcpy(&keys, bucket.keys, sizeof keys);
+            __builtin_memcpy(&rows, bucket.rows, sizeof rows);
+            rows = keys == wanted ? rows : Slots{};
+            found = (rows[0] | rows[1]) | (rows[2] | rows[3]);
+            last = bucket.keys[kBucketSlots - 1];
+            b = (b + 1) & task.mask;
+        } while ((found == 0) & (last != 0));
+        __builtin_memcpy(static_cast<void*>(task.out + i), &found, sizeof found);
+    }
+}
+
 // Adds the full rows [hit, end) to their common output, B vectors of columns in registers.
 template <int B>
 inline void add_full_hits(const Hit* hit, const Hit* end, const float* data, int64_t c) {
@@ -382,7 +401,8 @@ void hash_names(const NameHash& task) {
 const RowKernels& TL_JOIN(row_kernels_, TL_ISA)() {
     static constexpr RowKernels table = {
         sum_rows<float>,    sum_rows<double>,    add_rows<float>, add_rows<double>,
-        update_rows<float>, update_rows<double>, sum_groups, add_hits, hash_names,
+        update_rows<float>, update_rows<double>, sum_groups,      find_rows,
+        add_hits,           hash_names,
     };
     return table;
 }

@@ -77,6 +77,24 @@ struct WeightRow {
     uint32_t begin = 0, n = 0;
 };
 
+// Part of a table from fingerprints to rows, one cache line. Keys are 0 in empty slots, which come
+// last.
+constexpr int kBucketSlots = 4;
+struct alignas(64) RowBucket {
+    uint64_t keys[kBucketSlots];
+    uint64_t rows[kBucketSlots];  // the bits of a WeightRow
+};
+
+// Tagging: out[i] is the row of the attribute with fingerprints[i], empty if it has none. The
+// table has mask + 1 buckets; its search starts at (fingerprint & mask).
+struct RowSearch {
+    const uint64_t* fingerprints;
+    int64_t n;
+    const RowBucket* buckets;
+    uint64_t mask;
+    WeightRow* out;
+};
+
 // A row to be added to the scores of a token: out[column] += value * weight.
 struct Hit {
     float* out;  // [width]
@@ -113,6 +131,7 @@ struct RowKernels {
     void (*update_f32)(const RowUpdate<float>&);
     void (*update_f64)(const RowUpdate<double>&);
     void (*sum_groups)(const GroupSum&);
+    void (*find_rows)(const RowSearch&);
     void (*add_hits)(const HitSum&);
     void (*hash_names)(const NameHash&);
 };

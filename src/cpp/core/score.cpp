@@ -94,19 +94,23 @@ template WeightRows::WeightRows(const RowArrays<uint16_t>&);
 template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 
 RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
-    : buckets_(std::bit_ceil(table.size * 2 / kSlots + 1)), mask_(buckets_.size() - 1) {
+    : buckets_(std::bit_ceil(table.size * 2 / kBucketSlots + 1)), mask_(buckets_.size() - 1) {
     constexpr std::size_t kAhead = 64;  // slots whose rows are prefetched
     for (std::size_t i = 0; i <= table.mask; i++) {
         if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
         const uint64_t key = table.keys[i];
         if (key == 0) continue;
         uint64_t b = key & mask_;
-        while (buckets_[b].keys[kSlots - 1] != 0) b = (b + 1) & mask_;
-        Bucket& bucket = buckets_[b];
-        const auto slot = std::find(bucket.keys, bucket.keys + kSlots, 0) - bucket.keys;
+        while (buckets_[b].keys[kBucketSlots - 1] != 0) b = (b + 1) & mask_;
+        RowBucket& bucket = buckets_[b];
+        const auto slot = std::find(bucket.keys, bucket.keys + kBucketSlots, 0) - bucket.keys;
         bucket.keys[slot] = key;
         bucket.rows[slot] = std::bit_cast<uint64_t>(by_id[table.ids[i]]);
     }
+}
+
+void RowTable::find(const uint64_t* keys, int64_t n, WeightRow* out) const {
+    kernels().rows().find_rows({keys, n, buckets_.data(), mask_, out});
 }
 
 namespace {
@@ -129,6 +133,7 @@ class Hits {
     // Room for n more hits, and for n fingerprints.
     void reserve(std::size_t n) {
         if (fingerprints.size() < n) fingerprints.resize(n);
+        if (found.size() < n) found.resize(n);
         for (std::vector<Hit>& hits : hits_) {
             if (hits.size() < n) hits.resize(n);
         }
@@ -151,6 +156,7 @@ class Hits {
     }
 
     std::vector<uint64_t> fingerprints;  // of a block of words or tokens
+    std::vector<WeightRow> found;        // of a block of tokens
     std::vector<uint64_t> hashes;        // [atoms, words of a block]
     std::vector<const float*> sums;      // [tokens of a block, groups]
 
@@ -508,11 +514,14 @@ void score_fingerprints(const FingerprintRows& tokens, int64_t first, int64_t la
         const int64_t next = indptr[std::min(last, end + kItemsAtOnce)];
         // Not in a function: GCC 12 removes calls of functions that only prefetch.
         for (; ahead < next; ahead++) table.prefetch(fingerprints[ahead]);
-        hits.reserve(static_cast<std::size_t>(indptr[end] - indptr[begin]));
+        const int64_t n = indptr[end] - indptr[begin];
+        hits.reserve(static_cast<std::size_t>(n));
+        table.find(fingerprints.data() + indptr[begin], n, hits.found.data());
+        const WeightRow* found = hits.found.data();
         for (int64_t t = begin; t < end; t++) {
             float* row = out + (t - first) * rows.K;
             for (int64_t i = indptr[t]; i < indptr[t + 1]; i++) {
-                hits.push(row, table.find(fingerprints[i]), values.empty() ? 1.0f : values[i]);
+                hits.push(row, *found++, values.empty() ? 1.0f : values[i]);
             }
         }
         hits.add();

@@ -72,22 +72,19 @@ class RowTable {
     WeightRow find(uint64_t fingerprint) const {
         const uint64_t wanted = Table::key(fingerprint);
         for (uint64_t b = wanted & mask_;; b = (b + 1) & mask_) {
-            const Bucket& bucket = buckets_[b];
+            const RowBucket& bucket = buckets_[b];
             uint64_t found = 0;
-            for (int i = 0; i < kSlots; i++)
+            for (int i = 0; i < kBucketSlots; i++)
                 found |= bucket.rows[i] & -uint64_t{bucket.keys[i] == wanted};
-            if ((found != 0) | (bucket.keys[kSlots - 1] == 0))
+            if ((found != 0) | (bucket.keys[kBucketSlots - 1] == 0))
                 return std::bit_cast<WeightRow>(found);
         }
     }
+    // The same for n keys.
+    void find(const uint64_t* keys, int64_t n, WeightRow* out) const;
 
   private:
-    static constexpr int kSlots = 4;
-    struct alignas(64) Bucket {
-        uint64_t keys[kSlots];  // 0 in empty slots, which come last
-        uint64_t rows[kSlots];  // the bits of a WeightRow
-    };
-    PagedArray<Bucket> buckets_;
+    PagedArray<RowBucket> buckets_;
     uint64_t mask_ = 0;
 };
 
