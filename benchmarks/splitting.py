@@ -51,7 +51,10 @@ Spans = tuple[set[tuple[int, int]], set[tuple[int, int]]]  # of tokens, of sente
 
 def spans(corpus: tl.Corpus) -> tuple[str, Spans]:
     """Return the characters of a corpus without blanks, and its tokens and sentences in them."""
-    texts, tokens, sentences, size = [], set(), set(), 0
+    texts: list[str] = []
+    tokens: set[tuple[int, int]] = set()
+    sentences: set[tuple[int, int]] = set()
+    size = 0
     for paragraph in paragraphs(corpus):
         at = [size]  # at[i]: characters before i, without blanks
         for character in paragraph.text:
@@ -68,7 +71,7 @@ def compare(gold: tl.Corpus, found: tl.Corpus) -> list[float]:
     """Return the F1 of the tokens and of the sentences of another tokenizer."""
     (text, right), (same, theirs) = spans(gold), spans(found)
     if text != same:
-        at = next((i for i, pair in enumerate(zip(text, same)) if len(set(pair)) > 1), len(text))
+        at = len(os.path.commonprefix([text, same]))
         raise SystemExit(f"The texts differ at {text[at : at + 40]!r} and {same[at : at + 40]!r}.")
     return [2 * len(a & b) / (len(a) + len(b)) for a, b in zip(right, theirs, strict=True)]
 

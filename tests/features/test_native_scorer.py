@@ -137,7 +137,6 @@ def test_rows_of_any_length_are_summed(K, name):
         np.testing.assert_allclose(rows.score(indptr, ids, values, 1), expected, atol=1e-5)
 
 
-
 @pytest.mark.parametrize("K", [1, 2, 17, 70])
 def test_neither_threads_nor_the_rest_of_the_batch_change_a_bit(K):
     scorer, index, rows, _ = make(K)
