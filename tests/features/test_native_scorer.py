@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import plain_features as reference
 import tagloom as tl
 from tagloom import _native
+from tagloom.trellis import instruction_sets, use_instruction_set
 
 ATOMS = [
     (0, "value", None),
@@ -115,6 +116,25 @@ def test_edge_is_emit_seen_as_moves():
     np.testing.assert_array_equal(edge.reshape(emit.shape), emit)
     with pytest.raises(ValueError, match=r"needs Y \* Y outputs; this scorer has 8"):
         make(8)[0].edge(columns, numeric)
+
+
+@pytest.mark.parametrize("name", instruction_sets())
+@pytest.mark.parametrize("K", [1, 2, 7, 17, 65, 140])
+def test_rows_of_any_length_are_summed(K, name):
+    rng = np.random.default_rng(K)
+    weights = rng.standard_normal((40, K)) * (rng.random((40, K)) < rng.random((40, 1)))
+    kept = weights != 0
+    row_ptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    cols = np.nonzero(kept)[1].astype(np.uint16)
+    rows = _native.WeightRows(row_ptr, cols, weights[kept].astype(np.float32), K)
+    n = rng.integers(0, 9, 50)
+    indptr = np.concatenate([[0], np.cumsum(n)])
+    ids = rng.integers(0, 40, indptr[-1]).astype(np.int32)
+    values = rng.standard_normal(len(ids)).astype(np.float32)
+    tokens = itertools.pairwise(indptr)
+    expected = [values[lo:hi] @ weights[ids[lo:hi]] for lo, hi in tokens]
+    with use_instruction_set(name):
+        np.testing.assert_allclose(rows.score(indptr, ids, values, 1), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("K", [1, 2, 17, 70])

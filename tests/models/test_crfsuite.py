@@ -130,3 +130,17 @@ def test_frequent_features_have_the_usual_first_square():
     X, y = [[[f"{k}" for k in range(60)]] * 2] * 40, [["A", "B"]] * 40
     found, expected = tl.CRF(**ONE_EPOCH).fit(X, y), tl.CRF(**ONE_EPOCH, eta=0.1).fit(X, y)
     np.testing.assert_array_equal(found.scores_.rows.weights, expected.scores_.rows.weights)
+
+
+def test_small_sparse_data_average_two_learners():
+    train = tl.datasets.load("english", label="upos")[0][:60]
+    X = [[{f"{a}": x[t][:a] for a in range(1, 9)} for t in range(len(x))] for x in train.tokens]
+    parts = [
+        tl.CRF(None, max_iterations=20, margin=5.0, min_weight=0.0),
+        tl.CRF(None, algorithm="lbfgs", l1=0.1, l2=0.01, combinations="all"),
+    ]
+    emit, one, other = (
+        m.fit(X, train.labels).trellis(X).emit for m in [tl.CRF(None, min_weight=0.0), *parts]
+    )
+    np.testing.assert_allclose(emit, (one + other) / 2, rtol=1e-3, atol=1e-3)
+    assert np.abs(one - other).max() > 0.1

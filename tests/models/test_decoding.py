@@ -6,6 +6,7 @@ import pytest
 import tagloom as tl
 from raising import raises
 from tagloom.errors import FeatureError, InfeasibleError, SentenceError
+from tagloom.trellis import instruction_sets, use_instruction_set
 
 ODD = [["They", "can", "fish", "."], [], ["é"], ["日本", "unseen", "𝒳"], ["fish"] * 2000, [""]]
 EDGES = ["word[-1..1]", "suffix(2)", "edge(word)", "edge(shape[-1])"]
@@ -120,6 +121,21 @@ def test_items_are_decoded_as_by_the_trellis(kind, corpora):
     lists = [[f"word:{word}" for word in x] for x in test.tokens[:3]]
     lists = [[[item] for item in x] for x in lists]
     assert tagger.predict(lists) == by_trellis(tagger, lists)
+
+
+@pytest.mark.parametrize("name", instruction_sets())
+def test_names_of_any_length_are_found(name):
+    alphabet = "abcdefghijklmnopqrstuvwxyzéü日本"
+    names = ["".join(alphabet[(7 * i + i // 3 * j) % 30] for j in range(i)) for i in range(90)]
+    X = [[[one] for one in names], [names[10:], names[:80], []]]
+    y = [[str(5 * i % 7) for i in range(90)], ["1", "2", "3"]]
+    tagger = tl.CRF(None, algorithm="lbfgs", l2=0.01, max_iterations=30).fit(X, y)
+    with use_instruction_set(name):
+        assert tagger.predict(X[:1]) == y[:1]
+        as_dicts = [[dict.fromkeys(token, 1.0) for token in x] for x in X]
+        lists, dicts = tagger.predict_marginals(X), tagger.predict_marginals(as_dicts)
+    for ours, same in zip(lists, dicts, strict=True):
+        np.testing.assert_allclose(ours, same, rtol=1e-6)
 
 
 def test_malformed_items_are_reported_as_by_the_trellis():

@@ -144,6 +144,27 @@ def test_overlapping_spans_are_reported():
     assert "span 2:5 'Y' ('b c') overlaps an earlier one" in corpus.problems[0]
 
 
+@pytest.mark.parametrize("format", [None, "jsonl-spans"])
+def test_the_text_may_be_under_data(format):
+    corpus = read({"id": 1, "data": "EU left", "label": [[0, 2, "ORG"]]}, format=format)
+    assert corpus.tokens == [["EU", "left"]]
+    assert corpus.labels == [["B-ORG", "O"]]
+    corpus[0].labels = ["O", "O"]
+    assert json.loads(written(corpus)) == {"id": 1, "data": "EU left", "label": []}
+    array = [{"data": "EU left", "label": [[0, 2, "ORG"]]}]
+    assert tl.read(io.StringIO(json.dumps(array))).labels == [["B-ORG", "O"]]
+
+
+@pytest.mark.parametrize("answer", ["reject", "ignore"])
+def test_answers_that_are_not_accepted_are_unknown(answer, caplog):
+    rows = [{"text": "EU left", "spans": [[0, 2, "ORG"]], "answer": x} for x in ("accept", answer)]
+    with caplog.at_level(logging.WARNING):
+        corpus = read(*rows)
+        assert corpus.labels == [["B-ORG", "O"], [None, None]]
+    assert f"2: the answer is {answer!r}" in caplog.text
+    assert [json.loads(line) for line in written(corpus).splitlines()] == rows
+
+
 def test_changed_labels_change_the_spans_and_keep_the_rest():
     value = {
         "text": TEXT,

@@ -21,6 +21,7 @@
 #include "bind/python.hpp"
 #include "bind/scoring.hpp"
 #include "core/decode.hpp"
+#include "core/dispatch.hpp"
 #include "core/local.hpp"
 
 namespace tagloom {
@@ -326,11 +327,7 @@ class ItemDecoder {
             fingerprints.clear();
             values.clear();
             Place place;
-            const auto take = [&](std::string_view name, double value) {
-                fingerprints.push_back(fingerprint(name));
-                if (value != 1.0 && values.empty()) values.assign(fingerprints.size() - 1, 1.0f);
-                if (value != 1.0 || !values.empty()) values.push_back(static_cast<float>(value));
-            };
+            Taker take{attributes_};
             Reader reader(place, take, false);
             const auto read = [&](nb::handle item) {
                 reader.item(item);
@@ -362,6 +359,23 @@ class ItemDecoder {
             std::vector<int64_t> indptr;
             std::vector<uint64_t> fingerprints;
             std::vector<float> values;  // empty if all are 1
+        };
+        struct Taker {
+            void operator()(std::string_view name, double value) {
+                auto& [indptr, fingerprints, values] = to;
+                fingerprints.push_back(fingerprint(name));
+                if (value != 1.0 && values.empty()) values.assign(fingerprints.size() - 1, 1.0f);
+                if (value != 1.0 || !values.empty()) values.push_back(static_cast<float>(value));
+            }
+            void operator()(const Name* names, Py_ssize_t n) {
+                auto& [indptr, fingerprints, values] = to;
+                const std::size_t before = fingerprints.size();
+                fingerprints.resize(before + n + kNamesAtOnce);
+                kernels().rows().hash_names({names, n, fingerprints.data() + before});
+                fingerprints.resize(before + n);
+                if (!values.empty()) values.resize(before + n, 1.0f);
+            }
+            Attributes& to;
         };
         // The memory of the last call of this thread; empty while a call uses it.
         static Attributes& spare() {

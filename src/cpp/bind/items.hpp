@@ -19,6 +19,7 @@
 
 #include "bind/python.hpp"
 #include "core/hash.hpp"
+#include "core/rows.hpp"
 
 namespace tagloom {
 
@@ -81,7 +82,8 @@ struct Deeper {
     Deeper& operator=(const Deeper&) = delete;
 };
 
-// Reads the features of one token after another; calls take(name, value) for each attribute.
+// Reads the features of one token after another; calls take(name, value) for each attribute, or, if
+// there is such a call, take(names, n) for attributes with value 1.
 template <class Take>
 class Reader {
   public:
@@ -99,13 +101,6 @@ class Reader {
     }
 
   private:
-    // The strings of a corpus do not fit into the caches: those that follow are prefetched.
-    static constexpr Py_ssize_t kAhead = 8;
-    static void prefetch(const PyObject* text) {
-        __builtin_prefetch(text);
-        __builtin_prefetch(reinterpret_cast<const char*>(text) + 64);
-    }
-
     // Reads a dict, list, tuple or set; false if the item is something else.
     bool nested(nb::handle item) {
         if (PyDict_Check(item.ptr())) {
@@ -115,11 +110,7 @@ class Reader {
             return true;
         }
         if (const Items elements(item.ptr()); elements.size >= 0) {
-            for (Py_ssize_t i = 0; i < std::min(elements.size, kAhead); i++) prefetch(elements[i]);
-            for (Py_ssize_t i = 0; i < elements.size; i++) {
-                if (i + kAhead < elements.size) prefetch(elements[i + kAhead]);
-                add_text(elements[i], 1.0);
-            }
+            list(elements);
             return true;
         }
         if (PyAnySet_Check(item.ptr())) {  // sorted: the order of a set changes from run to run
@@ -128,6 +119,26 @@ class Reader {
             return nested(sorted);
         }
         return false;
+    }
+
+    void list(const Items& elements) {
+        if constexpr (requires(Take& take, const Name* names) { take(names, 1); }) {
+            if (name_.size() == 0) {
+                constexpr Py_ssize_t kMost = 64;
+                Name names[kMost];
+                for (Py_ssize_t first = 0; first < elements.size; first += kMost) {
+                    const Py_ssize_t n = std::min(elements.size - first, kMost);
+                    for (Py_ssize_t i = 0; i < n; i++) {
+                        const std::string_view name = text(elements[first + i]);
+                        names[i] = {name.data(), std::ssize(name)};
+                    }
+                    for (Py_ssize_t i = n; i % kNamesAtOnce != 0; i++) names[i] = {"", 0};
+                    take_(names, n);
+                }
+                return;
+            }
+        }
+        for (Py_ssize_t i = 0; i < elements.size; i++) add_text(elements[i], 1.0);
     }
 
     void entry(PyObject* key, PyObject* value) {
@@ -214,6 +225,27 @@ class Reader {
     NameBuffer name_;  // the enclosing keys, each followed by ':'
 };
 
+// Strings, lists and tokens of a corpus do not fit into the caches: what follows is prefetched. GCC
+// 12 removes calls of functions that only prefetch, unless they are always inlined.
+[[gnu::always_inline]] inline void prefetch_text(PyObject* text) {
+    __builtin_prefetch(text);
+    __builtin_prefetch(reinterpret_cast<const char*>(text) + 64);
+}
+
+// For a token that is a list: the object of the third next token, the elements of the second next,
+// and the strings of the next.
+[[gnu::always_inline]] inline void prefetch_ahead(const Items& tokens, Py_ssize_t t) {
+    constexpr Py_ssize_t kMost = 24;
+    if (t + 3 < tokens.size) __builtin_prefetch(tokens[t + 3]);
+    if (t + 2 < tokens.size) {
+        if (const Items items(tokens[t + 2]); items.size > 0) items.prefetch();
+    }
+    if (t + 1 < tokens.size) {
+        const Items items(tokens[t + 1]);
+        for (Py_ssize_t i = 0; i < std::min(items.size, kMost); i++) prefetch_text(items[i]);
+    }
+}
+
 // Calls one(item) for each token and end_sentence(number of tokens) after each sentence, which is a
 // list or tuple.
 template <class One, class EndSentence>
@@ -228,7 +260,9 @@ void for_each_token(nb::handle sentences, Place& place, const One& one,
         }
         // Read anew for each token: a feature may run code of the user, which may change the list.
         for (place.token = 0; place.token < Items(sentence.ptr()).size; place.token++) {
-            one(nb::handle(Items(sentence.ptr())[place.token]));
+            const Items tokens(sentence.ptr());
+            prefetch_ahead(tokens, place.token);
+            one(nb::handle(tokens[place.token]));
         }
         end_sentence(place.token);
         place.sentence++;

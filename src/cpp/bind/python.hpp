@@ -89,6 +89,13 @@ class Items {
         return items_[i];
 #endif
     }
+    // The memory of the first elements.
+    [[gnu::always_inline]] void prefetch() const {
+#ifndef Py_LIMITED_API
+        __builtin_prefetch(items_);
+        __builtin_prefetch(items_ + 8);
+#endif
+    }
 
     Py_ssize_t size = -1;
 

@@ -13,13 +13,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/hash_constants.hpp"
+
 namespace tagloom {
 
 static_assert(std::endian::native == std::endian::little,
               "hashes in model files are little-endian");
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
-constexpr uint64_t kEuler = 0xadf85458a2bb4a9b;   // fraction of e, in bits
 
 // A bijection in which every bit of x reaches every bit of the result.
 inline uint64_t scramble(uint64_t x) {
@@ -67,7 +66,6 @@ inline bool is_same(std::string_view one, std::string_view other, uint64_t hash)
 }
 
 // Folds one more part, given by its hash, into a fingerprint. kEmpty leaves it as it is.
-constexpr uint64_t kSeed = kEuler;
 inline uint64_t mix(uint64_t h, uint64_t part) {
     // Without a branch: whether a flag holds is unpredictable.
     const uint64_t mixed = scramble(h ^ part), empty = -uint64_t{part == kEmpty};

@@ -1,5 +1,6 @@
 // The loops of rows.hpp for one instruction set; see kernels.cpp for how that works.
 
+#include "core/hash_constants.hpp"
 #include "core/rows.hpp"
 #include "core/vectors.hpp"
 
@@ -250,6 +251,148 @@ void sum_groups(const GroupSum& task) {
     }
 }
 
+void find_rows(const RowSearch& task) {
+    using Slots = uint64_t __attribute__((vector_size(8 * kBucketSlots)));
+    for (int64_t i = 0; i < task.n; i++) {
+        const uint64_t wanted = task.fingerprints[i] ? task.fingerprints[i] : 1;  // as Table::key
+        uint64_t b = wanted & task.mask, found, last;
+        do {
+            const RowBucket& bucket = task.buckets[b];
+            Slots keys, rows;
+            __builtin_memcpy(&keys, bucket.keys, sizeof keys);
+            __builtin_memcpy(&rows, bucket.rows, sizeof rows);
+            rows = keys == wanted ? rows : Slots{};
+            found = (rows[0] | rows[1]) | (rows[2] | rows[3]);
+            last = bucket.keys[kBucketSlots - 1];
+            b = (b + 1) & task.mask;
+        } while ((found == 0) & (last != 0));
+        __builtin_memcpy(static_cast<void*>(task.out + i), &found, sizeof found);
+    }
+}
+
+// Adds the full rows [hit, end) to their common output, B vectors of columns in registers.
+template <int B>
+inline void add_full_hits(const Hit* hit, const Hit* end, const float* data, int64_t c) {
+    float* out = hit->out + c;
+    Vector<float> sum[B];
+    __builtin_memcpy(sum, out, sizeof sum);
+    for (; hit < end; hit++) {
+        const float* row = data + hit->row.begin + c;
+        for (int b = 0; b < B; ++b) sum[b] += hit->value * load(row + b * W<float>);
+    }
+    __builtin_memcpy(out, sum, sizeof sum);
+}
+
+template <class Col>
+void add_sparse_hits(const HitSum& task, const float* data) {
+    for (const Hit* hit = task.sparse; hit < task.sparse + task.n_sparse; hit++) {
+        const float* weights = data + hit->row.begin;
+        const int64_t n = hit->row.n;
+        const auto* columns = reinterpret_cast<const Col*>(weights + n);
+        float* out = hit->out;
+        const float value = hit->value;
+#pragma GCC unroll 1
+        for (int64_t k = 0; k < n; k++) out[columns[k]] += value * weights[k];
+    }
+}
+
+void add_hits(const HitSum& task) {
+    const auto* data = static_cast<const float*>(task.data);
+    const Hit *hit = task.full, *last = task.full + task.n_full;
+    const int64_t in_vectors = task.width / W<float> * W<float>;
+    while (hit < last) {
+        const Hit* end = hit + 1;
+        while (end < last && end->out == hit->out) end++;
+        int64_t c = 0;
+        for (; c + 4 * W<float> <= in_vectors; c += 4 * W<float>) {
+            add_full_hits<4>(hit, end, data, c);
+        }
+        for (; c < in_vectors; c += W<float>) add_full_hits<1>(hit, end, data, c);
+        for (; c < task.width; c++) {
+            float sum = hit->out[c];
+            for (const Hit* one = hit; one < end; one++) {
+                sum += one->value * data[one->row.begin + c];
+            }
+            hit->out[c] = sum;
+        }
+        hit = end;
+    }
+    task.is_wide ? add_sparse_hits<uint32_t>(task, data) : add_sparse_hits<uint16_t>(task, data);
+}
+
+template <class X>
+inline X scramble(X x) {
+    x = (x ^ x >> 32) * kGolden;
+    x = (x ^ x >> 29) * kEuler;
+    return x ^ x >> 32;
+}
+
+inline uint64_t load_word(const char* p) {
+    uint64_t word;
+    __builtin_memcpy(&word, p, 8);
+    return word;
+}
+
+// The last word of hash64().
+inline uint64_t last_word(const char* p, int64_t n) {
+    if (n >= 8) return load_word(p + n - 8);
+    if (n >= 4) {
+        uint32_t low, high;
+        __builtin_memcpy(&low, p, 4);
+        __builtin_memcpy(&high, p + n - 4, 4);
+        return low | uint64_t{high} << 32;
+    }
+    if (n == 0) return 0;
+    const auto byte = [p](int64_t i) { return uint64_t{static_cast<unsigned char>(p[i])}; };
+    return byte(0) | byte(n / 2) << 8 | byte(n - 1) << 16;
+}
+
+#if TL_VECTOR_BYTES == 64
+// Eight names side by side: their lengths differ, and each would mispredict the end of its loop.
+void hash_names(const NameHash& task) {
+    using Words = uint64_t __attribute__((vector_size(64)));
+    static const char nothing[8] = {};
+    for (int64_t i = 0; i < task.n; i += 8) {
+        const Name* names = task.names + i;
+        Words size, word;
+        int64_t most = 0;
+#pragma GCC unroll 8
+        for (int l = 0; l < 8; l++) {
+            const int64_t n = names[l].size;
+            size[l] = static_cast<uint64_t>(n);
+            word[l] = last_word(names[l].text, n);
+            most = n > most ? n : most;
+        }
+        Words h = size * kGolden;
+        for (int64_t at = 8; at < most; at += 8) {
+            Words next;
+#pragma GCC unroll 8
+            for (int l = 0; l < 8; l++) {
+                next[l] = load_word(names[l].size > at ? names[l].text + at - 8 : nothing);
+            }
+            next = scramble(h ^ next);
+            h = size > static_cast<uint64_t>(at) ? next : h;
+        }
+        h = scramble(h ^ word);
+        h = h > 1 ? h : h + 2;  // two values are reserved
+        h = scramble(kSeed ^ h);
+        h = size == 0 ? Words{} + kSeed : h;
+        __builtin_memcpy(task.out + i, &h, sizeof h);
+    }
+}
+#else
+void hash_names(const NameHash& task) {
+    for (int64_t i = 0; i < task.n; i++) {
+        const auto [p, size] = task.names[i];
+        uint64_t h = static_cast<uint64_t>(size) * kGolden;
+        for (int64_t at = 8; at < size; at += 8) h = scramble(h ^ load_word(p + at - 8));
+        h = scramble(h ^ last_word(p, size));
+        h = h > 1 ? h : h + 2;  // two values are reserved
+        task.out[i] = size == 0 ? kSeed : scramble(kSeed ^ h);
+    }
+}
+#endif
+
 }  // namespace
 
 #define TL_JOIN_(a, b) a##b
@@ -258,7 +401,8 @@ void sum_groups(const GroupSum& task) {
 const RowKernels& TL_JOIN(row_kernels_, TL_ISA)() {
     static constexpr RowKernels table = {
         sum_rows<float>,    sum_rows<double>,    add_rows<float>, add_rows<double>,
-        update_rows<float>, update_rows<double>, sum_groups,
+        update_rows<float>, update_rows<double>, sum_groups,      find_rows,
+        add_hits,           hash_names,
     };
     return table;
 }

@@ -70,6 +70,59 @@ struct GroupSum {
     float* out;  // [n, width]
 };
 
+// Weights of one attribute in a flat array, of which `begin` counts units of 4 bytes: n weights,
+// then, unless n is the width and the row is full, their n columns of 16 bits (32 where the width
+// needs them).
+struct WeightRow {
+    uint32_t begin = 0, n = 0;
+};
+
+// Part of a table from fingerprints to rows, one cache line. Keys are 0 in empty slots, which come
+// last.
+constexpr int kBucketSlots = 4;
+struct alignas(64) RowBucket {
+    uint64_t keys[kBucketSlots];
+    uint64_t rows[kBucketSlots];  // the bits of a WeightRow
+};
+
+// Tagging: out[i] is the row of the attribute with fingerprints[i], empty if it has none. The
+// table has mask + 1 buckets; its search starts at (fingerprint & mask).
+struct RowSearch {
+    const uint64_t* fingerprints;
+    int64_t n;
+    const RowBucket* buckets;
+    uint64_t mask;
+    WeightRow* out;
+};
+
+// A row to be added to the scores of a token: out[column] += value * weight.
+struct Hit {
+    float* out;  // [width]
+    WeightRow row;
+    float value;
+};
+
+// Tagging: adds full rows, then the others, each in their order.
+struct HitSum {
+    const Hit *full, *sparse;
+    int64_t n_full, n_sparse, width;
+    const void* data;  // of the rows
+    bool is_wide;      // columns have 32 bits
+};
+
+// Tagging: out[i] is the fingerprint of names[i], a name of one part, as in hash.hpp. Names and
+// output have room for a multiple of kNamesAtOnce; names beyond n are empty.
+constexpr int64_t kNamesAtOnce = 8;
+struct Name {
+    const char* text;
+    int64_t size;
+};
+struct NameHash {
+    const Name* names;
+    int64_t n;
+    uint64_t* out;
+};
+
 struct RowKernels {
     void (*sum_f32)(const RowSum<float>&);
     void (*sum_f64)(const RowSum<double>&);
@@ -78,6 +131,9 @@ struct RowKernels {
     void (*update_f32)(const RowUpdate<float>&);
     void (*update_f64)(const RowUpdate<double>&);
     void (*sum_groups)(const GroupSum&);
+    void (*find_rows)(const RowSearch&);
+    void (*add_hits)(const HitSum&);
+    void (*hash_names)(const NameHash&);
 };
 
 const RowKernels& row_kernels_baseline();

@@ -45,6 +45,8 @@ std::string RowArrays<Col>::fault() const {
 
 namespace {
 
+constexpr int64_t kFullShare = 4;  // rows with K / kFullShare weights are stored in full
+
 // Most rows have one or two weights, for which a loop is faster than memcpy.
 template <class To, class From>
 void copy(const From* from, std::size_t n, std::byte* to) {
@@ -60,20 +62,27 @@ WeightRows::WeightRows(const RowArrays<Col>& arrays)
     const std::size_t col_bytes = is_wide() ? 4 : 2;
     uint64_t units = 0;
     for (int64_t a = 0; a < arrays.A; a++) {
-        const auto n = static_cast<uint64_t>(arrays.row_ptr[a + 1] - arrays.row_ptr[a]);
-        by_id[a] = {static_cast<uint32_t>(units), static_cast<uint32_t>(n)};
-        units += n;
-        if (static_cast<int64_t>(n) < K) units += (n * col_bytes + 3) / 4;
+        const int64_t n = arrays.row_ptr[a + 1] - arrays.row_ptr[a];
+        const bool is_full = n * kFullShare >= K;
+        by_id[a] = {static_cast<uint32_t>(units), static_cast<uint32_t>(is_full ? K : n)};
+        units += is_full ? K : n + (n * col_bytes + 3) / 4;
         if (units >> 32 != 0) throw std::length_error("the weights need more than 16 GB");
     }
     data = PagedArray<std::byte>(units * 4);
     for (int64_t a = 0; a < arrays.A; a++) {
-        const std::size_t n = by_id[a].n;
         std::byte* to = data.data() + std::size_t{by_id[a].begin} * 4;
-        copy<float>(arrays.weights + arrays.row_ptr[a], n, to);
-        if (static_cast<int64_t>(n) == K) continue;
+        const auto n = static_cast<std::size_t>(arrays.row_ptr[a + 1] - arrays.row_ptr[a]);
+        const float* weights = arrays.weights + arrays.row_ptr[a];
         const Col* cols = arrays.cols + arrays.row_ptr[a];
-        is_wide() ? copy<uint32_t>(cols, n, to + n * 4) : copy<uint16_t>(cols, n, to + n * 4);
+        if (by_id[a].n == n) {
+            copy<float>(weights, n, to);
+            if (static_cast<int64_t>(n) == K) continue;
+            is_wide() ? copy<uint32_t>(cols, n, to + n * 4) : copy<uint16_t>(cols, n, to + n * 4);
+        } else {
+            auto* out = reinterpret_cast<float*>(to);
+            std::fill_n(out, K, 0.0f);
+            for (std::size_t i = 0; i < n; i++) out[cols[i]] += weights[i];
+        }
     }
 }
 
@@ -85,19 +94,23 @@ template WeightRows::WeightRows(const RowArrays<uint16_t>&);
 template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 
 RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
-    : buckets_(std::bit_ceil(table.size * 2 / kSlots + 1)), mask_(buckets_.size() - 1) {
+    : buckets_(std::bit_ceil(table.size * 2 / kBucketSlots + 1)), mask_(buckets_.size() - 1) {
     constexpr std::size_t kAhead = 64;  // slots whose rows are prefetched
     for (std::size_t i = 0; i <= table.mask; i++) {
         if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
         const uint64_t key = table.keys[i];
         if (key == 0) continue;
         uint64_t b = key & mask_;
-        while (buckets_[b].keys[kSlots - 1] != 0) b = (b + 1) & mask_;
-        Bucket& bucket = buckets_[b];
-        const auto slot = std::find(bucket.keys, bucket.keys + kSlots, 0) - bucket.keys;
+        while (buckets_[b].keys[kBucketSlots - 1] != 0) b = (b + 1) & mask_;
+        RowBucket& bucket = buckets_[b];
+        const auto slot = std::find(bucket.keys, bucket.keys + kBucketSlots, 0) - bucket.keys;
         bucket.keys[slot] = key;
         bucket.rows[slot] = std::bit_cast<uint64_t>(by_id[table.ids[i]]);
     }
+}
+
+void RowTable::find(const uint64_t* keys, int64_t n, WeightRow* out) const {
+    kernels().rows().find_rows({keys, n, buckets_.data(), mask_, out});
 }
 
 namespace {
@@ -107,30 +120,7 @@ static_assert(kTokensAtOnce <= static_cast<int64_t>(Column::kSlack));
 constexpr int64_t kItemsAtOnce = 8;  // tokens with features of the user, which have more rows
 constexpr int64_t kWordsPerItem = 512, kTokensPerItem = 2048;  // work items of threads
 
-struct Hit {
-    float* out;  // [K]
-    WeightRow row;
-    float value;
-};
-
-template <class Col>
-void add_rows(const WeightRows& rows, const Hit* hits, std::size_t n_hits) {
-    for (const Hit* hit = hits; hit < hits + n_hits; hit++) {
-        const std::byte* data = rows.data.data() + std::size_t{hit->row.begin} * 4;
-        const auto* __restrict weights = reinterpret_cast<const float*>(data);
-        const std::size_t n = hit->row.n;
-        float* __restrict out = hit->out;
-        const float value = hit->value;
-        if (static_cast<int64_t>(n) == rows.K) {
-            for (std::size_t k = 0; k < n; k++) out[k] += value * weights[k];
-        } else {
-            const auto* cols = reinterpret_cast<const Col*>(data + n * 4);
-            for (std::size_t k = 0; k < n; k++) out[cols[k]] += value * weights[k];
-        }
-    }
-}
-
-// The rows to be added, in the order of addition. One per thread, reused by all calls.
+// The rows to be added. One per thread, reused by all calls.
 class Hits {
   public:
     // Not inlined, so that the thread-local address is computed once.
@@ -143,30 +133,37 @@ class Hits {
     // Room for n more hits, and for n fingerprints.
     void reserve(std::size_t n) {
         if (fingerprints.size() < n) fingerprints.resize(n);
-        if (hits_.size() < n) hits_.resize(n);
+        if (found.size() < n) found.resize(n);
+        for (std::vector<Hit>& hits : hits_) {
+            if (hits.size() < n) hits.resize(n);
+        }
     }
-    // Drops empty rows without a branch: whether a row is empty is unpredictable.
+    // Without branches: whether a row is empty or full is unpredictable.
     void push(float* out, WeightRow row, float value) {
         const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
         __builtin_prefetch(data);
         __builtin_prefetch(data + row.n * 4);  // the cols, which may be in the next cache line
-        hits_[n_] = {out, row, value};
-        n_ += row.n > 0;
+        const bool is_full = row.n == static_cast<std::size_t>(rows_->K);
+        hits_[is_full][n_[is_full]] = {out, row, value};
+        n_[is_full] += row.n > 0;
     }
+    // Adds full rows first, then the others, each in the order of push().
     void add() {
-        rows_->is_wide() ? add_rows<uint32_t>(*rows_, hits_.data(), n_)
-                         : add_rows<uint16_t>(*rows_, hits_.data(), n_);
-        n_ = 0;
+        kernels().rows().add_hits({hits_[1].data(), hits_[0].data(), static_cast<int64_t>(n_[1]),
+                                   static_cast<int64_t>(n_[0]), rows_->K, rows_->data.data(),
+                                   rows_->is_wide()});
+        n_[0] = n_[1] = 0;
     }
 
     std::vector<uint64_t> fingerprints;  // of a block of words or tokens
+    std::vector<WeightRow> found;        // of a block of tokens
     std::vector<uint64_t> hashes;        // [atoms, words of a block]
     std::vector<const float*> sums;      // [tokens of a block, groups]
 
   private:
     const WeightRows* rows_ = nullptr;
-    std::vector<Hit> hits_;
-    std::size_t n_ = 0;
+    std::vector<Hit> hits_[2];   // [is full]
+    std::size_t n_[2] = {0, 0};  // of hits that wait
 };
 
 float* sum_in(uint64_t* block, const Plan::Local& local) {
@@ -511,14 +508,20 @@ void score_fingerprints(const FingerprintRows& tokens, int64_t first, int64_t la
     const auto& [indptr, fingerprints, values] = tokens;
     Hits& hits = Hits::of_this_thread(rows);
     std::fill_n(out, (last - first) * rows.K, 0.0f);
+    int64_t ahead = indptr[first];  // attributes whose slots have been prefetched
     for (int64_t begin = first; begin < last; begin += kItemsAtOnce) {
         const int64_t end = std::min(last, begin + kItemsAtOnce);
-        for (int64_t i = indptr[begin]; i < indptr[end]; i++) table.prefetch(fingerprints[i]);
-        hits.reserve(static_cast<std::size_t>(indptr[end] - indptr[begin]));
+        const int64_t next = indptr[std::min(last, end + kItemsAtOnce)];
+        // Not in a function: GCC 12 removes calls of functions that only prefetch.
+        for (; ahead < next; ahead++) table.prefetch(fingerprints[ahead]);
+        const int64_t n = indptr[end] - indptr[begin];
+        hits.reserve(static_cast<std::size_t>(n));
+        table.find(fingerprints.data() + indptr[begin], n, hits.found.data());
+        const WeightRow* found = hits.found.data();
         for (int64_t t = begin; t < end; t++) {
             float* row = out + (t - first) * rows.K;
             for (int64_t i = indptr[t]; i < indptr[t + 1]; i++) {
-                hits.push(row, table.find(fingerprints[i]), values.empty() ? 1.0f : values[i]);
+                hits.push(row, *found++, values.empty() ? 1.0f : values[i]);
             }
         }
         hits.add();

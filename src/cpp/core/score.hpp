@@ -26,6 +26,7 @@
 #include "core/extract.hpp"
 #include "core/index.hpp"
 #include "core/pages.hpp"
+#include "core/rows.hpp"
 #include "core/scratch.hpp"
 #include "core/word_cache.hpp"
 
@@ -43,16 +44,12 @@ struct RowArrays {
     std::string fault() const;
 };
 
-// One row: n weights from data[begin] on, then, unless n is K, their n cols of 16 bits (32 where K
-// needs them).
-struct WeightRow {
-    uint32_t begin = 0, n = 0;  // begin counts units of 4 bytes
-};
-
+// Rows with at least a quarter of the weights are stored in full, for vectors: they are few, but of
+// frequent attributes.
 struct WeightRows {
     int64_t K = 0;
     PagedArray<WeightRow> by_id;  // [A]
-    PagedArray<std::byte> data;
+    PagedArray<std::byte> data;   // rows as in rows.hpp, of width K
 
     WeightRows() = default;
     template <class Col>
@@ -75,22 +72,19 @@ class RowTable {
     WeightRow find(uint64_t fingerprint) const {
         const uint64_t wanted = Table::key(fingerprint);
         for (uint64_t b = wanted & mask_;; b = (b + 1) & mask_) {
-            const Bucket& bucket = buckets_[b];
+            const RowBucket& bucket = buckets_[b];
             uint64_t found = 0;
-            for (int i = 0; i < kSlots; i++)
+            for (int i = 0; i < kBucketSlots; i++)
                 found |= bucket.rows[i] & -uint64_t{bucket.keys[i] == wanted};
-            if ((found != 0) | (bucket.keys[kSlots - 1] == 0))
+            if ((found != 0) | (bucket.keys[kBucketSlots - 1] == 0))
                 return std::bit_cast<WeightRow>(found);
         }
     }
+    // The same for n keys.
+    void find(const uint64_t* keys, int64_t n, WeightRow* out) const;
 
   private:
-    static constexpr int kSlots = 4;
-    struct alignas(64) Bucket {
-        uint64_t keys[kSlots];  // 0 in empty slots, which come last
-        uint64_t rows[kSlots];  // the bits of a WeightRow
-    };
-    PagedArray<Bucket> buckets_;
+    PagedArray<RowBucket> buckets_;
     uint64_t mask_ = 0;
 };
 

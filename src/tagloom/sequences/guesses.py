@@ -18,6 +18,7 @@ from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.arrays import first_value, is_array_start
 from tagloom.sequences.files import SAMPLE, Input, sample_lines, split_suffix
+from tagloom.sequences.objects import SPAN_KEYS
 from tagloom.storage import is_model
 
 FORMATS = {
@@ -191,9 +192,10 @@ def _by_array(sample: _Sample) -> _Guess:
     if isinstance(first, list) or (first is None and re.match(r"\s*\[\s*\[", text)):
         return "spacy", "its elements are pairs"
     keys = first if isinstance(first, dict) else re.findall(r'"(\w+)"\s*:', text)
-    if "data" in keys and not {"tokens", "text"} & set(keys if first else ()):
+    is_text = isinstance(first, dict) and isinstance(first.get("data"), str)
+    if "data" in keys and not is_text and not {"tokens", "text"} & set(keys if first else ()):
         return "label-studio", "its objects have data"
-    if "text" in keys and not {"tokens", "words"} & set(keys):
+    if ("text" in keys or is_text) and not {"tokens", "words"} & set(keys):
         return "json-spans", "its objects have text, and no tokens"
     return "json", "by its first bracket"
 
@@ -287,7 +289,7 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
         first = json.loads(row)
     except ValueError:
         return "jsonl", "by its first brace"  # the reader reports the error with its place
-    has_text = isinstance(first.get("text"), str)
+    has_text = any(isinstance(first.get(key), str) for key in SPAN_KEYS.text)
     # With a text, tokens may also be given by their places in it.
     has_tokens = any(
         isinstance(tokens := first.get(key), list)

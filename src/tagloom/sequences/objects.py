@@ -42,7 +42,7 @@ class _Keys(NamedTuple):
 TOKEN_KEYS = _Keys(
     ("tokens", "words"), ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
 )
-SPAN_KEYS = _Keys(("text",), ("spans", "entities", "label", "labels"))
+SPAN_KEYS = _Keys(("text", "data"), ("spans", "entities", "label", "labels"))
 _KEYS = {
     "spacy": _Keys(("text",), ("entities",)),
     "label-studio": _Keys(("text",), ("result",)),
@@ -519,8 +519,14 @@ def parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
     labels, problems = labels_of_spans(text, offsets, [_span(item) for item in spans])
     if layout.format == "label-studio":
         problems += _check_one_annotation(value)
+    elif isinstance(value, dict) and value.get("answer") in _NOT_ACCEPTED:
+        labels = [None] * len(tokens)
+        problems.append(f"the answer is {value['answer']!r}; its tokens are read as unknown.")
     breaks = [t for t in breaks if not str(labels[t]).startswith("I-")]  # not inside a span
     return _Parsed(tokens, labels, text, offsets, problems, breaks)
+
+
+_NOT_ACCEPTED = ("reject", "ignore")  # answers of an annotator, in files of Prodigy
 
 
 def _span(item: Any) -> tuple[int, int, str]:
