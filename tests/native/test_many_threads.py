@@ -54,7 +54,11 @@ def test_threads_tag_while_others_train_save_and_load(make, corpus):
         list(pool.map(work, range(N_THREADS)))
 
 
-TREE = {"upos": ["PRON", "VERB", "NOUN"], "head": ["2", "0", "2"], "deprel": ["nsubj", "root", "obj"]}
+TREE = {
+    "upos": ["PRON", "VERB", "NOUN"],
+    "head": ["2", "0", "2"],
+    "deprel": ["nsubj", "root", "obj"],
+}
 TREES = [tl.Sentence(["They", "catch", "fish"], columns=TREE)] * 3
 HASHED = {"hash_bits": 8, "tags": ["upos"], "max_iterations": 2}
 
