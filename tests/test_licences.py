@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 import licences
 
-
 # Extras of users; those that are not installed here are left out.
 EXTRAS = {"zstd", "plot", "serve", "studio", "arrow", "neural", "ray"}
 

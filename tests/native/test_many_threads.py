@@ -54,7 +54,8 @@ def test_threads_tag_while_others_train_save_and_load(make, corpus):
         list(pool.map(work, range(N_THREADS)))
 
 
-TREE = {
+TREE = {"upos": ["PRON", "VERB", "NOUN"], "head": ["2", "0", "2"]}
+TREE["deprel"] = ["nsubj", "root", "obj"]
     "upos": ["PRON", "VERB", "NOUN"],
     "head": ["2", "0", "2"],
     "deprel": ["nsubj", "root", "obj"],
