@@ -59,8 +59,7 @@ def refusing(read: Target) -> Target:
 
 DICTS = [[{"word": word, "length": 2.0} for word in x] for x in SENTENCES]
 HASHED = {"hash_bits": 8, "tags": ["upos"], "max_iterations": 2, "n_threads": 1}
-COLUMNS = {"upos": ["PRON", "VERB", "NOUN"], "head": ["2", "0", "2"]}
-COLUMNS["deprel"] = ["nsubj", "root", "obj"]
+COLUMNS = {
     "upos": ["PRON", "VERB", "NOUN"],
     "head": ["2", "0", "2"],
     "deprel": ["nsubj", "root", "obj"],

@@ -54,8 +54,7 @@ def test_threads_tag_while_others_train_save_and_load(make, corpus):
         list(pool.map(work, range(N_THREADS)))
 
 
-TREE = {"upos": ["PRON", "VERB", "NOUN"], "head": ["2", "0", "2"]}
-TREE["deprel"] = ["nsubj", "root", "obj"]
+TREE = {
     "upos": ["PRON", "VERB", "NOUN"],
     "head": ["2", "0", "2"],
     "deprel": ["nsubj", "root", "obj"],
