@@ -52,13 +52,13 @@ def test_lost_names_and_parameters_are_noticed():
     lines = [
         "tagloom.CRF(colour)",
         "tagloom.CRF.guess(X)",
-        "tagloom.labels.spans",
+        "tagloom.labels.guess",
         "tagloom.CRF",
     ]
     assert lost(lines) == [
         "tagloom.CRF: {'colour'}",
         "tagloom.CRF.guess",
-        "tagloom.labels.spans",
+        "tagloom.labels.guess",
     ]
 
 

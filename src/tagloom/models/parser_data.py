@@ -154,7 +154,7 @@ def read_tree(sentence: Sentence, i: int) -> tuple[list[int], list[str | None]]:
         )
     T = len(sentence.tokens)
     heads = []
-    for t, text in enumerate(columns[HEAD]):
+    for t, text in enumerate(map(str, columns[HEAD])):
         if not (text.isascii() and text.isdigit() and int(text) <= T and int(text) != t + 1):
             raise LabelError(
                 where=checks.place(i, t),
