@@ -34,7 +34,7 @@ def test_files_of_the_hook(hook, name, is_taken):
 
 
 def test_command_of_the_hook(hook, tmp_path):
-    program, *words = hook["entry"].split()
+    program, *words = [*hook["entry"].split(), *hook["args"].strip("[]").split(", ")]
     assert (program, hook["language"]) == ("tagloom", "python")
     (tmp_path / "good.conll").write_text("They O\nfish O\n\n")
     (tmp_path / "bad.conll").write_text("They O\nfish\n\n")
