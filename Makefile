@@ -220,7 +220,7 @@ sanitize-threads: $(VENV)/.test  ## the tests with threads under ThreadSanitizer
 	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) > build/threads.log
 	$(call build,build/threads)
 	TAGLOOM_NATIVE="$$(ls $(abspath build/threads)/_native*.so)" LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
-	TSAN_OPTIONS="exitcode=66 report_signal_unsafe=0 report_thread_leaks=0 ignore_noninstrumented_modules=1" \
+	TSAN_OPTIONS="exitcode=66 report_signal_unsafe=0 report_thread_leaks=0 ignore_noninstrumented_modules=1 die_after_fork=0" \
 	  setarch -R $(BIN)/python -m pytest -q -p no:xdist -m "not peers and not slow and not soak" $(THREADED)
 
 # The native core alone, without Python (tests/native): plain, for another processor, with sanitizers.
