@@ -210,17 +210,17 @@ sanitize: $(VENV)/.test  ## the native tests under ASan and UBSan
 	  tests/models/test_model_files.py tests/learners/test_samplers.py
 
 # CPython and NumPy are not built with ThreadSanitizer, so what they access is not looked at; the locks
-# of the GIL are seen.
+# of the GIL are seen. Threads do not depend on the width of vectors: one set of kernels is compiled.
 THREADED := tests/trellis/test_threads.py tests/trellis/test_batches.py tests/training/test_online.py \
   tests/training/test_linear_objective.py tests/models/test_resident.py tests/features/test_native_scorer.py \
   tests/features/test_native_extractor.py tests/storage/test_packed_strings.py tests/native/test_many_threads.py
 sanitize-threads: $(VENV)/.test  ## the tests with threads under ThreadSanitizer
 	@mkdir -p build
-	$(BIN)/cmake -S . -B build/threads -G Ninja -DTL_SANITIZE=thread -DCMAKE_BUILD_TYPE=Debug \
+	$(BIN)/cmake -S . -B build/threads -G Ninja -DTL_SANITIZE=thread -DTL_BASELINE=ON -DCMAKE_BUILD_TYPE=Debug \
 	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) > build/threads.log
 	$(call build,build/threads)
 	TAGLOOM_NATIVE="$$(ls $(abspath build/threads)/_native*.so)" LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" \
-	TSAN_OPTIONS="exitcode=66 report_signal_unsafe=0 report_thread_leaks=0 ignore_noninstrumented_modules=1" \
+	TSAN_OPTIONS="exitcode=66 report_signal_unsafe=0 report_thread_leaks=0 ignore_noninstrumented_modules=1 die_after_fork=0" \
 	  setarch -R $(BIN)/python -m pytest -q -p no:xdist -m "not peers and not slow and not soak" $(THREADED)
 
 # The native core alone, without Python (tests/native): plain, for another processor, with sanitizers.

@@ -263,6 +263,19 @@ def flag(value: Any, parameter: str) -> bool:
     raise ParameterError(parameter=parameter, expected="True or False", found=show(value))
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of ASCII digits names, None for any other text.
+
+    `str.isdigit` also accepts "²", and `int` refuses more than 4,300 digits.
+
+    Examples
+    --------
+    >>> whole_number("12"), whole_number("-1"), whole_number("²"), whole_number("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
 def threads(n_threads: Any) -> int:
     """Return a number of threads; None means all cores that this process may use.
 

@@ -48,6 +48,13 @@ def segments():
     return tagger.predict(TOKENS)
 
 
+def trees():
+    columns = {"upos": ["PRON", "VERB", "NOUN"], "head": ["2", "0", "2"]}
+    corpus = [tl.Sentence(["they", "eat", "fish"], columns={**columns, "deprel": ["a", "b", "c"]})]
+    parser = tl.DependencyParser(hash_bits=8, tags=["upos"], max_iterations=1, n_threads=2)
+    return parser.fit(corpus * 4).predict(corpus * 4)
+
+
 JOBS = {
     "load": lambda: tl.load(FILE).predict(TOKENS[:1]),
     "fit": fit,
@@ -58,7 +65,8 @@ JOBS = {
     "ngrams": ngrams,
     "segments": segments,
     "words": lambda: tl.HMM().fit(TRAIN).predict(TOKENS),
-    "read": lambda: tl.read(io.BytesIO(b"They/N fish/V\n" * 20), "slash").tokens,
+    "trees": trees,
+    "read": lambda: tl.read(io.BytesIO(b"They N\nfish V\n\n" * 20), "conll").tokens,
 }
 
 

@@ -12,6 +12,7 @@ from processes import IS_SANITIZED
 
 HERE = Path(__file__).parent
 JOBS = ["tag", "marginals", "nbest", "load", "fit", "lbfgs", "read", "ngrams", "segments", "words"]
+JOBS += ["trees"]
 pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(sys.platform != "linux" or IS_SANITIZED, reason="preloads a library"),

@@ -62,9 +62,10 @@ def try_one(number):
         message, result = str(error), "refused"
     except Exception as error:
         raise AssertionError(f"number {number}: {error!r}") from error
-    assert not message or message.isprintable(), number
-    assert len(message) < 2000, number
-    assert time.process_time() - began < SLOW, number
+    assert not message or message.isprintable(), f"number {number}: {message!r}"
+    assert len(message) < 2000, f"number {number}: a message of {len(message)} characters"
+    seconds = time.process_time() - began
+    assert seconds < SLOW, f"number {number}: {seconds:.1f} s"
     return f"{kind}: {result}"
 
 
@@ -79,12 +80,17 @@ def main():
     until = time.monotonic() + float((*sys.argv, "inf")[3])
     outcomes = Counter()
     for number in range(begin, end):
-        outcomes[try_one(number)] += 1
+        try:
+            outcomes[try_one(number)] += 1
+        except AssertionError as fault:
+            print(f"FAULT: {fault}", flush=True)
+            outcomes["fault"] += 1
         if number % 10_000 == 9_999:
             print(f"{begin} to {number}: {dict(outcomes)}", flush=True)
         if time.monotonic() > until:
             break
     print(f"{sum(outcomes.values()):,} damaged models: {dict(outcomes)}")
+    sys.exit(outcomes["fault"] > 0)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,10 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
 import tagloom as tl
+from role_sentences import grammar
 from tagloom import features, interop, storage
 from tagloom.errors import TagloomError
 from tagloom.sequences import FORMATS
@@ -54,9 +57,30 @@ def refusing(read: Target) -> Target:
 # Model files
 
 
+DICTS = [[{"word": word, "length": 2.0} for word in x] for x in SENTENCES]
+HASHED = {"hash_bits": 8, "tags": ["upos"], "max_iterations": 2, "n_threads": 1}
+COLUMNS = {
+    "upos": ["PRON", "VERB", "NOUN"],
+    "head": ["2", "0", "2"],
+    "deprel": ["nsubj", "root", "obj"],
+}
+TREES = [tl.Sentence(["They", "can", "fish"], columns=COLUMNS)] * 2
+FRAMES = grammar(4, 0)
+RAW = b"".join(
+    b"1\tThey\t_\tX\t_\t_\t_\t_\t_\t_\n"
+    b"2\tfish\t_\tX\t_\t_\t_\t_\t_\tSpaceAfter=No\n"
+    b"3\t.\t_\tX\t_\t_\t_\t_\t_\t_\n\n"
+    for _ in range(4)
+)
+RNG = np.random.default_rng(0)
+SERIES = [RNG.normal(size=(6, 2)), RNG.normal(size=(4, 2))]
+# Written by model_files.py: kinds that are trained with an extra, and files of earlier versions.
+WRITTEN = Path(__file__).parents[1] / "models" / "files"
+
+
 @functools.cache
 def model_seeds() -> list[bytes]:
-    """Return small models of every kind that is trained without an extra."""
+    """Return small models of every kind."""
     templates = ["word", "suffix(2)", "word[-1] & word"]
     taggers = [
         tl.CRF(templates, max_iterations=3).fit(SENTENCES, LABELS),
@@ -69,23 +93,45 @@ def model_seeds() -> list[bytes]:
         tl.HMM(n_states=2, max_iterations=3).fit(SENTENCES),
         tl.MostFrequentTag().fit(SENTENCES, LABELS),
         tl.NGramModel(order=3).fit(SENTENCES),
+        tl.StructuredSVM(templates, max_iterations=3).fit(SENTENCES, LABELS),
+        tl.SemiCRF(templates, max_iterations=3).fit(SENTENCES, SPANS),
+        tl.HMM(n_states=2, emissions=tl.emissions.Gaussian(), max_iterations=3).fit(SERIES),
+        tl.LinearGaussian(n_states=2, max_iterations=2).fit(SERIES),
+        *(tl.DependencyParser(labelling=x, **HASHED).fit(TREES) for x in ("second", "joint")),
+        tl.RoleLabeller(**HASHED).fit(FRAMES),
+        tl.Tokenizer().fit(tl.read(io.BytesIO(RAW), format="conllu")),
+        tl.CRF(templates[:1], max_iterations=3).fit(SENTENCES, SPANS).with_tokenizer("rules"),
     ]
-    return [storage.to_bytes(*_parts(model)) for model in taggers]
+    return [
+        *(model.to_bytes() for model in taggers),
+        *(path.read_bytes() for path in sorted(WRITTEN.glob("*.tagloom"))),
+    ]
 
 
-def _parts(model: tl.Model) -> tuple[dict, dict]:
-    buffer = io.BytesIO()
-    model.save(buffer)
-    return storage.read_bytes(buffer.getvalue())
-
-
+@np.errstate(all="ignore")  # numbers of a damaged file may overflow
 def use_model(data: bytes) -> None:
     """Load a model file; what loads can be used."""
     loaded = tl.load(data)
     loaded.describe()
     if isinstance(loaded, tl.Tagger):
-        loaded.predict(SENTENCES)
-        loaded.predict_marginals(SENTENCES[:1])
+        X = SENTENCES
+        for X in (SENTENCES, SERIES, DICTS):
+            try:
+                loaded.predict(X)
+                break
+            except TagloomError:  # a model of other input, or a damaged one
+                continue
+        loaded.predict_marginals(X[:1])
+    elif isinstance(loaded, tl.DependencyParser):
+        loaded.predict(TREES)
+    elif isinstance(loaded, tl.RoleLabeller):
+        loaded.predict(FRAMES)
+    elif isinstance(loaded, tl.LinearGaussian):
+        loaded.smooth(SERIES)
+    elif isinstance(loaded, tl.NGramModel):
+        loaded.score(SENTENCES)
+    elif isinstance(loaded, tl.Tokenizer):
+        loaded.split("They can't fish. Why?")
 
 
 model = refusing(use_model)

@@ -426,3 +426,19 @@ def test_on_a_treebank():
     dev = tl.read(os.path.join(folder, "dev.conllu"), label="deprel")[:300]
     parser = tl.DependencyParser(max_iterations=3).fit(train)
     assert evaluate_trees(dev, parser.predict(dev), n_bootstrap=0).uas > 0.74
+
+
+@pytest.mark.parametrize("head", ["²", "9" * 5000, "-1", "_", None, 1.0])
+def test_heads_that_are_not_numbers(head):
+    columns = {"upos": ["X", "X"], "head": [head, "0"], "deprel": ["dep", "root"]}
+    bad = tl.Sentence(["a", "b"], columns=columns)
+    with raises(LabelError, where="sentence 0, token 0", expected="a head from 0 to 2"):
+        tl.DependencyParser(**SMALL).fit([bad])
+    with raises(SentenceError, where="sentence 0, token 0", expected="a head, a number"):
+        evaluate_trees([bad], [bad])
+
+
+def test_heads_may_be_numbers():
+    columns = {"upos": ["X", "X"], "head": [2, 0], "deprel": ["dep", "root"]}
+    sentence = tl.Sentence(["a", "b"], columns=columns)
+    assert tl.DependencyParser(**SMALL).fit([sentence]).predict([sentence])[0].heads == [2, 0]

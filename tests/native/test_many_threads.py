@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import tagloom as tl
+from role_sentences import grammar
 
 N_THREADS = 8
 
@@ -51,3 +52,32 @@ def test_threads_tag_while_others_train_save_and_load(make, corpus):
 
     with ThreadPoolExecutor(N_THREADS) as pool:
         list(pool.map(work, range(N_THREADS)))
+
+
+TREE = {
+    "upos": ["PRON", "VERB", "NOUN"],
+    "head": ["2", "0", "2"],
+    "deprel": ["nsubj", "root", "obj"],
+}
+TREES = [tl.Sentence(["They", "catch", "fish"], columns=TREE)] * 3
+HASHED = {"hash_bits": 8, "tags": ["upos"], "max_iterations": 2}
+
+
+@pytest.mark.parametrize(
+    ("make", "X"),
+    [
+        (lambda: tl.CRF(["word"], max_iterations=2), None),
+        (lambda: tl.SemiCRF(["word"], max_iterations=2), None),
+        (lambda: tl.HMM(n_states=2, algorithm="beam", max_iterations=2), None),
+        (lambda: tl.DependencyParser(**HASHED), TREES),
+        (lambda: tl.DependencyParser(projective=False, labelling="joint", **HASHED), TREES),
+        (lambda: tl.RoleLabeller(**HASHED), grammar(4, 0)),
+    ],
+    ids=["crf", "semicrf", "beam", "parser", "joint", "roles"],
+)
+def test_more_threads_than_memory_has_room_for(make, X, corpus):
+    """Each thread has scratch memory; no more are started than there is work for."""
+    X = corpus[:4] if X is None else X
+    one = make().set_params(n_threads=1).fit(X)
+    many = make().set_params(n_threads=1 << 40).fit(X)
+    assert many.predict(X) == one.predict(X)

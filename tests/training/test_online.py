@@ -430,13 +430,14 @@ def test_an_interrupt_acts_between_epochs():
     losses = []
 
     def learn():
+        losses.append(online.step().loss)
+        timer.start()  # not before: a sanitizer may take seconds for an epoch
         for _ in range(100_000):
             losses.append(online.step().loss)
 
     # A shell that starts tests in the background tells them to ignore interrupts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             learn()

@@ -129,6 +129,7 @@ auto scores(const Frames& self, const Weights& filter, const Weights& theta, dou
     std::vector<double> score;
     {
         const WithoutGil unlocked;
+        threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(F, 1));
         std::vector<RoleScores> readers(threads);
         parallel_for(F, threads, [&](int64_t f, int64_t worker) {
             readers[worker].read(self.sentences, self.frames[f], weights, kRoleMargin);

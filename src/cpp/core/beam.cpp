@@ -400,7 +400,8 @@ double BeamSampler::resample(int64_t i, uint64_t seed, Scratch& s) {
 
 double BeamSampler::draw_labels(uint64_t seed, int64_t threads) {
     const int64_t N = int64_t(offsets_.size()) - 1;
-    std::vector<Scratch> scratch(std::max<int64_t>(threads, 1), make_scratch());
+    threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(N, 1));
+    std::vector<Scratch> scratch(threads, make_scratch());
     std::vector<double> log_joint(N);
     parallel_for(N, threads, [&](int64_t i, int64_t worker) {
         log_joint[i] = resample(i, seed, scratch[worker]);

@@ -376,7 +376,8 @@ int64_t ParserLearner::best_label(int64_t h, int64_t d) const {
 
 void parser_scores(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
                    const JointLabels* joint, int64_t threads, double* arcs) {
-    std::vector<ParserFeatures> features(std::max<int64_t>(1, threads), ParserFeatures(bits));
+    threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(sentences.N, 1));
+    std::vector<ParserFeatures> features(threads, ParserFeatures(bits));
     parallel_for(sentences.N, threads, [&](int64_t i, int64_t worker) {
         ParserFeatures& of = features[worker];
         of.read(sentences, i);
@@ -410,7 +411,8 @@ void parser_siblings(const ParserSentences& sentences, const float* theta, int b
 void parser_labels(const ParserSentences& sentences, const int32_t* heads, const float* theta,
                    int bits, const LabelChoices& choices, bool joint, int64_t threads,
                    int32_t* labels) {
-    std::vector<ParserFeatures> features(std::max<int64_t>(1, threads), ParserFeatures(bits));
+    threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(sentences.N, 1));
+    std::vector<ParserFeatures> features(threads, ParserFeatures(bits));
     parallel_for(sentences.N, threads, [&](int64_t i, int64_t worker) {
         ParserFeatures& of = features[worker];
         of.read(sentences, i);

@@ -68,8 +68,10 @@ TreeEdge draw_edge(const TreeCharts& charts, int64_t lane, const TreeItem& item,
 template <class Work>
 void for_each_group(const TreeBatch& batch, const Work& work) {
     const auto groups = tree_groups(batch);
-    std::vector<TreeCharts> charts(std::max<int64_t>(1, batch.threads));
-    parallel_for(int64_t(groups.size()), batch.threads, [&](int64_t g, int64_t worker) {
+    const int64_t n = std::ssize(groups);
+    const int64_t threads = std::clamp<int64_t>(batch.threads, 1, std::max<int64_t>(n, 1));
+    std::vector<TreeCharts> charts(threads);
+    parallel_for(n, threads, [&](int64_t g, int64_t worker) {
         charts[worker].load(batch, groups[g].data(), int64_t(groups[g].size()));
         work(charts[worker]);
     });

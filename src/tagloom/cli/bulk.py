@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from tagloom import _native
+from tagloom import _native, checks
 from tagloom.checks import plural
 from tagloom.errors import FormatError, TagloomError
 from tagloom.storage.replacing import remove_abandoned, replacing
@@ -290,12 +290,13 @@ def _part(n: int, part: str | None) -> range:
     """Return the numbers of the files of a part K/N: every N-th from the K-th on."""
     if part is None:
         return range(n)
-    k, slash, parts = part.partition("/")
-    if not (slash and k.isdigit() and parts.isdigit() and 1 <= int(k) <= int(parts)):
+    k, _, parts = part.partition("/")
+    number, of = checks.whole_number(k), checks.whole_number(parts)
+    if not (number and of and number <= of):
         raise click.BadParameter(
             f"expected K/N with K from 1 to N, such as 3/64, found {part!r}.", param_hint="--part"
         )
-    return range(int(k) - 1, n, int(parts))
+    return range(number - 1, n, of)
 
 
 def _check_record(request: Request, folder: str, *, resume: bool) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import FORMATS, Corpus, read, stream
 from tagloom.sequences.files import SAMPLE, Input, sample_lines
@@ -49,7 +50,8 @@ def reading_options(command: Command) -> Command:
 
 def as_column(name: str | None) -> str | int | None:
     """Convert the number of a column to int; keep a name."""
-    return int(name) if name is not None and name.lstrip("-").isdigit() else name
+    number = None if name is None else checks.whole_number(name.removeprefix("-"))
+    return name if name is None or number is None else -number if name[0] == "-" else number
 
 
 def as_names(names: str | None) -> list[str] | str | None:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from tagloom import checks
 from tagloom.cluster.engines import Lost, WorkerEngine
 from tagloom.cluster.worker import Reply, Request, Worker
 from tagloom.errors import MissingExtraError, ParameterError
@@ -95,7 +96,7 @@ class RayEngine(WorkerEngine):
 def _check_listening(address: str) -> None:
     """Raise OSError at once if nothing listens at an address; Ray would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
+    if colon and checks.whole_number(port) is not None:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE):
             pass
 

@@ -214,13 +214,14 @@ def _tree(x: Any, i: int) -> Tree:
     if "head" not in columns:
         found = f"columns {', '.join(columns) or '(none)'}"
         raise SentenceError(where=checks.place(i), expected="a column 'head'", found=found)
-    try:
-        heads = [int(h) for h in columns["head"]]
-    except ValueError:
-        bad = next(h for h in columns["head"] if not h.isdigit())
-        raise SentenceError(
-            where=checks.place(i), expected="heads that are numbers", found=repr(bad)
-        ) from None
+    heads = []
+    for t, text in enumerate(columns["head"]):
+        head = checks.whole_number(str(text))
+        if head is None:
+            raise SentenceError(
+                where=checks.place(i, t), expected="a head, a number", found=checks.show(text)
+            )
+        heads.append(head)
     return heads, list(columns.get("deprel", ["_"] * len(heads)))
 
 

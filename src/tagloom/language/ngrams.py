@@ -403,6 +403,12 @@ class NGramModel(Model):
         >>> round(lm.perplexity(test), 2), round(lm.perplexity(test, unknown=False), 2)
         (287.16, 139.55)
         """
+        try:
+            return math.exp(-self._mean_log_prob(X, unknown))
+        except OverflowError:
+            return math.inf
+
+    def _mean_log_prob(self, X: Any, unknown: bool) -> float:
         total, n = 0.0, 0
         for scored in self._score_all(X):
             log_probs = scored.log_probs if unknown else scored.log_probs[~scored.is_unknown]
@@ -410,11 +416,11 @@ class NGramModel(Model):
             n += len(log_probs)
         if n == 0:
             raise SentenceError(expected="at least one sentence", found="none")
-        return math.exp(-total / n) if total > -math.inf else math.inf
+        return total / n
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log-probability of tokens and sentence ends: −log of the perplexity."""
-        return -math.log(self.perplexity(X))
+        return self._mean_log_prob(X, True)
 
     def _score(self, sentences: Sequence[Any], start: bool, end: bool, first: int = 0) -> _Scored:
         self._check_fitted("log_prob")

@@ -155,13 +155,14 @@ def read_tree(sentence: Sentence, i: int) -> tuple[list[int], list[str | None]]:
     T = len(sentence.tokens)
     heads = []
     for t, text in enumerate(columns[HEAD]):
-        if not (text.isascii() and text.isdigit() and int(text) <= T and int(text) != t + 1):
+        head = checks.whole_number(str(text))
+        if head is None or head > T or head == t + 1:
             raise LabelError(
                 where=checks.place(i, t),
                 expected=f"a head from 0 to {T}, not the word itself",
                 found=checks.show(text),
             )
-        heads.append(int(text))
+        heads.append(head)
     if has_cycle(heads):
         raise LabelError(
             where=checks.place(i), expected="heads that form a tree", found="heads with a cycle"

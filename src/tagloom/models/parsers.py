@@ -391,7 +391,7 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
         parser = cls(**{"order": 1, **file.header["params"]})
         parser.check_parameters()
         parser._check_projective()
-        labels, size = file.header["labels"], 1 << parser.hash_bits
+        labels, size = checks.label_names(file.header["labels"]), 1 << parser.hash_bits
         arrays: list[npt.NDArray[Any]] = [
             np.ascontiguousarray(file.arrays[name], dtype)
             for name, dtype in (
@@ -409,8 +409,10 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
             raise ValueError("labels, their weights and their contexts disagree")
         if len(choices) and not 0 <= choices.min() <= choices.max() < len(labels):
             raise ValueError("labels of contexts are out of range")
-        if indptr[0] != 0 or indptr[-1] != len(choices) or (np.diff(indptr) < 0).any():
+        if indptr[0] != 0 or indptr[-1] != len(choices) or (np.diff(indptr) < 1).any():
             raise ValueError("indptr does not fit the labels of contexts")
+        if (contexts[1:] <= contexts[:-1]).any():
+            raise ValueError("contexts are out of order")
         parser._fitted = FittedParser(
             np.array(labels, dtype=object),
             arcs,

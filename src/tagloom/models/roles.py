@@ -427,7 +427,7 @@ def _read_choices(file: File, name: str, n_roles: int) -> Choices:
         np.ascontiguousarray(file.arrays[f"{name}.{part}"], dtype)
         for part, dtype in zip(_PARTS, types, strict=True)
     )
-    if (np.diff(contexts.astype(np.float64)) < 0).any() or len(indptr) != len(contexts) + 1:
+    if (contexts[1:] <= contexts[:-1]).any() or len(indptr) != len(contexts) + 1:
         raise ValueError(f"the contexts of {name} are out of order")
     if indptr[0] != 0 or indptr[-1] != len(roles) or (np.diff(indptr) < 0).any():
         raise ValueError(f"indptr does not fit the roles of {name}")

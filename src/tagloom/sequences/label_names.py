@@ -84,8 +84,8 @@ def _names(value: Any) -> list[str] | None:
     if isinstance(value, list | tuple):
         is_names = value and all(isinstance(x, str) for x in value)
         return list(value) if is_names else None
-    if isinstance(value, Mapping) and value and all(str(key).isdigit() for key in value):
-        numbered = {int(key): name for key, name in value.items()}
-        if sorted(numbered) == list(range(len(numbered))):
-            return _names([numbered[i] for i in range(len(numbered))])
+    if isinstance(value, Mapping) and value:
+        numbered = {checks.whole_number(str(key)): name for key, name in value.items()}
+        if numbered.keys() == set(range(len(value))):
+            return _names([numbered[i] for i in range(len(value))])
     return None

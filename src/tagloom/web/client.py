@@ -175,7 +175,8 @@ class Client:
             if status not in (429, 503) or attempt == self._attempts:
                 break
             seconds = answer_headers.get("retry-after") or ""
-            time.sleep(min(int(seconds) if seconds.isdigit() else 1, MOST_SECONDS))
+            wait = checks.whole_number(seconds)
+            time.sleep(min(1 if wait is None else wait, MOST_SECONDS))
         try:
             answer = json.loads(text)
         except ValueError:
