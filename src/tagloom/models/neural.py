@@ -54,7 +54,7 @@ ENCODERS = {
 }
 _STRUCTURED = ("crf", "margin")
 # Training takes this many batches, but not fewer or more epochs than these.
-_BATCHES, _EPOCHS = 2400, (6, 20)
+_BATCHES, _EPOCHS = 4000, (6, 20)
 # Sizes of the vectors of characters, and of filters of each width, or units of each direction.
 _CHARACTER_SIZE, _FILTERS, _UNITS = 32, 64, 32
 
@@ -296,7 +296,7 @@ class NeuralTagger(
     max_iterations: int | None = count(
         default=None,
         help="Number of epochs: 6 to 20, fewer with more data, or 2 for a transformer.",
-        details="By default, as many as make 2,400 batches of ``batch_tokens``.",
+        details="By default, as many as make 4,000 batches of ``batch_tokens``.",
     )
     patience: int | None = count(
         default=None,
