@@ -50,6 +50,15 @@ def show(title: str, times: dict[str, float], peer: str) -> None:
         print(f"| {title} | {name} | {ms:.3f} | {ratio} |", flush=True)
 
 
+@contextlib.contextmanager
+def eager() -> Iterator[None]:
+    """Run networks by the layers of torch.nn."""
+    from tagloom.neural import native
+
+    with mock.patch.object(native, "supports_tensor", return_value=False):
+        yield
+
+
 def bench_layer(rounds: int) -> None:
     import torch
     import torchcrf
@@ -138,7 +147,11 @@ def bench_network(rounds: int) -> None:
         table, convolutions = cnn.table.weight, cnn.convolutions
         native.character_convolutions(table, convolutions, characters, words).sum().backward()
 
-    calls = {"torch": lambda: cnn(characters, words).sum().backward(), "tagloom": native_cnn}
+    def torch_cnn() -> None:
+        with eager():
+            cnn(characters, words).sum().backward()
+
+    calls = {"torch": torch_cnn, "tagloom": native_cnn}
     show("characters, 311 words, 2 × 128 filters", best_of(rounds, calls), "torch")
 
 
@@ -146,7 +159,6 @@ def bench_tagger(rounds: int) -> None:
     import torch
 
     import tagloom as tl
-    from tagloom.neural import native
     from tagloom.neural.learners import AdamW
     from tagloom.neural.modules import Batch, Network
 
@@ -173,12 +185,6 @@ def bench_tagger(rounds: int) -> None:
             self.optimiser.step()
 
     learners["torch"].optimiser = OfTorch(learners["torch"].optimiser.parameters)
-
-    @contextlib.contextmanager
-    def eager() -> Iterator[None]:
-        """Run networks by the layers of torch.nn."""
-        with mock.patch.object(native, "supports_tensor", return_value=False):
-            yield
 
     def train_by(name: str) -> None:
         rng = np.random.default_rng(0)
@@ -232,6 +238,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", default=["layer", "network", "tagger"])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--isa", help="instruction set of our kernels: baseline, avx2, avx512")
     arguments = parser.parse_args()
     try:
         import torch
@@ -241,11 +248,13 @@ def main() -> None:
     torch.set_num_threads(1)
     import tagloom as tl
 
-    print(f"torch {torch.__version__}, {tl.trellis.instruction_sets()[-1]}, one thread, CPU time")
+    isa = arguments.isa or tl.trellis.instruction_sets()[-1]
+    print(f"torch {torch.__version__}, {isa}, one thread, CPU time")
     print("\n| | | ms | faster |\n|---|---|---|---|")
     jobs = {"layer": bench_layer, "network": bench_network, "tagger": bench_tagger}
-    for what in arguments.what:
-        jobs[what](arguments.rounds)
+    with tl.trellis.use_instruction_set(isa):
+        for what in arguments.what:
+            jobs[what](arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -162,6 +162,15 @@ def test_vectors_serve_words_that_training_lacks(tune):
     assert tl.load(tagger.to_bytes()).predict(FISH) == tagger.predict(FISH)
 
 
+@pytest.mark.parametrize("labels", [["X", "Y"], ["B-X", "O"]])
+@pytest.mark.parametrize("features", ["auto", "ner"])
+def test_spans_with_vectors_are_left_to_the_network(labels, features):
+    options = {**SMALL, "max_iterations": 1}
+    tagger = tl.NeuralTagger(features, vectors=VECTORS, **options).fit([["they", "fish"]], [labels])
+    has_features = features == "ner" or labels == ["X", "Y"]
+    assert bool(tagger.scores_.rows.n_attributes) == has_features
+
+
 @pytest.mark.parametrize("tune", ["no", "both"])
 def test_only_the_vectors_of_training_are_kept(tune):
     options = {**ALONE, "word_size": 0, "vectors": VECTORS, "tune_vectors": tune}

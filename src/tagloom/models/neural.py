@@ -19,7 +19,7 @@ from tagloom import checks, training
 from tagloom.errors import ParameterError
 from tagloom.features import Function, Templates
 from tagloom.models.capabilities import Capability
-from tagloom.models.constraints import Constraints
+from tagloom.models.constraints import Constraints, look_like_spans
 from tagloom.models.data import digest, f1_of, read_dev
 from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.iterative import IterativeTagger
@@ -54,7 +54,7 @@ ENCODERS = {
 }
 _STRUCTURED = ("crf", "margin")
 # Training takes this many batches, but not fewer or more epochs than these.
-_BATCHES, _EPOCHS = 2400, (6, 20)
+_BATCHES, _EPOCHS = 4000, (6, 20)
 # Sizes of the vectors of characters, and of filters of each width, or units of each direction.
 _CHARACTER_SIZE, _FILTERS, _UNITS = 32, 64, 32
 
@@ -197,8 +197,8 @@ class NeuralTagger(
         type="str, list of str, extractor, callable or None",
         is_option=False,
         help="The features that are added to the network; None for the network alone.",
-        details='As for `CRF`: "auto" chooses a preset by the data. Edge templates are not '
-        "possible.",
+        details='As for `CRF`: "auto" chooses a preset by the data, or None with vectors if labels '
+        "are spans. Edge templates are not possible.",
     )
     min_count: int = count(
         default=1, least=1, help="Ignore attributes that occur less often in the training data."
@@ -296,7 +296,7 @@ class NeuralTagger(
     max_iterations: int | None = count(
         default=None,
         help="Number of epochs: 6 to 20, fewer with more data, or 2 for a transformer.",
-        details="By default, as many as make 2,400 batches of ``batch_tokens``.",
+        details="By default, as many as make 4,000 batches of ``batch_tokens``.",
     )
     patience: int | None = count(
         default=None,
@@ -368,6 +368,8 @@ class NeuralTagger(
         settings = self if self.features is not None else _without_features(self)
         sentences = checks.sentences(X)
         linear = read(settings, X, y, sample_weight, None)
+        if self._leaves_features_out(linear.names):
+            linear = read(_without_features(self), X, y, sample_weight, None)
         if linear.encoded.edge_indptr is not None:
             raise ParameterError(
                 parameter="features",
@@ -392,6 +394,14 @@ class NeuralTagger(
         )
         kept = needed if self.keep_vectors == "seen" else vectors
         return NeuralData(linear, sentences, alphabets, kept)
+
+    def _leaves_features_out(self, names: Sequence[str]) -> bool:
+        """Whether "auto" means None: with vectors, features fit the names of training too well.
+
+        Dev F1 without and with them: WNUT17 47.1 and 39.3, UNER (5,000 sentences) 68.1 and 67.1.
+        """
+        is_auto = isinstance(self.features, str) and self.features == "auto"
+        return is_auto and self.vectors is not None and look_like_spans(names)
 
     def spec(self, data: NeuralData) -> NetworkSpec:
         """Return the definition of the network."""

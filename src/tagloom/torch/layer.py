@@ -541,11 +541,11 @@ class CRF(nn.Module):
         emit, shared, edge = self._scores(emit.detach(), None if edge is None else edge.detach())
         trans, start, stop, weights = (None if x is None else _numpy(x) for x in shared)
         return Trellis(
-            _numpy(batch.rows(emit)),
+            batch.array(emit),
             trans,
             start,
             stop,
-            edge=None if edge is None else _numpy(batch.rows(edge)),
+            edge=None if edge is None else batch.array(edge),
             offsets=batch.offsets,
             states=self._space,
             weights=weights,

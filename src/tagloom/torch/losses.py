@@ -85,7 +85,8 @@ class _Likelihood(torch.autograd.Function):
         factor = grad.item()
         if factor == 1:
             return None, *ctx.gradient
-        return None, *(None if g is None else g * factor for g in ctx.gradient)
+        scaled = iter(torch._foreach_mul([g for g in ctx.gradient if g is not None], factor))
+        return None, *(None if g is None else next(scaled) for g in ctx.gradient)
 
 
 Gradient = tuple[Tensor | None, ...]
@@ -153,7 +154,7 @@ def _in_one_call(
         raise
     if total is None:
         return None
-    value = emit.new_tensor(total) if llh is None else torch.from_numpy(llh).to(emit.dtype)
+    value = emit.new_full((), total) if llh is None else torch.from_numpy(llh).to(emit.dtype)
     if not with_gradient:
         return value, None
     return value, (
