@@ -5,6 +5,7 @@ times over.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,10 @@ import tagloom as tl
 pytestmark = pytest.mark.soak
 
 N_KILLS = 20
+N_PROGRAM_KILLS = 5
 N_PARTS = 64
+# Tokens to tag, in N_PARTS files.
+N_TOKENS = 100_000_000 if "TAGLOOM_DATA" in os.environ else 2_000_000
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +60,16 @@ def weights(tagger):
 @pytest.fixture(scope="module")
 def undisturbed(source):
     return weights(make().fit(source))
+
+
+def wait_for(process, state, changes):
+    """Wait until ``state()`` has changed so many times while the process runs."""
+    last = state()
+    while changes:
+        assert process.poll() is None, "the program ended before it was killed"
+        time.sleep(0.002)
+        if (now := state()) != last:
+            last, changes = now, changes - 1
 
 
 def test_workers_killed_at_random_moments(source, undisturbed):
@@ -98,15 +112,17 @@ tagger = tl.CRF("pos", algorithm="lbfgs", max_iterations=30, n_threads=1, n_work
 tagger.fit(source, checkpoint="run.ckpt").save("m.tagloom")
 """
     rng, kills = np.random.default_rng(1), 0
+    checkpoint = tmp_path / "run.ckpt"
     while True:
         process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
-        try:
-            process.wait(rng.uniform(4, 12) + 2 * kills)
+        if kills == N_PROGRAM_KILLS:
             break
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
+        wait_for(process, lambda: checkpoint.exists() and checkpoint.stat().st_mtime_ns, 3)
+        time.sleep(rng.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        kills += 1
+    process.wait()
     assert process.returncode == 0
     np.testing.assert_array_equal(weights(tl.load(tmp_path / "m.tagloom")), undisturbed)
     print(f"the program was killed {kills} times, the same bits")
@@ -117,19 +133,27 @@ def test_many_files_with_a_kill(train, tmp_path):
     pytest.importorskip("pyarrow")
     tl.CRF("pos").fit(train[:2000]).save(tmp_path / "m.tagloom")
     (tmp_path / "in").mkdir()
-    tokens = 0
+    copies = -(-4 * N_TOKENS // (N_PARTS * sum(map(len, train))))
+    tokens, sizes = 0, []
     for i in range(N_PARTS):
-        sentences = [tl.Sentence(s.tokens) for s in train[i % 4 :: 4]]
-        tokens += sum(map(len, sentences))
-        tl.write(tl.Corpus(sentences), tmp_path / "in" / f"{i:02}.parquet")
+        if i < 4:
+            sentences = [tl.Sentence(s.tokens) for s in train[i::4]] * copies
+            tl.write(tl.Corpus(sentences), tmp_path / "in" / f"{i:02}.parquet")
+            sizes.append(sum(map(len, sentences)))
+        else:
+            shutil.copy(
+                tmp_path / "in" / f"{i % 4:02}.parquet", tmp_path / "in" / f"{i:02}.parquet"
+            )
+        tokens += sizes[i % 4]
     command = [sys.executable, "-c", "from tagloom.cli import main; main()", "tag", "m.tagloom"]
     command += ["in/*.parquet", "--resume", "-q"]
     workers = ["-o", "out/", "--n-workers", "2"]
-    for seconds in (3.0, 4.0):
+    done = tmp_path / "out"
+    for finished in (10, 15):
         process = subprocess.Popen([*command, *workers], cwd=tmp_path)
-        time.sleep(seconds)
+        wait_for(process, lambda: len(list(done.glob("*.parquet"))), finished)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        assert process.wait() == -signal.SIGKILL
     subprocess.run([*command, *workers], cwd=tmp_path, check=True)
     before = os.times()
     subprocess.run([*command, "-o", "one/", "--n-threads", "1"], cwd=tmp_path, check=True)
