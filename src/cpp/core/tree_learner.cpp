@@ -400,7 +400,8 @@ void parser_scores(const ParserSentences& sentences, const float* theta, int bit
 
 void parser_siblings(const ParserSentences& sentences, const float* theta, int bits, int64_t H,
                      bool single_root, int64_t threads, double* siblings) {
-    std::vector<ParserFeatures> features(std::max<int64_t>(1, threads), ParserFeatures(bits));
+    threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(sentences.N, 1));
+    std::vector<ParserFeatures> features(threads, ParserFeatures(bits));
     parallel_for(sentences.N, threads, [&](int64_t i, int64_t worker) {
         features[worker].read(sentences, i);
         features[worker].score_siblings(theta, H, single_root,
