@@ -143,8 +143,9 @@ class CRF(BatchParameters, LinearTagger):
         least=0,
         help="Score by which right labels must win in training by adagrad (0).",
         details="It is added to the scores of wrong labels. The default is 2 for dicts, lists and "
-        "functions of features of up to 50,000 tokens, where it is better by 0.1 to 0.3 points, and "
-        "5 if there are more features than tokens. Probabilities are then too high; `calibrate` corrects them, or choose 0.",
+        "functions of features of up to 50,000 tokens, where it is better by 0.1 to 0.3 points; 5 "
+        "if there are more features than tokens. Probabilities are then too high; `calibrate` "
+        "corrects them, or choose 0.",
     )
     average: bool = flag(
         default=True,
