@@ -221,6 +221,7 @@ def test_version_is_told_once():
     assert f'version = "{tl.__version__}"' in pyproject
 
 
+@pytest.mark.tree
 def test_a_native_type_is_defined_once():
     """Two of one name are one to the linker, which then keeps either's destructor for both."""
     names = Counter(

@@ -191,6 +191,7 @@ def test_everything_public_has_an_example():
     assert not without
 
 
+@pytest.mark.tree
 def test_the_architecture_has_every_folder_and_every_file_of_the_core():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     folders = {path.name for path in (ROOT / "src" / "tagloom").iterdir() if path.is_dir()}

@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tagloom import checks
 from tagloom.errors import TemplateError
-from tagloom.features.expressions import Atom, Factor, Template
+from tagloom.features.expressions import QUOTED, Atom, Factor, Template
 from tagloom.features.templates import Templates
 from tagloom.sequences.files import read_lines
 
@@ -59,7 +60,7 @@ class CRFppTemplates(Templates):
                 raise TemplateError(
                     where=where,
                     expected="a line that starts with U (one label), B (two labels) or # (comment)",
-                    found=repr(line),
+                    found=checks.show(line, QUOTED),
                 )
             record = _read_line(line, where)
             if record.edge and not record.factors and not transitions:
@@ -94,7 +95,7 @@ def _read_line(line: str, where: str) -> Template:
         match = _MACRO.match(line, place)
         if match is None:
             raise TemplateError(
-                where=f"{where}, {line!r}, character {place + 1}",
+                where=f"{where}, {checks.show(line, QUOTED)}, character {place + 1}",
                 expected="%x[row,column] with integers, such as %x[-1,0]",
                 found=repr(line[place : place + 8]),
                 hint="If the file is a Wapiti pattern, use read_wapiti().",

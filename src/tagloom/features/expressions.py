@@ -18,12 +18,19 @@ records.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, NoReturn
 
+from tagloom import checks
 from tagloom.errors import TemplateError
+
+QUOTED = 200  # characters of a template that an error quotes
+MOST_NUMBERS = 1000  # in a range, such as suffix(1..4)
+MOST_TEMPLATES = 10_000  # of one expression
+MOST_DIGITS = 9  # of a number, which the extractor keeps in 32 bits
 
 #: A column: None for the tokens, a number or name for a further one, or one that Python derives
 #: from others for the native extractor: ("lexicon", name, atom), and those of `wapiti`.
@@ -188,7 +195,7 @@ class _Parser:
     def fail(self, place: int, found: str, expected: str = "", advice: str = "") -> NoReturn:
         which = "template" if self.number is None else f"template {self.number}"
         raise TemplateError(
-            where=f"{which}, {self.text!r}, character {place + 1}",
+            where=f"{which}, {checks.show(self.text, QUOTED)}, character {place + 1}",
             expected=expected or None,
             found=found,
             hint=advice or None,
@@ -196,7 +203,7 @@ class _Parser:
 
     def unexpected(self, expected: str, advice: str = "") -> NoReturn:
         lexeme = self.lexemes[self.at]
-        found = "the end" if lexeme.kind == "end" else repr(lexeme.text)
+        found = "the end" if lexeme.kind == "end" else checks.show(lexeme.text, QUOTED)
         self.fail(lexeme.place, found, expected, advice)
 
     def next_is(self, *marks: str) -> bool:
@@ -223,6 +230,10 @@ class _Parser:
             self.take(")", "'&' or ')'")
         if not self.next_is(""):
             self.unexpected("'&', '[' or the end" if not edge else "the end")
+        n_templates = math.prod(map(len, factors))
+        if n_templates > MOST_TEMPLATES:
+            found = f"{n_templates:,} combinations of numbers in its ranges"
+            self.fail(0, found, f"at most {MOST_TEMPLATES:,}")
         return [self.combine(choice, edge) for choice in product(*factors)]
 
     def factor(self) -> list[tuple[_Piece, int]]:
@@ -245,6 +256,8 @@ class _Parser:
             lexeme = self.lexemes[self.at]
             if lexeme.kind != "number":
                 self.unexpected(expected if not end else "a number after '..'")
+            if len(lexeme.text) > MOST_DIGITS:
+                self.fail(lexeme.place, checks.show(lexeme.text), f"at most {MOST_DIGITS} digits")
             ends.append(int(lexeme.text))
             self.at += 1
             if not self.next_is(".."):
@@ -252,6 +265,9 @@ class _Parser:
             self.at += 1
         if ends[-1] < ends[0]:
             self.fail(lexeme.place, f"the range {ends[0]}..{ends[1]}", "the smaller number first")
+        if ends[-1] - ends[0] >= MOST_NUMBERS:
+            found = f"the range {ends[0]}..{ends[1]}"
+            self.fail(lexeme.place, found, f"a range of at most {MOST_NUMBERS:,} numbers")
         return list(range(ends[0], ends[-1] + 1))
 
     def call(self) -> list[_Piece]:
@@ -259,7 +275,8 @@ class _Parser:
         if lexeme.kind != "name":
             self.unexpected("a function such as word or suffix(3)")
         if lexeme.text not in FUNCTIONS:
-            self.fail(lexeme.place, f"{lexeme.text!r}", "a function", self.advice(lexeme))
+            name = checks.show(lexeme.text, QUOTED)
+            self.fail(lexeme.place, name, "a function", self.advice(lexeme))
         self.at += 1
         arguments = self.arguments() if self.next_is("(") else []
         return self.build(lexeme, arguments)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _Text = Sequence[Sequence[str]]  # one column of a batch: [N][T_n]
-FARTHEST = 10_000  # tokens; each distance beyond the ends of a sentence has a value of its own
+# Tokens, as in core/extract.cpp; each distance beyond the ends of a sentence has its own value.
+FARTHEST = 1000
 
 
 class Templates:

@@ -32,7 +32,7 @@ from typing import Any
 
 from tagloom import checks
 from tagloom.errors import SentenceError, TemplateError
-from tagloom.features.expressions import Atom, Factor, Template
+from tagloom.features.expressions import QUOTED, Atom, Factor, Template
 from tagloom.features.functions import Function
 from tagloom.features.templates import Templates
 from tagloom.sequences.files import read_lines
@@ -82,7 +82,7 @@ class WapitiTemplates(Templates):
                 raise TemplateError(
                     where=where,
                     expected="a pattern that starts with u (one label), b (two labels) or * (both)",
-                    found=repr(line),
+                    found=checks.show(line, QUOTED),
                 )
             literals, factors = _read_line(line, where, unicode)
             line = line[0].lower() + line[1:]
@@ -195,7 +195,7 @@ def _read_line(line: str, where: str, unicode: bool) -> tuple[tuple[str, ...], t
 
     def fail(expected: str) -> TemplateError:
         return TemplateError(
-            where=f"{where}, {line!r}, character {place + 1}",
+            where=f"{where}, {checks.show(line, QUOTED)}, character {place + 1}",
             expected=expected,
             found=repr(line[place : place + 12]),
         )
