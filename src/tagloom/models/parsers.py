@@ -409,7 +409,7 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
             raise ValueError("labels, their weights and their contexts disagree")
         if len(choices) and not 0 <= choices.min() <= choices.max() < len(labels):
             raise ValueError("labels of contexts are out of range")
-        if indptr[0] != 0 or indptr[-1] != len(choices) or (np.diff(indptr) < 1).any():
+        if indptr[0] != 0 or indptr[-1] != len(choices) or (indptr[1:] <= indptr[:-1]).any():
             raise ValueError("indptr does not fit the labels of contexts")
         if (contexts[1:] <= contexts[:-1]).any():
             raise ValueError("contexts are out of order")

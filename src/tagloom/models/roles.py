@@ -429,7 +429,7 @@ def _read_choices(file: File, name: str, n_roles: int) -> Choices:
     )
     if (contexts[1:] <= contexts[:-1]).any() or len(indptr) != len(contexts) + 1:
         raise ValueError(f"the contexts of {name} are out of order")
-    if indptr[0] != 0 or indptr[-1] != len(roles) or (np.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != len(roles) or (indptr[1:] < indptr[:-1]).any():
         raise ValueError(f"indptr does not fit the roles of {name}")
     if len(roles) and not 0 <= roles.min() <= roles.max() < n_roles:
         raise ValueError(f"roles of {name} are out of range")
