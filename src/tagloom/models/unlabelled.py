@@ -551,10 +551,7 @@ def learn_hidden(
     y: Any,
     sample_weight: Any,
     began: float,
-    *,
-    callback: Any,
-    progress: bool | None,
-    checkpoint: Any,
+    **run: Any,
 ) -> HiddenMarkov:
     """Learn a model without labels, or with some; see `HMM.fit` for the arguments.
 
@@ -566,11 +563,11 @@ def learn_hidden(
     X, y, sample_weight
     began : float
         When `fit` was called, by `time.perf_counter`.
-    callback, progress, checkpoint
+    **run
+        The other arguments of `learn_problem`.
     """
     algorithm = read_algorithm(params)
     reading = read_problem(params, spec, smoothing, X, y, sample_weight)
-    run: dict[str, Any] = {"callback": callback, "progress": progress, "checkpoint": checkpoint}
     return learn_problem(params, algorithm, reading, began, **run)
 
 
