@@ -25,6 +25,7 @@ ALL_THREADS = (
     len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 )
 
+_DENSE = "Pass one array of shape (T, D) for each sentence"
 _MOST = 1 << 63  # the native core counts in 64 bits
 
 # ---- values ----------------------------------------------------------------------------------
@@ -389,8 +390,7 @@ def sentences(X: Any) -> Sequence[Any]:
         raise SentenceError(
             expected="a list of sentences",
             found=f"a sparse matrix, of type {type(X).__name__}",
-            hint="Pass one array of shape (T, D) for each sentence, such as "
-            "[matrix[begin:end].toarray(), ...], or dicts of features.",
+            hint=f"{_DENSE}, such as [matrix[begin:end].toarray(), ...], or dicts of features.",
         )
     members = X if isinstance(X, list | tuple) else list(X)
     if _native.is_nested_list(members):  # lists, the common case
@@ -425,6 +425,13 @@ def tokens_of(sentence: Any, i: int) -> Any:
         )
     if not hasattr(sentence, "__len__"):
         raise SentenceError(where=place(i), expected="a list of tokens", found=show_type(sentence))
+    if hasattr(sentence, "tocsr"):
+        raise SentenceError(
+            where=place(i),
+            expected="a list of tokens",
+            found=f"a sparse matrix, of type {type(sentence).__name__}",
+            hint=f"{_DENSE}, such as matrix.toarray(), or dicts of features.",
+        )
     return getattr(sentence, "tokens", sentence)
 
 

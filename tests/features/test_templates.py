@@ -477,6 +477,7 @@ def test_saved_and_loaded_templates_give_the_same(again):
         ("", 1, "the end", "a function such as word or suffix(3)", None),
         ("word &", 7, "the end", "a function", None),
         ("word ? lower", 6, "'?', which is not part of the language", None, None),
+        ("U00:%x[0,0]", 5, "'%', which is not part of", None, "CRFppTemplates(lines)"),
         ("suffix", 7, "the end", "'(', as in suffix(3), suffix(1..4) or", None),
         ("suffix(0)", 8, "'0'", "a length of 1 or more", None),
         ("suffix()", 8, "')'", "an argument", None),

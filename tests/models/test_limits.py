@@ -58,3 +58,5 @@ def test_a_sparse_matrix_is_not_a_list_of_sentences():
     sparse = pytest.importorskip("scipy.sparse")
     with raises(SentenceError, found="a sparse matrix", hint="toarray"):
         tl.CRF(None).fit(sparse.eye(3), [["X", "Y", "X"]])
+    with raises(SentenceError, where="sentence 0", found="a sparse matrix", hint="toarray"):
+        tl.CRF(None).fit([sparse.eye(3).tocsr()], [["X", "Y", "X"]])

@@ -148,6 +148,14 @@ def test_tasks_of_label_studio():
     assert result[2]["type"] == "relation"
 
 
+def test_text_under_a_name_of_its_own():
+    region = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}}
+    task = {"data": {"review": "Ann left", "stars": 4}, "annotations": [{"result": [region]}]}
+    assert read([task]).labels == [["B-PER", "O"]]
+    with raises(FormatError, expected="'text'", hint="token"):
+        read([task | {"data": {"review": "Ann left", "author": "Bo"}}])
+
+
 def test_a_task_with_two_annotations():
     region = {"type": "labels", "value": {"start": 0, "end": 3, "labels": ["PER"]}}
     annotations = [{"was_cancelled": True}, {"result": [region]}, {"result": []}]

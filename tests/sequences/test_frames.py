@@ -65,6 +65,25 @@ def test_columns_as_a_dict():
         tl.Corpus.from_frame(TABLE | {"Sentence #": [None, "1", "2"]})
 
 
+def test_frames_with_a_row_per_sentence():
+    frame = {"id": [7, 8], "tokens": [["Ann", "left"], ["Oslo"]], "ner_tags": [[1, 0], [-100]]}
+    corpus = tl.Corpus.from_frame(frame, label_names=["O", "B-PER"])
+    assert corpus.tokens == [["Ann", "left"], ["Oslo"]]
+    assert corpus.labels == [["B-PER", "O"], [None]]
+    other = {"sent": [["Ann"]], "tags": [["PER"]]}
+    assert tl.Corpus.from_frame(other).labels == [["PER"]]
+    with raises(FormatError, where="sentence 0", hint="label_names"):
+        tl.Corpus.from_frame(frame)
+
+
+def test_numbered_labels_of_a_frame():
+    frame = TABLE | {"Tag": [1, None, 0]}
+    corpus = tl.Corpus.from_frame(frame, label_names=["O", "B-PER"])
+    assert corpus.labels == [["B-PER", None], ["O"]]
+    with raises(FormatError, expected="0 to 1", found="2"):
+        tl.Corpus.from_frame(TABLE | {"Tag": [1, None, 2]}, label_names=["O", "B-PER"])
+
+
 @pytest.mark.peers
 def test_frames_of_pandas():
     import pandas
@@ -79,6 +98,10 @@ def test_frames_of_pandas():
     assert back["sentence"].tolist() == [0, 0, 1]
     assert list(back.columns) == ["sentence", "token", "label", "POS"]
     assert tl.Corpus.from_frame(back, label="label") == corpus
+    rows = pandas.DataFrame({"tokens": [["a"], ["b"]], "ner_tags": [np.array([0]), np.array([1])]})
+    assert tl.Corpus.from_frame(rows, label_names=["X", "Y"]).labels == [["X"], ["Y"]]
+    frame["Tag"] = [1, None, 0]  # a missing number makes the others floats
+    assert tl.Corpus.from_frame(frame, label_names=["X", "Y"]).labels == [["Y", None], ["X"]]
     frame.loc[1, "Word"] = None
     with raises(FormatError, where="row 1", expected="'Word'", hint="keep_default_na"):
         tl.Corpus.from_frame(frame)

@@ -133,6 +133,9 @@ def name(text: str) -> str:
 
 # ---- reading ---------------------------------------------------------------------------------
 
+_OTHER_LANGUAGES = (
+    "Templates of CRF++ and Wapiti are features.CRFppTemplates(lines) and WapitiTemplates(lines)."
+)
 _NAME = r"[^\W\d][\w:\-]*"
 _TOKEN = re.compile(
     rf"""\s*(?:
@@ -186,7 +189,11 @@ class _Parser:
                 character = self.text[place]
                 if character in "\"'":
                     self.fail(place, "a text without its closing quote")
-                self.fail(place, f"{character!r}, which is not part of the language")
+                self.fail(
+                    place,
+                    f"{character!r}, which is not part of the language",
+                    advice=_OTHER_LANGUAGES if character == "%" else "",
+                )
             kind = str(match.lastgroup)
             lexemes.append(_Lexeme(kind, match[kind], match.start(kind)))
             place = match.end()

@@ -207,7 +207,7 @@ class ArrowLayout:
                 return
             label = self.columns.label_key
             try:
-                frame = sentences_of_frame(kept, self.by, self.columns.text_key, label, first)
+                frame = sentences_of_frame(kept, self.by, self.columns.text_key, label, first=first)
                 sentences = list(frame)
             except FormatError as error:
                 error.path, error.where = name, checks.join(name, error.where)

@@ -7,15 +7,17 @@ lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from tagloom import checks
 from tagloom.errors import FormatError, LabelError, SentenceError
 from tagloom.notebooks import data_frame
 from tagloom.sequences.column_guesses import TOKEN_WORDS, find_column
 from tagloom.sequences.label_names import LabelNames, label_names_of
-from tagloom.sequences.objects import row_keys, sentence_of_row
+from tagloom.sequences.objects import label_name, row_keys, sentence_of_row
 from tagloom.sequences.sentences import Sentence
 from tagloom.sequences.tables import is_sentence_name
 
@@ -60,12 +62,21 @@ def sentences_of_dicts(
 
 
 def sentences_of_frame(
-    frame: Any, sentence: str | None, token: str | None, label: str | None, first: int = 0
+    frame: Any,
+    sentence: str | None,
+    token: str | None,
+    label: str | None,
+    label_names: LabelNames | None = None,
+    first: int = 0,
 ) -> Iterator[Sentence]:
-    """Yield the sentences of a frame with one row per token; errors count rows from ``first``."""
+    """Yield the sentences of a frame; errors count its rows from ``first``."""
     columns = _columns(frame)
     names = list(columns)
     by = sentence or next((name for name in names if is_sentence_name(name)), None)
+    if any(map(_has_lists, columns.values() if by is None else (columns.get(by, ()),))):
+        dicts = (dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        yield from sentences_of_dicts(dicts, token, label, label_names)
+        return
     if by is None:
         raise FormatError(
             parameter="sentence", expected=f"one of the columns {', '.join(names)}", found="None"
@@ -78,6 +89,7 @@ def sentences_of_frame(
         label = next((x for x in reversed(others) if x != token), None)
     else:
         label = names[find_column(label, names, "label")]
+    numbered = None if label_names is None else label_names_of(label_names, label)
     starts = _starts(columns[by], by, first)
     for i, (start, end) in enumerate(zip(starts, [*starts[1:], len(columns[by])], strict=True)):
         rows = {name: column[start:end] for name, column in columns.items()}
@@ -85,6 +97,8 @@ def sentences_of_frame(
         labels = None
         if label is not None:
             labels = [None if _is_missing(y) else y for y in rows[label]]
+            if numbered is not None:
+                labels = [_named(y, numbered, t) for t, y in enumerate(labels)]
         further = {
             name: [*map(str, rows[name])] for name in names if name not in (by, token, label)
         }
@@ -118,6 +132,17 @@ def _starts(values: list[Any], name: str, first: int) -> list[int]:
             starts.append(row)
             current = value
     return starts
+
+
+def _named(label: Any, names: list[str], t: int) -> Any:
+    """Return the name of a numbered label; pandas makes floats of numbers beside missing ones."""
+    is_number = type(label) is int or (type(label) is float and label.is_integer())
+    return label_name(int(label), names, t) if is_number else label
+
+
+def _has_lists(column: Sequence[Any]) -> bool:
+    """Whether the cells of a column are lists, so that each row is a sentence."""
+    return len(column) > 0 and isinstance(column[0], list | tuple | np.ndarray)
 
 
 def _is_missing(value: Any) -> bool:

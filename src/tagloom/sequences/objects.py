@@ -697,7 +697,7 @@ def object_layout(
     first = _first_value(file, format)
     notes = []
     if not token:
-        token = next((key for key in keys.text if key in first), keys.text[0])
+        token = _guess_text_key(first, keys)
         notes.append(f"{keys.text[0]} under {token!r}")
     if label is None:
         label = guess_label_key(first, keys, labelled, file.name)
@@ -740,6 +740,16 @@ def _first_value(file: Input, format: str) -> dict[str, Any]:
     return {}
 
 
+def _guess_text_key(first: dict[str, Any], keys: _Keys) -> str:
+    """Return the key of the text or tokens: one of the usual names, else the only one that fits."""
+    for key in keys.text:
+        if key in first:
+            return key
+    kind = list if keys is TOKEN_KEYS else str
+    fitting = [key for key, value in first.items() if type(value) is kind and key not in keys.label]
+    return fitting[0] if len(fitting) == 1 else keys.text[0]
+
+
 def guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str | None) -> str:
     """Return the key of the labels in the first object of a file."""
     present = [key for key in keys.label if key in first]
@@ -759,7 +769,7 @@ def guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: st
 
 def row_keys(row: Mapping[str, Any], token: str | None, label: str | None) -> tuple[str, str]:
     """Return the keys of tokens and labels in a dict: as given, else as in a file."""
-    token = token or next((key for key in TOKEN_KEYS.text if key in row), TOKEN_KEYS.text[0])
+    token = token or _guess_text_key(dict(row), TOKEN_KEYS)
     if label is None:
         label = guess_label_key(dict(row), TOKEN_KEYS, True, None)
     return token, label

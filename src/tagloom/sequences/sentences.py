@@ -477,8 +477,9 @@ class Corpus(Sequence[Sentence]):
         sentence: str | None = None,
         token: str | None = None,
         label: str | None = None,
+        label_names: Any = None,
     ) -> Corpus:
-        """Make a corpus of a data frame with one row per token.
+        """Make a corpus of a data frame with one row per token, or lists in one row per sentence.
 
         Parameters
         ----------
@@ -487,6 +488,8 @@ class Corpus(Sequence[Sentence]):
         sentence, token, label : str, optional
             Names of the columns; found by name as in a table by default. A missing sentence
             continues the one before it, and a missing label is unknown.
+        label_names : list of str, mapping, ClassLabel or path, optional
+            Names of labels that are numbers, as in `from_dicts`.
 
         Returns
         -------
@@ -503,10 +506,12 @@ class Corpus(Sequence[Sentence]):
         >>> frame = {"sent": [1, None, 2], "word": ["Ann", "left", "Bo"], "tag": ["A", "B", "A"]}
         >>> Corpus.from_frame(frame).tokens
         [['Ann', 'left'], ['Bo']]
+        >>> Corpus.from_frame({"tokens": [["Ann", "left"], ["Bo"]]}).tokens  # a row per sentence
+        [['Ann', 'left'], ['Bo']]
         """
         from tagloom.sequences.frames import sentences_of_frame
 
-        return cls(sentences_of_frame(frame, sentence, token, label))
+        return cls(sentences_of_frame(frame, sentence, token, label, label_names))
 
     def to_frame(self) -> Any:
         """Return a data frame of pandas with one row per token.
