@@ -142,5 +142,19 @@ def test_small_sparse_data_average_two_learners():
     emit, one, other = (
         m.fit(X, train.labels).trellis(X).emit for m in [tl.CRF(None, min_weight=0.0), *parts]
     )
-    np.testing.assert_allclose(emit, (one + other) / 2, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(emit, 0.6 * (one + other) / 2, rtol=1e-3, atol=1e-3)
     assert np.abs(one - other).max() > 0.1
+
+
+def test_the_default_margin_shrinks_weights():
+    """The labels are those of the margin; so are the scores, times 0.6."""
+    train = tl.datasets.load("english", label="upos")[0][:60]
+    X = [[{"end": x[t][-1:], "short": len(x[t]) < 4} for t in range(len(x))] for x in train.tokens]
+    default, own = (
+        tl.CRF(None, min_weight=0.0, **margin).fit(X, train.labels)
+        for margin in ({}, {"margin": 2.0, "max_iterations": 10})
+    )
+    assert default.predict(X) == own.predict(X)
+    np.testing.assert_allclose(
+        default.trellis(X).emit, 0.6 * own.trellis(X).emit, rtol=1e-4, atol=1e-5
+    )
