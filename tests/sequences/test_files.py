@@ -13,7 +13,7 @@ import zstandard
 
 import tagloom as tl
 from raising import raises
-from tagloom.errors import FormatError, MissingExtraError
+from tagloom.errors import FormatError, LabelError, MissingExtraError
 
 DATA = "They\tPRON\nfish\tVERB\n\nÜber\tADP\n\n".encode()
 COMPRESS = {
@@ -178,6 +178,32 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
         tl.write([tl.Sentence(["a"], ["X"]), tl.Sentence(["b"], [{"A", "B"}])], path)
     assert path.read_bytes() == DATA
     assert os.listdir(tmp_path) == ["a.conll"]
+
+
+def test_a_set_of_labels_may_be_assigned_in_place():
+    corpus = tl.read(io.BytesIO(DATA))
+    corpus[0].labels[0] = {"B", "A"}
+    out = io.BytesIO()
+    tl.write(corpus, out, "jsonl")
+    again = tl.read(io.BytesIO(out.getvalue()), "jsonl")
+    assert again[0].labels[0] == {"A", "B"}
+    assert [s.labels[1:] for s in again] == [s.labels[1:] for s in corpus]
+    assert again[1].labels == corpus[1].labels
+    for format in ("conll", "csv", "slash", "crfsuite", "parquet"):
+        with raises(FormatError, where="sentence 0, token 0", found="one of {A,B}"):
+            tl.write(corpus, io.BytesIO(), format)
+    for format in ("jsonl-spans", "spacy"):
+        with raises(FormatError, where="token 0", found="one of {A,B}"):
+            tl.write([corpus[0]], io.BytesIO(), format)
+
+
+@pytest.mark.parametrize("format", ["conll", "csv", "slash", "crfsuite", "jsonl", "jsonl-spans"])
+@pytest.mark.parametrize("value", [5, ["A", "B"], b"A", ("A",), set()])
+def test_what_is_assigned_in_place_must_be_a_label(format, value):
+    corpus = tl.read(io.BytesIO(DATA))
+    corpus[1].labels[0] = value
+    with raises(LabelError, where="sentence 1, token 0"):
+        tl.write(corpus, io.BytesIO(), format)
 
 
 def test_a_file_may_be_read_as_a_stream_and_written_at_once(tmp_path):

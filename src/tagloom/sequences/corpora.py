@@ -519,6 +519,8 @@ def write(
     FormatError
         If the format cannot hold a sentence (the message names it), no format is implied, or the
         file was changed since the corpus was read from it.
+    LabelError
+        If a value that was assigned to an item of ``labels`` is not a label.
     SentenceError
         If a sentence is a str.
     OSError
@@ -543,6 +545,8 @@ def write(
         sentences = [sentences]
     if not isinstance(sentences, Stream | Corpus):
         sentences = Corpus(sentences)
+    if isinstance(sentences, Corpus):
+        sentences = sentences._checked()
     format = _choose_format(path, format, sentences)
     if format not in _WRITER_OPTIONS:
         raise FormatError(

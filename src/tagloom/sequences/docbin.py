@@ -14,6 +14,7 @@ from typing import Any
 from tagloom import checks
 from tagloom.errors import FormatError, MissingExtraError
 from tagloom.sequences.documents import documents, text_of
+from tagloom.sequences.faults import several_labels
 from tagloom.sequences.files import CHUNK, Input, Output
 from tagloom.sequences.objects import spans_of_labels
 from tagloom.sequences.sentences import Label, Sentence
@@ -157,9 +158,9 @@ def _doc(spacy: Any, vocab: Any, parts: list[Sentence], label: str, first: int) 
             entities.append(doc.char_span(begin, end, label=kind))
         doc.set_ents(entities)
         return doc
-    for w, value in zip(tokens, whole.labels, strict=True):
+    for t, (w, value) in enumerate(zip(tokens, whole.labels, strict=True)):
         if isinstance(value, frozenset):
-            raise FormatError(where=where, expected="one label per token", found=checks.show(value))
+            raise several_labels(value, "docbin", checks.join(where, f"token {t}"))
         try:
             setattr(doc[w], _TOKEN_LABELS[label], value or "")
         except (KeyError, ValueError):

@@ -19,7 +19,7 @@ from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import arrays
 from tagloom.sequences.documents import Places, Tokenize, rule_offsets, text_of, tokens_of
-from tagloom.sequences.faults import check_lengths, placed
+from tagloom.sequences.faults import check_lengths, placed, several_labels
 from tagloom.sequences.files import BOM, Input, sample_lines
 from tagloom.sequences.label_names import LabelNames, label_names_of
 from tagloom.sequences.sentences import Label, Layout, Sentence
@@ -661,7 +661,9 @@ def spans_of_labels(
         if label is None or label == "O":
             open_label = None
             continue
-        if not isinstance(label, str) or label[:2] not in ("B-", "I-") or len(label) == 2:
+        if isinstance(label, frozenset):
+            raise several_labels(label, "a format of spans", checks.join(where, f"token {t}"))
+        if label[:2] not in ("B-", "I-") or len(label) == 2:
             raise FormatError(
                 where=checks.join(where, f"token {t}"),
                 expected="a BIO label, as spans need them",

@@ -741,6 +741,25 @@ class Corpus(Sequence[Sentence]):
         new.problems, new._tail, new._stamps = list(self.problems), self._tail, self._stamps
         return new
 
+    def _checked(self) -> Corpus:
+        """Check labels that were set in place; a copy if some are sets, which become frozensets.
+
+        Raises
+        ------
+        LabelError
+            If one is not a label, with its place.
+        """
+        if all(_are_labels(sentence.labels or ()) for sentence in self._sentences):
+            return self
+        new = self[:]
+        new._sentences = [
+            sentence if _are_labels(labels) else _relabelled(i, sentence, labels)
+            for i, sentence in enumerate(self._sentences)
+            for labels in [sentence.labels or ()]
+        ]
+        new.problems, new._tail, new._stamps = list(self.problems), self._tail, self._stamps
+        return new
+
     def __len__(self) -> int:
         return len(self._sentences)
 
@@ -815,11 +834,24 @@ def _with_labels(sentences: list[Sentence], labels: Iterable[Iterable[Any]]) -> 
             expected=f"{checks.plural(len(sentences), 'list')} of labels, one per sentence",
             found=str(len(label_lists)),
         )
-    result = []
-    for i, (sentence, new_labels) in enumerate(zip(sentences, label_lists, strict=True)):
-        try:
-            result.append(sentence.with_labels(new_labels))
-        except LabelError as error:
-            error.where = checks.join(checks.place(i), error.where)
-            raise
-    return result
+    return [
+        _relabelled(i, sentence, new_labels)
+        for i, (sentence, new_labels) in enumerate(zip(sentences, label_lists, strict=True))
+    ]
+
+
+def _relabelled(i: int, sentence: Sentence, labels: Iterable[Any]) -> Sentence:
+    """Return sentence i of a corpus with other labels; an error names it."""
+    try:
+        return sentence.with_labels(labels)
+    except LabelError as error:
+        error.where = checks.join(checks.place(i), error.where)
+        raise
+
+
+def _are_labels(labels: Iterable[Any]) -> bool:
+    try:
+        "".join(labels)  # the fastest way to see that all are str, as they nearly always are
+        return True
+    except TypeError:
+        return all(y is None or isinstance(y, str | frozenset) for y in labels)
