@@ -27,3 +27,13 @@ if path := os.environ.get("TAGLOOM_NATIVE"):
     module = importlib.util.module_from_spec(spec)
     sys.modules["tagloom._native"] = module
     spec.loader.exec_module(module)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out tests marked soak, some of which take an hour, unless they are asked for."""
+    if "soak" in config.option.markexpr or any("::" in path for path in config.args):
+        return
+    soaks = [item for item in items if item.get_closest_marker("soak")]
+    if soaks:
+        config.hook.pytest_deselected(items=soaks)
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
