@@ -17,6 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
         reader.read(text.substr(middle));
         const NGramArrays model = reader.finish(1);
         if (reader.take_vocabulary().size() < 3 || model.log_prob.size() < 3) std::abort();
+        for (std::size_t i = 1; i < model.log_prob.size(); i++)
+            if (!(model.log_prob[i] <= 0)) std::abort();
+        for (const double weight : model.backoff)
+            if (!(weight <= 700)) std::abort();
     } catch (const ArpaFault& fault) {
         if (fault.line < 0 || fault.expected.empty()) std::abort();
     }

@@ -61,6 +61,7 @@ bool parse_number(std::string_view s, double& value) {
         exponent += sign * e;
     }
     const double power = std::pow(10.0, std::abs(exponent));
+    if (digits == 0) exponent = -1;  // 0e999 is 0, not 0 times infinity
     value = exponent < 0 ? digits / power : digits * power;
     if (is_negative) value = -value;
     return true;
