@@ -15,7 +15,7 @@ from tagloom import checks
 from tagloom._native import Extractor, Index, Scorer, Vocabulary
 from tagloom.errors import FeatureError, ParameterError, SentenceError, TemplateError, from_native
 from tagloom.features.batches import Encoded, read_tokens, sum_values
-from tagloom.features.expressions import WHOLE, Atom, Column, Template, parse
+from tagloom.features.expressions import QUOTED, WHOLE, Atom, Column, Template, parse
 from tagloom.features.functions import Function, Resources, function_of, native_kind
 from tagloom.features.lexicons import Clusters, Lexicon
 from tagloom.numeric import np
@@ -161,7 +161,7 @@ class Templates:
                 resources = getattr(self._resources, kind)
                 if name not in resources:
                     raise TemplateError(
-                        where=f"template {number}, {record.text!r}",
+                        where=f"template {number}, {checks.show(record.text, QUOTED)}",
                         expected=f"{name!r} among the {kind}",
                         found=", ".join(sorted(resources)) or "none",
                         hint=f"Pass {kind}={{{name!r}: ...}}.",
@@ -476,7 +476,7 @@ class Templates:
                         where=checks.place(i, t),
                         expected=f"a finite number in column {column}, which "
                         f"{self._user_of(column)} reads",
-                        found=repr(text),
+                        found=checks.show(text),
                     )
                 if 0 <= t - offset < len(values):
                     values[t - offset] = value
@@ -489,7 +489,7 @@ class Templates:
             columns = [factor.atom.column for factor in record.factors]
             columns += [record.number[0]] if record.number else []
             if any(_reads(c, column) for c in columns):
-                return f"template {number}, {record.text!r},"
+                return f"template {number}, {checks.show(record.text, QUOTED)},"
         raise AssertionError(column)
 
     # ---- saving ------------------------------------------------------------------------------
@@ -547,7 +547,7 @@ def _farthest(records: Iterable[Template]) -> int:
         for factor in record.factors:
             if abs(factor.offset) > FARTHEST:
                 raise TemplateError(
-                    where=f"template {number}, {record.text!r}",
+                    where=f"template {number}, {checks.show(record.text, QUOTED)}",
                     expected=f"positions at most {FARTHEST} tokens away",
                     found=checks.show(factor.offset),
                 )
