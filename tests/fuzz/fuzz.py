@@ -16,13 +16,15 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import FunctionType
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 MEMORY = 2048  # MB of one process
-SLOW = 20  # seconds of one input
+SLOW = 20  # seconds of CPU time of one input
+HANG = 300  # seconds of one input by the clock: the machine may be busy or paused
 
 
 def fuzz(name: str, seconds: int) -> None:
@@ -49,9 +51,15 @@ def fuzz(name: str, seconds: int) -> None:
         for data in inputs:
             Path(folder, hashlib.sha1(data).hexdigest()).write_bytes(data)
         arguments = [sys.argv[0], folder, f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY}"]
-        arguments += [f"-timeout={SLOW}", "-max_len=65536", f"-artifact_prefix=fault-{name}-"]
+        arguments += [f"-timeout={HANG}", "-max_len=65536", f"-artifact_prefix=fault-{name}-"]
         custom = {"custom_mutator": change} if name == "model" else {}
-        atheris.Setup(arguments, target, **custom)
+
+        def timed(data: bytes) -> None:
+            began = time.process_time()
+            target(data)
+            assert (took := time.process_time() - began) < SLOW, f"{took:.0f} s"
+
+        atheris.Setup(arguments, timed, **custom)
         atheris.Fuzz()
 
 
@@ -82,7 +90,8 @@ def main() -> None:
         print(f"{name:<24}{max(runs, default=0):>10,} executions", end="  ", flush=True)
         if done.returncode:
             n_faults += 1
-            print("FAULT\n" + "\n".join(done.stderr.splitlines()[-25:]))
+            said = [*done.stdout.splitlines()[-25:], *done.stderr.splitlines()[-8:]]
+            print("FAULT\n" + "\n".join(line[:400] for line in said))
         else:
             print("no fault")
     print(f"{total:,} executions, {n_faults} targets with a fault")

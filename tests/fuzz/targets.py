@@ -337,8 +337,12 @@ def body(data: bytes) -> None:
     scope |= {"http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80)}
     sent = []
 
+    messages = [{"type": "http.request", "body": data[1:], "more_body": False}]
+
     async def receive() -> dict:
-        return {"type": "http.request", "body": data[1:], "more_body": False}
+        if not messages:
+            await asyncio.Event().wait()  # the client neither sends more nor leaves
+        return messages.pop()
 
     async def send(message: dict) -> None:
         sent.append(message)
