@@ -74,3 +74,21 @@ def test_plain_data_has_the_fields_that_are_set():
         "found": "nan",
         "expected": "a score",
     }
+
+
+def test_text_of_damaged_files_can_be_shown():
+    error = errors.FormatError(
+        path="a\udc80.csv",
+        expected="different names",
+        found="x\x00\x1b[31m, é 😀\n" + "y" * 5000,
+        hint="Rename {column}.",
+        options={"column": "\x07"},
+    )
+    text = str(error)
+    assert text.isprintable()
+    assert text.startswith(
+        "a\\udc80.csv: expected different names, found x\\x00\\x1b[31m, é 😀\\ny"
+    )
+    assert text.endswith('…. Rename column="\\u0007".')
+    assert 1000 < len(text) < 1200
+    assert str(errors.TagloomError("a\tb.")) == "a\\tb."

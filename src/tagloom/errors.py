@@ -112,24 +112,28 @@ class TagloomError(Exception):
         self.options = dict(options or {})
 
     def render(self, option: NameOption = python_option) -> str:
-        """Render the error as one line.
+        """Render the error as one line that a terminal can show.
+
+        The fields may contain parts of damaged files: characters that cannot be printed are
+        escaped as in the repr of a str, and each field is cut after 1,000 characters.
 
         Parameters
         ----------
         option : callable
             Renders a parameter, given its name and a value to try (or ``...``).
         """
-        text = self.message
+        text = _shown(self.message)
+        expected, found, where = _shown(self.expected), _shown(self.found), _shown(self.where)
         if text is None and self.parameter is not None:
-            text = f"{option(self.parameter, ...)} must be {self.expected}; got {self.found}."
+            text = f"{option(self.parameter, ...)} must be {expected}; got {found}."
         elif text is None:
-            parts = (("expected", self.expected), ("found", self.found))
+            parts = (("expected", expected), ("found", found))
             text = ", ".join(f"{word} {part}" for word, part in parts if part is not None) + "."
-        if self.where is not None:
-            text = f"{self.where}: {text}"
+        if where is not None:
+            text = f"{where}: {text}"
         if self.hint is not None:
             names = {name: option(name, value) for name, value in self.options.items()}
-            text = f"{text} {self.hint.format_map(names) if names else self.hint}"
+            text = f"{text} {_shown(self.hint.format_map(names) if names else self.hint)}"
         return text
 
     def __str__(self) -> str:
@@ -153,6 +157,16 @@ class TagloomError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+def _shown(text: str | None) -> str | None:
+    if text is None or (len(text) <= _LONGEST and text.isprintable()):
+        return text
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:_LONGEST])
+    return shown + ("…" if len(text) > _LONGEST else "")
+
+
+_LONGEST = 1000  # characters of a field in the text of an error
 
 
 def _rebuild(
