@@ -8,11 +8,15 @@ with coverage feedback; `test_cases.py` runs the seeds, and inputs that once wer
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import gzip
 import importlib.util
 import io
+import json
 import random
+import struct
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -22,7 +26,8 @@ import tagloom as tl
 from role_sentences import grammar
 from tagloom import features, interop, storage
 from tagloom.errors import TagloomError
-from tagloom.sequences import FORMATS
+from tagloom.scores.vectors import Vectors, read_vectors
+from tagloom.sequences import FORMATS, read_frames, write_frames
 
 # Formats of optional packages are read where these are installed.
 _NEEDED = {"docbin": "spacy", "parquet": "pyarrow", "arrow": "pyarrow"}
@@ -295,6 +300,107 @@ def foreign_seeds() -> list[bytes]:
     return [crfsuite, wapiti, crfpp]
 
 
+@functools.cache
+def folder() -> Path:
+    """Return a folder for readers of files that take only names."""
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    kept = tempfile.TemporaryDirectory(prefix="tagloom-fuzz-", dir=memory)
+    atexit.register(kept.cleanup)
+    return Path(kept.name)
+
+
+@refusing
+def vectors(data: bytes) -> None:
+    """Read word vectors of any kind."""
+    path = folder() / "vectors"
+    path.write_bytes(data)
+    read_vectors(path).rows(["They", "fish"])
+
+
+@functools.cache
+def vector_seeds() -> list[bytes]:
+    """Return vectors as text with and without a first line, binary, of fastText, and our own."""
+    text = b"they 0.5 2\nNew York 1 0\n"
+    rows = np.array([[0.5, 2], [1, 0]], "<f4")
+    words = b"".join(
+        w + b" " + row.tobytes() for w, row in zip((b"they", b"can"), rows, strict=True)
+    )
+    head = struct.pack("<ii12id", 793712314, 12, 2, 5, 5, 1, 5, 1, 2, 2, 3, 1, 4, 100, 1e-4)
+    entries = b"".join(w + b"\0" + struct.pack("<qb", 3, 0) for w in (b"</s>", b"they"))
+    fasttext = head + struct.pack("<iiiqq", 2, 2, 0, 99, -1) + entries
+    fasttext += struct.pack("<?qq", False, 5, 2) + np.ones((5, 2), "<f4").tobytes()
+    own = folder() / "own"
+    Vectors(["they", "fish"], rows).save(own)
+    return [text, b"2 2\n" + text, b"2 2\n" + words, fasttext, own.read_bytes()]
+
+
+@refusing
+def frames(data: bytes) -> None:
+    """Read sentences with frames; what is read can be written."""
+    path = folder() / "frames"
+    path.write_bytes(data)
+    sentences = read_frames(path)
+    write_frames(sentences, folder() / "written")
+    assert read_frames(folder() / "written") == sentences
+
+
+@functools.cache
+def frame_seeds() -> list[bytes]:
+    """Return a file with frames."""
+    write_frames(FRAMES, folder() / "seed")
+    return [(folder() / "seed").read_bytes()]
+
+
+PARTS = ("config.json", "tokenizer.json", "model.safetensors")
+
+
+@functools.cache
+def _transformer() -> dict[str, bytes]:
+    """Return the files of a small transformer."""
+    sizes = {"vocab_size": 5, "hidden_size": 4, "num_hidden_layers": 1, "type_vocab_size": 2}
+    sizes |= {"num_attention_heads": 2, "intermediate_size": 4, "max_position_embeddings": 70}
+    config = {"model_type": "bert", "layer_norm_eps": 1e-12, "hidden_act": "gelu", **sizes}
+    vocabulary = {word: i for i, word in enumerate(["[UNK]", "[CLS]", "[SEP]", "they", "##s"])}
+    pieces = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": vocabulary}
+    pieces |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
+    whole = {"version": "1.0", "model": pieces, "normalizer": {"type": "Lowercase"}}
+    names = ("word_embeddings.weight", "position_embeddings.weight", "token_type_embeddings.weight")
+    shapes = {f"embeddings.{name}": [n, 4] for name, n in zip(names, (5, 70, 2), strict=True)}
+    shapes |= {f"embeddings.LayerNorm.{name}": [4] for name in ("weight", "bias")}
+    parts = ("attention.self.query", "attention.self.key", "attention.self.value")
+    parts += ("attention.output.dense", "intermediate.dense", "output.dense")
+    parts += ("attention.output.LayerNorm", "output.LayerNorm")
+    for part in parts:
+        shapes[f"encoder.layer.0.{part}.weight"] = [4] if "Norm" in part else [4, 4]
+        shapes[f"encoder.layer.0.{part}.bias"] = [4]
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * int(np.prod(shape))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    model = len(text).to_bytes(8, "little") + text + bytes(end)
+    files = (json.dumps(config).encode(), json.dumps(whole).encode(), model)
+    return dict(zip(PARTS, files, strict=True))
+
+
+@refusing
+def transformer(data: bytes) -> None:
+    """Read the folder of a transformer; the first byte chooses the file to replace."""
+    from tagloom.neural.transformers import read_transformer
+
+    place = folder() / "transformer"
+    if not place.exists():
+        place.mkdir()
+        for name, whole in _transformer().items():
+            (place / name).write_bytes(whole)
+    name = PARTS[(data[0] if data else 0) % len(PARTS)]
+    (place / name).write_bytes(data[1:])
+    try:
+        read_transformer(place, 3)
+    finally:
+        (place / name).write_bytes(_transformer()[name])
+
+
 @refusing
 def raw_text(data: bytes) -> None:
     """Split raw text: every token slices back from the text."""
@@ -374,6 +480,18 @@ TARGETS: dict[str, tuple[Target, Callable[[], Iterable[bytes]]]] = {
     ),
     "crfpp": (crfpp, lambda: [b"U00:%x[-1,0]/%x[0,1]\nB\n# comment\n", b"B01:%x[0,0]\n"]),
     "wapiti": (wapiti, lambda: [b'*:%x[ 0,0]\nu:%X[-1,0]\nb:%m[0,0,"^.?.?"]\n', b"*\n"]),
+    "vectors": (vectors, vector_seeds),
+    "frames": (frames, frame_seeds),
+    **(
+        {
+            "transformer": (
+                transformer,
+                lambda: [bytes([i]) + x for i, x in enumerate(_transformer().values())],
+            )
+        }
+        if all(map(importlib.util.find_spec, ("torch", "tokenizers")))
+        else {}
+    ),
     "raw_text": (raw_text, lambda: ["Dr. Who can't.  Why? (e.g. 3.5 km)\n\n😀".encode()]),
     "http": (body, body_seeds),
     "gzip": (compressed, lambda: [gzip.compress(seed, mtime=0) for seed in corpus_seeds("conll")]),

@@ -37,6 +37,7 @@ _CASE_SIZE = 16
 _OVERLAP = 32  # pieces that a window shares with each of its neighbours
 _BATCH = 4096  # pieces of a batch in prediction
 _LARGEST_HEADER = 1 << 26
+_MOST_AXES = 8  # of an array; NumPy has at most 32 or 64
 _DTYPES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "I64": "<i8"}
 
 
@@ -401,6 +402,7 @@ class TransformerScores:
         spec = TransformerSpec.from_dict(file.header["network"], n_labels)
         (text,) = storage.unpack_strings(file.arrays["tokenizer"])
         arrays = {name: array for name, array in file.arrays.items() if name != "tokenizer"}
+        _check_layers(spec, arrays)
         with torch.device("meta"):
             wanted = {k: tuple(v.shape) for k, v in Transformer(spec).state_dict().items()}
         found = {name: array.shape for name, array in arrays.items()}
@@ -439,7 +441,11 @@ def read_transformer(source: Any, n_labels: int) -> tuple[TransformerSpec, Piece
     folder = find_folder(source)
     config = _read_json(folder / "config.json")
     kind = config.get("model_type")
-    if kind not in _MODELS or config.get("hidden_act", "gelu") != "gelu":
+    if (
+        not isinstance(kind, str)
+        or kind not in _MODELS
+        or config.get("hidden_act", "gelu") != "gelu"
+    ):
         raise ModelFileError(
             where=str(folder / "config.json"),
             expected=f"a model of the type {', '.join(_MODELS)}, with gelu",
@@ -459,7 +465,7 @@ def read_transformer(source: Any, n_labels: int) -> tuple[TransformerSpec, Piece
         {name: config.get(key) for name, key in sizes.items()}
         | {
             "n_labels": n_labels,
-            "epsilon": float(config.get("layer_norm_eps", 1e-12)),
+            "epsilon": _number(config.get("layer_norm_eps", 1e-12)),
             "first_position": 0 if kind == "bert" else 2,
             "begin": pieces.find("[CLS]", "<s>"),
             "end": pieces.find("[SEP]", "</s>"),
@@ -470,6 +476,7 @@ def read_transformer(source: Any, n_labels: int) -> tuple[TransformerSpec, Piece
     )
     path = folder / "model.safetensors"
     stored = read_safetensors(path)
+    _check_layers(spec, stored)
     prefix = next((k for k in ("", "bert.", "roberta.") if _WORDS.format(k) in stored), "")
     arrays: Arrays = {}
     with torch.device("meta"):
@@ -489,7 +496,22 @@ def read_transformer(source: Any, n_labels: int) -> tuple[TransformerSpec, Piece
     return spec, pieces, arrays
 
 
+def _number(value: Any) -> Any:
+    """Return an int of JSON as float; `TransformerSpec.from_dict` refuses what is not a number."""
+    return float(value) if type(value) is int and abs(value) < 1 << 24 else value
+
+
 _WORDS = "{}embeddings.word_embeddings.weight"
+
+
+def _check_layers(spec: TransformerSpec, arrays: Arrays) -> None:
+    """Raise before millions of layers are made that a file does not have."""
+    if spec.layers > len(arrays):
+        raise ModelFileError(
+            where="transformer, layers",
+            expected=f"at most {len(arrays)}, the number of arrays",
+            found=str(spec.layers),
+        )
 
 
 def _their_name(name: str) -> str:
@@ -560,7 +582,7 @@ def _read_text(path: Path) -> str:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(_read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(where=str(path), expected="JSON", found=str(error)) from error
     if not isinstance(data, dict):
         raise ModelFileError(where=str(path), expected="a JSON object", found=checks.show(data))
@@ -587,7 +609,7 @@ def read_safetensors(path: Path) -> Arrays:
         raise damaged(f"a header of {size} bytes")
     try:
         header = json.loads(data[8 : 8 + size].tobytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise damaged("a header that is not JSON") from None
     if not isinstance(header, dict):
         raise damaged("a header that is not an object")
@@ -599,13 +621,15 @@ def read_safetensors(path: Path) -> Arrays:
         try:
             dtype, shape = entry["dtype"], [int(n) for n in entry["shape"]]
             begin, end = (int(n) for n in entry["data_offsets"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise damaged(f"a bad entry for {name!r}") from None
         if dtype not in _DTYPES:
             continue
         expected = math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
         if (
             min(shape, default=0) < 0
+            or max(shape, default=0) > len(body)
+            or len(shape) > _MOST_AXES
             or not 0 <= begin <= end <= len(body)
             or end - begin != expected
         ):

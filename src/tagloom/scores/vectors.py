@@ -198,26 +198,48 @@ def read_vectors(source: Any) -> Vectors:
             raise ModelFileError(
                 where=path, expected="a file of vectors", found=f"a {header.get('kind')}"
             )
-        return Vectors.from_file(File(header, arrays))
+        try:
+            return Vectors.from_file(File(header, arrays))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"its contents do not fit together: {error}", where=path
+            ) from error
     if _starts_with(path, _FASTTEXT):
         words, matrix = _read_fasttext(path)
-        return Vectors(words, matrix)
+        return _checked(path, words, matrix)
     file = Input(path)
     try:
         head, _ = file.peek(_LONGEST_WORD)
         first, _, rest = head.partition(b"\n")
         fields = first.split()
         has_counts = len(fields) == 2 and all(field.isdigit() for field in fields)
+        size = int(fields[1]) if has_counts else max(len(fields) - 1, 1)
+        if not 0 < size < 1 << 31:
+            raise FormatError(
+                path=path, line=1, expected="the size of the vectors", found=checks.show(size)
+            )
         if has_counts and not _is_text(rest):
-            words, matrix = _read_binary(path, file, int(fields[0]), int(fields[1]))
+            words, matrix = _read_binary(path, file, int(fields[0]), size)
         else:
-            size = int(fields[1]) if has_counts else max(len(fields) - 1, 1)
             words, matrix = _read_text(path, file, size, has_counts=has_counts)
     finally:
         file.close()
     if not words:
         raise FormatError(path=path, line=1, expected="a word and its vector", found="no words")
-    return Vectors(words, matrix)
+    return _checked(path, words, matrix)
+
+
+def _checked(path: str, words: list[str], matrix: Float32) -> Vectors:
+    try:
+        return Vectors(words, matrix)
+    except ParameterError:
+        k = int(np.isfinite(matrix).all(axis=1).argmin())
+        raise FormatError(
+            path=path,
+            where=f"{path}, vector {k} of {checks.show(words[k])}",
+            expected="finite numbers",
+            found=checks.show(matrix[k]),
+        ) from None
 
 
 def _is_text(rest: bytes) -> bool:
@@ -233,8 +255,9 @@ def _read_text(path: str, file: Input, size: int, *, has_counts: bool) -> tuple[
     """Read lines of a word and its numbers; the word itself may contain spaces."""
     words: list[str] = []
     rows: list[Float32] = []
-    for batch in file.lines():
-        for number, raw in batch:
+    lines = (line for batch in file.lines() for line in batch)
+    with np.errstate(over="ignore"):  # infinity is refused later
+        for number, raw in lines:
             if (has_counts and number == 1) or not raw.strip():
                 continue
             word, *numbers = raw.decode("utf-8").rstrip().rsplit(" ", size)
@@ -260,7 +283,7 @@ def _read_binary(path: str, file: Input, n: int, size: int) -> tuple[list[str], 
     while part := file.read(1 << 24):
         parts.append(part)
     data = b"".join(parts)
-    at = data.index(b"\n") + 1
+    at = data.find(b"\n") + 1 or len(data)
     words: list[str] = []
     rows: list[Float32] = []
     for _ in range(n):
@@ -317,7 +340,7 @@ def _read_fasttext(path: str) -> tuple[list[str], Float32]:
                     raise fault("a dictionary without the end of a word")
                 words.append(data[at:end])
                 at = end + 1 + 9  # the count, and whether the entry is a word or a label
-            at += 8 * max(n_pruned, 0)
+            at += 8 * min(max(n_pruned, 0), len(data))
             is_quantised, n_rows, n_columns = struct.unpack_from("<?2q", data, at)
         except struct.error:
             raise fault(f"{len(data)} bytes") from None

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tagloom import checks
-from tagloom.errors import FormatError, MissingExtraError, TagloomError
+from tagloom.errors import FormatError, LabelError, MissingExtraError, SentenceError, TagloomError
 from tagloom.sequences.documents import Tokenize, documents
 from tagloom.sequences.faults import check_lengths, several_labels
 from tagloom.sequences.files import CHUNK, Input, Output
@@ -209,8 +209,10 @@ class ArrowLayout:
             try:
                 frame = sentences_of_frame(kept, self.by, self.columns.text_key, label, first=first)
                 sentences = list(frame)
-            except FormatError as error:
-                error.path, error.where = name, checks.join(name, error.where)
+            except (FormatError, SentenceError, LabelError) as error:
+                error.where = checks.join(name, error.where)
+                if isinstance(error, FormatError):
+                    error.path = name
                 raise
             if not self.columns.labelled:
                 sentences = [sentence.with_labels(None) for sentence in sentences]
@@ -262,13 +264,18 @@ class ArrowRows:
             return None
         return self.batch.column(name).to_pylist()
 
-    def _sentence(self, i: int, tokens: list[str] | None, labels: Any) -> Sentence:
-        if tokens is None or None in tokens:
+    def _sentence(self, i: int, tokens: Any, labels: Any) -> Sentence:
+        if not isinstance(tokens, list) or not _are_strings(tokens):
             raise FormatError(
                 expected=f"a list of strings in column {self.names.text_key!r}",
                 found=checks.show(tokens),
             )
         if labels is not None:
+            if not isinstance(labels, list):
+                raise FormatError(
+                    expected=f"a list of labels in column {self.names.label_key!r}",
+                    found=checks.show(labels),
+                )
             if len(labels) != len(tokens):
                 raise FormatError(
                     expected=f"{len(tokens)} labels, one per token, in column "
@@ -281,6 +288,21 @@ class ArrowRows:
     def _named(self, labels: list[Any]) -> list[Label]:
         """Return labels as names; numbers get theirs."""
         names = self.names.label_names
+        kind: type = str if names is None else int
+        if not _are_strings(labels) and not all(y is None or type(y) is kind for y in labels):
+            t, y = next(
+                (t, y) for t, y in enumerate(labels) if y is not None and type(y) is not kind
+            )
+            raise FormatError(
+                where=f"token {t}",
+                expected=f"a {'string' if names is None else 'number'} or null in column "
+                f"{self.names.label_key!r}",
+                found=checks.show(y),
+                hint="Pass the names of numbered labels as {label_names}."
+                if names is None
+                else None,
+                options={"label_names": ...},
+            )
         if names is None:
             return labels
         return [y if y is None else label_name(y, names, t) for t, y in enumerate(labels)]
@@ -312,7 +334,11 @@ class ArrowRows:
 
 
 def _are_strings(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+    try:
+        "".join(values)  # the fastest way to see it
+    except TypeError:
+        return False
+    return True
 
 
 def arrow_layout(

@@ -35,7 +35,7 @@ def sentences_of_pairs(sentences: Iterable[Iterable[tuple[str, Any]]]) -> Iterat
                 )
             tokens.append(pair[0])
             labels.append(pair[1])
-        yield _placed(i, tokens, labels, {})
+        yield _placed(checks.place(i), tokens, labels, {})
 
 
 def sentences_of_dicts(
@@ -91,7 +91,7 @@ def sentences_of_frame(
         label = names[find_column(label, names, "label")]
     numbered = None if label_names is None else label_names_of(label_names, label)
     starts = _starts(columns[by], by, first)
-    for i, (start, end) in enumerate(zip(starts, [*starts[1:], len(columns[by])], strict=True)):
+    for start, end in zip(starts, [*starts[1:], len(columns[by])], strict=True):
         rows = {name: column[start:end] for name, column in columns.items()}
         _check_missing(rows, token, first + start)
         labels = None
@@ -102,7 +102,7 @@ def sentences_of_frame(
         further = {
             name: [*map(str, rows[name])] for name in names if name not in (by, token, label)
         }
-        yield _placed(i, rows[token], labels, further)
+        yield _placed(f"sentence from row {first + start}", rows[token], labels, further)
 
 
 def _columns(frame: Any) -> dict[str, list[Any]]:
@@ -185,9 +185,9 @@ def _as_list(value: Any, what: str) -> Iterable[Any]:
     return value
 
 
-def _placed(i: int, tokens: Any, labels: Any, columns: dict[str, list[str]]) -> Sentence:
+def _placed(place: str, tokens: Any, labels: Any, columns: dict[str, list[str]]) -> Sentence:
     try:
         return Sentence(tokens, labels, columns=columns)
     except (SentenceError, LabelError) as error:
-        error.where = checks.join(checks.place(i), error.where)
+        error.where = checks.join(place, error.where)
         raise

@@ -24,6 +24,8 @@ from tagloom.sequences.files import BOM, Input, sample_lines
 from tagloom.sequences.label_names import LabelNames, label_names_of
 from tagloom.sequences.sentences import Label, Layout, Sentence
 
+#: Blanks of JSON. str.strip removes others, too, such as form feeds, which a value may not follow.
+BLANKS = " \t\r\n"
 #: Formats whose values stand in one array; the others have one value per line.
 ARRAYS = ("json", "json-spans", "spacy", "label-studio")
 #: Formats that hold tokens; the others hold text and spans.
@@ -135,7 +137,7 @@ class ObjectLayout:
         for lines in file.lines():
             batch: list[Sentence] = []
             for line, raw in lines:
-                if not raw.strip():
+                if not raw.strip(BLANKS.encode()):
                     before, n_before = before + raw, n_before + 1
                     continue
                 try:
@@ -276,7 +278,7 @@ class _Parsed(NamedTuple):
 
 def _load(raw: bytes) -> dict[str, Any]:
     """Parse one line; every failure becomes a FormatError."""
-    text = raw.decode("utf-8").strip()
+    text = raw.decode("utf-8").strip(BLANKS)
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -734,7 +736,7 @@ def _first_value(file: Input, format: str) -> dict[str, Any]:
             return {"text": value[0], **value[1]}
         return dict(value["data"]) if format == "label-studio" else dict(value)
     for line, text in enumerate(sample_lines(file), 1):
-        if text.strip():
+        if text.strip(BLANKS):
             try:
                 return _load(text.encode("utf-8"))
             except FormatError as error:
