@@ -68,9 +68,12 @@ def models():
     small = {"word_size": 4, "hidden": 4, "batch_tokens": 6, "max_iterations": 2, "n_threads": 1}
     network = tl.NeuralTagger(features=["word"], characters=None, **small)
     yield "network", network.fit(X, Y), NEW
+    network = tl.NeuralTagger(features=None, encoder="cnn", characters=None, **small)
+    yield "network-cnn", network.fit(X, Y), NEW
     hashed = {"hash_bits": 8, "tags": ["upos"], "max_iterations": 3, "n_threads": 1}
     yield "parser", tl.DependencyParser(**hashed).fit(trees()), None
     yield "parser-joint", tl.DependencyParser(labelling="joint", **hashed).fit(trees()), None
+    yield "parser-order2", tl.DependencyParser(order=2, **hashed).fit(trees()), None
     yield "roles", tl.RoleLabeller(**hashed).fit(grammar(6, 0)), None
     yield "ngrams", tl.NGramModel(order=2).fit(X), NEW
     series = tl.LinearGaussian(n_states=1, max_iterations=2)
