@@ -149,3 +149,7 @@ def test_values_are_shown_on_one_short_line():
     assert checks.show(np.zeros((50, 50))).count("\n") == 0
     assert len(checks.show(list(range(1000)))) < 70
     assert checks.show(2**80) == "an integer of 81 bits"
+    nested = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert checks.show(nested) == "a list, nested deeply"

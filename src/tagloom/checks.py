@@ -45,7 +45,10 @@ def show(value: object, width: int = 60) -> str:
         return repr(value[:width]) + ("…" if len(value) > width else "")
     if isinstance(value, int) and abs(value) >= _MOST:
         return f"an integer of {value.bit_length()} bits"
-    text = " ".join(repr(value).split())  # arrays have several lines
+    try:
+        text = " ".join(repr(value).split())  # arrays have several lines
+    except RecursionError:
+        return f"a {type(value).__name__}, nested deeply"
     return text if len(text) <= width + 3 else text[:width] + "…"
 
 

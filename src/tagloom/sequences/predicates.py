@@ -325,16 +325,16 @@ def read_frames(path: Source, *, encoding: str = "utf-8") -> list[FrameSentence]
 def _read_line(raw: bytes, path: str, line: int) -> FrameSentence:
     try:
         return FrameSentence.of(json.loads(raw))
-    except json.JSONDecodeError as error:
-        raise FormatError(
-            path=path, line=line, expected="a JSON object", found=f"an error: {error.msg}"
-        ) from None
     except (SentenceError, LabelError) as error:
         raise FormatError(
             path=path,
             line=line,
             expected=error.expected,
             found=error.found if error.where is None else f"{error.found} in {error.where}",
+        ) from None
+    except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
+        raise FormatError(
+            path=path, line=line, expected="a JSON object", found=f"an error: {error}"
         ) from None
 
 
