@@ -165,7 +165,7 @@ def test_errors_of_the_library_are_rendered_from_their_fields(address):
         "type": "about:blank",
         "title": "Unprocessable Content",
         "status": 422,
-        "detail": "known, sentence 3, token 7: expected a label, found '?'.",
+        "detail": "known, sentence 3, token 7: expected a label, found '\\udc80'.",
         "error": "LabelError",
         "where": "known[3][7]",
         "found": "'?'",
