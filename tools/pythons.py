@@ -1,6 +1,7 @@
 """Test the wheel with every Python from 3.11 on that can be found. `make test-pythons` runs this.
 
-python tools/pythons.py [--wheel FILE ...] [--root FOLDER ...] [-- ARGUMENTS OF PYTEST]
+python tools/pythons.py [--wheel FILE ...] [--root FOLDER ...] [--only 3.12 ...]
+                        [-- ARGUMENTS OF PYTEST]
 
 Looks for python3.11, python3.12 ... on the path, and in folders that contain another system, such
 as `debootstrap trixie FOLDER` makes; for these it must run as root. A wheel that a version accepts
@@ -39,9 +40,9 @@ class Interpreter:
     path: str
     root: Path | None = None
 
-    def command(self, *arguments: str, inside: str | None = None) -> list[str]:
-        """Return the command that runs Python, or a program of the other system."""
-        words = [inside or self.path, *arguments]
+    def command(self, *arguments: str, inside: str | None = None, at: str = "/") -> list[str]:
+        """Return the command that runs Python, or a program of the other system, in a folder."""
+        words = ["sh", "-c", 'cd "$0" && exec "$@"', at, inside or self.path, *arguments]
         if self.root is None:
             return words
         # A mount of its own, which ends with the process: some tests read /proc.
@@ -116,12 +117,10 @@ def test(interpreter: Interpreter, wheels: list[Path], arguments: list[str]) -> 
                 shutil.copytree(source, tree / source.name)
             else:
                 shutil.copy(source, tree)
-        command = ["-m", "pytest", "-q", "-m", MARKS, "--rootdir", f"{inside}/tree"]
-        command += arguments or [f"{inside}/tree/tests"]
+        command = ["-m", "pytest", "-q", "-m", MARKS, *(arguments or ["tests"])]
         env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         done = subprocess.run(
-            interpreter.command(*command, inside=python),
-            cwd=None if interpreter.root else tree,
+            interpreter.command(*command, inside=python, at=f"{inside}/tree"),
             env=env,
             capture_output=True,
             text=True,
@@ -145,12 +144,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, action="append", default=[])
     parser.add_argument("--root", type=Path, action="append", default=[])
+    parser.add_argument("--only", action="append", help="a version to try; others are left out")
     parser.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
     options = parser.parse_args()
     wheels = [*options.wheel, *(ROOT / "dist").glob("*.whl")]
-    results = {x.version: test(x, wheels, options.pytest) for x in find(options.root)}
+    tried = [x for x in find(options.root) if x.version in (options.only or [x.version])]
+    results = {x.version: test(x, wheels, options.pytest) for x in tried}
     for version in [*VERSIONS, *FREE_THREADED]:
-        print(f"{version:<6}{results.get(version, 'not found')}")
+        print(f"{version:<6}{results.get(version, 'not found, or left out')}")
     sys.exit(any(" failed" in text or " error" in text for text in results.values()))
 
 
