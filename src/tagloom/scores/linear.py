@@ -370,7 +370,8 @@ class LinearScores:
         make = self.extractor.scorer
         node = make(self.index, *rows.native, len(self.outputs))
         edge = None
-        if edges is not None and self.edge_index is not None:
+        # Files may have weights of edges without a template that gives such attributes.
+        if edges is not None and self.edge_index is not None and self.extractor.has_edges:
             edge = make(self.edge_index, *edges.native, Y * Y, edges=True)
         return _Scorers(self.extractor, node, edge)
 
