@@ -334,3 +334,23 @@ def test_files_stay_on_disk(run, corpora, tmp_path):
     done = run("train", "crf", "shard*.conllu.gz", "-o", "m", "--tokenizer", "learn")
     assert done.returncode == 2
     assert "--tokenizer needs TRAIN as one file" in done.stderr
+
+
+def test_names_of_numbered_labels_are_stored_in_the_model(run, tmp_path):
+    row = json.dumps({"tokens": ["Bo", "slept"], "labels": [1, 0]}) + "\n"
+    (tmp_path / "train.jsonl").write_text(row * 4)
+    (tmp_path / "names.json").write_text('["O", "B-PER"]')
+    train = ("train", "crf", "train.jsonl", "--label-names", "names.json", "-o", "m.tagloom")
+    assert run(*train, folder=tmp_path).returncode == 0
+    assert tl.load(tmp_path / "m.tagloom").training_["label_names"] == ["O", "B-PER"]
+    (tmp_path / "names.json").unlink()
+    done = run("eval", "m.tagloom", "train.jsonl", "--n-bootstrap", "0", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    # A model of an earlier version, or of a stranger, may name a file: it is not opened.
+    tagger = tl.load(tmp_path / "m.tagloom")
+    tagger.training_["label_names"] = "names.json"
+    tagger.save(tmp_path / "m.tagloom")
+    done = run("eval", "m.tagloom", "train.jsonl", "--n-bootstrap", "0", folder=tmp_path)
+    assert done.returncode == 2
+    assert "Pass the names of numbered labels as --label-names" in done.stderr
+    assert "names.json" not in done.stderr

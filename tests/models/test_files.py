@@ -306,3 +306,20 @@ def test_files_are_joined_and_cut_apart():
     with pytest.raises(ParameterError) as error:
         _ = nodes | nodes
     assert error.value.found == "weights twice"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tokens", "x"), ("iterations", [5]), ("loss", {"a": 1}), ("dev", True), ("seconds", "1"),
+        ("label", {"a": "b"}), ("columns", 5), ("columns", [["x"]]), ("sep", ["x"]),
+        ("token", 0.5), ("label_names", [1]), ("histories", [["x"]]), ("format", 3),
+    ],
+)  # fmt: skip
+def test_a_training_record_of_other_types_is_refused(name, value):
+    header, arrays = storage.read(OLD / "0.2.0-tokens.tagloom")
+    header["training"][name] = value
+    with raises(ModelFileError, where=f"training record, {name}"):
+        tl.load(storage.to_bytes(header, arrays))
+    with raises(ModelFileError, expected="a training record"):
+        tl.load(storage.to_bytes(header | {"training": [name]}, arrays))

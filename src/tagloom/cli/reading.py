@@ -14,6 +14,7 @@ from tagloom.errors import FormatError
 from tagloom.sequences import FORMATS, Corpus, read, stream
 from tagloom.sequences.files import SAMPLE, Input, sample_lines
 from tagloom.sequences.guesses import guess_binary, guess_file, guess_format
+from tagloom.sequences.label_names import label_names_of
 
 if TYPE_CHECKING:
     from tagloom.models import Tagger, Tokenizer
@@ -130,7 +131,9 @@ class Reading:
             if names != [str(i) for i in range(len(names))]:
                 record["columns"] = names
         passed: dict[str, Any] = {"columns": self.columns, "token": self.token, "sep": self.sep}
-        passed |= {"sentence": self.sentence, "label_names": self.label_names}
+        passed["sentence"] = self.sentence
+        if self.label_names is not None:  # the names, as a model may be used without their file
+            passed["label_names"] = label_names_of(self.label_names, corpus.label)
         return record | {name: value for name, value in passed.items() if value is not None}
 
     def like(self, training: dict[str, Any], format: str) -> dict[str, Any]:
@@ -139,7 +142,10 @@ class Reading:
         options["format"] = format
         if training.get("format") == format:
             for name in ("label", "columns", "token", "sep", "sentence", "label_names"):
-                if training.get(name) is not None:
+                # A file that a model names is never opened.
+                if training.get(name) is not None and not (
+                    name == "label_names" and isinstance(training[name], str)
+                ):
                     options.setdefault(name, training[name])
         return options
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, ClassVar, Self
 
@@ -405,6 +406,7 @@ def _restore(file: File, features: Any, where: str, cls: type[Model] | None = No
         raise ModelFileError(
             where=where, expected="a model that save() wrote", found=f"a {checks.show(family)}"
         )
+    _check_record(file.header.get("training", {}), where)
     try:
         return cls._from_whole_file(file, features)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -417,6 +419,61 @@ def _restore(file: File, features: Any, where: str, cls: type[Model] | None = No
             found=getattr(error, "found", None),
             parameter=getattr(error, "parameter", None),
         ) from error
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+# Entries of the training record that commands show, and by which they read further corpora.
+_RECORD: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(
+        ("sentences", "tokens", "iterations", "best_iteration"), ("a count", _is_count)
+    ),
+    **dict.fromkeys(("parameters", "sequences", "steps"), ("a count", _is_count)),
+    **dict.fromkeys(("loss", "dev", "seconds"), ("a number", _is_number)),
+    **dict.fromkeys(("digest", "stopped", "format", "sep", "tool"), ("a str", _is_text)),
+    **dict.fromkeys(
+        ("label", "token", "sentence"), ("a str or int", lambda x: _is_text(x) or type(x) is int)
+    ),
+    "columns": ("a list of str", _are_texts),
+    "label_names": ("a list of str", lambda x: _is_text(x) or _are_texts(x)),
+    "histories": (
+        "lists of numbers",
+        lambda x: (
+            isinstance(x, list)
+            and all(isinstance(run, list) and all(map(_is_number, run)) for run in x)
+        ),
+    ),
+}
+
+
+def _check_record(record: Any, where: str) -> None:
+    """Raise if the training record of a file has an entry of another type."""
+    if not isinstance(record, dict):
+        raise ModelFileError(
+            where=where, expected="a training record", found=checks.show_type(record)
+        )
+    for name, (expected, is_right) in _RECORD.items():
+        value = record.get(name)
+        if value is not None and not is_right(value):
+            raise ModelFileError(
+                where=f"{where}, training record, {name}",
+                expected=expected,
+                found=checks.show(value),
+            )
 
 
 def _to_bytes(file: File) -> bytes:
