@@ -74,6 +74,11 @@ def test_another_run_is_not_resumed(run, model, files, tmp_path):
     done = run("tag", "other.tagloom", "in/*.conllu", "-o", "out/", "--resume")
     assert done.returncode == 2
     assert "were tagged with another model" in done.stderr
+    for damaged in ("{", "5", "[" * 10_000):
+        (tmp_path / "out" / ".tagloom-run.json").write_text(damaged)
+        done = run("tag", model, "in/*.conllu", "-o", "out/", "--resume")
+        assert done.returncode == 2
+        assert "expected the record of a run, found a damaged file" in done.stderr
 
 
 def test_a_bad_file_is_named_and_leaves_nothing(run, model, files, tmp_path):

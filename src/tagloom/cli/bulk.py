@@ -307,8 +307,16 @@ def _check_record(request: Request, folder: str, *, resume: bool) -> str:
         "options": repr(request._replace(model="", n_threads=None)),
     }
     if resume and os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        try:
+            with open(path, encoding="utf-8") as file:
+                found = dict(json.load(file))
+        except (ValueError, TypeError, RecursionError):
+            raise FormatError(
+                path=path,
+                expected="the record of a run",
+                found="a damaged file",
+                hint="Choose another folder, or tag all files again without --resume.",
+            ) from None
         for name, value in record.items():
             if found.get(name) != value:
                 other = "another model" if name == "model" else "other options"
