@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -233,3 +234,17 @@ def test_a_native_type_is_defined_once():
     )
     assert len(names) > 40
     assert [name for name, n in names.items() if n > 1] == []
+
+
+@pytest.mark.tree
+def test_the_free_threaded_build_of_python_is_refused(tmp_path):
+    lines = "import sysconfig", "sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1"
+    (tmp_path / "sitecustomize.py").write_text("\n".join(lines))
+    python = Path(sys.executable)
+    command = [python.with_name("cmake"), "-S", SOURCE.parents[1], "-B", tmp_path / "build"]
+    command += ["-G", "Ninja", f"-DPython_EXECUTABLE={python}"]
+    command += [f"-DCMAKE_MAKE_PROGRAM={python.with_name('ninja')}"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode
+    assert "Use the ordinary build" in " ".join(done.stderr.split())
