@@ -28,6 +28,7 @@ from tagloom import features, interop, storage
 from tagloom.errors import TagloomError
 from tagloom.scores.vectors import Vectors, read_vectors
 from tagloom.sequences import FORMATS, read_frames, write_frames
+from tagloom.sequences.label_names import label_names_of
 
 # Formats of optional packages are read where these are installed.
 _NEEDED = {"docbin": "spacy", "parquet": "pyarrow", "arrow": "pyarrow"}
@@ -335,6 +336,28 @@ def vector_seeds() -> list[bytes]:
 
 
 @refusing
+def lists(data: bytes) -> None:
+    """Read names of labels, a lexicon or clusters; the first byte chooses."""
+    path = folder() / "list"
+    path.write_bytes(data[1:])
+    kind = (data[0] if data else 0) % 3
+    if kind == 0:
+        label_names_of(path, "ner_tags")
+    elif kind == 1:
+        features.Lexicon(path).match(SENTENCES[0])
+    else:
+        features.Templates(["cluster(x)"], clusters={"x": path}).extract(SENTENCES[0])
+
+
+def list_seeds() -> list[bytes]:
+    """Return names of labels in several forms, a lexicon, and clusters."""
+    names = [b'["O", "B-A"]', b'{"id2label": {"0": "O", "1": "B-A"}}']
+    names += [b'{"features": {"ner_tags": {"feature": {"names": ["O"], "_type": "ClassLabel"}}}}']
+    seeds = [b"\0" + text for text in names]
+    return [*seeds, b"\1New York\tUS\nfish\n", b"\x020110\tfish\t3\n01\tcan\t1\n", b"\2fish a\n"]
+
+
+@refusing
 def frames(data: bytes) -> None:
     """Read sentences with frames; what is read can be written."""
     path = folder() / "frames"
@@ -481,6 +504,7 @@ TARGETS: dict[str, tuple[Target, Callable[[], Iterable[bytes]]]] = {
     "crfpp": (crfpp, lambda: [b"U00:%x[-1,0]/%x[0,1]\nB\n# comment\n", b"B01:%x[0,0]\n"]),
     "wapiti": (wapiti, lambda: [b'*:%x[ 0,0]\nu:%X[-1,0]\nb:%m[0,0,"^.?.?"]\n', b"*\n"]),
     "vectors": (vectors, vector_seeds),
+    "lists": (lists, list_seeds),
     "frames": (frames, frame_seeds),
     **(
         {

@@ -44,7 +44,10 @@ def label_names_of(value: Any, key: str | None) -> list[str]:
     if isinstance(value, str | os.PathLike):
         where = os.fspath(value)
         value = _load(where)
-    found = dict(_search(value, ""))
+    try:
+        found = dict(_search(value, ""))
+    except RecursionError:
+        found = {}
     if len(found) > 1:
         found = {path: names for path, names in found.items() if key in path.split("/")}
     if len(found) != 1:
