@@ -5,6 +5,7 @@ import pytest
 
 import tagloom as tl
 from raising import raises
+from tagloom import _native
 from tagloom.errors import FeatureError, InfeasibleError, SentenceError
 from tagloom.trellis import instruction_sets, use_instruction_set
 
@@ -136,6 +137,37 @@ def test_names_of_any_length_are_found(name):
         lists, dicts = tagger.predict_marginals(X), tagger.predict_marginals(as_dicts)
     for ours, same in zip(lists, dicts, strict=True):
         np.testing.assert_allclose(ours, same, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", instruction_sets())
+@pytest.mark.parametrize("Y", [23, 24, 33, 49, 64, 65])
+def test_labels_that_others_dominate_change_no_path(Y, name):
+    """From emissions that decide nearly alone to ones that decide little, and with ties."""
+    rng = np.random.default_rng(Y)
+    n_words, words = 50, _native.Index()
+    for i in range(n_words):
+        words.add(f"w{i}")
+    lengths = [*rng.integers(0, 40, 60), 1, 255, 256, 257, 300]
+    ids = [rng.integers(0, n_words, T) for T in lengths]
+    X = [[[f"w{i}"] for i in row] for row in ids]
+    labels = [f"L{y:02}" for y in range(Y)]
+    row_ptr, cols = np.arange(0, n_words * Y + 1, Y), np.tile(np.arange(Y), n_words)
+    for scale, is_whole in ((10, False), (3, False), (0.2, False), (3, True), (0, True)):
+        table = scale * rng.standard_normal((n_words, Y))
+        trans, ends = rng.standard_normal((Y, Y)), rng.standard_normal((2, Y))
+        if is_whole:
+            table, trans, ends = np.round(table), np.round(trans), np.round(ends)
+        table = table.astype(np.float32)
+        rows = _native.WeightRows(row_ptr, cols.astype(np.uint16), table.ravel(), Y)
+        dense = _native.Dense(Y, 1, trans, ends[0], ends[1])
+        emit = table[np.concatenate(ids)]
+        offsets = np.cumsum([0, *lengths])
+        batch = tl.Trellis(emit, trans, start=ends[0], stop=ends[1], offsets=offsets)
+        expected = [[labels[y] for y in path] for path in batch.split(batch.viterbi().path)]
+        with use_instruction_set(name):
+            decoder = _native.ItemDecoder(words, rows, dense, labels)
+            assert decoder.decode(X, 1) == expected
+            assert [decoder.decode([x], 1)[0] for x in X] == expected
 
 
 def test_malformed_items_are_reported_as_by_the_trellis():

@@ -106,6 +106,7 @@ class Decoding {
             fail("transitions, labels, edges and normaliser must be for " + std::to_string(Y) +
                  " labels.");
         }
+        if (!rule_) transitions_.set_dominance();
     }
 
     template <class WithScores>

@@ -128,11 +128,14 @@ bool decode_piece(const ScoreSource& scores, const DenseTransitions& transitions
     const int64_t begin = sentences.begin(), T = sentences.tokens(), Y = transitions.Y;
     const int64_t count = T * Y + (transitions.has_edges ? T * Y * Y : 0);
     thread_local Scratch<float> memory;
-    const auto taken = memory.take(static_cast<std::size_t>(count + (wanted ? T * Y : 0)));
+    const auto taken =
+        memory.take(static_cast<std::size_t>(count + (wanted ? T * Y : 0) + Dominance::kSlack));
     std::vector<int64_t> from_zero;
     DenseBatch<float> batch{};
     if (!score_piece(scores, transitions, sentences, taken.data, from_zero, batch)) return false;
-    viterbi(batch, path + begin, nullptr);
+    if (!transitions.dominance || !transitions.dominance->viterbi(batch, path + begin)) {
+        viterbi(batch, path + begin, nullptr);
+    }
     if (!std::all_of(path + begin, path + begin + T, [](int32_t y) { return y >= 0; })) {
         return false;
     }
@@ -191,6 +194,12 @@ bool decode_pieces(const ScoreSource& scores, const DenseTransitions& transition
 }
 
 }  // namespace
+
+void DenseTransitions::set_dominance() {
+    if (G == 1 && levels == 1 && !has_edges) {
+        dominance = Dominance::make(Y, trans.data(), start.data(), stop.data());
+    }
+}
 
 DenseTransitions DenseTransitions::tempered(double temperature) const {
     DenseTransitions divided = *this;

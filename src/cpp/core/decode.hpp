@@ -8,10 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "core/dominance.hpp"
 #include "core/local.hpp"
 #include "core/pruning.hpp"
 #include "core/score.hpp"
@@ -77,9 +79,13 @@ class LocalScores final : public ScoreSource {
 // Scores of transitions in the dense layout, see kernels.hpp; -inf where forbidden.
 struct DenseTransitions {
     int64_t Y = 0, G = 1, levels = 1;
-    std::vector<double> trans;        // [levels, G, Y, Y]
-    std::vector<double> start, stop;  // [Y]
-    bool has_edges = false;           // whether the source has edge scores too
+    std::vector<double> trans;                   // [levels, G, Y, Y]
+    std::vector<double> start, stop;             // [Y]
+    bool has_edges = false;                      // whether the source has edge scores too
+    std::shared_ptr<const Dominance> dominance;  // may be null; see set_dominance()
+
+    // Prepares faster decoding, where that is possible. Call it once all scores are set.
+    void set_dominance();
 
     // The same divided by a temperature.
     DenseTransitions tempered(double temperature) const;

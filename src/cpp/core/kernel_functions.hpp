@@ -28,4 +28,7 @@ void entropy_lanes(const LaneEntropy<In>& task);
 template <class In>
 void entropy_one(const OneEntropy<In>& task);
 
+void viterbi_dominance(const DominanceViterbi& task);
+void largest_differences(const LargestDifferences& task);
+
 }  // namespace tagloom::TL_ISA

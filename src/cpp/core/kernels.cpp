@@ -87,6 +87,8 @@ const Kernels& TL_JOIN(kernels_, TL_ISA)() {
         TL_ISA::entropy_one<double>,
         TL_ISA::best_one<float>,
         TL_ISA::best_one<double>,
+        TL_ISA::viterbi_dominance,
+        TL_ISA::largest_differences,
         exp_all,
         add_scaled<float>,
         add_scaled<double>,

@@ -171,6 +171,34 @@ struct OneViterbi {
     int32_t* path;        // [T] this sequence; -1 throughout when there is no path
 };
 
+// Sequences over the labels that no other dominates, see dominance.hpp. Rows of tables have a
+// stride of whole cache lines, padded with -inf.
+struct DominanceViterbi {
+    int64_t Y;              // at most 64
+    const float* trans;     // [Y, stride]
+    const float* into;      // [Y, stride] the same, to -> from
+    const float* lead;      // [Y, stride]
+    const float* start;     // [stride]
+    const float* stop;      // [stride]
+    const float* emit;      // [tokens, Y], whole batch; a row is read as [stride]
+    const int64_t* first;   // [n] first token of each sequence
+    const int64_t* length;  // [n] positive
+    int64_t n, longest;
+    float margin;   // of dominance
+    float error;    // of the difference of two paths, for each position, start and stop included
+    float* rows;    // [2, longest, stride] scratch
+    int32_t* path;  // [tokens], whole batch
+    bool* sure;     // [n] false where rounding could have changed the path
+    mutable int64_t remaining;  // labels, summed over all positions
+};
+
+// out[y] = max over the rows i of rows[i, y] - rows[i, column].
+struct LargestDifferences {
+    const double* rows;  // [n, stride], a multiple of the widest vector
+    int64_t n, stride, column;
+    double* out;  // [stride]
+};
+
 // The scores of the best paths to every state, for the n best paths.
 template <class In>
 struct OneBest {
@@ -254,6 +282,8 @@ struct Kernels {
     void (*one_entropy_f64)(const OneEntropy<double>&);
     void (*one_best_f32)(const OneBest<float>&);
     void (*one_best_f64)(const OneBest<double>&);
+    void (*dominance)(const DominanceViterbi&);
+    void (*largest_differences)(const LargestDifferences&);
     void (*exp)(double* x, int64_t n);  // in place, for x <= 0; -inf gives a true zero
     void (*add_f32)(const float* x, double weight, int64_t n, double* to);  // to += weight * x
     void (*add_f64)(const double* x, double weight, int64_t n, double* to);
