@@ -216,38 +216,46 @@ void update_rows(const RowUpdate<R>& task) {
 
 using Four = float __attribute__((vector_size(16)));
 
-// B vectors of columns, kept in registers over all groups.
+// The sums of all groups in registers: B vectors, the last of which ends at `width` and may overlap
+// with the one before.
 template <class V, int B>
-inline void sum_groups_tile(const float* const* rows, int64_t groups, int64_t c, float* out) {
+inline void sum_groups_in(const GroupSum& task) {
     constexpr int64_t lanes = sizeof(V) / sizeof(float);
-    V sum[B];
-    __builtin_memcpy(sum, rows[0] + c, sizeof sum);
-    for (int64_t g = 1; g < groups; ++g)
-        for (int b = 0; b < B; ++b) {
-            V x;
-            __builtin_memcpy(&x, rows[g] + c + b * lanes, sizeof x);
-            sum[b] += x;
+    const int64_t last = task.width - lanes;
+    auto load_row = [&](int64_t g, int64_t t, V* x) {
+        const GroupSum::Group& group = task.of[g];
+        const auto* row = reinterpret_cast<const float*>(group.blocks[t] + group.unit);
+        for (int b = 0; b < B; ++b)
+            __builtin_memcpy(x + b, row + (b < B - 1 ? b * lanes : last), sizeof *x);
+    };
+    for (int64_t t = 0; t < task.n; ++t) {
+        V sum[B], x[B];
+        load_row(0, t, sum);
+        for (int64_t g = 1; g < task.groups; ++g) {
+            load_row(g, t, x);
+            for (int b = 0; b < B; ++b) sum[b] += x[b];
         }
-    __builtin_memcpy(out + c, sum, sizeof sum);
+        float* out = task.out + t * task.width;
+        for (int b = 0; b < B; ++b)
+            __builtin_memcpy(out + (b < B - 1 ? b * lanes : last), &sum[b], sizeof sum[b]);
+    }
 }
 
 void sum_groups(const GroupSum& task) {
-    using V = Vector<float>;
-    const int64_t padded = (task.width + 3) / 4 * 4;
-    for (int64_t t = 0; t < task.n; ++t) {
-        const float* const* rows = task.rows + t * task.groups;
-        float* to = task.out + t * task.width;
-        // The next rows overwrite what is written beyond a row; the last row needs a separate
-        // buffer.
-        float last[kMostSummed];
-        float* out = t * task.width + padded <= task.n * task.width ? to : last;
-        int64_t c = 0;
-        for (; c + 4 * W<float> <= padded; c += 4 * W<float>)
-            sum_groups_tile<V, 4>(rows, task.groups, c, out);
-        for (; c + W<float> <= padded; c += W<float>)
-            sum_groups_tile<V, 1>(rows, task.groups, c, out);
-        for (; c < padded; c += 4) sum_groups_tile<Four, 1>(rows, task.groups, c, out);
-        if (out == last) __builtin_memcpy(to, last, task.width * sizeof(float));
+    constexpr int64_t lanes = W<float>;
+    if (task.groups == 0) {
+        for (int64_t i = 0; i < task.n * task.width; ++i) task.out[i] = 0;
+    } else if (task.width >= lanes) {
+        with_count<kMostSummed / lanes>((task.width + lanes - 1) / lanes, [&](auto count) {
+            sum_groups_in<Vector<float>, decltype(count)::value>(task);
+        });
+    } else if (task.width >= 4) {
+        with_count<lanes / 4>((task.width + 3) / 4, [&](auto count) {
+            sum_groups_in<Four, decltype(count)::value>(task);
+        });
+    } else {
+        with_count<3>(task.width,
+                      [&](auto count) { sum_groups_in<float, decltype(count)::value>(task); });
     }
 }
 
@@ -266,6 +274,7 @@ void find_rows(const RowSearch& task) {
             last = bucket.keys[kBucketSlots - 1];
             b = (b + 1) & task.mask;
         } while ((found == 0) & (last != 0));
+        found = task.fingerprints[i] != 0 ? found : 0;
         __builtin_memcpy(static_cast<void*>(task.out + i), &found, sizeof found);
     }
 }

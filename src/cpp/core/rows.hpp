@@ -61,11 +61,15 @@ struct RowUpdate {
     double averaged;  // steps averaged before this one
 };
 
-// Tagging: out[t, c] = sum over g of rows[t * groups + g][c], groups > 0, in the order of g. Rows
-// are padded to a multiple of four; the width is at most kMostSummed.
+// Tagging: out[t, c] = sum over g of row(g, t)[c], in the order of g, or 0. The rows are parts of
+// the blocks of words, see score.hpp. The width is at most kMostSummed.
 constexpr int64_t kMostSummed = 64;
 struct GroupSum {
-    const float* const* rows;  // [n, groups]
+    struct Group {
+        const uint64_t* const* blocks;  // [n]
+        int64_t unit;                   // of the block, where the row begins
+    };
+    const Group* of;  // [groups]
     int64_t n, groups, width;
     float* out;  // [n, width]
 };
@@ -85,8 +89,8 @@ struct alignas(64) RowBucket {
     uint64_t rows[kBucketSlots];  // the bits of a WeightRow
 };
 
-// Tagging: out[i] is the row of the attribute with fingerprints[i], empty if it has none. The
-// table has mask + 1 buckets; its search starts at (fingerprint & mask).
+// Tagging: out[i] is the row of the attribute with fingerprints[i], empty if it has none or is 0.
+// The table has mask + 1 buckets; its search starts at (fingerprint & mask).
 struct RowSearch {
     const uint64_t* fingerprints;
     int64_t n;

@@ -135,7 +135,7 @@ class Hits {
         if (fingerprints.size() < n) fingerprints.resize(n);
         if (found.size() < n) found.resize(n);
         for (std::vector<Hit>& hits : hits_) {
-            if (hits.size() < n) hits.resize(n);
+            if (hits.size() < n + 1) hits.resize(n + 1);  // push_all() writes before it counts
         }
     }
     // Without branches: whether a row is empty or full is unpredictable.
@@ -147,6 +147,27 @@ class Hits {
         hits_[is_full][n_[is_full]] = {out, row, value};
         n_[is_full] += row.n > 0;
     }
+    // The same for found [steps, kTokensAtOnce] of `tokens` tokens with the scores `out`, token by
+    // token, where the fingerprint is not 0. value_of(token, step) -> float.
+    template <class ValueOf>
+    void push_all(int64_t tokens, std::size_t steps, float* out, const ValueOf& value_of) {
+        const std::byte* data = rows_->data.data();
+        const auto K = static_cast<std::size_t>(rows_->K);
+        Hit *sparse = hits_[0].data(), *full = hits_[1].data();
+        for (int64_t i = 0; i < tokens; i++, out += K) {
+            for (std::size_t s = 0; s < steps; s++) {
+                const WeightRow row = found[s * kTokensAtOnce + i];
+                const std::byte* at = data + std::size_t{row.begin} * 4;
+                __builtin_prefetch(at);
+                __builtin_prefetch(at + row.n * 4);
+                *sparse = *full = {out, row, value_of(i, s)};
+                sparse += (row.n > 0) & (row.n != K);
+                full += row.n == K;
+            }
+        }
+        n_[0] = static_cast<std::size_t>(sparse - hits_[0].data());
+        n_[1] = static_cast<std::size_t>(full - hits_[1].data());
+    }
     // Adds full rows first, then the others, each in the order of push().
     void add() {
         kernels().rows().add_hits({hits_[1].data(), hits_[0].data(), static_cast<int64_t>(n_[1]),
@@ -156,9 +177,9 @@ class Hits {
     }
 
     std::vector<uint64_t> fingerprints;  // of a block of words or tokens
-    std::vector<WeightRow> found;        // of a block of tokens
+    std::vector<WeightRow> found;        // of a block of tokens, [steps, kTokensAtOnce] or [hits]
     std::vector<uint64_t> hashes;        // [atoms, words of a block]
-    std::vector<const float*> sums;      // [tokens of a block, groups]
+    std::vector<GroupSum::Group> sums;   // [groups]
 
   private:
     const WeightRows* rows_ = nullptr;
@@ -393,75 +414,79 @@ ScoredWords::ScoredWords(const Scoring& scoring, Batch& batch,
     }
 }
 
+// The fingerprints of a step at n tokens from a padded position on: 0 where a factor has no value.
+// Each loop runs over tokens, as what to do is the same for all of them.
+void ScoredWords::hash(const Plan::Step& step, int64_t position, int64_t n, uint64_t* out) const {
+    const auto at = [&](const Plan::Part& part) {
+        return blocks_[part.column] + position + part.offset;
+    };
+    const uint64_t* const* heads = at(step.first);
+    for (int64_t i = 0; i < n; i++) out[i] = heads[i][step.first.unit];
+    for (const Plan::Part& part : step.values) {
+        const uint64_t* const* values = at(part);
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t value = values[i][part.unit];
+            const uint64_t some = -uint64_t{out[i] != 0 && value != kNone};
+            out[i] = fold_part(out[i], value, part.then) & some;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) scoring_.table.prefetch(out[i]);
+}
+
 void ScoredWords::score(int64_t first, int64_t last, float* out) const {
     if (first == last) return;
     const Program& program = scoring_.program;
     const Plan& plan = scoring_.plan;
-    const RowTable& table = scoring_.table;
     const WeightRows& rows = scoring_.rows;
     Hits& hits = Hits::of_this_thread(rows);
     const auto sentence = std::upper_bound(batch_.offsets.begin(), batch_.offsets.end(), first) - 1;
     int64_t n = sentence - batch_.offsets.begin();
     std::array<int64_t, kTokensAtOnce> positions;
-    hits.reserve(kTokensAtOnce * plan.steps.size());
-    hits.sums.resize(kTokensAtOnce * plan.sums.size());
+    const std::size_t groups = plan.sums.size(), steps = plan.steps.size();
+    hits.reserve(kTokensAtOnce * steps);
+    hits.sums.resize(groups);
     for (int64_t begin = first; begin < last; begin += kTokensAtOnce) {
         const int64_t m = std::min(kTokensAtOnce, last - begin);
-        uint64_t* h = hits.fingerprints.data();
-        const float** sum = hits.sums.data();
-        for (int64_t i = 0; i < m; i++) {
-            while (batch_.offsets[n + 1] <= begin + i) n++;
-            const int64_t position = padded(program, batch_, n) + begin + i - batch_.offsets[n];
-            positions[i] = position;
-            for (std::size_t c = 0; c < blocks_.size(); c++) {
-                const uint64_t* ahead = blocks_[c][position + kTokensAtOnce];
-                for (std::size_t unit = 0; unit < plan.blocks[c].units; unit += 8) {
-                    __builtin_prefetch(ahead + unit);
-                }
-            }
-            for (const Plan::Part& part : plan.sums) {
-                *sum++ = reinterpret_cast<const float*>(
-                    blocks_[part.column][position + part.offset] + part.unit);
-            }
-            for (const Plan::Step& step : plan.steps) {
-                if (step.is_row) continue;
-                const Plan::Part& head = step.first;
-                uint64_t x = blocks_[head.column][position + head.offset][head.unit];
-                uint64_t some = -uint64_t{x != 0};  // all ones until a factor has no value
-                for (const Plan::Part& part : step.values) {
-                    const uint64_t value = blocks_[part.column][position + part.offset][part.unit];
-                    some &= -uint64_t{value != kNone};
-                    x = fold_part(x, value, part.then);
-                }
-                *h = Table::key(x) & some;
-                table.prefetch(*h++);
-            }
-        }
-        h = hits.fingerprints.data();
-        for (int64_t i = 0; i < m; i++) {
-            for (const Plan::Step& step : plan.steps) {
-                WeightRow found;
-                if (step.is_row) {
-                    std::memcpy(static_cast<void*>(&found),
-                                blocks_[step.first.column][positions[i] + step.first.offset] +
-                                    step.first.unit,
-                                sizeof found);
-                } else if (*h++ != kNone) {
-                    found = table.find(h[-1]);
-                }
-                hits.push(out + (begin - first + i) * rows.K, found,
-                          step.numeric < 0
-                              ? 1.0f
-                              : static_cast<float>(batch_.numeric[step.numeric][begin + i]));
-            }
-        }
         float* to = out + (begin - first) * rows.K;
-        const auto groups = static_cast<int64_t>(plan.sums.size());
-        if (groups == 0) {
-            std::fill_n(to, m * rows.K, 0.0f);
-        } else {
-            kernels().rows().sum_groups({hits.sums.data(), m, groups, rows.K, to});
+        uint64_t* const fingerprints = hits.fingerprints.data();  // [steps, kTokensAtOnce]
+        for (int64_t i = 0, run = 0; i < m; i += run) {           // tokens of one sentence
+            while (batch_.offsets[n + 1] <= begin + i) n++;
+            run = std::min(m - i, batch_.offsets[n + 1] - begin - i);
+            const int64_t position = padded(program, batch_, n) + begin + i - batch_.offsets[n];
+            for (int64_t j = 0; j < run; j++) positions[i + j] = position + j;
+            for (std::size_t c = 0; c < blocks_.size(); c++) {
+                const uint64_t* const* ahead = blocks_[c] + position + kTokensAtOnce;
+                for (std::size_t unit = 0; unit < plan.blocks[c].units; unit += 8) {
+                    for (int64_t j = 0; j < run; j++) __builtin_prefetch(ahead[j] + unit);
+                }
+            }
+            for (std::size_t g = 0; g < groups; g++) {
+                const Plan::Part& part = plan.sums[g];
+                hits.sums[g] = {blocks_[part.column] + position + part.offset, part.unit};
+            }
+            for (std::size_t s = 0; s < steps; s++) {
+                if (plan.steps[s].is_row) continue;
+                hash(plan.steps[s], position, run, fingerprints + s * kTokensAtOnce + i);
+            }
+            const auto n_groups = static_cast<int64_t>(groups);
+            kernels().rows().sum_groups({hits.sums.data(), run, n_groups, rows.K, to + i * rows.K});
         }
+        for (std::size_t s = 0; s < steps; s++) {
+            const Plan::Step& step = plan.steps[s];
+            WeightRow* found = hits.found.data() + s * kTokensAtOnce;
+            if (!step.is_row) {
+                scoring_.table.find(fingerprints + s * kTokensAtOnce, m, found);
+                continue;
+            }
+            const uint64_t* const* blocks = blocks_[step.first.column] + step.first.offset;
+            for (int64_t i = 0; i < m; i++) {
+                found[i] = std::bit_cast<WeightRow>(blocks[positions[i]][step.first.unit]);
+            }
+        }
+        hits.push_all(m, steps, to, [&](int64_t i, std::size_t s) {
+            const int32_t column = plan.steps[s].numeric;
+            return column < 0 ? 1.0f : static_cast<float>(batch_.numeric[column][begin + i]);
+        });
         hits.add();
     }
 }

@@ -80,7 +80,7 @@ class RowTable {
                 return std::bit_cast<WeightRow>(found);
         }
     }
-    // The same for n keys.
+    // The same for n fingerprints; empty where one is 0.
     void find(const uint64_t* keys, int64_t n, WeightRow* out) const;
 
   private:
@@ -166,6 +166,8 @@ class ScoredWords {
     // Computes the blocks of the words without one.
     void score_fresh(Batch& batch, std::span<const std::unique_ptr<WordCache>> caches,
                      int64_t threads, Role role);
+
+    void hash(const Plan::Step& step, int64_t position, int64_t n, uint64_t* out) const;
 
     const Scoring scoring_;
     const Batch& batch_;

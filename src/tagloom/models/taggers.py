@@ -8,6 +8,7 @@ here, once for all models. Files are in `files`, the fitted state in `fitted`, c
 
 from __future__ import annotations
 
+import bisect
 import copy
 import itertools
 from abc import abstractmethod
@@ -1004,13 +1005,12 @@ class Tagger(Model):
         if len(sentences) == 1:
             yield sentences, known_list
             return
-        lengths = [*map(len, sentences)]
+        ends = [*itertools.accumulate(map(len, sentences))]  # tokens, in C: sentences are many
         first = tokens = 0
-        for i, length in enumerate(lengths):
-            tokens += length
-            if tokens >= most or i + 1 == len(sentences):
-                yield sentences[first : i + 1], known_list and known_list[first : i + 1]
-                first, tokens = i + 1, 0
+        while first < len(sentences):
+            last = min(bisect.bisect_left(ends, tokens + most, first), len(sentences) - 1)
+            yield sentences[first : last + 1], known_list and known_list[first : last + 1]
+            first, tokens = last + 1, ends[last]
 
 
 def _as_trellis(scored: Structure, method: str) -> Trellis:
