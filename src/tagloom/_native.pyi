@@ -604,12 +604,12 @@ class ItemDecoder:
 
     def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None, prune: float | None = None, subtags: Subtags | None = None) -> None: ...
 
-    def decode(self, sentences: Sequence[object], threads: int = 1) -> list[list[str]] | None:
+    def decode(self, sentences: list[object], threads: int = 1) -> list[list[str]] | None:
         """
         The best labels of every sentence; None if one has no path or no finite scores.
         """
 
-    def decode_with_probs(self, sentences: Sequence[object], temperature: float = 1.0, threads: int = 1) -> tuple[list[list[str]], list[list[float]]] | None:
+    def decode_with_probs(self, sentences: list[object], temperature: float = 1.0, threads: int = 1) -> tuple[list[list[str]], list[list[float]]] | None:
         """
         The best labels and the marginal probability of each; None if a trellis must answer.
         """

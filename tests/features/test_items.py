@@ -115,6 +115,71 @@ def test_encoding_against_plain_python(X):
     assert index.size == len(names)
 
 
+def test_many_tokens_long_names_and_dicts_of_many_entries():
+    """More than the reader looks ahead, collects of a dict, hashes together, or joins in memory."""
+    random = np.random.default_rng(0)
+    letters = ["a", "bc", "defg", "ü", "日本", "x" * 15, "y" * 16, "z" * 17, "ä" * 40, "w" * 9000]
+    other = [1.0, 0.5, 0, True, False, 3, np.float32(0.25), np.float64(2), {"in": "q"}, ["r", "s"]]
+
+    def value():
+        return letters[random.integers(10)] if random.random() < 0.6 else other[random.integers(10)]
+
+    def item():
+        n = int(random.choice([0, 1, 5, 13, 63, 64, 65, 200], p=[0.1, 0.2, 0.3, 0.3, *[0.025] * 4]))
+        names = [f"{i}{letters[random.integers(9)]}" for i in range(n)]
+        return names if random.random() < 0.3 else {name: value() for name in names}
+
+    X = [[item() for _ in range(random.integers(0, 25))] for _ in range(60)]
+    index = Index()
+    encoded = Items().encode(X, index, grow=True)
+    blob, ends = index.names()
+    names = [blob[a:b].decode() for a, b in itertools.pairwise(ends)]
+    rows = list(itertools.pairwise(encoded.indptr))
+    tokens = list(itertools.chain(*X))
+    assert len(rows) == len(tokens)
+    for item, (a, b) in zip(tokens, rows, strict=True):
+        found = [
+            (names[i], float(v)) for i, v in zip(encoded.ids[a:b], encoded.values[a:b], strict=True)
+        ]
+        assert found == [(name, float(value)) for name, value in flatten(item)]
+
+
+class Changes:
+    """A number that changes the data while they are read."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __float__(self):
+        self.change()
+        return 2.0
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 5])
+def test_a_value_that_changes_the_data_while_they_are_read(ahead):
+    """Nothing that was looked at ahead is used afterwards."""
+    X = [[{f"a{i}": f"b{i}", "c": 1.0} for i in range(10)] for _ in range(3)]
+
+    def change():
+        last = X[1][4]
+        X[1][4] = {}
+        last.clear()  # the dict that is being read
+        X[1][5] = {"new": "token"}
+        del X[1][6:]
+        X[2] = [["other"]]
+
+    X[1][4] = {**{f"k{i}": True for i in range(ahead)}, "change": Changes(change), "gone": 1.0}
+    index = Index()
+    encoded = Items().encode(X, index, grow=True)
+    assert encoded.offsets.tolist() == [0, 10, 16, 17]
+    blob, ends = index.names()
+    names = [blob[a:b].decode() for a, b in itertools.pairwise(ends)]
+    found = [[names[i] for i in encoded.ids[a:b]] for a, b in itertools.pairwise(encoded.indptr)]
+    assert found[14] == [*(f"k{i}" for i in range(ahead)), "change"]
+    assert found[15:] == [["new:token"], ["other"]]
+    assert found[9] == ["a9:b9", "c"]
+
+
 def test_a_set_is_read_in_one_order_whatever_the_run():
     index = Index()
     Items().encode([[{"c", "a", "d", "b"}, {"x": {"q", "p"}}]], index, grow=True)

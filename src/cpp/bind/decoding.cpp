@@ -3,6 +3,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -296,20 +297,20 @@ class ItemDecoder {
         table_ = RowTable(table, rows_.by_id);
     }
 
-    nb::object decode(nb::handle sentences, int64_t threads) const {
+    nb::object decode(nb::list sentences, int64_t threads) const {
         check_threads(threads);
         const Read read(*this, sentences);
         return decoding_.best(read.offsets(), threads, read);
     }
 
-    nb::object decode_with_probs(nb::handle sentences, double temperature, int64_t threads) const {
+    nb::object decode_with_probs(nb::list sentences, double temperature, int64_t threads) const {
         check_threads(threads);
         const Read read(*this, sentences);
         return decoding_.best_with_probs(read.offsets(), temperature, threads, read);
     }
 
     nb::object decode_few(nb::handle sentences, int64_t threads) const {
-        return is_few(sentences) ? decode(sentences, threads) : nb::none();
+        return is_few(sentences) ? decode(nb::borrow<nb::list>(sentences), threads) : nb::none();
     }
 
     nb::object marginals_of_few(nb::handle sentences) const {
@@ -327,15 +328,8 @@ class ItemDecoder {
             indptr.assign(1, 0);
             fingerprints.clear();
             values.clear();
-            Place place;
-            Taker take{attributes_};
-            Reader reader(place, take, false);
-            const auto read = [&](nb::handle item) {
-                reader.item(item);
-                indptr.push_back(std::ssize(fingerprints));
-            };
-            for_each_token(sentences, place, read,
-                           [&](int64_t n) { offsets_.push_back(offsets_.back() + n); });
+            Sink sink{attributes_, offsets_};
+            Reader(sentences, sink, false).read();
             for (const float value : values) {
                 if (!std::isfinite(value)) fail("a value is too large for 32 bits.");
             }
@@ -361,22 +355,23 @@ class ItemDecoder {
             std::vector<uint64_t> fingerprints;
             std::vector<float> values;  // empty if all are 1
         };
-        struct Taker {
-            void operator()(std::string_view name, double value) {
-                auto& [indptr, fingerprints, values] = to;
-                fingerprints.push_back(fingerprint(name));
-                if (value != 1.0 && values.empty()) values.assign(fingerprints.size() - 1, 1.0f);
-                if (value != 1.0 || !values.empty()) values.push_back(static_cast<float>(value));
-            }
-            void operator()(const Name* names, Py_ssize_t n) {
-                auto& [indptr, fingerprints, values] = to;
-                const std::size_t before = fingerprints.size();
-                fingerprints.resize(before + n + kNamesAtOnce);
-                kernels().rows().hash_names({names, n, fingerprints.data() + before});
+        struct Sink {
+            void operator()(NameBatch& batch) {
+                auto& [indptr, fingerprints, values] = attributes;
+                const std::size_t before = fingerprints.size(), n = batch.size();
+                for (const int64_t end : batch.ends()) indptr.push_back(before + end);
+                fingerprints.resize(before + NameBatch::kMost);
+                batch.hash(fingerprints.data() + before);
                 fingerprints.resize(before + n);
-                if (!values.empty()) values.resize(before + n, 1.0f);
+                if (values.empty() && batch.all_one()) return;
+                values.resize(before, 1.0f);
+                for (const double value : batch.values()) {
+                    values.push_back(static_cast<float>(value));
+                }
             }
-            Attributes& to;
+            void end_sentence(int64_t n) { offsets.push_back(offsets.back() + n); }
+            Attributes& attributes;
+            std::vector<int64_t>& offsets;
         };
         // The memory of the last call of this thread; empty while a call uses it.
         static Attributes& spare() {
@@ -440,12 +435,12 @@ void bind_decoding(nb::module_& m) {
                      "labels: list[str], normaliser: LocalNormaliser | None = None, "
                      "prune: float | None = None, subtags: Subtags | None = None) -> None"))
         .def("decode", &ItemDecoder::decode, "sentences"_a, "threads"_a = 1,
-             nb::sig("def decode(self, sentences: Sequence[object], threads: int = 1) -> "
+             nb::sig("def decode(self, sentences: list[object], threads: int = 1) -> "
                      "list[list[str]] | None"),
              "The best labels of every sentence; None if one has no path or no finite scores.")
         .def("decode_with_probs", &ItemDecoder::decode_with_probs, "sentences"_a,
              "temperature"_a = 1.0, "threads"_a = 1,
-             nb::sig("def decode_with_probs(self, sentences: Sequence[object], "
+             nb::sig("def decode_with_probs(self, sentences: list[object], "
                      "temperature: float = 1.0, threads: int = 1) -> "
                      "tuple[list[list[str]], list[list[float]]] | None"),
              "The best labels and the marginal probability of each; None if a trellis must answer.")

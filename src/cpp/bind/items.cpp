@@ -42,50 +42,6 @@ struct Encoding {
     void end_sentence(int64_t n_tokens) { offsets.push_back(offsets.back() + n_tokens); }
 };
 
-// Attributes and ends of tokens that wait to be encoded, some tokens at a time: looked up one by
-// one, each attribute would wait for the memory of its slot.
-class Waiting {
-  public:
-    explicit Waiting(bool keeps_names) : keeps_names_(keeps_names) {}
-
-    void add(const Table& table, std::string_view name, double value) {
-        const uint64_t h = fingerprint(name);
-        table.prefetch_id(h);
-        all_.push_back({h, value, names_.size(), false});
-        if (keeps_names_) names_.append(name);  // the str may be gone when it is numbered
-    }
-    void end_token() { all_.push_back({0, 0, names_.size(), true}); }
-    bool is_full() const { return all_.size() >= kMost; }
-
-    // Calls encoding.add(number(fingerprint, name), value) or encoding.end_token() in order.
-    template <class Number>
-    void flush(Encoding& encoding, const Number& number) {
-        for (std::size_t i = 0; i < all_.size(); i++) {
-            if (all_[i].is_end) {
-                encoding.end_token();
-            } else {  // an end follows
-                const std::string_view names(names_.data() + all_[i].begin,
-                                             all_[i + 1].begin - all_[i].begin);
-                encoding.add(number(all_[i].fingerprint, names), all_[i].value);
-            }
-        }
-        all_.clear();
-        names_.clear();
-    }
-
-  private:
-    static constexpr std::size_t kMost = 256;
-    struct One {
-        uint64_t fingerprint;
-        double value;
-        std::size_t begin;  // of the name
-        bool is_end;        // of a token
-    };
-    const bool keeps_names_;
-    std::vector<One> all_;
-    std::string names_;
-};
-
 template <class T>
 nb::object give(std::vector<T>&& from) {
     auto* held = new std::vector<T>(std::move(from));
@@ -100,55 +56,79 @@ nb::tuple give(Encoding&& encoding) {
                           give(std::move(encoding.ids)), values);
 }
 
+// number(fingerprint, name) returns the id of an attribute, -1 if it has none.
 template <class Number>
-void encode_tokens(nb::handle sentences, const Table& table, bool grow, Encoding& encoding,
-                   const Number& number) {
-    Place place;
-    Waiting waiting(grow);
-    const auto take = [&](std::string_view name, double value) { waiting.add(table, name, value); };
-    // A value of 0 adds nothing to a score. In training it still counts as seen with its label
-    // and so gets a weight, as in CRFsuite.
-    Reader reader(place, take, grow);
-    const auto read = [&](nb::handle item) {
-        reader.item(item);
-        waiting.end_token();
-        if (waiting.is_full()) waiting.flush(encoding, number);
-    };
-    for_each_token(sentences, place, read, [&](int64_t n) { encoding.end_sentence(n); });
-    waiting.flush(encoding, number);
-}
+struct Encoder {
+    void operator()(NameBatch& batch) {
+        uint64_t fingerprints[NameBatch::kMost];
+        batch.hash(fingerprints);
+        // Looked up one by one, each attribute would wait for the memory of its slot.
+        for (int64_t i = 0; i < batch.size(); i++) table.prefetch_id(fingerprints[i]);
+        int64_t i = 0;
+        const auto add_up_to = [&](int64_t end) {
+            for (; i < end; i++) {
+                encoding.add(number(fingerprints[i], batch.name(i)), batch.values()[i]);
+            }
+        };
+        for (const int64_t end : batch.ends()) {
+            add_up_to(end);
+            encoding.end_token();
+        }
+        add_up_to(batch.size());
+    }
+    void end_sentence(int64_t n) { encoding.end_sentence(n); }
+
+    const Table& table;
+    Encoding& encoding;
+    Number number;
+};
 
 nb::tuple encode_items(nb::list sentences, PyIndex& index, bool grow) {
     Encoding encoding;
     if (grow) {
         const PyIndex::Growing growing(index);
-        encode_tokens(sentences, index.index.table(), grow, encoding,
-                      [&](uint64_t h, std::string_view name) {
-                          return index.index.add(h, [&](std::string& out) { out.append(name); });
-                      });
+        const auto number = [&](uint64_t h, std::string_view name) {
+            return index.index.add(h, [&](std::string& out) { out.append(name); });
+        };
+        Encoder encoder{index.index.table(), encoding, number};
+        // A value of 0 adds nothing to a score. In training it still counts as seen with its label
+        // and so gets a weight, as in CRFsuite.
+        Reader(sentences, encoder, true).read();
     } else {
         index.check_idle();
         const Table table = index.index.table();
-        encode_tokens(sentences, table, grow, encoding,
-                      [&](uint64_t h, std::string_view) { return table.find(h); });
+        const auto number = [&](uint64_t h, std::string_view) { return table.find(h); };
+        Encoder encoder{table, encoding, number};
+        Reader(sentences, encoder, false).read();
     }
     return give(std::move(encoding));
 }
 
+// The names and values of each token.
+struct NameLister {
+    void operator()(NameBatch& batch) {
+        int64_t i = 0;
+        const auto add_up_to = [&](int64_t end) {
+            for (; i < end; i++) {
+                const std::string_view name = batch.name(i);
+                token.append(nb::make_tuple(nb::str(name.data(), name.size()), batch.values()[i]));
+            }
+        };
+        for (const int64_t end : batch.ends()) {
+            add_up_to(end);
+            tokens.append(std::exchange(token, nb::list()));
+        }
+        add_up_to(batch.size());
+    }
+    void end_sentence(int64_t) {}
+
+    nb::list tokens, token;
+};
+
 nb::list item_names(nb::list sentences) {
-    Place place;
-    nb::list tokens, found;
-    const auto take = [&](std::string_view name, double value) {
-        found.append(nb::make_tuple(nb::str(name.data(), name.size()), value));
-    };
-    Reader reader(place, take, false);
-    const auto read = [&](nb::handle item) {
-        found = nb::list();
-        reader.item(item);
-        tokens.append(found);
-    };
-    for_each_token(sentences, place, read, [](int64_t) {});
-    return tokens;
+    NameLister lister;
+    Reader(sentences, lister, false).read();
+    return lister.tokens;
 }
 
 // Arrays [T, D], one per sentence: number d of a token is attribute x[d].

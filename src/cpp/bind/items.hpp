@@ -10,16 +10,15 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstring>
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "bind/name_batch.hpp"
 #include "bind/python.hpp"
 #include "core/hash.hpp"
-#include "core/rows.hpp"
 
 namespace tagloom {
 
@@ -47,31 +46,6 @@ inline std::string shown(nb::handle object) {
     return text + ", of type " + nb::type_name(object.type()).c_str();
 }
 
-// A name under construction. std::string takes twice as long for names of ten bytes.
-class NameBuffer {
-  public:
-    std::size_t size() const { return size_; }
-    void clear() { size_ = 0; }
-    void resize(std::size_t size) { size_ = size; }  // to an earlier size
-    void append(std::string_view text) {
-        if (size_ + text.size() > capacity_) grow(text.size());
-        std::memcpy(data_.get() + size_, text.data(), text.size());
-        size_ += text.size();
-    }
-    std::string_view view() const { return {data_.get(), size_}; }
-
-  private:
-    void grow(std::size_t more) {
-        const std::size_t capacity = 2 * (size_ + more);
-        auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-        std::memcpy(larger.get(), data_.get(), size_);
-        data_ = std::move(larger);
-        capacity_ = capacity;
-    }
-    std::size_t size_ = 0, capacity_ = 256;
-    std::unique_ptr<char[]> data_ = std::make_unique_for_overwrite<char[]>(256);
-};
-
 // Raises RecursionError for a dict that contains itself.
 struct Deeper {
     Deeper() {
@@ -82,129 +56,346 @@ struct Deeper {
     Deeper& operator=(const Deeper&) = delete;
 };
 
-// Reads the features of one token after another; calls take(name, value) for each attribute, or, if
-// there is such a call, take(names, n) for attributes with value 1.
-template <class Take>
+// The objects of the tokens that are read next. Strings, lists, dicts and tokens of a corpus do not
+// fit into the caches, so what Python holds of a token is prefetched in three steps: its dict or
+// list, then the table of entries or the elements, then the strings. The entries of a dict are
+// collected in the last step.
+//
+// All objects are borrowed: after code of the user has run, which may change the lists, call
+// forget().
+class Lookahead {
+  public:
+    struct Entry {
+        PyObject *key, *value;
+        Py_ssize_t end;  // where PyDict_Next() continues
+    };
+    // The first entries of a dict.
+    struct Entries {
+        PyObject* of = nullptr;
+        int64_t n = 0;
+        std::array<Entry, 64> all;
+    };
+
+    // Without keeps_zeros, entries that are False are left out.
+    Lookahead(PyObject* sentences, bool keeps_zeros)
+        : sentences_(sentences), keeps_zeros_(keeps_zeros) {}
+
+    // Call for each token in order. Returns its entries if it is a dict, valid until the next call
+    // or forget(); otherwise null.
+    const Entries* move_to(Py_ssize_t sentence, Py_ssize_t token, PyObject* item) {
+        if (is_lost_) {
+            n_ = sentence;
+            t_ = token;
+            tokens_ = {};
+            is_lost_ = false;
+            for (std::size_t i = 0; i < kHead; i++) advance();
+        }
+        advance();
+        const Entries& entries = entries_[at_ % kKept];
+        return entries.of == item ? &entries : nullptr;
+    }
+    void forget() {
+        is_lost_ = true;
+        for (Entries& entries : entries_) entries.of = nullptr;
+    }
+
+  private:
+    // How many tokens ahead each step is. Reading a token takes about as long as a cache miss.
+    static constexpr std::size_t kTexts = 3, kTable = 7, kHead = 12, kKept = 4, kRing = 16;
+    static_assert(kTexts < kKept && kHead < kRing);
+
+    void advance() {
+        at_++;
+        const auto ahead = [this](std::size_t n) -> PyObject*& {
+            return tokens_[(at_ + n) % kRing];
+        };
+        ahead(kHead) = pull();
+        __builtin_prefetch(ahead(kHead));
+        if (PyObject* token = ahead(kTable)) prefetch_table(token);
+        Entries& entries = entries_[(at_ + kTexts) % kKept];
+        entries.of = nullptr;
+        PyObject* token = ahead(kTexts);
+        if (!token) return;
+        if (PyDict_Check(token)) {
+            collect(token, entries);
+        } else {
+            prefetch_elements(token);
+        }
+    }
+
+    // The next token, null at the end.
+    PyObject* pull() {
+        const Items sentences(sentences_);
+        for (; n_ < sentences.size; n_++, t_ = 0) {
+            const Items tokens(sentences[n_]);
+            if (t_ < tokens.size) return tokens[t_++];
+            if (n_ + 2 < sentences.size) Items(sentences[n_ + 2]).prefetch();
+            if (n_ + 3 < sentences.size) __builtin_prefetch(sentences[n_ + 3]);
+        }
+        return nullptr;
+    }
+
+    // Not in a function that only prefetches: GCC 12 removes its calls, unless always inlined.
+    [[gnu::always_inline]] static void prefetch_table(PyObject* token) {
+        if (const Items items(token); items.size > 0) {
+            items.prefetch();
+            return;
+        }
+#ifndef Py_LIMITED_API
+        if (!PyDict_Check(token)) return;
+        const auto* dict = reinterpret_cast<const PyDictObject*>(token);
+        const auto* table = reinterpret_cast<const char*>(dict->ma_keys);
+        constexpr Py_ssize_t kHead = 64, kEntry = 24, kMost = 1024;  // bytes
+        const Py_ssize_t bytes = std::min(kHead + dict->ma_used * kEntry, kMost);
+        for (Py_ssize_t at = 0; at < bytes; at += 64) __builtin_prefetch(table + at);
+#endif
+    }
+
+    [[gnu::always_inline]] static void prefetch_text(PyObject* text) {
+        __builtin_prefetch(text);
+        __builtin_prefetch(reinterpret_cast<const char*>(text) + 64);
+    }
+
+    [[gnu::always_inline]] static void prefetch_elements(PyObject* token) {
+        constexpr Py_ssize_t kMost = 24;
+        const Items items(token);
+        for (Py_ssize_t i = 0; i < std::min(items.size, kMost); i++) prefetch_text(items[i]);
+    }
+
+    void collect(PyObject* dict, Entries& into) {
+        into.of = dict;
+        into.n = 0;
+        PyObject *key, *value;
+        Py_ssize_t at = 0;
+        while (into.n < std::ssize(into.all) && PyDict_Next(dict, &at, &key, &value)) {
+            if (value == Py_False && !keeps_zeros_) continue;
+            prefetch_text(key);
+            prefetch_text(value);
+            into.all[into.n++] = {key, value, at};
+        }
+    }
+
+    PyObject* sentences_;
+    const bool keeps_zeros_;
+    Py_ssize_t n_ = 0, t_ = 0;             // of the token that is pulled next
+    std::size_t at_ = 0;                   // of the token, modulo the size of either ring
+    std::array<PyObject*, kRing> tokens_;  // the token and those after it
+    std::array<Entries, kKept> entries_;
+    bool is_lost_ = true;
+};
+
+// Reads the features of all tokens of some sentences, and calls
+//
+//   sink(batch)                     for names and ends of tokens; the sink need not clear it
+//   sink.end_sentence(n)            after each sentence, with the number of its tokens
+//
+// Names of a batch may be read in place, so it is handed over before any code of the user runs.
+template <class Sink>
 class Reader {
   public:
-    Reader(const Place& place, Take& take, bool keep_zeros)
-        : place_(place), take_(take), keep_zeros_(keep_zeros) {}
+    Reader(nb::handle sentences, Sink& sink, bool keeps_zeros)
+        : sentences_(sentences),
+          sink_(sink),
+          keeps_zeros_(keeps_zeros),
+          lookahead_(sentences.ptr(), keeps_zeros) {}
 
-    void item(nb::handle item) {
-        name_.clear();
-        if (!nested(item)) {
+    // Lists are read anew for each token: a feature may run code of the user, which may change
+    // them.
+    void read() {
+        for (; place_.sentence < Items(sentences_.ptr()).size; place_.sentence++) {
+            const nb::object held = nb::borrow(Items(sentences_.ptr())[place_.sentence]);
+            PyObject* sentence = held.ptr();
+            if (!PyList_Check(sentence) && !PyTuple_Check(sentence)) {
+                throw nb::type_error(("sentence " + std::to_string(place_.sentence) + " is " +
+                                      shown(held) +
+                                      "; expected a list with the features of each token.")
+                                         .c_str());
+            }
+            for (place_.token = 0; place_.token < Items(sentence).size; place_.token++) {
+                item(nb::borrow(Items(sentence)[place_.token]));
+            }
+            sink_.end_sentence(place_.token);
+        }
+        flush();
+    }
+
+  private:
+    void item(nb::object item) {
+        prefix_.clear();
+        const auto* entries = lookahead_.move_to(place_.sentence, place_.token, item.ptr());
+        if (entries) {
+            dict(item.ptr(), *entries);
+        } else if (!nested(item)) {
             throw nb::type_error((place_.text() +
                                   ": expected a dict or a list of features, found " + shown(item) +
                                   ".")
                                      .c_str());
         }
+        batch_.end_token();
+        if (batch_.is_full()) flush();
     }
 
-  private:
+    void dict(PyObject* dict, const Lookahead::Entries& entries) {
+        Py_ssize_t at = 0;
+        for (int64_t i = 0; i < entries.n; i++) {
+            const auto [key, value, end] = entries.all[i];
+            at = end;
+            entry(key, value);
+            if (entries.of != dict) break;  // forgotten
+        }
+        if (entries.of != dict || entries.n == std::ssize(entries.all)) rest(dict, at);
+    }
+    // The entries from a place on.
+    void rest(PyObject* dict, Py_ssize_t at) {
+        PyObject *key, *value;
+        while (PyDict_Next(dict, &at, &key, &value)) entry(key, value);
+    }
+
     // Reads a dict, list, tuple or set; false if the item is something else.
     bool nested(nb::handle item) {
         if (PyDict_Check(item.ptr())) {
-            PyObject *key, *value;
-            Py_ssize_t at = 0;
-            while (PyDict_Next(item.ptr(), &at, &key, &value)) entry(key, value);
+            rest(item.ptr(), 0);
             return true;
         }
         if (const Items elements(item.ptr()); elements.size >= 0) {
-            list(elements);
+            if (!prefix_.empty()) {
+                for (Py_ssize_t i = 0; i < elements.size; i++) add(text(elements[i]), 1.0);
+                return true;
+            }
+            for (Py_ssize_t i = 0; i < elements.size;) {
+                i += batch_.add_some(elements.size - i,
+                                     [&](int64_t next) { return text(elements[i + next]).text; });
+                if (batch_.is_full()) flush();
+            }
             return true;
         }
         if (PyAnySet_Check(item.ptr())) {  // sorted: the order of a set changes from run to run
+            before_code();
             const nb::object sorted = nb::steal(PySequence_List(item.ptr()));
             if (!sorted.is_valid() || PyList_Sort(sorted.ptr()) < 0) throw nb::python_error();
-            return nested(sorted);
+            const bool is_read = nested(sorted);
+            flush();  // the list goes
+            return is_read;
         }
         return false;
     }
 
-    void list(const Items& elements) {
-        if constexpr (requires(Take& take, const Name* names) { take(names, 1); }) {
-            if (name_.size() == 0) {
-                constexpr Py_ssize_t kMost = 64;
-                Name names[kMost];
-                for (Py_ssize_t first = 0; first < elements.size; first += kMost) {
-                    const Py_ssize_t n = std::min(elements.size - first, kMost);
-                    for (Py_ssize_t i = 0; i < n; i++) {
-                        const std::string_view name = text(elements[first + i]);
-                        names[i] = {name.data(), std::ssize(name)};
-                    }
-                    for (Py_ssize_t i = n; i % kNamesAtOnce != 0; i++) names[i] = {"", 0};
-                    take_(names, n);
-                }
-                return;
-            }
-        }
-        for (Py_ssize_t i = 0; i < elements.size; i++) add_text(elements[i], 1.0);
-    }
-
     void entry(PyObject* key, PyObject* value) {
-        if (PyFloat_CheckExact(value)) {
-            add_text(key, float_value(value));
-            return;
-        }
-        if (PyBool_Check(value)) {
-            add_text(key, value == Py_True ? 1.0 : 0.0);
-            return;
-        }
-        const std::size_t before = name_.size();
-        if (PyUnicode_Check(value)) {
-            name_.append(text(key));
-            name_.append(":");
-            add_text(value, 1.0);
-        } else if (PyDict_Check(value) || PyList_Check(value) || PyTuple_Check(value) ||
-                   PyAnySet_Check(value)) {
-            const Deeper deeper;
-            name_.append(text(key));
-            name_.append(":");
-            nested(value);
+        if (value == Py_True) {
+            add(text(key), 1.0);
+        } else if (value == Py_False) {
+            if (keeps_zeros_) add(text(key), 0.0);
+        } else if (PyUnicode_Check(value)) {
+            join(text(key), text(value));
+        } else if (PyFloat_CheckExact(value)) {
+            add_number(key, float_value(value));
         } else {
-            const double number = PyFloat_AsDouble(value);
-            if (number == -1.0 && PyErr_Occurred()) {
-                PyErr_Clear();
-                throw nb::type_error((place_.text() + ": feature " + shown_name(key) + " is " +
-                                      shown(value) +
-                                      "; expected a str, a number, a bool, a dict or a list.")
-                                         .c_str());
-            }
-            add_text(key, number);
+            other(nb::borrow(key), nb::borrow(value));
         }
-        name_.resize(before);
     }
 
-    // The attribute whose name is the keys so far and `last`.
-    void add_text(PyObject* last, double value) {
+    void other(const nb::object& key, const nb::object& value) {
+        if (PyDict_Check(value.ptr()) || PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()) ||
+            PyAnySet_Check(value.ptr())) {
+            const Deeper deeper;
+            const std::size_t before = prefix_.size();
+            prefix_.append(text(key.ptr()).text).append(":");
+            nested(value);
+            prefix_.resize(before);
+            return;
+        }
+        const bool runs_code = !PyLong_CheckExact(value.ptr()) && !PyFloat_Check(value.ptr());
+        if (runs_code) before_code();
+        const double number = PyFloat_AsDouble(value.ptr());
+        if (number == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            throw nb::type_error((place_.text() + ": feature " + shown_name(key.ptr()) + " is " +
+                                  shown(value) +
+                                  "; expected a str, a number, a bool, a dict or a list.")
+                                     .c_str());
+        }
+        add_number(key.ptr(), number);
+        if (runs_code) flush();  // the dict may no longer hold the key
+    }
+
+    void add_number(PyObject* key, double value) {
         if (!std::isfinite(value)) {
-            throw nb::value_error((place_.text() + ": the value of feature " + shown_name(last) +
+            throw nb::value_error((place_.text() + ": the value of feature " + shown_name(key) +
                                    " is " + std::to_string(value) + "; expected a finite number.")
                                       .c_str());
         }
-        if (value == 0.0 && !keep_zeros_) return;
-        const std::string_view tail = text(last);
-        if (name_.size() == 0) {
-            take_(tail, value);
-            return;
-        }
-        const std::size_t before = name_.size();
-        name_.append(tail);
-        take_(name_.view(), value);
-        name_.resize(before);
+        if (value != 0.0 || keeps_zeros_) add(text(key), value);
     }
 
-    std::string_view text(PyObject* object) const {
+    // The attribute whose name is the keys so far and `last`.
+    void add(const Text& last, double value) {
+        if (prefix_.empty()) {
+            batch_.add(last.text, value);
+        } else if (make_room(prefix_.size() + last.text.size())) {
+            batch_.prepend(last);
+            batch_.prepend(Text{prefix_});
+            batch_.add_joined(value);
+        } else {
+            add_long(prefix_ + std::string(last.text), value);
+        }
+        if (batch_.is_full()) flush();
+    }
+
+    // The attribute whose name is the keys so far, `key`, and `last`.
+    void join(const Text& key, const Text& last) {
+        if (make_room(prefix_.size() + key.text.size() + 1 + last.text.size())) {
+            batch_.prepend(last);
+            batch_.prepend(':');
+            batch_.prepend(key);
+            if (!prefix_.empty()) batch_.prepend(Text{prefix_});
+            batch_.add_joined(1.0);
+        } else {
+            add_long(prefix_ + std::string(key.text) + ":" + std::string(last.text), 1.0);
+        }
+        if (batch_.is_full()) flush();
+    }
+
+    // Whether a joined name of this length has room, if need be after a flush.
+    bool make_room(std::size_t bytes) {
+        if (batch_.has_room_for(bytes)) return true;
+        flush();
+        return batch_.has_room_for(bytes);
+    }
+    void add_long(const std::string& name, double value) {
+        batch_.add(name, value);
+        flush();
+    }
+
+    void flush() {
+        if (!batch_.is_empty()) sink_(batch_);
+        batch_.clear();
+    }
+    // Code of the user may free every object that is not held.
+    void before_code() {
+        flush();
+        lookahead_.forget();
+    }
+
+    Text text(PyObject* object) {
+#ifndef Py_LIMITED_API
+        if (PyUnicode_Check(object) && PyUnicode_IS_COMPACT_ASCII(object)) {
+            static_assert(sizeof(PyASCIIObject) >= Text::kBlock);
+            const auto* head = reinterpret_cast<const PyASCIIObject*>(object);
+            return {{reinterpret_cast<const char*>(head + 1), static_cast<size_t>(head->length)},
+                    true};
+        }
+#endif
+        return {utf8(object)};
+    }
+
+    [[gnu::noinline]] std::string_view utf8(PyObject* object) const {
         if (!PyUnicode_Check(object)) {
             throw nb::type_error((place_.text() + ": the name of a feature is " + shown(object) +
                                   "; expected a str.")
                                      .c_str());
         }
-#ifndef Py_LIMITED_API
-        if (const std::string_view ascii = ascii_text(object); ascii.data()) return ascii;
-#endif
         Py_ssize_t size;
-        const char* data = PyUnicode_AsUTF8AndSize(object, &size);
+        const char* data = PyUnicode_AsUTF8AndSize(object, &size);  // which the object keeps
         if (!data) {
             PyErr_Clear();
             throw nb::value_error((place_.text() + ": feature " +
@@ -216,57 +407,16 @@ class Reader {
     }
 
     std::string shown_name(PyObject* last) const {
-        return std::string("'").append(name_.view()).append(text(last)).append("'");
+        return "'" + prefix_ + std::string(utf8(last)) + "'";
     }
 
-    const Place& place_;
-    Take& take_;
-    const bool keep_zeros_;
-    NameBuffer name_;  // the enclosing keys, each followed by ':'
+    const nb::handle sentences_;
+    Sink& sink_;
+    const bool keeps_zeros_;
+    Place place_;
+    Lookahead lookahead_;
+    std::string prefix_;  // the enclosing keys, each followed by ':'
+    NameBatch batch_;
 };
-
-// Strings, lists and tokens of a corpus do not fit into the caches: what follows is prefetched. GCC
-// 12 removes calls of functions that only prefetch, unless they are always inlined.
-[[gnu::always_inline]] inline void prefetch_text(PyObject* text) {
-    __builtin_prefetch(text);
-    __builtin_prefetch(reinterpret_cast<const char*>(text) + 64);
-}
-
-// For a token that is a list: the object of the third next token, the elements of the second next,
-// and the strings of the next.
-[[gnu::always_inline]] inline void prefetch_ahead(const Items& tokens, Py_ssize_t t) {
-    constexpr Py_ssize_t kMost = 24;
-    if (t + 3 < tokens.size) __builtin_prefetch(tokens[t + 3]);
-    if (t + 2 < tokens.size) {
-        if (const Items items(tokens[t + 2]); items.size > 0) items.prefetch();
-    }
-    if (t + 1 < tokens.size) {
-        const Items items(tokens[t + 1]);
-        for (Py_ssize_t i = 0; i < std::min(items.size, kMost); i++) prefetch_text(items[i]);
-    }
-}
-
-// Calls one(item) for each token and end_sentence(number of tokens) after each sentence, which is a
-// list or tuple.
-template <class One, class EndSentence>
-void for_each_token(nb::handle sentences, Place& place, const One& one,
-                    const EndSentence& end_sentence) {
-    for (const nb::handle sentence : nb::borrow<nb::sequence>(sentences)) {
-        if (!PyList_Check(sentence.ptr()) && !PyTuple_Check(sentence.ptr())) {
-            throw nb::type_error(("sentence " + std::to_string(place.sentence) + " is " +
-                                  shown(sentence) +
-                                  "; expected a list with the features of each token.")
-                                     .c_str());
-        }
-        // Read anew for each token: a feature may run code of the user, which may change the list.
-        for (place.token = 0; place.token < Items(sentence.ptr()).size; place.token++) {
-            const Items tokens(sentence.ptr());
-            prefetch_ahead(tokens, place.token);
-            one(nb::handle(tokens[place.token]));
-        }
-        end_sentence(place.token);
-        place.sentence++;
-    }
-}
 
 }  // namespace tagloom
