@@ -21,15 +21,17 @@ This module lies below all models, because emissions and learners have parameter
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, ClassVar, Self, dataclass_transform
+from types import MethodType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from tagloom import checks
 from tagloom.errors import UnknownParameterError
+from tagloom.records import Record, replace
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 _WIDTH = 96  # of a generated docstring
 
@@ -44,12 +46,8 @@ MISSING: Any = _Missing()  # a field that the declaration of a base class fills 
 
 # ---- kinds of parameters -------------------------------------------------------------------------
 
-# Never changed once declared. They are not frozen, and do not compare by value, because the methods
-# that dataclass would write for that take 4 ms of every import.
 
-
-@dataclass(eq=False)
-class Parameter:
+class Parameter(Record):
     """One parameter of a constructor.
 
     Attributes
@@ -90,12 +88,12 @@ class Parameter:
         "is_option": True,
     }
 
-    def over(self, base: Parameter | None) -> Parameter:
-        """Return this declaration with its missing fields filled in from a base class."""
+    def named(self, name: str, base: Parameter | None) -> Parameter:
+        """Return this declaration with its name, and missing fields filled in from a base class."""
         inherited = {} if base is None else vars(base)
         values = {**self._fallbacks, **{k: v for k, v in inherited.items() if v is not MISSING}}
-        missing = [name for name, value in vars(self).items() if value is MISSING]
-        return replace(self, **{name: values[name] for name in missing if name in values})
+        missing = [k for k, v in vars(self).items() if v is MISSING]
+        return replace(self, name=name, **{k: values[k] for k in missing if k in values})
 
     def check_value(self, value: Any) -> None:
         """Raise if a value is not valid.
@@ -128,12 +126,13 @@ class Parameter:
 
     def document(self) -> str:
         """Return the entry of the parameter in a section Parameters."""
+        import textwrap  # here, for a quick start
+
         text = f"{self.help} {self.details}".strip()
         lines = textwrap.wrap(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
         return "\n".join([f"{self.name} : {self.type_text}", *(f"    {line}" for line in lines)])
 
 
-@dataclass(eq=False, repr=False)
 class Count(Parameter):
     """An integer of at least ``least``."""
 
@@ -144,7 +143,6 @@ class Count(Parameter):
         checks.count(value, self.name, least=0 if self.least is MISSING else self.least)
 
 
-@dataclass(eq=False, repr=False)
 class Number(Parameter):
     """A finite number within bounds: value ≥ least, value > above, value ≤ most."""
 
@@ -160,7 +158,6 @@ class Number(Parameter):
         checks.number(value, self.name, **given)
 
 
-@dataclass(eq=False, repr=False)
 class Flag(Parameter):
     """True or False."""
 
@@ -177,7 +174,6 @@ def _find_type(name: str) -> type:
     return found
 
 
-@dataclass(eq=False, repr=False)
 class Choice(Parameter):
     """One of several names, or an object of a type in ``also``, by its whole name.
 
@@ -205,7 +201,6 @@ class Choice(Parameter):
         return f"{' or '.join([f'{{{names}}}', *others])}, default {self._shown}"
 
 
-@dataclass(eq=False, repr=False)
 class Names(Parameter):
     """A list of str, which the command line splits at ``separator``."""
 
@@ -213,7 +208,6 @@ class Names(Parameter):
     separator: str = ","
 
 
-@dataclass(eq=False, repr=False)
 class Path(Parameter):
     """The path of a file or folder, or another text, which the command line takes as it is."""
 
@@ -455,9 +449,9 @@ class Parameterised:
         cls._declared = _take_declarations(cls)
         cls.parameters = dict(_collect(cls.__mro__))
         if "__init__" not in cls.__dict__ and cls.parameters:
-            cls.__init__ = _make_constructor(cls)  # type: ignore[method-assign]
+            cls.__init__ = _Constructor(cls)  # type: ignore[assignment, method-assign]
         if cls.__doc__ is not None and "__doc__" in cls.__dict__:  # there is none under -OO
-            cls.__doc__ = _document(cls.__doc__, list(cls.parameters.values()))
+            cls.__doc__ = _Documentation(cls.__doc__, cls)  # type: ignore[assignment]
 
     _declared: ClassVar[_Declared] = _Declared()
 
@@ -480,9 +474,7 @@ class Parameterised:
     @classmethod
     def parameter_names(cls) -> list[str]:
         """Return the names of the constructor's arguments."""
-        if cls.__init__ is object.__init__:  # whose signature is (self, *args, **kwargs)
-            return []
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        return list(_defaults(cls))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""
@@ -498,11 +490,11 @@ class Parameterised:
         return self
 
     def __repr__(self) -> str:
-        signature = inspect.signature(type(self).__init__).parameters
+        defaults = _defaults(type(self))
         changed = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if not same(value, signature[name].default)
+            if not same(value, defaults[name])
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -518,7 +510,7 @@ def _take_declarations(cls: type[Parameterised]) -> _Declared:
     for name, value in list(vars(cls).items()):
         if isinstance(value, Parameter | _Attribute):
             if isinstance(value, Parameter):
-                value = replace(value, name=name).over(inherited.get(name))
+                value = value.named(name, inherited.get(name))
                 declared.parameters[name] = value
             if value.default is MISSING:
                 delattr(cls, name)
@@ -542,36 +534,65 @@ def _collect(classes: Sequence[type]) -> Iterator[tuple[str, Parameter]]:
     yield from sorted(parameters.items(), key=lambda item: not item[1].is_positional)
 
 
-def _make_constructor(cls: type[Parameterised]) -> Callable[..., None]:
-    """Return a constructor with a signature that stores its arguments."""
-    kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    arguments = [inspect.Parameter("self", kinds[1])]
-    for name, declared in cls.parameters.items():
-        default = inspect.Parameter.empty if declared.default is MISSING else declared.default
-        kind = kinds[declared.is_positional]
-        arguments.append(inspect.Parameter(name, kind, default=default))
-    signature = inspect.Signature(arguments)
+class _Constructor:
+    """A constructor that stores its arguments; its signature is made when it is read."""
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        unknown = kwargs.keys() - cls.parameters
+    def __init__(self, cls: type[Parameterised]) -> None:
+        self._cls = cls
+        self.__name__, self.__qualname__ = "__init__", f"{cls.__qualname__}.__init__"
+        self.__module__ = cls.__module__
+
+    def __get__(self, new: Any, owner: type | None = None) -> Any:
+        return self if new is None else MethodType(self, new)
+
+    def __call__(self, new: Any, /, *args: Any, **kwargs: Any) -> None:
+        parameters = self._cls.parameters
+        unknown = kwargs.keys() - parameters.keys()
         if unknown:
-            raise _unknown(type(self), min(unknown), list(cls.parameters))
-        try:
-            bound = signature.bind(self, *args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}() {error}") from None
-        bound.apply_defaults()
-        for name in signature.parameters:
-            if name != "self":
-                setattr(self, name, bound.arguments[name])
-        after = getattr(self, "__post_init__", None)
+            raise _unknown(type(new), min(unknown), list(parameters))
+        positional = [name for name, declared in parameters.items() if declared.is_positional]
+        given = dict(zip(positional, args, strict=False))
+        values = {**self.defaults, **kwargs, **given}
+        is_bound = len(given) == len(args) and given.keys().isdisjoint(kwargs)
+        if not is_bound or any(value is MISSING for value in values.values()):
+            try:
+                self.__signature__.bind(new, *args, **kwargs)  # raises
+            except TypeError as error:
+                raise TypeError(f"{type(new).__name__}() {error}") from None
+        for name in parameters:
+            setattr(new, name, values[name])
+        after = getattr(new, "__post_init__", None)
         if after is not None:
             after()
 
-    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
-    __init__.__module__ = cls.__module__
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    return __init__
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The default of each argument, MISSING without one."""
+        return {name: declared.default for name, declared in self._cls.parameters.items()}
+
+    @property
+    def __signature__(self) -> Signature:
+        from inspect import Parameter, Signature  # here, for a quick start
+
+        kinds = Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD
+        arguments = [Parameter("self", kinds[1])]
+        for name, declared in self._cls.parameters.items():
+            default = Parameter.empty if declared.default is MISSING else declared.default
+            arguments.append(Parameter(name, kinds[declared.is_positional], default=default))
+        return Signature(arguments)
+
+
+def _defaults(cls: type[Parameterised]) -> dict[str, Any]:
+    """Return the defaults of a constructor's arguments by name."""
+    constructor: Any = cls.__init__
+    if isinstance(constructor, _Constructor):
+        return constructor.defaults
+    if constructor is object.__init__:  # whose signature is (self, *args, **kwargs)
+        return {}
+    from inspect import signature  # here, for a quick start
+
+    arguments = signature(constructor).parameters
+    return {name: each.default for name, each in arguments.items() if name != "self"}
 
 
 def _unknown(cls: type[Parameterised], name: str, known: Sequence[str]) -> UnknownParameterError:
@@ -593,9 +614,21 @@ def _unknown(cls: type[Parameterised], name: str, known: Sequence[str]) -> Unkno
     )
 
 
+class _Documentation:
+    """The docstring of a class with its parameters; it is put together when it is read."""
+
+    def __init__(self, doc: str, cls: type[Parameterised]) -> None:
+        self._doc, self._cls = doc, cls
+
+    def __get__(self, instance: Any, owner: type | None = None) -> str:
+        return _document(self._doc, list(self._cls.parameters.values()))
+
+
 def _document(doc: str, parameters: Sequence[Parameter]) -> str:
     """Insert a Parameters section before the first section of a docstring, unless it has one."""
-    lines = inspect.cleandoc(doc).split("\n")
+    from inspect import cleandoc  # here, for a quick start
+
+    lines = cleandoc(doc).split("\n")
     titles = [i for i, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
     if not parameters or any(lines[i] == "Parameters" for i in titles):
         return doc

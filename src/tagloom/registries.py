@@ -60,3 +60,24 @@ class Registry(Generic[T]):
         from importlib.metadata import entry_points  # here, for a quick start
 
         return entry_points(group=self._group)
+
+
+def is_abstract(cls: type) -> bool:
+    """Check whether a class lacks methods of its bases; also while it is being made.
+
+    That is `inspect.isabstract`, without the import of a large module.
+
+    Examples
+    --------
+    >>> from abc import ABC, abstractmethod
+    >>> class Shape(ABC):
+    ...     @abstractmethod
+    ...     def area(self): ...
+    >>> is_abstract(Shape), is_abstract(type("Square", (Shape,), {"area": lambda self: 1}))
+    (True, False)
+    """
+    inherited = {
+        name for base in cls.__bases__ for name in getattr(base, "__abstractmethods__", ())
+    }
+    values = [*vars(cls).values(), *(getattr(cls, name, None) for name in inherited)]
+    return any(getattr(value, "__isabstractmethod__", False) for value in values)

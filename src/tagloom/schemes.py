@@ -39,13 +39,13 @@ shared tasks, ``CONLLEVAL``, is another such table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from tagloom import checks
 from tagloom.errors import SchemeError
 from tagloom.numeric import np
+from tagloom.records import Record, replace
 from tagloom.renames import renamed_function, warn_renamed
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ class Row(NamedTuple):
     opens: str
 
 
-@dataclass(frozen=True, eq=False)
-class Scheme:
+class Scheme(Record):
     """A convention for writing spans as labels.
 
     Attributes

@@ -13,7 +13,6 @@ Tokens have CRFsuite's form, so a ``word2features`` written for CRFsuite works u
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -229,6 +228,8 @@ class Function:
             )
         self.function = function
         self.name = _name_of(function)
+        import inspect  # here, for a quick start
+
         try:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):  # some built-ins have no signature; pass the sentence

@@ -8,7 +8,7 @@ several ways, such as ``U03:1/2/3``, gets an entry for each of them, all with th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tagloom import _native, checks
 from tagloom.features.expressions import Template
 from tagloom.features.templates import Templates
 from tagloom.interop.sources import damaged
+from tagloom.records import replace
 from tagloom.scores import LinearScores, Rows
 from tagloom.scores.linear import Names
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from tagloom.models.labelled import read_labelled
 from tagloom.models.shared import LabelParameters
 from tagloom.models.tables import TableTagger
 from tagloom.parameters import attribute, count, flag
+from tagloom.records import field
 from tagloom.scores.decoders import Decoder
 from tagloom.scores.parts import Parts
 from tagloom.scores.sparse_tables import LookupDecoder, SparseWordTable, count_sparsely
@@ -176,7 +176,6 @@ class MostFrequentTag(LabelParameters, TableTagger):
         return model._finish(table, dict(header["training"]))
 
 
-@dataclass(frozen=True, eq=False)
 class _FittedTable(Fitted):
     """The state of a fitted baseline."""
 

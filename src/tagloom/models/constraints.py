@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from tagloom import _native, checks, labels, trellis
 from tagloom.errors import DataWarning, LabelError, ModelFileError, ParameterError, SentenceError
 from tagloom.models.data import Gold, caller_level
 from tagloom.numeric import np
+from tagloom.records import Record, field
 from tagloom.renames import renamed_property
 from tagloom.sequences import Sentence
 
@@ -139,8 +139,7 @@ class TagDictionary:
         }
 
 
-@dataclass(frozen=True)
-class Constraints:
+class Constraints(Record, eq=True):
     """Constraints on the predictions of a tagger, resolved against its labels.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tagloom import _native, checks, training
@@ -13,6 +12,7 @@ from tagloom.models.linear import LinearTagger, as_sharded
 from tagloom.models.shared import BatchParameters
 from tagloom.numeric import np
 from tagloom.parameters import choice, count, flag, number
+from tagloom.records import replace
 from tagloom.scores import Subtags
 
 if TYPE_CHECKING:

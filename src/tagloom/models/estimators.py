@@ -7,7 +7,6 @@ the methods below, and only those import scikit-learn.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -137,6 +136,8 @@ class Estimator(Parameterised):
     @classmethod
     def _metadata(cls, method: str) -> list[str]:
         """The parameters of a method except X and y."""
+        import inspect  # here, for a quick start
+
         function = getattr(cls, method, None)
         parameters = {} if function is None else inspect.signature(function).parameters
         return [name for name in parameters if name not in ("self", "X", "y")]

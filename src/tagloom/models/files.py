@@ -13,7 +13,6 @@ A file chooses among classes that are installed. It cannot name code to import.
 
 from __future__ import annotations
 
-import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from tagloom import checks, storage
 from tagloom.errors import ModelFileError, NotFittedError
 from tagloom.models.capabilities import Capability
 from tagloom.models.estimators import Estimator
-from tagloom.registries import Registry
+from tagloom.registries import Registry, is_abstract
 from tagloom.storage import File
 
 #: The group of entry points in which packages announce their kinds of models.
@@ -104,7 +103,7 @@ class Model(Estimator, ABC):
     def __init_subclass__(cls, *, kind: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.kind = cls.__name__ if kind is None else kind
-        if not inspect.isabstract(cls):
+        if not is_abstract(cls):
             _REGISTRY.add(cls.kind, cls)
 
     # ---- what a model implements -----------------------------------------------------------

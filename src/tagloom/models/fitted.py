@@ -9,12 +9,12 @@ that users see (``labels_``, ``scores_``) read the state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from tagloom.errors import NotFittedError
 from tagloom.numeric import is_array, np
+from tagloom.records import Record, replace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,8 +39,7 @@ class LabelField:
         state.__dict__["labels"] = names
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
+class Fitted(Record):
     """The state of a fitted tagger; models with more to keep subclass it.
 
     Attributes

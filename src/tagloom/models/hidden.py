@@ -8,7 +8,7 @@ contains its caches, so threads share it without locks. `HMM` is the tagger arou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,7 @@ from tagloom.models.fitted import Fitted, Learned
 from tagloom.models.tables import TableTagger
 from tagloom.notebooks import Rows
 from tagloom.parameters import attribute
+from tagloom.records import field
 from tagloom.renames import renamed_property
 from tagloom.scores import Decoder, LinearScores
 from tagloom.scores.emissions import Categorical, Emission, Features, LexicalWords, Words
@@ -47,7 +48,6 @@ class Generated(NamedTuple):
     labels: list[str]  # [T]
 
 
-@dataclass(frozen=True, eq=False)
 class HiddenMarkov(Fitted):
     """A fitted hidden Markov model.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -42,6 +41,7 @@ from tagloom.models.unlabelled import (
     to_plain_params,
 )
 from tagloom.parameters import choice, count, flag, names, number
+from tagloom.records import replace
 from tagloom.scores.emissions import Emission
 from tagloom.scores.emissions.base import from_plain, to_plain
 from tagloom.scores.markov import MarkovChain, check_size, count_ngrams

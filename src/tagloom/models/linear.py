@@ -12,7 +12,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -31,6 +30,7 @@ from tagloom.models.weights import FeatureWeights
 from tagloom.notebooks import Rows
 from tagloom.numeric import np
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
+from tagloom.records import field, replace
 from tagloom.scores import Decoder, LinearScores, Scored, Subtags
 from tagloom.scores.parts import Parts
 from tagloom.storage import File
@@ -58,7 +58,6 @@ _MANY_WEIGHTS = 1 << 25
 _MIXED_ITERATIONS = 30
 
 
-@dataclass(frozen=True, eq=False)
 class LinearFitted(Fitted):
     """The state of a fitted linear tagger.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +18,7 @@ from tagloom.models.layouts import Layout
 from tagloom.models.linear import LinearFitted
 from tagloom.models.local import LocalTagger
 from tagloom.parameters import choice, flag, number
+from tagloom.records import replace
 from tagloom.scores import LinearScores, Rows, Scored
 from tagloom.scores.parts import Part, Parts
 from tagloom.trellis import StateSpace, Trellis
@@ -36,7 +37,6 @@ Sparse: TypeAlias = tuple[
 ]
 
 
-@dataclass(frozen=True, eq=False)
 class LocalFitted(LinearFitted):
     """The fitted state of a model that is normalised per position."""
 

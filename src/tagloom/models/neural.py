@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -27,6 +27,7 @@ from tagloom.models.linear import count_path, shared_transitions
 from tagloom.models.shared import ConstraintParameters, LabelParameters
 from tagloom.models.weights import FeatureWeights
 from tagloom.parameters import attribute, choice, count, number, parameter, path
+from tagloom.records import field, replace
 from tagloom.scores import LinearScores, Rows, Vectors, read_vectors
 from tagloom.scores.networks import END, Alphabets, NetworkScores, NetworkSpec, number_types
 from tagloom.scores.parts import Part, Parts
@@ -85,7 +86,6 @@ def _check_vectors(value: Any) -> None:
         checks.path(value, "vectors")
 
 
-@dataclass(frozen=True, eq=False)
 class NeuralFitted(Fitted):
     """The state of a fitted network tagger.
 

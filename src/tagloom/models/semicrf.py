@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +28,7 @@ from tagloom.models.reading import TrainingData
 from tagloom.models.taggers import PredictedSpan
 from tagloom.notebooks import Rows
 from tagloom.parameters import attribute, count, parameter
+from tagloom.records import field, replace
 from tagloom.storage import File
 from tagloom.trellis import SegmentTrellis
 from tagloom.trellis.machine import ALL_THREADS
@@ -144,7 +145,6 @@ class SegmentData(TrainingData):
     templates: SegmentTemplates | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class SegmentFitted(LinearFitted):
     """The state of a fitted `SemiCRF`: also its segment labels and templates."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from tagloom import _native, checks, training
@@ -13,6 +12,7 @@ from tagloom.models.fitted import Learned
 from tagloom.models.linear import LinearFitted, LinearTagger
 from tagloom.numeric import np
 from tagloom.parameters import attribute, choice, count, flag, number, parameter
+from tagloom.records import field, replace
 from tagloom.storage import File
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ALGORITHMS = ("subgradient", "frank-wolfe")
 
 
-@dataclass(frozen=True, eq=False)
 class SVMFitted(LinearFitted):
     """The state of a fitted SVM: that of a linear tagger, and the costs [Y, Y]."""
 

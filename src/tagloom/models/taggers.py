@@ -13,7 +13,6 @@ import copy
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -28,6 +27,7 @@ from tagloom.models.fitted import Fitted
 from tagloom.notebooks import Rows
 from tagloom.numeric import np
 from tagloom.parameters import attribute
+from tagloom.records import replace
 from tagloom.scores.parts import Part, Parts, tempered
 from tagloom.storage import File
 

@@ -7,12 +7,12 @@ trans[y_prev, y] = weight(y_prev, y) + Σ_{r in y_prev} Σ_{s in y} weight(r, s)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tagloom import _native
 from tagloom.numeric import np
+from tagloom.records import Record
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Subtags:
+class Subtags(Record):
     """The sub-tags of each label.
 
     Attributes

@@ -7,19 +7,18 @@ of a larger model gets a prefix, so that its array names stay unique.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tagloom.errors import ParameterError
 from tagloom.numeric import np
+from tagloom.records import Record, field
 from tagloom.storage.stored import DTYPES, Stored, StoredArrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
-class File:
+class File(Record):
     """The contents of a model file.
 
     Attributes

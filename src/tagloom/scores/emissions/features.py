@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tagloom import _native, checks, features
 from tagloom.errors import ModelFileError, ParameterError
 from tagloom.features import Templates
+from tagloom.records import replace
 from tagloom.scores.emissions import dirichlet
 from tagloom.scores.emissions.base import (
     Emission,
