@@ -288,13 +288,7 @@ class ItemDecoder {
           decoding_(transitions, std::move(labels), std::move(normaliser), rows_.K, false, prune,
                     std::move(subtags)) {
         index.check_idle();
-        const Table table = index.index.table();
-        if (rows_.by_id.size() != table.size) {
-            fail("The weight rows are for " + std::to_string(rows_.by_id.size()) +
-                 " attributes, but the index has " + std::to_string(table.size) + ".");
-        }
-        const WithoutGil unlocked;
-        table_ = RowTable(table, rows_.by_id);
+        table_ = make_row_table(index.index.keys(), rows_);
     }
 
     nb::object decode(nb::list sentences, int64_t threads) const {

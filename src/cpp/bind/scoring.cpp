@@ -157,31 +157,58 @@ Out<float> PyWeightRows::score(In<int64_t, 1> indptr, In<int32_t, 1> ids,
 
 // ---- Scorer ----
 
-Scorer::Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index,
-               const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
-               int64_t K, bool takes_last)
+namespace {
+
+// The fingerprints of the attributes, copied out of an index that another thread may add to.
+std::vector<uint64_t> keys_of(const PyIndex& index) {
+    index.check_idle();
+    return index.index.keys();
+}
+
+}  // namespace
+
+RowTable make_row_table(std::span<const uint64_t> keys, const WeightRows& rows) {
+    if (rows.by_id.size() != keys.size()) {
+        fail("The weight rows are for " + std::to_string(rows.by_id.size()) +
+             " attributes, but the index has " + std::to_string(keys.size()) + ".");
+    }
+    try {
+        const WithoutGil unlocked;
+        return RowTable(keys, rows.by_id);
+    } catch (const std::invalid_argument& error) {
+        fail("Not the keys of an index: " + std::string(error.what()) + ".");
+    }
+}
+
+Scorer::Scorer(nb::typed<nb::object, Extractor> extractor, std::span<const uint64_t> keys,
+               WeightRows rows, bool takes_last)
     : held_(extractor),
       compiled_(nb::cast<const Extractor&>(extractor).compiled()),
-      rows_(make_rows(row_ptr, cols, weights, K)),
-      plan_(compiled_.program, K),
+      rows_(std::move(rows)),
+      table_(make_row_table(keys, rows_)),
+      plan_(compiled_.program, rows_.K),
       takes_last_(takes_last) {
-    index.check_idle();
-    const Table table = index.index.table();
-    if (rows_.by_id.size() != table.size) {
-        fail("The weight rows are for " + std::to_string(rows_.by_id.size()) +
-             " attributes, but the index has " + std::to_string(table.size) + ".");
-    }
     if (takes_last && !reads_own_word(compiled_.program)) {
         fail("takes_last needs templates that read only the word of their own token.");
     }
     const WithoutGil unlocked;
-    table_ = RowTable(table, rows_.by_id);
     rows_.by_id = {};  // rows are found by fingerprint from here on
     for (std::size_t c = 0; c < compiled_.program.columns; c++) {
         // Words with features computed in Python are not cached.
         caches_.push_back(make_word_cache(scoring(), c, compiled_.functions[c].empty()));
     }
 }
+
+Scorer::Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index,
+               const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
+               int64_t K, bool takes_last)
+    : Scorer(extractor, keys_of(index), make_rows(row_ptr, cols, weights, K), takes_last) {}
+
+Scorer::Scorer(nb::typed<nb::object, Extractor> extractor, const In<uint64_t, 1>& keys,
+               const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
+               int64_t K, bool takes_last)
+    : Scorer(extractor, std::span(keys.data(), keys.shape(0)),
+             make_rows(row_ptr, cols, weights, K), takes_last) {}
 
 template <class Shape>
 nb::tuple Scorer::score(nb::handle columns, nb::handle numeric, int64_t threads,
@@ -233,6 +260,10 @@ void bind_scoring(nb::module_& m) {
                       const Cols&, const In<float, 1>&, int64_t, bool>(),
              "extractor"_a, "index"_a, "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,
              "takes_last"_a = false)
+        .def(nb::init<nb::typed<nb::object, Extractor>, const In<uint64_t, 1>&,
+                      const In<int64_t, 1>&, const Cols&, const In<float, 1>&, int64_t, bool>(),
+             "extractor"_a, "keys"_a, "row_ptr"_a, "cols"_a, "weights"_a, "K"_a,
+             "takes_last"_a = false, "The same with the keys of an index.")
         .def("emit", &Scorer::emit, "columns"_a, "numeric"_a, "threads"_a = 1,
              nb::sig("def emit(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "

@@ -115,11 +115,17 @@ class PyWeightRows {
     WeightRows rows_;
 };
 
+// The row of each attribute by its fingerprint; keys are those of an index, in order.
+RowTable make_row_table(std::span<const uint64_t> keys, const WeightRows& rows);
+
 // Its scores never change: it keeps the extractor alive, copies everything else, and caches only
 // what follows from the text of a word.
 class Scorer {
   public:
     Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index,
+           const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights, int64_t K,
+           bool takes_last);
+    Scorer(nb::typed<nb::object, Extractor> extractor, const In<uint64_t, 1>& keys,
            const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights, int64_t K,
            bool takes_last);
     Scorer(const Scorer&) = delete;
@@ -138,6 +144,9 @@ class Scorer {
     }
 
   private:
+    Scorer(nb::typed<nb::object, Extractor> extractor, std::span<const uint64_t> keys,
+           WeightRows rows, bool takes_last);
+
     Scoring scoring() const { return {compiled_.program, plan_, table_, rows_, takes_last_}; }
 
     template <class Shape>

@@ -93,19 +93,26 @@ template WeightRows::WeightRows(const RowArrays<uint8_t>&);
 template WeightRows::WeightRows(const RowArrays<uint16_t>&);
 template WeightRows::WeightRows(const RowArrays<uint32_t>&);
 
-RowTable::RowTable(const Table& table, const PagedArray<WeightRow>& by_id)
-    : buckets_(std::bit_ceil(table.size * 2 / kBucketSlots + 1)), mask_(buckets_.size() - 1) {
-    constexpr std::size_t kAhead = 64;  // slots whose rows are prefetched
-    for (std::size_t i = 0; i <= table.mask; i++) {
-        if (i + kAhead <= table.mask) __builtin_prefetch(by_id.data() + table.ids[i + kAhead]);
-        const uint64_t key = table.keys[i];
-        if (key == 0) continue;
-        uint64_t b = key & mask_;
-        while (buckets_[b].keys[kBucketSlots - 1] != 0) b = (b + 1) & mask_;
-        RowBucket& bucket = buckets_[b];
-        const auto slot = std::find(bucket.keys, bucket.keys + kBucketSlots, 0) - bucket.keys;
-        bucket.keys[slot] = key;
-        bucket.rows[slot] = std::bit_cast<uint64_t>(by_id[table.ids[i]]);
+RowTable::RowTable(std::span<const uint64_t> keys, const PagedArray<WeightRow>& by_id)
+    : buckets_(std::bit_ceil(keys.size() * 2 / kBucketSlots + 1)), mask_(buckets_.size() - 1) {
+    static_assert(kBucketSlots == 4);
+    constexpr std::size_t kAhead = 32;  // keys whose buckets are prefetched
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        if (i + kAhead < keys.size()) prefetch(keys[i + kAhead]);
+        const uint64_t key = keys[i];
+        if (key == 0) throw std::invalid_argument("a key is 0");
+        for (uint64_t b = key & mask_;; b = (b + 1) & mask_) {
+            auto& [slots, rows] = buckets_[b];
+            // Slots are filled in order. Without branches: how many are is unpredictable.
+            if ((slots[0] == key) | (slots[1] == key) | (slots[2] == key) | (slots[3] == key)) {
+                throw std::invalid_argument("a duplicate key");
+            }
+            const int n = (slots[0] != 0) + (slots[1] != 0) + (slots[2] != 0) + (slots[3] != 0);
+            if (n == kBucketSlots) continue;
+            slots[n] = key;
+            rows[n] = std::bit_cast<uint64_t>(by_id[i]);
+            break;
+        }
     }
 }
 

@@ -63,7 +63,9 @@ struct WeightRows {
 class RowTable {
   public:
     RowTable() = default;
-    RowTable(const Table& table, const PagedArray<WeightRow>& by_id);  // [table.size]
+    // The rows of attributes with these fingerprints [by_id.size()], numbered in order.
+    // std::invalid_argument for a key that is 0 or a duplicate, as in a damaged file.
+    RowTable(std::span<const uint64_t> keys, const PagedArray<WeightRow>& by_id);
 
     void prefetch(uint64_t fingerprint) const {
         __builtin_prefetch(buckets_.data() + (fingerprint & mask_));

@@ -366,7 +366,7 @@ class Templates:
 
     def scorer(
         self,
-        index: Index,
+        index: Index | NDArray[np.uint64],
         ptr: NDArray[np.int64],
         cols: NDArray[Any],
         weights: NDArray[np.float32],
@@ -379,7 +379,8 @@ class Templates:
 
         Parameters
         ----------
-        index : Index
+        index : Index, or ndarray of uint64
+            The attributes, or the keys of an index in order.
         ptr, cols, weights : ndarray
             The rows of weights, see `tagloom.scores.Rows`.
         K : int

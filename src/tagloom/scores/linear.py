@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +22,7 @@ from tagloom.errors import ModelFileError
 from tagloom.features import Encoded, FeatureExtractor, Templates
 from tagloom.features.templates import call_native
 from tagloom.numeric import np
+from tagloom.records import Record, replace
 from tagloom.scores.decoders import Decoder, ItemDecoder, WordDecoder
 from tagloom.scores.parts import Part, Parts
 from tagloom.scores.subtags import Subtags
@@ -52,8 +52,7 @@ class _Scorers(NamedTuple):
     edge: _native.Scorer | None
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(Record):
     """The weights of A attributes, each a sparse row over K outputs.
 
     Attributes
@@ -177,8 +176,44 @@ class PackedNames(Names):
         return self._unpacked[1]
 
 
-@dataclass(frozen=True, eq=False)
-class LinearScores:
+class IndexField:
+    """A field of a record: an index, or its keys in a file, which become an index at first use.
+
+    The scores of templates need the keys alone, so a program that only tags makes no index.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, whole: Any, owner: type | None = None) -> _native.Index:
+        if whole is None:
+            raise AttributeError(self._name)  # record: the field has no default
+        index = whole.__dict__[self._name]
+        if isinstance(index, Stored):
+            index = whole.__dict__[self._name] = _native.Index.from_keys(index.view)
+        return index  # type: ignore[no-any-return]
+
+    def __set__(self, whole: Any, value: _native.Index | Stored) -> None:
+        whole.__dict__[self._name] = value
+
+    @staticmethod
+    def native(whole: Any, name: str) -> Any:
+        """Return the index or its keys, for a `_native.Scorer`."""
+        value = whole.__dict__[name]
+        return value.view if isinstance(value, Stored) else value
+
+
+class OptionalIndexField(IndexField):
+    """The same for an index that may be absent: None by default."""
+
+    def __get__(self, whole: Any, owner: type | None = None) -> Any:
+        return None if whole is None else super().__get__(whole, owner)
+
+    def __set__(self, whole: Any, value: _native.Index | Stored | None) -> None:
+        whole.__dict__[self._name] = value
+
+
+class LinearScores(Record):
     """Features and their weights.
 
     Attributes
@@ -187,12 +222,12 @@ class LinearScores:
         The Y labels.
     extractor : FeatureExtractor
         Extracts the attributes of sentences.
-    index : Index
-        The number of each attribute.
     rows : Rows
         The weights of (attribute, y).
     names : Names
         The attributes as people read them.
+    index : Index
+        The number of each attribute.
     trans : ndarray, shape (Y, Y)
         The weights of y_prev → y.
     start, stop : ndarray, shape (Y,)
@@ -210,13 +245,13 @@ class LinearScores:
 
     labels: tuple[str, ...]
     extractor: FeatureExtractor
-    index: _native.Index
     rows: Rows
     names: Names
+    index: IndexField = IndexField()
     trans: ArrayField = ArrayField()
     start: ArrayField = ArrayField()
     stop: ArrayField = ArrayField()
-    edge_index: _native.Index | None = None
+    edge_index: OptionalIndexField = OptionalIndexField()
     edge_rows: Rows | None = None
     edge_names: Names | None = None
     states: StateSpace | None = None
@@ -368,11 +403,12 @@ class LinearScores:
             return None
         Y, rows, edges = len(self.labels), self.rows, self.edge_rows
         make = self.extractor.scorer
-        node = make(self.index, *rows.native, len(self.outputs))
+        index, edge_index = (IndexField.native(self, name) for name in ("index", "edge_index"))
+        node = make(index, *rows.native, len(self.outputs))
         edge = None
         # Files may have weights of edges without a template that gives such attributes.
-        if edges is not None and self.edge_index is not None and self.extractor.has_edges:
-            edge = make(self.edge_index, *edges.native, Y * Y, edges=True)
+        if edges is not None and edge_index is not None and self.extractor.has_edges:
+            edge = make(edge_index, *edges.native, Y * Y, edges=True)
         return _Scorers(self.extractor, node, edge)
 
     # ---- fewer weights ---------------------------------------------------------------------
@@ -537,9 +573,9 @@ class LinearScores:
         scores = cls(
             tuple(labels),
             extractor,
-            index,
             rows,
             names,
+            index,
             check_scores(file, "trans", (Y, Y)),
             check_scores(file, "start", (Y,)),
             check_scores(file, "stop", (Y,)),
@@ -551,8 +587,8 @@ class LinearScores:
             is_narrow=file.stored("weights").code == "F16",
             subtags=subtags,
         )
-        if scores._scorers is None:  # both native forms check the arrays
-            _ = scores._native_rows
+        if scores._scorers is None:  # both native forms check the arrays and the keys
+            _ = scores._native_rows, scores.index, scores.edge_index
         return scores
 
 
@@ -617,7 +653,7 @@ def _part_to_file(
     return File({}, arrays, frozenset({"weights"}))
 
 
-def _part_from_file(file: File, prefix: str, K: int) -> tuple[_native.Index, Rows, Names]:
+def _part_from_file(file: File, prefix: str, K: int) -> tuple[Stored, Rows, Names]:
     lengths, cols = file.stored(f"{prefix}lengths"), file.stored(f"{prefix}cols")
     if len(lengths.shape) != 1 or not lengths.code.startswith("U"):
         raise _unfit(lengths, f"{prefix}lengths", "sizes, in one dimension")
@@ -629,10 +665,10 @@ def _part_from_file(file: File, prefix: str, K: int) -> tuple[_native.Index, Row
     if not cols.code.startswith("U") or cols.shape != (W,) or _exceeds(cols, K):
         raise _unfit(cols, f"{prefix}cols", f"{W} numbers below {K}")
     weights = check_scores(file, f"{prefix}weights", (W,))
-    index = _native.Index.from_keys(file.stored(f"{prefix}keys").view)
-    if index.size != A:
-        raise ModelFileError(where=f"{prefix}keys", expected=f"{A} keys", found=str(index.size))
-    return index, Rows(ptr, cols, weights), PackedNames(file.stored(f"{prefix}names"), A)
+    keys = file.stored(f"{prefix}keys")
+    if keys.shape != (A,) or keys.code != "U64":
+        raise _unfit(keys, f"{prefix}keys", f"{A} keys")
+    return keys, Rows(ptr, cols, weights), PackedNames(file.stored(f"{prefix}names"), A)
 
 
 def _exceeds(cols: Stored, K: int) -> bool:
