@@ -65,7 +65,7 @@ def command_names(command, path="tagloom"):
 
 
 def main():
-    from tagloom.cli import group
+    from tagloom.cli.groups import group
 
     lines = [*python_names(), *command_names(group)]
     FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -63,7 +63,7 @@ def test_lost_names_and_parameters_are_noticed():
 
 
 def test_commands_and_options_still_work():
-    from tagloom.cli import group
+    from tagloom.cli.groups import group
 
     recorded = {line for line in RECORDED if line.startswith("$")}
     assert len(recorded) > 500

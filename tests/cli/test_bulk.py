@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import tagloom as tl
-from tagloom.cli import bulk, group
+from tagloom.cli import bulk
+from tagloom.cli.groups import group
 
 tag_module = importlib.import_module("tagloom.cli.tag")
 

@@ -12,7 +12,8 @@ import pytest
 
 import tagloom as tl
 from commands import run as run_command
-from tagloom.cli import COMMANDS, group
+from tagloom.cli import COMMANDS
+from tagloom.cli.groups import group
 from tagloom.cli.options import find_taggers
 from tagloom.cli.train import make_command
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import tagloom as tl
 from raising import raises
-from tagloom.cli import group
+from tagloom.cli.groups import group
 from tagloom.datasets import Splits, load
 from tagloom.errors import DatasetError
 

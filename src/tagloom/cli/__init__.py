@@ -7,15 +7,14 @@ mistake gives one line and exit code 2, and ``--debug`` shows its traceback.
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
-import json
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
-import click
-
-from tagloom.cli.mistakes import Group
+from tagloom.cli.declarations import Command
+from tagloom.cli.running import closing
 
 # name -> (module, one-line help). A command's module is imported only when it runs, for a fast
 # start.
@@ -48,83 +47,58 @@ _ADVICE = {
 }
 
 
-class _LazyGroup(Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
-
-
-@click.group(cls=_LazyGroup, invoke_without_command=True, no_args_is_help=True)
-@click.option("--version", is_flag=True, help="Show the version; with --json, the installation.")
-@click.option("--json", "as_json", is_flag=True, help="With --version: facts for a bug report.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def group(ctx: click.Context, version: bool, as_json: bool, debug: bool) -> None:
-    """Train sequence labellers, predict labels, and evaluate, check and convert labelled data."""
-    ctx.obj = {"debug": debug}
-    if version:
-        _show_version(as_json)
-        ctx.exit()
-    if as_json:
-        raise click.UsageError("--json before a command is for --version only.", ctx)
-    if ctx.invoked_subcommand is None:
-        raise click.UsageError("Missing command.", ctx)
-
-
-def _show_version(as_json: bool) -> None:
-    from tagloom.cli.facts import installation_facts
-
-    facts = installation_facts()
-    if as_json:
-        click.echo(json.dumps(facts, indent=2))
-    else:
-        click.echo(f"tagloom, version {facts['tagloom']}")
-
-
 def main() -> None:
     """Run the command line; a user's mistake gives one line and exit code 2."""
+    # Starting makes tens of thousands of objects that stay; looking for cycles among them at the
+    # usual rate takes a twentieth of the start.
+    gc.set_threshold(10_000, 10, 10)
     # --debug may be anywhere, also after the command that failed.
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    started: list[str] = []  # the command that started without click
     try:
-        sys.exit(group(arguments, prog_name="tagloom", standalone_mode=False) or 0)
-    except click.exceptions.NoArgsIsHelpError as help:
-        help.show()
-        sys.exit(2)
-    except click.UsageError as error:
-        if debug:
-            raise
-        command = error.ctx.command_path if error.ctx else "tagloom"
-        message = error.format_message()
-        end = "" if message.endswith((".", "?")) else "."
-        _fail(f"{command}: {message}{end} Try '{command} --help'.")
-    except click.ClickException as error:
-        if debug:
-            raise
-        _fail(f"tagloom: {error.format_message()}")
-    except click.Abort:
-        click.echo("tagloom: interrupted.", err=True)
-        sys.exit(130)
+        with closing():
+            sys.exit(_run(arguments, started))
     except BrokenPipeError:  # the reader of our output has stopped, as in `tagloom ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
         if debug:
             raise
-        _fail(f"tagloom: {_system_error(error)}")
+        fail(f"tagloom: {_system_error(error)}")
     except MemoryError:
         if debug:
             raise
-        _fail("tagloom: not enough memory. Split the file, or use a larger machine.")
+        fail("tagloom: not enough memory. Split the file, or use a larger machine.")
+    except Exception as error:
+        from tagloom.cli.groups import report
+
+        report(error, started[0] if started else None, debug)
+        raise
+
+
+def _run(arguments: list[str], started: list[str]) -> int:
+    """Run a command; without click if that is possible. Return the exit code."""
+    name = arguments[0] if arguments else ""
+    if name in COMMANDS and "_TAGLOOM_COMPLETE" not in os.environ:
+        command = importlib.import_module(COMMANDS[name][0]).command
+        values = command.read(arguments[1:]) if isinstance(command, Command) else None
+        if values is not None:
+            started.append(name)
+            return _call(command, values)
+    from tagloom.cli import groups
+
+    return groups.run(arguments)
+
+
+def _call(command: Command, values: dict[str, Any]) -> int:
+    """Call a command as click does."""
+    try:
+        command.function(**values)
+    except (EOFError, KeyboardInterrupt):
+        print("\ntagloom: interrupted.", file=sys.stderr)
+        return 130
+    return 0
 
 
 def _system_error(error: OSError) -> str:
@@ -137,6 +111,7 @@ def _system_error(error: OSError) -> str:
     return f"{message} {advice}" if advice else message
 
 
-def _fail(line: str) -> NoReturn:
-    click.echo(line, err=True)
+def fail(line: str) -> NoReturn:
+    """Print a line to stderr and exit with code 2."""
+    print(line, file=sys.stderr)
     sys.exit(2)

@@ -24,31 +24,25 @@ import click
 
 from tagloom import _native, checks
 from tagloom.checks import plural
+from tagloom.cli.running import closing
 from tagloom.errors import FormatError, TagloomError
 from tagloom.storage.replacing import remove_abandoned, replacing
 
 if TYPE_CHECKING:
     from tagloom.cli.tag import Request
 
-OPTIONS = ("--n-workers", "--cluster", "--resume", "--part")
 _RECORD = ".tagloom-run.json"
 _MOST = 4_000_000  # tokens of row groups in one task, some seconds of work
 _LEAST = 1_000_000  # bytes of a file that may be worth dividing
 
 
 class Where(NamedTuple):
-    """Where and which files are tagged; the values of `OPTIONS`."""
+    """Where and which files are tagged."""
 
     n_workers: int | None = None
     cluster: str | None = None
     resume: bool = False
     part: str | None = None
-
-
-def is_folder(output: str) -> bool:
-    """Whether -o names a folder: one that exists, or a name with a slash at its end."""
-    separators = tuple(filter(None, (os.sep, os.altsep)))
-    return output.endswith(separators) or os.path.isdir(output)
 
 
 def tag(
@@ -206,7 +200,7 @@ def _divide(request: Request, path: str, model: Any) -> list[tuple[int, int]]:
     is_other = isinstance(model, tuple) or request.is_raw
     if is_other or not path.endswith(".parquet") or os.path.getsize(path) < _LEAST:
         return []
-    with click.Context(click.Command("tag")):
+    with closing():
         sentences, _ = request.reading.stream_like(model, path)
         layout: Any = sentences._layout
         divide = getattr(layout, "divide", None)
@@ -221,12 +215,12 @@ def tag_task(request: Request, task: Task) -> str | None:
     TagloomError
         If the file is wrong; names it.
     """
-    from tagloom.cli.tag import command, tag_file
+    from tagloom.cli.tag import tag_file
 
     if task.groups is not None:
         os.makedirs(os.path.dirname(task.output), exist_ok=True)
     remove_abandoned(task.output)
-    with click.Context(command):
+    with closing():
         try:
             model = _model(request.model, "-")
             return tag_file(request, task.source, task.output, model, task.groups)

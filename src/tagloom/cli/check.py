@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from tagloom.cli.mistakes import naming
 from tagloom.cli.models import is_model, load_model
 from tagloom.cli.reading import Reading, reading_options
 from tagloom.errors import FormatError, ModelFileError, TagloomError
+from tagloom.records import replace
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input, check_size
 
@@ -175,7 +176,7 @@ def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
     report, read = Report(file.name, problems=problems), []
     try:
         reading = replace(reading, encoding="utf-8")  # the data are decoded by now
-        sentences = stream(_Named(data, file.name), **asdict(reading))
+        sentences = stream(_Named(data, file.name), **vars(reading))
         report.format, report.notice = sentences.format, sentences.notice
         report.label = sentences.label
         for sentence in sentences:

@@ -58,7 +58,7 @@ def script(shell: str) -> str:
     """Return the script that completes the commands in a shell."""
     from click.shell_completion import get_completion_class
 
-    from tagloom.cli import group
+    from tagloom.cli.groups import group
 
     complete = get_completion_class(shell)
     assert complete is not None

@@ -6,6 +6,7 @@ import click
 
 from tagloom.cli.mistakes import named
 from tagloom.cli.reading import as_column, as_names, as_sep
+from tagloom.cli.running import on_close
 from tagloom.sequences import FORMATS, Corpus, stream, write
 
 # The options for parameters of `read` and of `write` whose names differ.
@@ -96,7 +97,7 @@ def command(
             unknown=unknown,
             encoding=encoding,
         )
-    click.get_current_context().call_on_close(sentences.close)  # also if the command fails
+    on_close(sentences.close)  # also if the command fails
     if sentences.notice and not quiet:
         click.echo(sentences.notice, err=True)
     if scheme_to:

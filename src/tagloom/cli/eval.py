@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ from tagloom.cli.scoring import (
     scoring_options,
     show,
 )
+from tagloom.records import replace
 
 if TYPE_CHECKING:
     from tagloom.evaluation import Evaluation

@@ -27,7 +27,7 @@ def manual_pages() -> dict[str, str]:
     >>> "tagloom-train-crf.1" in pages
     True
     """
-    from tagloom.cli import group
+    from tagloom.cli.groups import group
 
     context = click.Context(group, info_name="tagloom")
     return {f"{path.replace(' ', '-')}.1": page for path, page in _pages(context)}

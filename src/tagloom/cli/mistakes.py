@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tagloom.cli.running import closing
 from tagloom.errors import NameOption, TagloomError, python_option
 
 
@@ -19,7 +20,8 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; an error of the library becomes a one-line error of click."""
         try:
-            return super().invoke(ctx)
+            with closing():
+                return super().invoke(ctx)
         except TagloomError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-import click
-
 from tagloom import storage
 from tagloom.errors import ModelFileError
 
@@ -23,8 +21,12 @@ def is_model(path: str) -> bool:
     return storage.is_model(path) or os.path.splitext(path)[1] == ".tagloom" or is_foreign(path)
 
 
-def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> Tagger:
+def load_model(
+    path: str, *, verify: bool | None = None, source: str = "-", any_kind: bool = False
+) -> Tagger:
     """Load a tagger; ``source`` is the file that it will label.
+
+    With ``any_kind`` the model need not be a tagger.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> T
     click.UsageError
         If the two arguments were swapped.
     """
-    from tagloom.models import Tagger
+    from tagloom.models import Tagger, load
 
     if path.startswith(("http://", "https://")):
         raise ModelFileError(
@@ -42,10 +44,13 @@ def load_model(path: str, *, verify: bool | None = None, source: str = "-") -> T
             hint="Only tagloom tag calls servers.",
         )
     if is_model(source) and not is_model(path):
-        command = click.get_current_context().command_path
+        import click  # here, for a quick start
+
+        context = click.get_current_context(silent=True)
+        command = "tagloom tag" if context is None else context.command_path
         raise click.UsageError(f"The model comes first: {command} {source} {path}.")
     if path == "-":
         raise ModelFileError(
             expected="the name of a model file, which is memory-mapped", found="-, which is stdin"
         )
-    return Tagger.load(path, verify=verify)
+    return load(path, verify=verify) if any_kind else Tagger.load(path, verify=verify)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tagloom.cli.reading import Reading, training_of
+from tagloom.cli.running import on_close
 from tagloom.models import texts
 from tagloom.sequences import Sentence, write
 from tagloom.sequences.columns import CONLLU
@@ -33,7 +34,7 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
     if reading.format not in (None, "text"):
         raise click.UsageError("--text reads raw text. Leave out --format.")
     file = Input(source, reading.encoding)
-    click.get_current_context().call_on_close(file.close)
+    on_close(file.close)
     tokenizer = tagging.tagger.tokenizer_
     suffix = split_suffix(output)[0]
     format = SUFFIXES.get(suffix, "" if suffix in NOT_WRITTEN else "slash")

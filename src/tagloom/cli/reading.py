@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from tagloom import checks
+from tagloom.cli.declarations import Parameter, choice
+from tagloom.cli.running import on_close
 from tagloom.errors import FormatError
+from tagloom.records import Record
 from tagloom.sequences import FORMATS, Corpus, read, stream
 from tagloom.sequences.files import SAMPLE, Input, sample_lines
 from tagloom.sequences.guesses import guess_binary, guess_file, guess_format
@@ -22,30 +22,35 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def _option(*names: str, **settings: Any) -> Parameter:
+    return Parameter("option", names, settings)
+
+
 OPTIONS = [
-    click.option("--label", help="Column or key of the labels, such as upos, upos+feats or 3."),
-    click.option(
+    _option("--label", help="Column or key of the labels, such as upos, upos+feats or 3."),
+    _option(
         "--format",
-        type=click.Choice(list(FORMATS)),
+        type=choice(list(FORMATS)),
         help="Format of the files; guessed by default.",
     ),
-    click.option("--columns", help="Names of the columns, such as form,pos,chunk."),
-    click.option("--token", help="Column or key of the tokens."),
-    click.option("--header/--no-header", default=None, help="Whether the first row names columns."),
-    click.option("--sep", help=r"Column separator; \t for a tab."),
-    click.option("--sentence", help="Column of a table that names the sentence."),
-    click.option(
+    _option("--columns", help="Names of the columns, such as form,pos,chunk."),
+    _option("--token", help="Column or key of the tokens."),
+    _option("--header/--no-header", default=None, help="Whether the first row names columns."),
+    _option("--sep", help=r"Column separator; \t for a tab."),
+    _option("--sentence", help="Column of a table that names the sentence."),
+    _option(
         "--label-names",
         help="Names of numbered labels in JSON: O,B-PER,I-PER or a file such as dataset_info.json.",
     ),
-    click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
+    _option("--encoding", default="utf-8", show_default=True, help="Encoding of the files."),
 ]
 
 
 def reading_options(command: Command) -> Command:
-    """Add the options for reading files."""
+    """Add the options for reading files to a command of click."""
     for option in reversed(OPTIONS):
-        command = option(command)
+        command = option.decorate(command)
     return command
 
 
@@ -65,8 +70,7 @@ def as_sep(sep: str | None) -> str | None:
     return "\t" if sep == r"\t" else sep
 
 
-@dataclass
-class Reading:
+class Reading(Record):
     """The reading options that the user passed; None for the others.
 
     Attributes
@@ -108,12 +112,12 @@ class Reading:
     def read(self, path: str, tokenizer: Tokenizer | None = None) -> Corpus:
         """Read a labelled file; a tokenizer splits its documents into sentences."""
         if tokenizer is None:
-            return read(path, **asdict(self))
-        return stream(path, **asdict(self))._tokenize_by(tokenizer).read()
+            return read(path, **vars(self))
+        return stream(path, **vars(self))._tokenize_by(tokenizer).read()
 
     def head(self, path: str) -> Corpus:
         """Read the first sentence of a labelled file, for `describe`."""
-        with stream(path, **asdict(self)) as sentences:
+        with stream(path, **vars(self)) as sentences:
             return Corpus(
                 islice(sentences, 1),
                 format=sentences.format,
@@ -138,7 +142,7 @@ class Reading:
 
     def like(self, training: dict[str, Any], format: str) -> dict[str, Any]:
         """Return the options for reading a file of a format: as passed, else as in training."""
-        options = {name: value for name, value in asdict(self).items() if value is not None}
+        options = {name: value for name, value in vars(self).items() if value is not None}
         options["format"] = format
         if training.get("format") == format:
             for name in ("label", "columns", "token", "sep", "sentence", "label_names"):
@@ -198,7 +202,7 @@ class Reading:
         except BaseException:
             file.close()
             raise
-        click.get_current_context().call_on_close(sentences.close)  # also if the command fails
+        on_close(sentences.close)  # also if the command fails
         return sentences, _notice(sentences, why)
 
 

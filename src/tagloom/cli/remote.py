@@ -10,10 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import click
 import numpy as np
 import numpy.typing as npt
 
+from tagloom.cli.running import on_close
 from tagloom.models.taggers import Labelling, PredictedSpan
 from tagloom.sequences import Sentence
 from tagloom.web.client import Client
@@ -30,7 +30,7 @@ class RemoteTagger:
 
     def __init__(self, url: str) -> None:
         self._client = Client(url, token=os.environ.get("TAGLOOM_TOKEN"))
-        click.get_current_context().call_on_close(self._client.close)
+        on_close(self._client.close)
         name = self._client.model or self._client.models()[0]["name"]
         about = self._client.model_info(name)
         self._client.model = name

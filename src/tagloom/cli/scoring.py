@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,6 +13,7 @@ from tagloom.cli.reading import OPTIONS as READING
 from tagloom.cli.reading import Reading
 from tagloom.cli.wording import some
 from tagloom.errors import LabelError, SentenceError
+from tagloom.records import replace
 from tagloom.sequences.files import split_suffix
 from tagloom.sequences.guesses import SUFFIXES
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = [
-    *READING,
+    *(option.decorate for option in READING),
     click.option("--strict", is_flag=True, help="Count only spans that are legal in the scheme."),
     click.option(
         "--scheme", help="Scheme of the labels, such as bio; detected in GOLD by default."

@@ -187,7 +187,11 @@ def find(path: str) -> tuple[Structured, Any] | None:
     cls: Any = find_kind(str(storage.read(path, verify=False)[0].get("model")))
     if cls is None or cls.family == "tagger":  # before the imports of `kinds`, for a quick start
         return None
-    for kind in kinds():
-        if kind.capability in getattr(cls, "capabilities", ()):
-            return kind, cls.load(path)
-    return None
+    kind = kind_of(cls)
+    return None if kind is None else (kind, cls.load(path))
+
+
+def kind_of(model: Any) -> Structured | None:
+    """Return the kind of a model or of its class, if it predicts a structure."""
+    capabilities = getattr(model, "capabilities", ())
+    return next((kind for kind in kinds() if kind.capability in capabilities), None)

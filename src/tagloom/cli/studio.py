@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -71,7 +70,7 @@ def command(
         None if model is None else _load(model),
         model,
         corpus,
-        options={name: value for name, value in asdict(reading).items() if value is not None},
+        options={name: value for name, value in vars(reading).items() if value is not None},
         test=None if test is None else reading.read(test),
         other=None if compare is None else _load(compare),
         read_only=read_only,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
-from tagloom.cli import bulk, structures
+from tagloom.cli import declarations
+from tagloom.cli.declarations import argument, declare, integer, option
 from tagloom.cli.models import load_model
-from tagloom.cli.reading import Reading, reading_options
+from tagloom.cli.reading import OPTIONS, Reading
 from tagloom.errors import FormatError
 from tagloom.numeric import np
 from tagloom.sequences import Sentence, write
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tagloom.sequences.corpora import Stream
 
 
-@click.command(
+@declarations.command(
     epilog="""\b
 Examples:
   tagloom tag pos.tagloom < text.conll > tagged.conll
@@ -36,25 +37,19 @@ Examples:
   tagloom tag pos.tagloom 'in/*.conllu.gz' -o out/ --n-workers 8 --resume
 """
 )
-@click.argument("model")
-@click.argument("sources", metavar="[INPUT]...", nargs=-1)
-@click.option(
-    "-o", "--output", default="-", metavar="FILE", help="File or folder; stdout by default."
-)
-@click.option("--marginals", is_flag=True, help="Also write the probability of each label.")
-@click.option("--nbest", type=click.IntRange(1), metavar="N", help="Write the N best labellings.")
-@click.option(
-    "--n-threads", "--threads", type=click.IntRange(1), help="Threads; all cores by default."
-)
-@click.option("--text", "is_raw", is_flag=True, help="Split raw text by the tokenizer of MODEL.")
-@reading_options
-@click.option(
-    "--n-workers", type=click.IntRange(1), help="Into a folder: processes that tag files."
-)
-@click.option("--cluster", metavar="ADDRESS", help="Into a folder: Ray cluster that tags files.")
-@click.option("--resume", is_flag=True, help="Into a folder: skip files that are finished.")
-@click.option("--part", metavar="K/N", help="Into a folder: only the K-th of N parts of the files.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not print guesses or progress.")
+@argument("model")
+@argument("sources", metavar="[INPUT]...", nargs=-1)
+@option("-o", "--output", default="-", metavar="FILE", help="File or folder; stdout by default.")
+@option("--marginals", is_flag=True, help="Also write the probability of each label.")
+@option("--nbest", type=integer(1), metavar="N", help="Write the N best labellings.")
+@option("--n-threads", "--threads", type=integer(1), help="Threads; all cores by default.")
+@option("--text", "is_raw", is_flag=True, help="Split raw text by the tokenizer of MODEL.")
+@declare(OPTIONS)
+@option("--n-workers", type=integer(1), help="Into a folder: processes that tag files.")
+@option("--cluster", metavar="ADDRESS", help="Into a folder: Ray cluster that tags files.")
+@option("--resume", is_flag=True, help="Into a folder: skip files that are finished.")
+@option("--part", metavar="K/N", help="Into a folder: only the K-th of N parts of the files.")
+@option("--quiet", "-q", is_flag=True, help="Do not print guesses or progress.")
 def command(
     model: str,
     sources: tuple[str, ...],
@@ -95,18 +90,33 @@ def command(
     a job array.
     """
     request = Request(model, Reading.of(options), marginals, nbest, n_threads, is_raw)
-    if bulk.is_folder(output):
+    if _is_folder(output):
+        from tagloom.cli import bulk  # here, for a quick start
+
         where = bulk.Where(n_workers, cluster, resume, part)
         bulk.tag(request, sources, output, where, quiet=quiet)
         return
-    for name, value in zip(bulk.OPTIONS, (n_workers, cluster, resume, part), strict=True):
+    for_folders = {"--n-workers": n_workers, "--cluster": cluster, "--resume": resume}
+    for name, value in (for_folders | {"--part": part}).items():
         if value:
-            raise click.UsageError(f"{name} needs a folder to write to, such as -o tagged/.")
+            raise _usage_error(f"{name} needs a folder to write to, such as -o tagged/.")
     if len(sources) > 1:
-        raise click.UsageError("Several INPUT files need a folder to write to, such as -o tagged/.")
+        raise _usage_error("Several INPUT files need a folder to write to, such as -o tagged/.")
     notice = tag_file(request, sources[0] if sources else "-", output)
     if notice and not quiet:
-        click.echo(notice, err=True)
+        print(notice, file=sys.stderr)
+
+
+def _is_folder(output: str) -> bool:
+    """Whether -o names a folder: one that exists, or a name with a slash at its end."""
+    separators = tuple(filter(None, (os.sep, os.altsep)))
+    return output.endswith(separators) or os.path.isdir(output)
+
+
+def _usage_error(message: str) -> Exception:
+    import click  # here, for a quick start
+
+    return click.UsageError(message)
 
 
 class Request(NamedTuple):
@@ -121,8 +131,24 @@ class Request(NamedTuple):
 
 
 def find_model(model: str, source: str) -> Any:
-    """Load a tagger, or connect to the server that has it; for others `structures.find`."""
-    return structures.find(model) or _find_tagger(model, source)
+    """Load a tagger, or connect to the server that has it.
+
+    Returns
+    -------
+    object
+        A tagger; for a model that predicts structures a pair, its kind and the model.
+    """
+    if model.startswith(("http://", "https://")):
+        from tagloom.cli.remote import RemoteTagger
+
+        return RemoteTagger(model)
+    found: Any = load_model(model, source=source, any_kind=True)
+    if found.family == "tagger":
+        return found
+    from tagloom.cli import structures  # here, for a quick start
+
+    kind = structures.kind_of(found)
+    return load_model(model) if kind is None else (kind, found)  # the first raises
 
 
 def tag_file(
@@ -148,7 +174,7 @@ def tag_file(
     if isinstance(tagger, tuple):
         kind, found = tagger
         if is_raw or marginals or nbest is not None:
-            raise click.UsageError(f"--text, --marginals and --nbest do not apply to {kind.noun}.")
+            raise _usage_error(f"--text, --marginals and --nbest do not apply to {kind.noun}.")
         if n_threads is not None:
             found = found.set_params(n_threads=n_threads)
         kind.tag(found, source, output, reading)
@@ -196,15 +222,6 @@ def tag_file(
         encoding=reading.encoding,
     )
     return notice
-
-
-def _find_tagger(model: str, source: str) -> Any:
-    """Load a model, or connect to the server that has it."""
-    if not model.startswith(("http://", "https://")):
-        return load_model(model, source=source)
-    from tagloom.cli.remote import RemoteTagger
-
-    return RemoteTagger(model)
 
 
 def target_format(sentences: Stream, output: str) -> str | None:

@@ -13,7 +13,6 @@ import os
 import tempfile
 import warnings
 from collections.abc import Set
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -138,7 +137,7 @@ def make_command(name: str, cls: type[models.Tagger]) -> click.Command:
         click.option("--dev", metavar="FILE", help=f"Development data: {use}."),
         click.option("--calibrate", is_flag=True, help="Calibrate the probabilities on --dev."),
         *(_FEATURES if Capability.FEATURES in cls.capabilities else ()),
-        *READING,
+        *(option.decorate for option in READING),
         _TOKENIZER,
         *((_DICTIONARY,) if "constraints" in cls.parameters else ()),
         *((_CHECKPOINT,) if iterates or "n_states" in cls.parameters else ()),
@@ -294,7 +293,7 @@ def _find_files(tagger: Any, train_file: str, reading: Reading) -> Files | None:
         raise click.UsageError(
             f"{type(tagger).__name__} learns from one file; {train_file} is a pattern."
         )
-    return files(train_file, **asdict(reading))
+    return files(train_file, **vars(reading))
 
 
 def _check_files(tokenizer: str | None, spec: str, resources: Resources) -> None:
