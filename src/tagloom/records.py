@@ -55,9 +55,10 @@ def field(
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 class Record:
-    """Base class of records; they cannot be changed.
+    """Base class of records.
 
-    They compare by identity, or by value with ``class Point(Record, eq=True)``.
+    They cannot be changed, unless ``class Point(Record, frozen=False)``. They compare by identity,
+    or by value with ``eq=True``.
 
     Examples
     --------
@@ -76,13 +77,15 @@ class Record:
 
     _fields: ClassVar[Mapping[str, _Field]] = {}
 
-    def __init_subclass__(cls, *, eq: bool = False, **options: Any) -> None:
+    def __init_subclass__(cls, *, frozen: bool = True, eq: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
         fields = dict(cls._fields)
         for name in cls.__annotations__:
             if not str(cls.__annotations__[name]).startswith("ClassVar"):
                 fields[name] = _take_field(cls, name)
         cls._fields = fields
+        if not frozen:
+            cls.__setattr__ = object.__setattr__  # type: ignore[assignment]
         if eq:
             cls.__eq__, cls.__hash__ = _equals, None  # type: ignore[assignment, method-assign]
 

@@ -51,7 +51,7 @@ def main() -> None:
     """Run the command line; a user's mistake gives one line and exit code 2."""
     # Starting makes tens of thousands of objects that stay; looking for cycles among them at the
     # usual rate takes a twentieth of the start.
-    gc.set_threshold(10_000, 10, 10)
+    gc.set_threshold(100_000, 50, 1000)
     # --debug may be anywhere, also after the command that failed.
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]

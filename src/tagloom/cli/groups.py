@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import sys
@@ -61,6 +62,7 @@ def _show_version(as_json: bool) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; return its exit code."""
+    gc.set_threshold(700, 10, 10)  # the default, which `main` raised
     return group(list(arguments), prog_name="tagloom", standalone_mode=False) or 0
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tagloom import checks
 from tagloom._native import ColumnScanner
 from tagloom.errors import FormatError
+from tagloom.records import Record
 from tagloom.sequences import column_writers
 from tagloom.sequences.files import CHUNK, Input, bad_byte_error, check_size
 from tagloom.sequences.sentences import Sentence
@@ -26,8 +27,7 @@ _FIELD = re.compile(r"([^ \t]+)")
 _BLANK_LINE = re.compile(rb"^[ \t\r]*\n", re.MULTILINE)
 
 
-@dataclass
-class ColumnLayout:
+class ColumnLayout(Record, frozen=False):
     """The columns of a file and their separator.
 
     Parameters
@@ -72,9 +72,10 @@ class ColumnLayout:
     tail: bytes = b""  # the bytes after the last sentence, once it is read
     first_row: str = ""  # the row that fixed the number of columns, for messages
     base: ColumnLayout | None = None  # the layout that this one extends, if any
-    _scanners: dict[int, ColumnScanner] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def _scanners(self) -> dict[int, ColumnScanner]:
+        return {}
 
     @property
     def scanner(self) -> ColumnScanner:

@@ -7,19 +7,16 @@ collects a stream. `write` renders each sentence with a layout that ``targets.py
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from itertools import islice
 from types import TracebackType
 from typing import Any
 
 from tagloom import checks
 from tagloom.errors import FormatError
-from tagloom.sequences.arrays import TAIL
-from tagloom.sequences.attribute_rows import attribute_layout
-from tagloom.sequences.brat import brat_layout, write_brat
-from tagloom.sequences.column_guesses import conllu_layout, plain_layout
-from tagloom.sequences.columns import ColumnLayout
-from tagloom.sequences.docbin import docbin_layout, write_docbin
+from tagloom.sequences.arrays import ARRAYS, TAIL
 from tagloom.sequences.documents import Tokenize, documents
 from tagloom.sequences.files import (
     BOM,
@@ -41,40 +38,37 @@ from tagloom.sequences.guesses import (
     guess_format,
 )
 from tagloom.sequences.label_names import LabelNames
-from tagloom.sequences.objects import ARRAYS, ObjectLayout, object_layout
 from tagloom.sequences.sentences import Corpus, Sentence
-from tagloom.sequences.slashes import slash_layout
-from tagloom.sequences.tables import SentenceIds, TableLayout, table_layout
-from tagloom.sequences.targets import AnyLayout, ReadLayout, same_columns, target
+from tagloom.sequences.targets import ReadLayout, same_columns, target
 
-
-def _arrow_layout(file: Input, format: str, **options: Any) -> tuple[ReadLayout, str]:
-    from tagloom.sequences.arrow import arrow_layout  # imported here for a fast start
-
-    return arrow_layout(file, format, **options)
-
-
-# format -> (function that makes its layout, options that it takes)
+# format -> (module and function that makes its layout, options that it takes); the module is
+# imported when such a file is read, for a quick start
 _COLUMN_OPTIONS = {"label", "token", "columns", "header", "sep", "comment", "unknown", "labelled"}
-_READERS: dict[str, tuple[Callable[..., tuple[ReadLayout, str]], set[str]]] = {
-    "conll": (plain_layout, _COLUMN_OPTIONS),
-    "conllu": (conllu_layout, {"label", "token", "columns", "sep", "unknown", "labelled"}),
-    "csv": (table_layout, (_COLUMN_OPTIONS - {"comment"}) | {"sentence"}),
-    "slash": (slash_layout, {"sep", "unknown", "labelled"}),
-    "text": (slash_layout, {"labelled"}),
+_READERS: dict[str, tuple[str, set[str]]] = {
+    "conll": ("column_guesses.plain_layout", _COLUMN_OPTIONS),
+    "conllu": (
+        "column_guesses.conllu_layout",
+        {"label", "token", "columns", "sep", "unknown", "labelled"},
+    ),
+    "csv": ("tables.table_layout", (_COLUMN_OPTIONS - {"comment"}) | {"sentence"}),
+    "slash": ("slashes.slash_layout", {"sep", "unknown", "labelled"}),
+    "text": ("slashes.slash_layout", {"labelled"}),
     **dict.fromkeys(
-        ("jsonl", "json"), (object_layout, {"label", "token", "label_names", "labelled"})
+        ("jsonl", "json"), ("objects.object_layout", {"label", "token", "label_names", "labelled"})
     ),
     **dict.fromkeys(
         ("jsonl-spans", "json-spans", "spacy", "label-studio"),
-        (object_layout, {"label", "token", "tokenize", "labelled"}),
+        ("objects.object_layout", {"label", "token", "tokenize", "labelled"}),
     ),
-    "brat": (brat_layout, {"tokenize", "labelled"}),
-    "crfsuite": (attribute_layout, {"labelled"}),
-    "docbin": (docbin_layout, {"label", "labelled"}),
+    "brat": ("brat.brat_layout", {"tokenize", "labelled"}),
+    "crfsuite": ("attribute_rows.attribute_layout", {"labelled"}),
+    "docbin": ("docbin.docbin_layout", {"label", "labelled"}),
     **dict.fromkeys(
         ("parquet", "arrow"),
-        (_arrow_layout, {"label", "token", "sentence", "label_names", "tokenize", "labelled"}),
+        (
+            "arrow.arrow_layout",
+            {"label", "token", "sentence", "label_names", "tokenize", "labelled"},
+        ),
     ),
 }
 _WRITER_OPTIONS = {
@@ -97,6 +91,7 @@ _WRITER_OPTIONS = {
 }
 
 
+_WITH_COLUMNS = ("conll", "conllu", "csv")
 _WITH_TEXT = ("jsonl-spans", "json-spans", "spacy", "label-studio")
 
 
@@ -339,8 +334,10 @@ def stream(
                 expected=f"left out when reading {format}, which is not text",
                 found=repr(encoding),
             )
-        make, takes = _READERS[format]
+        maker, takes = _READERS[format]
         options = _only(given, takes, format, "reading")
+        module, _, name = maker.partition(".")
+        make = getattr(import_module(f"tagloom.sequences.{module}"), name)
         layout, details = make(file, format, **options)
     except BaseException:
         file.close()
@@ -556,9 +553,13 @@ def write(
         )
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
     if format == "brat":
+        from tagloom.sequences.brat import write_brat
+
         write_brat(sentences, path, encoding)
         return
     if format == "docbin":
+        from tagloom.sequences.docbin import write_docbin
+
         with open_output(path) as out:
             write_docbin(sentences, out, options.get("label"))
         return
@@ -569,19 +570,21 @@ def write(
             write_arrow(sentences, out, format, options)
         return
     if format == "csv":
+        from tagloom.sequences.tables import SentenceIds
+
         options["ids"] = SentenceIds()
     # Keys: the layout that a sentence was read with, and whether it has labels.
-    layouts: dict[tuple[int, bool], AnyLayout] = {}
+    layouts: dict[tuple[int, bool], Any] = {}
     end, n = b"", 0
     stamps = sentences._stamps if isinstance(sentences, Corpus) else {}
     target_path = os.path.realpath(path) if isinstance(path, str | os.PathLike) else ""
     with open_output(path, encoding, stamps.get(target_path)) as out:
-        first: AnyLayout | None = None
+        first: Any = None
         for batch in _batches(sentences, format):
             parts = []
             for i, sentence in enumerate(batch, n):
                 key = (id(sentence._layout), sentence.labels is None)
-                layout = layouts.get(key)
+                layout: Any = layouts.get(key)
                 if layout is None:
                     layout = layouts[key] = target(sentence, format, options)
                 raw = layout.render(sentence, f"sentence {i}")
@@ -589,10 +592,10 @@ def write(
                     first = layout
                     # A word that starts like a byte order mark needs a real one before it.
                     parts.append(layout.head or (BOM if raw.startswith(BOM) else b""))
-                elif isinstance(layout, _Columns) and isinstance(first, _Columns):
+                elif format in _WITH_COLUMNS:
                     _check_width(layout, first, i)
                 parts += end, raw
-                if isinstance(layout, ObjectLayout) and layout.is_array:
+                if format in ARRAYS:
                     end = layout.separator
                 else:
                     end = b"" if raw.endswith(b"\n\n") else _missing_end(raw, format)
@@ -638,10 +641,10 @@ def relabel(
     bool
         False if only `write` can do it; nothing is written then.
     """
-    source = sentences._layout
+    source: Any = sentences._layout
     if source.format in ("parquet", "arrow"):
         return _relabel_table(sentences, path, function, append, encoding)
-    if not isinstance(source, ColumnLayout):
+    if source.format not in ("conll", "conllu"):
         return False
     if _choose_format(path, None, sentences) != source.format:
         return False
@@ -711,6 +714,8 @@ def _batches(sentences: Corpus | Stream, format: str) -> Iterator[list[Sentence]
 
 def _log(level: str, message: str) -> None:
     """Log a guess at level INFO, which Python hides by default, or a problem at WARNING."""
+    if level == "INFO" and "logging" not in sys.modules:
+        return  # nobody has set a level at which it would be shown
     import logging  # imported here for a fast start
 
     logging.getLogger("tagloom").log(getattr(logging, level), "%s", message)
@@ -775,10 +780,7 @@ def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream)
     )
 
 
-_Columns = ColumnLayout | TableLayout
-
-
-def _check_width(layout: _Columns, first: _Columns, i: int) -> None:
+def _check_width(layout: Any, first: Any, i: int) -> None:
     if len(layout.names) != len(first.names):
         raise FormatError(
             where=f"sentence {i}",

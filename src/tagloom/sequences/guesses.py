@@ -9,16 +9,15 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.records import Record
 from tagloom.sequences.arrays import first_value, is_array_start
 from tagloom.sequences.files import SAMPLE, Input, sample_lines, split_suffix
-from tagloom.sequences.objects import SPAN_KEYS
 from tagloom.storage import is_model
 
 FORMATS = {
@@ -122,8 +121,7 @@ def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
     raise _unknown_format(sample)
 
 
-@dataclass(frozen=True)
-class _Sample:
+class _Sample(Record):
     """The basis of a guess: the name of a file and its first lines.
 
     ``rows`` are the lines that are neither blank nor comments; ``named`` is the format that the
@@ -289,6 +287,8 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
         first = json.loads(row)
     except ValueError:
         return "jsonl", "by its first brace"  # the reader reports the error with its place
+    from tagloom.sequences.objects import SPAN_KEYS  # here, for a quick start
+
     has_text = any(isinstance(first.get(key), str) for key in SPAN_KEYS.text)
     # With a text, tokens may also be given by their places in it.
     has_tokens = any(

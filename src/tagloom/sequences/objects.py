@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import arrays
+from tagloom.sequences.arrays import ARRAYS
 from tagloom.sequences.documents import Places, Tokenize, rule_offsets, text_of, tokens_of
 from tagloom.sequences.faults import check_lengths, placed, several_labels
 from tagloom.sequences.files import BOM, Input, sample_lines
@@ -26,8 +27,6 @@ from tagloom.sequences.sentences import Label, Layout, Sentence
 
 #: Blanks of JSON. str.strip removes others, too, such as form feeds, which a value may not follow.
 BLANKS = " \t\r\n"
-#: Formats whose values stand in one array; the others have one value per line.
-ARRAYS = ("json", "json-spans", "spacy", "label-studio")
 #: Formats that hold tokens; the others hold text and spans.
 _WITH_TOKENS = ("jsonl", "json")
 #: Formats whose objects may list the tokens of their text.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.records import Record, field
 from tagloom.sequences.faults import (
     check_lengths,
     check_not_empty,
@@ -21,8 +21,7 @@ from tagloom.sequences.sentences import Label, Sentence
 _ITEM = re.compile(r"([^ \t\r\n]+)")
 
 
-@dataclass
-class SlashLayout:
+class SlashLayout(Record, frozen=False):
     """The separator of word and tag, and what to read and write.
 
     Parameters

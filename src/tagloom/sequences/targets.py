@@ -6,28 +6,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.records import replace
 from tagloom.sequences import arrays
-from tagloom.sequences.attribute_rows import AttributeLayout
-from tagloom.sequences.brat import BratLayout
-from tagloom.sequences.column_guesses import find_column
-from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
-from tagloom.sequences.docbin import DocBinLayout
 from tagloom.sequences.label_names import label_names_of
-from tagloom.sequences.objects import ObjectLayout
 from tagloom.sequences.sentences import Sentence
-from tagloom.sequences.slashes import SlashLayout
-from tagloom.sequences.tables import TableLayout, table_target
 
 if TYPE_CHECKING:
     from tagloom.sequences.arrow import ArrowLayout
+    from tagloom.sequences.attribute_rows import AttributeLayout
+    from tagloom.sequences.brat import BratLayout
+    from tagloom.sequences.columns import ColumnLayout
+    from tagloom.sequences.docbin import DocBinLayout
+    from tagloom.sequences.objects import ObjectLayout
+    from tagloom.sequences.slashes import SlashLayout
+    from tagloom.sequences.tables import TableLayout
 
-AnyLayout: TypeAlias = ColumnLayout | SlashLayout | ObjectLayout | TableLayout | AttributeLayout
+# The modules of the layouts are imported where they are needed, for a quick start.
+AnyLayout: TypeAlias = "ColumnLayout | SlashLayout | ObjectLayout | TableLayout | AttributeLayout"
 # The others are written as a whole, not by sentence.
 ReadLayout: TypeAlias = "AnyLayout | BratLayout | DocBinLayout | ArrowLayout"
 
@@ -35,6 +35,8 @@ ReadLayout: TypeAlias = "AnyLayout | BratLayout | DocBinLayout | ArrowLayout"
 def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLayout:
     """Choose the layout for a sentence and for others from the same file."""
     if format in ("conll", "conllu"):
+        from tagloom.sequences.columns import ColumnLayout
+
         source = sentence._layout
         is_new = "columns" in options
         if isinstance(source, ColumnLayout) and source.format == format and not is_new:
@@ -43,8 +45,12 @@ def target(sentence: Sentence, format: str, options: Mapping[str, Any]) -> AnyLa
     if format in ("slash", "text"):
         return _slashes(sentence, format, options)
     if format == "crfsuite":
+        from tagloom.sequences.attribute_rows import AttributeLayout
+
         return AttributeLayout()
     if format == "csv":
+        from tagloom.sequences.tables import table_target
+
         return table_target(sentence, options, list(options.get("append", ())))
     return _objects(sentence, format, options)
 
@@ -72,6 +78,8 @@ def _choose_conllu_label(
     layout: ColumnLayout, added: list[str], needs_label: bool, options: Mapping[str, Any]
 ) -> None:
     """Find the label column in CoNLL-U, which always has ten columns."""
+    from tagloom.sequences.column_guesses import find_column
+
     if added not in ([], ["label"]):
         raise FormatError(
             parameter="append", expected="['label'] in CoNLL-U", found=checks.show(added)
@@ -112,6 +120,9 @@ def _free_names(name: str) -> Iterator[str]:
 
 
 def _new_conllu(options: Mapping[str, Any]) -> ColumnLayout:
+    from tagloom.sequences.column_guesses import find_column
+    from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
+
     return ColumnLayout(
         "conllu",
         "\t",
@@ -125,6 +136,8 @@ def _new_conllu(options: Mapping[str, Any]) -> ColumnLayout:
 
 
 def _new_columns(sentence: Sentence, options: Mapping[str, Any]) -> ColumnLayout:
+    from tagloom.sequences.columns import ColumnLayout
+
     names = list(options.get("columns") or ())
     names = names or ["token", "label"][: 1 if sentence.labels is None else 2]
     names += _further_columns(options)
@@ -139,6 +152,8 @@ def _new_columns(sentence: Sentence, options: Mapping[str, Any]) -> ColumnLayout
 
 
 def _slashes(sentence: Sentence, format: str, options: Mapping[str, Any]) -> SlashLayout:
+    from tagloom.sequences.slashes import SlashLayout
+
     source = sentence._layout if isinstance(sentence._layout, SlashLayout) else SlashLayout()
     return replace(
         source,
@@ -150,6 +165,8 @@ def _slashes(sentence: Sentence, format: str, options: Mapping[str, Any]) -> Sla
 
 
 def _objects(sentence: Sentence, format: str, options: Mapping[str, Any]) -> ObjectLayout:
+    from tagloom.sequences.objects import ObjectLayout
+
     extra = [*(options.get("columns") or ()), *_further_columns(options)]
     source = sentence._layout
     if isinstance(source, ObjectLayout) and source.format == format:
