@@ -4,7 +4,8 @@
         [--corpora ewt-upos wnut17] [--models hybrid] [--seeds 0 1 2] [--dev-only] [--out DIR]
 
 The table is printed, and written with the machine, commit and versions to
-benchmarks/results/neural.md and neural.json. A run adds its cells to those that are there.
+benchmarks/results/neural.md and neural.json after every cell. A run replaces its own cells there
+and keeps all others, so a run that is killed loses one cell.
 
 Conditions:
 
@@ -110,7 +111,9 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Return the table of means over seeds."""
     lines = ["| model | corpus | seeds | epochs | dev | test | smallest to largest | CPU seconds |"]
     lines.append("|---|---|---|---|---|---|---|---|")
-    for model, corpus in dict.fromkeys((row["model"], row["corpus"]) for row in rows):
+    order = [task.name for task in TASKS]
+    cells = {(row["model"], row["corpus"]) for row in rows}
+    for model, corpus in sorted(cells, key=lambda c: (order.index(c[1]), MODELS.index(c[0]))):
         cell = [row for row in rows if (row["model"], row["corpus"]) == (model, corpus)]
         tests = [row["test"] for row in cell if "test" in row]
         shown = f"{np.mean(tests):.2f} | {min(tests):.2f} to {max(tests):.2f}" if tests else "– | –"
@@ -143,18 +146,47 @@ def about() -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def add(row: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows with one more, which replaces an earlier one of its cell."""
+    cell = ("model", "corpus", "seed")
+    return [r for r in rows if any(r[key] != row[key] for key in cell)] + [row]
+
+
+def store(row: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Add a row to the results in a folder, and return them all.
+
+    The files are read again first, so that rows of other runs are kept, and are replaced whole.
+    """
+    file = folder / "neural.json"
+    rows = add(row, json.loads(file.read_text())["rows"] if file.exists() else [])
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = ", ".join(f"{key} {value}" for key, value in about().items())
+    replace_text(file, json.dumps({"about": about(), "rows": rows}, indent=1) + "\n")
+    replace_text(folder / "neural.md", f"# Networks\n\n{table(rows)}\n\n{facts}.\n")
+    return rows
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file as a whole, or not at all."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("TAGLOOM_DATA"))
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--transformer", type=Path)
-    parser.add_argument("--corpora", nargs="+", default=["ewt-upos"])
+    parser.add_argument(
+        "--corpora", nargs="+", choices=[task.name for task in TASKS], default=["ewt-upos"]
+    )
     parser.add_argument("--models", nargs="+", choices=MODELS, default=["linear", "hybrid"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--dev-only", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.data is None:
         parser.error("give the folder of the corpora: --data DIR, or TAGLOOM_DATA")
     options.data = Path(options.data)
@@ -163,22 +195,14 @@ def main() -> None:
             parser.error("--models vectors needs --vectors FILE")
         options.vectors = load_vectors(options.vectors)
     torch.set_num_threads(1)
-    tasks = [task for task in TASKS if task.name in options.corpora]
-    file = options.out / "neural.json"
-    rows = json.loads(file.read_text())["rows"] if file.exists() else []
+    tasks = [task for name in options.corpora for task in TASKS if task.name == name]
+    rows: list[dict[str, Any]] = []
     for model in options.models:
         for task in tasks:
             for seed in options.seeds[: 1 if model == "linear" else None]:
-                key = (model, task.name, seed)
-                print(*key, flush=True)
-                row = run(*key[:1], task, seed, options)
-                rows = [r for r in rows if (r["model"], r["corpus"], r["seed"]) != key] + [row]
-                if not options.dev_only:
-                    options.out.mkdir(parents=True, exist_ok=True)
-                    file.write_text(json.dumps({"about": about(), "rows": rows}, indent=1) + "\n")
-                    facts = ", ".join(f"{k} {v}" for k, v in about().items())
-                    text = f"# Networks\n\n{table(rows)}\n\n{facts}.\n"
-                    (options.out / "neural.md").write_text(text)
+                print(model, task.name, seed, flush=True)
+                row = run(model, task, seed, options)
+                rows = add(row, rows) if options.dev_only else store(row, options.out)
     print(table(rows))
 
 
