@@ -290,7 +290,8 @@ def test_nan_in_a_file(tagger):
         tl.load(storage.to_bytes(file.header, arrays))
 
 
-def test_train_and_tag_by_the_command_line(tmp_path):
+@pytest.mark.parametrize("features", ["auto", "none"])
+def test_train_and_tag_by_the_command_line(features, tmp_path):
     train = tmp_path / "train.conll"
     rows = zip(FISH, LABELS, strict=True)
     train.write_text("".join("".join(f"{w}\t{y}\n" for w, y in zip(*r)) + "\n" for r in rows))  # noqa: B905
@@ -298,9 +299,12 @@ def test_train_and_tag_by_the_command_line(tmp_path):
     vectors.write_text("".join(f"{w} {a} {b}\n" for w, (a, b) in VECTORS.items()))
     model = tmp_path / "model.tagloom"
     options = ["--hidden", "8", "--max-iterations", "30", "--eta", "0.02", "--batch-tokens", "12"]
+    options += ["--features", features]
     command = [sys.executable, "-m", "tagloom", "train", "neural", str(train), "-o", str(model)]
     command += [*options, "--vectors", str(vectors), "--tune-vectors", "both", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["model"] == "NeuralTagger"
-    assert tl.load(model).predict(FISH[:2]) == LABELS[:2]
+    tagger = tl.load(model)
+    assert tagger.predict(FISH[:2]) == LABELS[:2]
+    assert (tagger.scores_.rows.n_attributes == 0) == (features == "none")

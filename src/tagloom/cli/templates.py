@@ -19,10 +19,13 @@ _FOREIGN = re.compile(r"%[xXtTmM]|^[Bb*]$")  # a line of a CRF++ or Wapiti file
 
 
 def read_features(spec: str, resources: Resources) -> Any:
-    """Read the value of ``--features``: a preset, a file of templates, or templates."""
+    """Read the value of ``--features``: a preset, a file of templates, templates, or none."""
     resources = {kind: names for kind, names in resources.items() if names}
     if spec == "auto" or (spec in features.PRESETS and not resources):
         return spec
+    if spec == "none":
+        _check_used([], resources)
+        return None
     if spec in features.PRESETS:
         templates = [*features.PRESETS[spec], *_lookups(resources)]
     elif os.path.isfile(spec) or _FILE_NAME.fullmatch(spec):

@@ -167,7 +167,7 @@ _FEATURES = [
         default="auto",
         show_default=True,
         help=f"A preset ({', '.join(features.PRESETS)}), a CRF++ or Wapiti template file, or "
-        "templates such as 'word; suffix(1..3); word[-1] & word'.",
+        "templates such as 'word; suffix(1..3); word[-1] & word'; none for no templates.",
     ),
     click.option(
         "--lexicon",
