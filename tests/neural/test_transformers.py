@@ -113,6 +113,27 @@ def test_train_save_and_load(folder, tmp_path):
     assert loaded.explain(FISH[0]).labels == tuple(LABELS[0])
 
 
+def test_batches_of_mixed_length_are_those_of_single_sentences(folder):
+    """Scores and gradients; one sentence is empty, and one takes several windows."""
+    spec, pieces, arrays = transformers.read_transformer(folder, 3)
+    torch.manual_seed(0)
+    module = transformers.Transformer(spec).double().eval()
+    module.set_arrays({**module.arrays(), **arrays})
+    sentences = [["can", "of", "fishing"] * 40, [], ["They"], ["fishing", "of", "wo", "can"]]
+
+    def scores_and_gradients(parts):
+        batches = [Batch.of(pieces.encode(part, spec.unknown)) for part in parts]
+        scores = torch.cat([module(batch) for batch in batches])
+        learned = [p for p in module.parameters() if p.requires_grad]
+        return [scores, *torch.autograd.grad(scores.square().sum(), learned)]
+
+    together = scores_and_gradients([sentences])
+    alone = scores_and_gradients([[sentence] for sentence in sentences])
+    assert len(together[0]) == 125
+    for a, b in zip(together, alone, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
 def test_windows_cover_every_piece_once_with_context():
     for n in (0, 1, 77, 78, 79, 200, 1000):
         windows = transformers.cut_windows(np.array([0, 5, 5 + n]), 78)

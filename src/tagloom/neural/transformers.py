@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -192,6 +192,32 @@ def case_of(word: str) -> int:
 # ---- the module --------------------------------------------------------------------------------
 
 
+class _Windows(NamedTuple):
+    """Where the P pieces of N windows are in a matrix of windows.
+
+    Pieces are one after another, without padding, for everything except attention: a batch of
+    sentences of mixed length has almost as much padding as pieces.
+    """
+
+    is_piece: Tensor  # [N, L]
+    places: Tensor  # [P] of each piece in the matrix, row by row
+
+    @classmethod
+    def of(cls, lengths: Int64, device: torch.device) -> _Windows:
+        """Make the places of windows of these lengths [N]."""
+        is_piece = np.arange(lengths.max()) < lengths[:, None]
+        places = np.flatnonzero(is_piece)
+        return cls(torch.from_numpy(is_piece).to(device), torch.from_numpy(places).to(device))
+
+    def pad(self, x: Tensor) -> Tensor:
+        """Put pieces [P, D] into the matrix [N · L, D]; the rest is 0."""
+        return x.new_zeros(self.is_piece.numel(), x.shape[1]).index_copy(0, self.places, x)
+
+    def unpad(self, x: Tensor) -> Tensor:
+        """Take the pieces [P, D] out of the matrix [N, L, ...]."""
+        return x.reshape(self.is_piece.numel(), -1).index_select(0, self.places)
+
+
 class _Layer(nn.Module):
     """One layer of a transformer, under the names of BERT."""
 
@@ -204,16 +230,19 @@ class _Layer(nn.Module):
         self.widen, self.narrow = nn.Linear(D, spec.inner), nn.Linear(spec.inner, D)
         self.after_all = nn.LayerNorm(D, eps=spec.epsilon)
 
-    def forward(self, x: Tensor, is_piece: Tensor, dropout: nn.Dropout) -> Tensor:
-        N, L, D = x.shape
+    def forward(self, x: Tensor, windows: _Windows, dropout: nn.Dropout) -> Tensor:
+        N, L = windows.is_piece.shape
 
         def heads(layer: nn.Linear) -> Tensor:
-            return layer(x).view(N, L, self.n_heads, -1).transpose(1, 2)
+            return windows.pad(layer(x)).view(N, L, self.n_heads, -1).transpose(1, 2)
 
         attended = nn.functional.scaled_dot_product_attention(
-            heads(self.query), heads(self.key), heads(self.value), attn_mask=is_piece[:, None, None]
+            heads(self.query),
+            heads(self.key),
+            heads(self.value),
+            attn_mask=windows.is_piece[:, None, None],
         )
-        mixed = self.mixed(attended.transpose(1, 2).reshape(N, L, D))
+        mixed = self.mixed(windows.unpad(attended.transpose(1, 2)))
         x = self.after_attention(x + dropout(mixed))
         inner = self.narrow(nn.functional.gelu(self.widen(x)))
         return self.after_all(x + dropout(inner))
@@ -284,25 +313,28 @@ class Transformer(nn.Module):
         """Return the vector of every piece in its sentence."""
         spec = self.spec
         windows = cut_windows(token_offsets[offsets], spec.window)
-        lengths = np.array([end - begin for begin, end, _, _ in windows], dtype=np.int64)
-        L = int(lengths.max(initial=0)) + 2
-        ids = np.full((len(windows), L), spec.end, np.int64)
-        ids[:, 0] = spec.begin
-        wanted = np.zeros((len(windows), L), np.bool_)
-        for k, (begin, end, first, last) in enumerate(windows):
-            ids[k, 1 : 1 + end - begin] = pieces[begin:end]
-            wanted[k, 1 + first - begin : 1 + last - begin] = True
-        device = self.output.weight.device
-        is_piece = torch.from_numpy(np.arange(L) < lengths[:, None] + 2).to(device)
         if not len(windows):
-            return torch.zeros(0, spec.size, device=device)
-        at = torch.arange(spec.first_position, spec.first_position + L, device=device)
-        x = self.pieces(torch.from_numpy(ids).to(device)) + self.positions(at)
+            return self.output.weight.new_zeros(0, spec.size)
+        begins, ends, firsts, lasts = np.array(windows, dtype=np.int64).T  # [N] each
+        lengths = ends - begins + 2  # with the pieces before and after a sentence
+        starts = np.cumsum(lengths) - lengths
+        at = np.arange(lengths.sum()) - np.repeat(starts, lengths)  # [P] place in the window
+        place = np.repeat(begins - 1, lengths) + at  # [P] in ``pieces``
+        ids = pieces[np.clip(place, 0, len(pieces) - 1)].astype(np.int64)
+        ids[starts], ids[starts + lengths - 1] = spec.begin, spec.end
+        wanted = np.flatnonzero(
+            (place >= np.repeat(firsts, lengths)) & (place < np.repeat(lasts, lengths))
+        )
+
+        def tensor(array: Int64) -> Tensor:
+            return torch.from_numpy(array).to(self.output.weight.device)
+
+        x = self.pieces(tensor(ids)) + self.positions(tensor(spec.first_position + at))
         x = self.dropout(self.normalise(x + self.segments.weight[0]))
+        places = _Windows.of(lengths, x.device)
         for layer in self.layers:
-            x = layer(x, is_piece, self.dropout)
-        vectors: Tensor = x[torch.from_numpy(wanted).to(device)]
-        return vectors
+            x = layer(x, places, self.dropout)
+        return x.index_select(0, tensor(wanted))
 
     def arrays(self) -> Arrays:
         """Return copies of all parameters by name."""
