@@ -113,6 +113,15 @@ def test_train_save_and_load(folder, tmp_path):
     assert loaded.explain(FISH[0]).labels == tuple(LABELS[0])
 
 
+@pytest.mark.parametrize("labels", [["X", "Y"], ["B-X", "O"]])
+@pytest.mark.parametrize("features", ["auto", "ner"])
+def test_spans_are_left_to_the_transformer(folder, labels, features):
+    options = {"encoder": "transformer", "transformer": folder, "max_iterations": 1}
+    tagger = tl.NeuralTagger(features, **options).fit([["They", "fish"]], [labels])
+    has_features = features == "ner" or labels == ["X", "Y"]
+    assert bool(tagger.scores_.rows.n_attributes) == has_features
+
+
 def test_batches_of_mixed_length_are_those_of_single_sentences(folder):
     """Scores and gradients; one sentence is empty, and one takes several windows."""
     spec, pieces, arrays = transformers.read_transformer(folder, 3)

@@ -13,7 +13,7 @@ try:
     import torch as torch
 except ImportError as error:
     raise MissingExtraError(
-        "Training a network needs the package torch.",
+        "Training a network and running a transformer need the package torch.",
         hint="Install it with: pip install 'tagloom[neural]'",
     ) from error
 
