@@ -137,6 +137,8 @@ def test_bad_parameters():
         tl.NeuralTagger(["word", "edge(word)"], **SMALL).fit(FISH, LABELS)
     with raises(ParameterError, parameter="transformer"):
         tl.NeuralTagger(encoder="transformer").fit(FISH, LABELS)
+    with raises(ParameterError, parameter="vectors", expected="vectors of its own"):
+        tl.NeuralTagger(encoder="transformer", transformer="x", vectors="y").fit(FISH, LABELS)
     with raises(SentenceError, where="sentence 0, token 0", expected="a str"):
         tl.NeuralTagger(**ALONE).fit([[{"a": 1.0}, {"b": 1.0}]], [["X", "Y"]])
 

@@ -360,6 +360,12 @@ class NeuralTagger(
                 expected='a folder or package with encoder="transformer", and only with it',
                 found=checks.show(self.transformer),
             )
+        if self.encoder == "transformer" and self.vectors is not None:
+            raise ParameterError(
+                parameter="vectors",
+                expected='None with encoder="transformer", which has vectors of its own',
+                found=type(self.vectors).__name__,
+            )
 
     def read_data(self, X: Any, y: Any, sample_weight: Any) -> NeuralData:
         """Turn labelled sentences into arrays."""
