@@ -76,7 +76,6 @@ def make(model: str, task: Task, seed: int, options: argparse.Namespace) -> Any:
         arguments["vectors"] = options.vectors
     elif model == "transformer":
         arguments |= {"encoder": "transformer", "transformer": options.transformer}
-        arguments["max_iterations"] = min(options.epochs or 2, 2)
     return tl.NeuralTagger(features, **arguments)
 
 

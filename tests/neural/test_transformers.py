@@ -122,6 +122,14 @@ def test_spans_are_left_to_the_transformer(folder, labels, features):
     assert bool(tagger.scores_.rows.n_attributes) == has_features
 
 
+@pytest.mark.parametrize(("sentences", "epochs"), [(10, 6), (68, 4), (200, 2)])
+def test_small_corpora_need_more_epochs(folder, sentences, epochs):
+    """800 batches, here of one token, but 2 to 6 epochs."""
+    tagger = tl.NeuralTagger(encoder="transformer", transformer=folder, batch_tokens=1)
+    data = tagger.read_data([FISH[0]] * sentences, [LABELS[0]] * sentences, None)
+    assert tagger.limits_for(data)[0] == epochs
+
+
 def test_batches_of_mixed_length_are_those_of_single_sentences(folder):
     """Scores and gradients; one sentence is empty, and one takes several windows."""
     spec, pieces, arrays = transformers.read_transformer(folder, 3)

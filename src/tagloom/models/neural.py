@@ -56,6 +56,7 @@ ENCODERS = {
 _STRUCTURED = ("crf", "margin")
 # Training takes this many batches, but not fewer or more epochs than these.
 _BATCHES, _EPOCHS = 4000, (6, 20)
+_TRANSFORMER_BATCHES, _TRANSFORMER_EPOCHS = 800, (2, 6)
 # Sizes of the vectors of characters, and of filters of each width, or units of each direction.
 _CHARACTER_SIZE, _FILTERS, _UNITS = 32, 64, 32
 
@@ -295,8 +296,9 @@ class NeuralTagger(
     )
     max_iterations: int | None = count(
         default=None,
-        help="Number of epochs: 6 to 20, fewer with more data, or 2 for a transformer.",
-        details="By default, as many as make 4,000 batches of ``batch_tokens``.",
+        help="Number of epochs: 6 to 20, or 2 to 6 for a transformer, fewer with more data.",
+        details="By default, as many as make 4,000 batches of ``batch_tokens``, or 800 for a "
+        "transformer.",
     )
     patience: int | None = count(
         default=None,
@@ -327,15 +329,22 @@ class NeuralTagger(
 
     def default_limits(self) -> tuple[int, int]:
         """Return the number of epochs of large corpora, and the patience."""
-        return (2 if self.encoder == "transformer" else _EPOCHS[0]), _EPOCHS[1]
+        return self._training_length()[1][0], _EPOCHS[1]
 
     def limits_for(self, data: NeuralData) -> tuple[int, int]:
         """Return the number of epochs and the patience: small corpora need more epochs."""
         epochs, patience = self.limits()
-        if self.max_iterations is None and self.encoder != "transformer":
+        if self.max_iterations is None:
+            wanted, bounds = self._training_length()
             batches = max(data.sizes["tokens"] / self.batch_tokens, 1)
-            epochs = int(np.clip(round(_BATCHES / batches), *_EPOCHS))
+            epochs = int(np.clip(round(wanted / batches), *bounds))
         return epochs, patience
+
+    def _training_length(self) -> tuple[int, tuple[int, int]]:
+        """Return the number of batches, and the fewest and most epochs."""
+        if self.encoder == "transformer":
+            return _TRANSFORMER_BATCHES, _TRANSFORMER_EPOCHS
+        return _BATCHES, _EPOCHS
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
