@@ -248,3 +248,29 @@ def test_the_free_threaded_build_of_python_is_refused(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode
     assert "Use the ordinary build" in " ".join(done.stderr.split())
+
+
+def limited(text):
+    """Return the lines of C++ that may be compiled for the stable ABI, without comments."""
+    branches, lines = [], []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] in (["#if"], ["#ifdef"], ["#ifndef"]):
+            branches.append([words[0] if words[1:] == ["Py_LIMITED_API"] else None, False])
+        elif words[:1] == ["#else"]:
+            branches[-1][1] = True
+        elif words[:1] == ["#endif"]:
+            branches.pop()
+        elif not {("#ifndef", False), ("#ifdef", True)} & {tuple(branch) for branch in branches}:
+            lines.append(line.partition("//")[0])
+    return lines
+
+
+@pytest.mark.tree
+def test_the_stable_abi_has_what_the_bindings_use():
+    """Macros in capitals, such as PyBytes_AS_STRING, read the memory of objects directly."""
+    macro = re.compile(r"\bPy(?!BUF_|Object_ASCII)\w+_[A-Z]{2}[A-Z_]*\b")
+    files = [*(SOURCE.parents[1] / "src/cpp/bind").iterdir()]
+    assert any(macro.search(path.read_text()) for path in files)
+    found = [(path.name, x) for path in files for x in limited(path.read_text()) if macro.search(x)]
+    assert not found

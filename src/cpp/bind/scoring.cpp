@@ -52,7 +52,7 @@ nb::bytes row_pointers(const In<uint32_t, 1>& lengths) {
     const nb::bytes result = nb::steal<nb::bytes>(
         PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>((A + 1) * sizeof(int64_t))));
     if (!result.is_valid()) throw nb::python_error();
-    char* to = PyBytes_AS_STRING(result.ptr());
+    char* to = PyBytes_AsString(result.ptr());
     int64_t sum = 0;  // below 2^63 for any number of lengths that fits in memory
     std::memcpy(to, &sum, sizeof sum);
     for (std::size_t a = 0; a < A; a++) {
