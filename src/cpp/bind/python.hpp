@@ -31,6 +31,8 @@ inline std::string_view ascii_text(PyObject* text) {
     if (!data || size != PyUnicode_GetLength(text)) return {};
     return {data, static_cast<std::size_t>(size)};
 }
+// Whether the bytes of ascii_text() follow a header in the memory of the object.
+inline bool is_after_header(PyObject*) { return false; }
 
 inline std::string type_name(PyObject* object) {
     return nanobind::cast<std::string>(nanobind::handle(Py_TYPE(object)).attr("__name__"));
@@ -54,6 +56,7 @@ inline std::string_view ascii_text(PyObject* text) {
     return {static_cast<const char*>(PyUnicode_DATA(text)),
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
 }
+inline bool is_after_header(PyObject* text) { return PyUnicode_IS_COMPACT_ASCII(text) != 0; }
 
 inline std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 

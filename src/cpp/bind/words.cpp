@@ -169,7 +169,7 @@ class Texts {
                 if (!encode_utf8(texts[i], buffers_[i])) return i;
                 views[i] = buffers_[i];
             }
-            hashes[i] = hash_part(views[i]);
+            hashes[i] = hash_of(texts[i], views[i]);
             read(hashes[i]);
         }
         return n;
@@ -179,6 +179,11 @@ class Texts {
     std::array<uint64_t, kAtOnce> hashes;
 
   private:
+    static uint64_t hash_of(PyObject* text, std::string_view view) {
+        if (view.empty()) return kEmpty;
+        return is_after_header(text) ? hash64_after_header(view) : hash64(view);
+    }
+
     std::vector<std::string> buffers_;  // [kAtOnce] UTF-8 of texts that are not ASCII, if any are
 };
 

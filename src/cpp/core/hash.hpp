@@ -59,6 +59,22 @@ inline uint64_t hash64(std::string_view s) {
     return h > kEmpty ? h : h + 2;
 }
 
+// The same for a text after at least eight bytes that may be read, such as the header of an object:
+// without the branches on short lengths, which are unpredictable.
+inline uint64_t hash64_after_header(std::string_view s) {
+    const char* p = s.data();
+    std::size_t n = s.size();
+    uint64_t h = n * kGolden;
+    for (; n > 8; n -= 8, p += 8) h = scramble(h ^ load8(p));
+    const uint64_t end = load8(s.data() + s.size() - 8);
+    const std::size_t size = s.size() < 8 ? s.size() : 8;
+    const uint64_t begin = end >> (64 - 8 * size) % 64;  // the text, if it is that short
+    const uint64_t high = ~uint64_t{0} << 32;
+    const uint64_t few = (begin & 0xff) | (begin >> size / 2 * 8 & 0xff) << 8 | end >> 56 << 16;
+    h = scramble(h ^ (size < 4 ? few : (begin & ~high) | (end & high)));
+    return h > kEmpty ? h : h + 2;
+}
+
 // Whether two texts of the same length and hash are equal. Up to eight bytes hash64 is a bijection,
 // except for the two reserved values that it remaps, so only longer texts are compared.
 inline bool is_same(std::string_view one, std::string_view other, uint64_t hash) {

@@ -295,13 +295,20 @@ inline void add_full_hits(const Hit* hit, const Hit* end, const float* data, int
 template <class Col>
 void add_sparse_hits(const HitSum& task, const float* data) {
     for (const Hit* hit = task.sparse; hit < task.sparse + task.n_sparse; hit++) {
-        const float* weights = data + hit->row.begin;
-        const int64_t n = hit->row.n;
-        const auto* columns = reinterpret_cast<const Col*>(weights + n);
+        const bool is_single = (hit->row.n & kSingle) != 0;
+        const void* row = is_single ? static_cast<const void*>(&hit->row) : data + hit->row.begin;
+        const int64_t n = is_single ? 1 : hit->row.n;
+        const char* columns = static_cast<const char*>(row) + n * sizeof(float);
         float* out = hit->out;
         const float value = hit->value;
 #pragma GCC unroll 1
-        for (int64_t k = 0; k < n; k++) out[columns[k]] += value * weights[k];
+        for (int64_t k = 0; k < n; k++) {
+            float weight;
+            Col column;
+            __builtin_memcpy(&weight, static_cast<const char*>(row) + k * sizeof weight, 4);
+            __builtin_memcpy(&column, columns + k * sizeof column, sizeof column);
+            out[column] += value * weight;
+        }
     }
 }
 

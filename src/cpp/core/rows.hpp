@@ -76,10 +76,12 @@ struct GroupSum {
 
 // Weights of one attribute in a flat array, of which `begin` counts units of 4 bytes: n weights,
 // then, unless n is the width and the row is full, their n columns of 16 bits (32 where the width
-// needs them).
+// needs them). Most rows have one weight: with columns of 16 bits, such a row is in place of its
+// address, the bits of the weight in `begin`, and the column, marked by kSingle, in `n`.
 struct WeightRow {
     uint32_t begin = 0, n = 0;
 };
+constexpr uint32_t kSingle = uint32_t{1} << 31;
 
 // Part of a table from fingerprints to rows, one cache line. Keys are 0 in empty slots, which come
 // last.

@@ -64,12 +64,19 @@ WeightRows::WeightRows(const RowArrays<Col>& arrays)
     for (int64_t a = 0; a < arrays.A; a++) {
         const int64_t n = arrays.row_ptr[a + 1] - arrays.row_ptr[a];
         const bool is_full = n * kFullShare >= K;
+        if (n == 1 && !is_full && !is_wide()) {
+            const int64_t w = arrays.row_ptr[a];
+            by_id[a] = {std::bit_cast<uint32_t>(arrays.weights[w]),
+                        static_cast<uint32_t>(arrays.cols[w]) | kSingle};
+            continue;
+        }
         by_id[a] = {static_cast<uint32_t>(units), static_cast<uint32_t>(is_full ? K : n)};
         units += is_full ? K : n + (n * col_bytes + 3) / 4;
         if (units >> 32 != 0) throw std::length_error("the weights need more than 16 GB");
     }
     data = PagedArray<std::byte>(units * 4);
     for (int64_t a = 0; a < arrays.A; a++) {
+        if ((by_id[a].n & kSingle) != 0) continue;
         std::byte* to = data.data() + std::size_t{by_id[a].begin} * 4;
         const auto n = static_cast<std::size_t>(arrays.row_ptr[a + 1] - arrays.row_ptr[a]);
         const float* weights = arrays.weights + arrays.row_ptr[a];
@@ -147,11 +154,9 @@ class Hits {
     }
     // Without branches: whether a row is empty or full is unpredictable.
     void push(float* out, WeightRow row, float value) {
-        const std::byte* data = rows_->data.data() + std::size_t{row.begin} * 4;
-        __builtin_prefetch(data);
-        __builtin_prefetch(data + row.n * 4);  // the cols, which may be in the next cache line
+        prefetch(rows_->data.data(), row);
         const bool is_full = row.n == static_cast<std::size_t>(rows_->K);
-        hits_[is_full][n_[is_full]] = {out, row, value};
+        write(&hits_[is_full][n_[is_full]], out, row, value);
         n_[is_full] += row.n > 0;
     }
     // The same for found [steps, kTokensAtOnce] of `tokens` tokens with the scores `out`, token by
@@ -164,10 +169,10 @@ class Hits {
         for (int64_t i = 0; i < tokens; i++, out += K) {
             for (std::size_t s = 0; s < steps; s++) {
                 const WeightRow row = found[s * kTokensAtOnce + i];
-                const std::byte* at = data + std::size_t{row.begin} * 4;
-                __builtin_prefetch(at);
-                __builtin_prefetch(at + row.n * 4);
-                *sparse = *full = {out, row, value_of(i, s)};
+                prefetch(data, row);
+                const float value = value_of(i, s);
+                write(sparse, out, row, value);
+                write(full, out, row, value);
                 sparse += (row.n > 0) & (row.n != K);
                 full += row.n == K;
             }
@@ -189,6 +194,20 @@ class Hits {
     std::vector<GroupSum::Group> sums;   // [groups]
 
   private:
+    // Field by field: compilers assemble a whole Hit in memory and read it again, which stalls.
+    static void write(Hit* hit, float* out, WeightRow row, float value) {
+        hit->out = out;
+        hit->row = row;
+        hit->value = value;
+    }
+    static void prefetch(const std::byte* data, WeightRow row) {
+        const bool is_single = (row.n & kSingle) != 0;
+        const std::byte* at = data + (is_single ? 0 : std::size_t{row.begin} * 4);
+        __builtin_prefetch(at);
+        // The cols, which may be in the next cache line.
+        __builtin_prefetch(at + (is_single ? 0 : std::size_t{row.n} * 4));
+    }
+
     const WeightRows* rows_ = nullptr;
     std::vector<Hit> hits_[2];   // [is full]
     std::size_t n_[2] = {0, 0};  // of hits that wait
