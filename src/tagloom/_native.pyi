@@ -759,10 +759,10 @@ class LinearObjective(Objective):
     @property
     def boundaries(self) -> bool: ...
 
-    def rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+    def rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
         """(row_ptr [A + 1], cols [W], free [W]) of the node attributes."""
 
-    def edge_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.uint16], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+    def edge_rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
         """The same for the edge attributes; cols are y_prev * Y + y."""
 
     def set_mask(self, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:

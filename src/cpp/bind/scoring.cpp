@@ -207,8 +207,8 @@ Scorer::Scorer(nb::typed<nb::object, Extractor> extractor, const PyIndex& index,
 Scorer::Scorer(nb::typed<nb::object, Extractor> extractor, const In<uint64_t, 1>& keys,
                const In<int64_t, 1>& row_ptr, const Cols& cols, const In<float, 1>& weights,
                int64_t K, bool takes_last)
-    : Scorer(extractor, std::span(keys.data(), keys.shape(0)),
-             make_rows(row_ptr, cols, weights, K), takes_last) {}
+    : Scorer(extractor, std::span(keys.data(), keys.shape(0)), make_rows(row_ptr, cols, weights, K),
+             takes_last) {}
 
 template <class Shape>
 nb::tuple Scorer::score(nb::handle columns, nb::handle numeric, int64_t threads,

@@ -165,12 +165,25 @@ Fresh<bool> mask_of(const Objective& objective) {
     return copied<bool>(objective.mask() ? objective.mask() : all.data(), objective.size());
 }
 
-using RowArrays = nb::typed<nb::tuple, Fresh<int64_t>, Fresh<uint16_t>, Fresh<bool>>;
+template <class T>
+using Shared = nb::ndarray<nb::numpy, const T, nb::ndim<1>>;
+using RowArrays = nb::typed<nb::tuple, Shared<int64_t>, Shared<uint16_t>, Fresh<bool>>;
 
-RowArrays rows_of(const WeightPattern& rows) {
-    return RowArrays(nb::make_tuple(copied<int64_t>(rows.ptr.data(), rows.ptr.size()),
-                                    copied<uint16_t>(rows.cols.data(), rows.cols.size()),
-                                    copied<bool>(rows.is_free.data(), rows.is_free.size())));
+// An array that keeps `holder` alive, which has the values.
+template <class T>
+Shared<T> shared(const std::vector<T>& values, std::shared_ptr<const WeightPattern> holder) {
+    using Holder = std::shared_ptr<const WeightPattern>;
+    auto own = std::make_unique<Holder>(std::move(holder));
+    nb::capsule owner(own.get(), [](void* p) noexcept { delete static_cast<Holder*>(p); });
+    own.release();
+    return Shared<T>(values.data(), {values.size()}, owner);
+}
+
+// Without copies of the large arrays: they have a number for each weight.
+RowArrays rows_of(const LinearObjective& of, const std::shared_ptr<WeightPattern>& rows,
+                  int64_t first) {
+    return RowArrays(nb::make_tuple(shared(rows->ptr, rows), shared(rows->cols, rows),
+                                    copied<bool>(of.is_free.data() + first, rows->cols.size())));
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -746,10 +759,11 @@ void bind_training(nb::module_& m) {
         .def_prop_ro("n_tokens", [](const LinearObjective& p) { return p.T; })
         .def_prop_ro("boundaries", [](const LinearObjective& p) { return p.boundaries; })
         .def(
-            "rows", [](const LinearObjective& p) { return rows_of(p.nodes); },
+            "rows", [](const LinearObjective& p) { return rows_of(p, p.shared_nodes, 0); },
             "(row_ptr [A + 1], cols [W], free [W]) of the node attributes.")
         .def(
-            "edge_rows", [](const LinearObjective& p) { return rows_of(p.edges); },
+            "edge_rows",
+            [](const LinearObjective& p) { return rows_of(p, p.shared_edges, p.edges_at); },
             "The same for the edge attributes; cols are y_prev * Y + y.")
         .def(
             "set_mask",

@@ -239,8 +239,8 @@ void LinearObjective::order_sentences(const Examples& x) {
 
 void LinearObjective::free_rows_and_ties(bool all_combinations) {
     is_free.assign(size(), all_combinations);
-    std::copy(nodes.is_free.begin(), nodes.is_free.end(), is_free.begin());
-    std::copy(edges.is_free.begin(), edges.is_free.end(), is_free.begin() + edges_at);
+    nodes.take_free(is_free.data());
+    edges.take_free(is_free.data() + edges_at);
     std::fill(is_free.begin() + subtags_at, is_free.begin() + trans_at, 1);
     // Tied weights, and those of sub-tags, are always free.
     std::fill(is_free.begin() + trans_at + space.ties_at(boundaries), is_free.end(), 1);

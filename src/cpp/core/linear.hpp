@@ -23,6 +23,7 @@
 // are cut into blocks that fit the cache.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,10 +41,16 @@ struct WeightPattern {
     int64_t width = 0;             // columns of a full row
     std::vector<int64_t> ptr{0};   // [A + 1] the weights of attribute a are ptr[a] .. ptr[a + 1]
     std::vector<uint16_t> cols;    // [W]
-    std::vector<uint8_t> is_free;  // [W] false for masked entries of a full row
+    std::vector<uint8_t> is_free;  // [W] false for masked entries of a full row; see `take_free`
 
     int64_t size() const { return static_cast<int64_t>(cols.size()); }
     bool is_full(int64_t a) const { return ptr[a + 1] - ptr[a] == width; }
+
+    // Moves is_free, and its memory, to the mask of an objective.
+    void take_free(uint8_t* mask) {
+        std::copy(is_free.begin(), is_free.end(), mask);
+        std::vector<uint8_t>().swap(is_free);
+    }
 };
 
 // Where the rows of attributes lie among the weights of a learner, and which weights are free. The
@@ -78,7 +85,11 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     const uint8_t* free_tail() const override { return is_free.data() + trans_at; }
     void each_row(const UseRow& use) const override;
 
-    WeightPattern nodes, edges, of_subtags;  // empty without edge attributes or sub-tags
+    // Arrays of the caller may share the first two, and outlive the objective.
+    const std::shared_ptr<WeightPattern> shared_nodes = std::make_shared<WeightPattern>();
+    const std::shared_ptr<WeightPattern> shared_edges = std::make_shared<WeightPattern>();
+    WeightPattern &nodes = *shared_nodes, &edges = *shared_edges;  // no edges: empty
+    WeightPattern of_subtags;                                      // no sub-tags: empty
     int64_t edges_at, subtags_at, trans_at;  // where the parts of theta begin
     std::vector<uint8_t> is_free;            // [size] the mask
 
