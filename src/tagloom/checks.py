@@ -12,7 +12,6 @@ import math
 import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
 from typing import Any, TypeVar
 
 from tagloom import _native
@@ -222,7 +221,7 @@ def number(
     ...
     tagloom.errors.ParameterError: eta must be a finite number above 0; got nan.
     """
-    fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    fits = _is_real(value) and math.isfinite(value)
     fits = fits and (least is None or value >= least) and (above is None or value > above)
     if fits and (most is None or value <= most):
         return float(value)
@@ -233,6 +232,14 @@ def number(
     ]
     expected = f"a finite number {' and '.join(bounds)}".rstrip()
     raise ParameterError(parameter=parameter, expected=expected, found=show(value))
+
+
+def _is_real(value: Any) -> bool:
+    if isinstance(value, int | float):
+        return not isinstance(value, bool)
+    from numbers import Real  # here, for a quick start
+
+    return isinstance(value, Real)
 
 
 def choice(value: T, parameter: str, choices: Iterable[Any]) -> T:

@@ -26,6 +26,7 @@ from typing import NamedTuple, NoReturn
 
 from tagloom import checks
 from tagloom.errors import TemplateError
+from tagloom.records import Record
 
 QUOTED = 200  # characters of a template that an error quotes
 MOST_NUMBERS = 1000  # in a range, such as suffix(1..4)
@@ -149,13 +150,13 @@ _TOKEN = re.compile(
 )
 
 
-class _Lexeme(NamedTuple):
+class _Lexeme(Record):
     kind: str  # name, number, text, mark or end
     text: str
     place: int  # of its first character, counted from 0
 
 
-class _Piece(NamedTuple):
+class _Piece(Record):
     """A parsed call: its meaning and its text."""
 
     text: str
@@ -164,7 +165,7 @@ class _Piece(NamedTuple):
     flag: bool = False  # has no value to show
 
 
-class _Argument(NamedTuple):
+class _Argument(Record):
     kind: str  # numbers, text, name or call
     value: object  # a list of int, a str, or a list of _Piece
     lexeme: _Lexeme

@@ -6,7 +6,6 @@ the methods below, and only those import scikit-learn.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -57,6 +56,8 @@ class Estimator(Parameterised):
         return self.is_fitted
 
     def __sklearn_clone__(self) -> Self:
+        import copy  # here, for a quick start
+
         new = type(self)(**copy.deepcopy(self.get_params()))
         if self._requests:
             new._requests = copy.deepcopy(self._requests)

@@ -7,7 +7,6 @@ itself is `tagloom.training.fit_iteratively`.
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 import warnings
@@ -290,7 +289,7 @@ class IterativeTagger(IterativeModel[D, W], Tagger):
         Span F1 if the tagger has a scheme, otherwise token accuracy.
         """
         sentences, gold = read_dev(dev)
-        trial = copy.copy(self)
+        trial = self.__copy__()
 
         def score(weights: W) -> float:
             trial.finish(data, training.Outcome(weights), {})

@@ -7,7 +7,6 @@ this file, from the layout of the weights to the model file. `reading` reads the
 
 from __future__ import annotations
 
-import copy
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -863,7 +862,7 @@ class LinearTagger(
                 expected="labelled sentences to measure min_accuracy on",
                 found="None",
             )
-        new, measure = copy.copy(self), None
+        new, measure = self.__copy__(), None
         if dev is not None:
             X, y = dev if isinstance(dev, tuple) else (dev, None)
 

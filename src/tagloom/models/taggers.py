@@ -9,7 +9,6 @@ here, once for all models. Files are in `files`, the fitted state in `fitted`, c
 from __future__ import annotations
 
 import bisect
-import copy
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -689,7 +688,7 @@ class Tagger(Model):
                 found=checks.show_type(tokenizer),
             )
         tokenizer.check_parameters()
-        new = copy.copy(self)
+        new = self.__copy__()
         new._tokenizer = tokenizer
         return new
 
@@ -817,7 +816,7 @@ class Tagger(Model):
         from tagloom.models import calibration
 
         self._check_fitted("calibrate")
-        new = copy.copy(self)
+        new = self.__copy__()
         temperature = calibration.fit_temperature(self, X, y)
         new._fitted = replace(self._fitted, temperature=temperature)
         return new
