@@ -130,6 +130,22 @@ def test_small_corpora_need_more_epochs(folder, sentences, epochs):
     assert tagger.limits_for(data)[0] == epochs
 
 
+def test_sentences_of_a_batch_have_similar_numbers_of_pieces(folder):
+    """Words of one piece, or of five: batches have little padding."""
+    tagger = tl.NeuralTagger(None, encoder="transformer", transformer=folder, batch_tokens=32)
+    sentences = [["they"] * n for n in range(1, 31)] + [["woooo"] * n for n in range(1, 31)]
+    labels = [["A", "B"] * 15] * len(sentences)
+    labels = [row[: len(words)] for row, words in zip(labels, sentences, strict=True)]
+    data = tagger.read_data(sentences, labels, None)
+    examples = tagger.make_learner(data).examples
+    assert examples.widths.tolist() == [*range(1, 31), *range(5, 151, 5)]
+    n_padded = 0
+    for batch in examples.batches(32, np.random.default_rng(0)):
+        assert sum(len(sentences[i]) for i in batch) <= 32
+        n_padded += examples.widths[batch].max() * len(batch)
+    assert n_padded < 1.2 * examples.widths.sum()
+
+
 def test_batches_of_mixed_length_are_those_of_single_sentences(folder):
     """Scores and gradients; one sentence is empty, and one takes several windows."""
     spec, pieces, arrays = transformers.read_transformer(folder, 3)

@@ -78,6 +78,9 @@ class Examples:
     gold : ndarray of bool, shape (T, Y)
         The labels that are possibly right.
     weight : ndarray, shape (N,)
+    widths : ndarray, shape (N,), optional
+        Number of steps that the encoder takes in each sentence; by default that of tokens. The
+        sentences of a batch are similar in this.
     """
 
     inputs: Inputs
@@ -85,12 +88,14 @@ class Examples:
     attributes: Encoded | None
     gold: npt.NDArray[np.bool_]
     weight: npt.NDArray[np.float64]
+    widths: npt.NDArray[np.int64] | None = None
 
     def batches(self, size: int, rng: np.random.Generator) -> Iterator[npt.NDArray[np.int64]]:
         """Yield the sentences of each batch: of similar length, in random order."""
         lengths = np.diff(self.inputs.offsets)
+        widths = lengths if self.widths is None else self.widths
         # Lengths are blurred, so that an epoch does not repeat the batches of another.
-        order = np.argsort(lengths * rng.uniform(0.9, 1.1, len(lengths)), kind="stable")
+        order = np.argsort(widths * rng.uniform(0.9, 1.1, len(lengths)), kind="stable")
         cuts, n = [0], 0
         for i, length in enumerate(lengths[order]):
             if n and n + length > size:

@@ -17,6 +17,7 @@ from tagloom.neural.transformers import (
     Transformer,
     TransformerScores,
     TransformerSpec,
+    count_pieces,
     read_transformer,
 )
 from tagloom.scores.networks import number_types
@@ -41,9 +42,11 @@ def make_learner(tagger: Any, data: Any) -> NetworkLearner:
         torch.manual_seed(tagger.random_state)
         network = make_network(tagger, data)
         head = Head(tagger.head, Y, linear.states, has_transitions=linear.extractor.transitions)
+    widths = None
     if is_transformer:
         spec, pieces, _ = transformer_of(tagger, data)
         inputs = pieces.encode(data.sentences, spec.unknown)
+        widths = count_pieces(inputs)
     else:
         inputs = data.alphabets.encode(data.sentences)
     types, _, table = number_types(data.sentences)
@@ -54,6 +57,7 @@ def make_learner(tagger: Any, data: Any) -> NetworkLearner:
         linear.encoded if linear.index.size else None,
         sets[linear.gold.numbers],
         np.ones(N) if linear.weight is None else linear.weight,
+        widths,
     )
     schedule = Schedule(
         eta=default_eta(tagger),

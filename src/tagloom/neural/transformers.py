@@ -174,6 +174,13 @@ class Pieces:
         )
 
 
+def count_pieces(inputs: Inputs) -> Int64:
+    """Return the number of pieces of each sentence [N]."""
+    of_tokens = np.diff(inputs.character_offsets)[inputs.types]
+    ends = np.concatenate([[0], np.cumsum(of_tokens)])[inputs.offsets]
+    return np.diff(ends)
+
+
 def case_of(word: str) -> int:
     """Return 0 for a word in lower case, 1 for capitals, 2 for a capital at first, 3 otherwise.
 
@@ -406,10 +413,7 @@ class TransformerScores:
         """Score every label at every token: [T, Y]."""
         inputs = self._pieces.encode(sentences, self.spec.unknown)
         emit = np.empty((len(inputs.types), self.spec.n_labels), np.float32)
-        per_type = np.diff(inputs.character_offsets)
-        sizes = np.add.reduceat(np.append(per_type[inputs.types], 0), inputs.offsets[:-1]) * (
-            np.diff(inputs.offsets) > 0
-        )
+        sizes = count_pieces(inputs)
         order = np.argsort(sizes, kind="stable")
         begin = 0
         with torch.inference_mode():
