@@ -363,16 +363,30 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Word
     const Scoring& scoring = scoring_;
     const std::size_t columns = scoring.program.columns;
     std::vector<Item> items;
-    std::vector<std::unique_ptr<uint64_t[]>> memory(columns);  // of words to be cached
+    std::vector<PagedArray<uint64_t>> memory(columns);  // of words to be cached
     std::vector<std::vector<const CachedWord*>> cached(columns);
+    std::vector<std::size_t> room(columns);  // words that the cache of a column takes
+    const auto is_kept = [&](const Word& word, std::size_t c, std::size_t i) {
+        return i < room[c] && word.text.size() <= WordCache::kLongest;
+    };
     std::size_t rest = 0;  // units for the other words
     for (std::size_t c = 0; c < columns; c++) {
         const Column& column = batch.columns[c];
-        const std::size_t n = column.fresh.size();
+        const std::size_t n = column.fresh.size(), units = scoring.plan.blocks[c].units;
         for (std::size_t first = 0; first < n; first += kWordsPerItem) {
             items.push_back({c, first, std::min<std::size_t>(n, first + kWordsPerItem)});
         }
-        rest += n * scoring.plan.blocks[c].units;
+        room[c] = caches[c]->claim(n);
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n; i++) {
+            const Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
+            if (is_kept(word, c, i)) {
+                size += CachedWord::units_of(word.text) + units;
+            } else {
+                rest += units;
+            }
+        }
+        if (size > 0) memory[c] = PagedArray<uint64_t>(size);
     }
     thread_local Scratch<uint64_t> scratch[2];
     rest_ = scratch[role].take(rest);
@@ -380,19 +394,10 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Word
     for (std::size_t c = 0; c < columns; c++) {
         const std::size_t units = scoring.plan.blocks[c].units;
         Column& column = batch.columns[c];
-        const std::size_t n = caches[c]->claim(column.fresh.size());
-        std::size_t size = 0;
-        for (std::size_t i = 0; i < n; i++) {
-            const Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
-            if (word.text.size() <= WordCache::kLongest) {
-                size += CachedWord::units_of(word.text) + units;
-            }
-        }
-        if (size > 0) memory[c] = std::make_unique_for_overwrite<uint64_t[]>(size);
-        uint64_t* kept = memory[c].get();
+        uint64_t* kept = memory[c].data();
         for (std::size_t i = 0; i < column.fresh.size(); i++) {
             Word& word = column.words.all[static_cast<std::size_t>(column.fresh[i])];
-            if (i < n && word.text.size() <= WordCache::kLongest) {
+            if (is_kept(word, c, i)) {
                 cached[c].push_back(reinterpret_cast<const CachedWord*>(kept));
                 kept = CachedWord::write(word.text, word.hash, kept);
                 word.block = kept;
@@ -420,7 +425,7 @@ void ScoredWords::score_fresh(Batch& batch, std::span<const std::unique_ptr<Word
         }
     });
     for (std::size_t c = 0; c < columns; c++) {
-        if (memory[c]) caches[c]->add(cached[c], std::move(memory[c]));
+        if (memory[c].size() > 0) caches[c]->add(cached[c], std::move(memory[c]));
     }
 }
 

@@ -31,7 +31,7 @@ std::size_t WordCache::claim(std::size_t n) {
 }
 
 void WordCache::add(const std::vector<const CachedWord*>& words,
-                    std::unique_ptr<uint64_t[]> memory) {
+                    PagedArray<uint64_t> memory) {
     auto chunk = std::make_unique<Chunk>(Chunk{std::move(memory), chunks_});
     for (const CachedWord* word : words) {
         for (std::size_t slot = word->hash & mask_;; slot = (slot + 1) & mask_) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/hash.hpp"
+#include "core/pages.hpp"
 
 namespace tagloom {
 
@@ -61,7 +62,7 @@ class WordCache {
     // Reserves room for up to n new words; returns the number that the caller may add.
     std::size_t claim(std::size_t n);
     // Adds words and takes over their memory.
-    void add(const std::vector<const CachedWord*>& words, std::unique_ptr<uint64_t[]> memory);
+    void add(const std::vector<const CachedWord*>& words, PagedArray<uint64_t> memory);
 
     // Blocks of the padding, in the order of add_boundaries; set by make_word_cache().
     std::vector<const uint64_t*> outside;
@@ -69,7 +70,7 @@ class WordCache {
 
   private:
     struct Chunk {
-        std::unique_ptr<uint64_t[]> memory;
+        PagedArray<uint64_t> memory;
         Chunk* next;
     };
     using Slot = std::atomic<const CachedWord*>;
