@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import tagloom as tl
-from tagloom import checks, cli
+from tagloom import checks
+from tagloom.cli import groups
 from tagloom.cli.mistakes import naming
 from tagloom.errors import TagloomError
 
 
 def command(*names):
     """A command of the command line, whose options its messages name."""
-    command = cli.group
+    command = groups.group
     for name in names:
         command = command.get_command(None, name)
     return command

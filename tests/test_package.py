@@ -23,6 +23,7 @@ LAYERS = [
     "exports",
     "numeric",
     "renames",
+    "records",
     "registries",
     "errors",
     "notebooks",
@@ -39,7 +40,12 @@ ANYTHING = {"cli", "interop", "studio", "__init__", "__main__"}
 # Layers that are more narrowly confined than their place in the line.
 CONFINED = {
     "text": {"exports", "errors", "checks"},  # characters: nothing of sentences or models
-    "storage": {"numeric", "errors", "checks"},  # arrays and JSON: models say what they mean
+    "storage": {
+        "numeric",
+        "records",
+        "errors",
+        "checks",
+    },  # arrays and JSON: models say what they mean
     "trellis": {"exports", "renames", "errors", "checks", "schemes"},  # arrays only: no words
     "cluster": {"exports", "errors", "checks"},  # calls and arrays: models say what they mean
     "evaluation": {"exports", "errors", "checks", "notebooks", "schemes", "sequences", "labels"},

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 if TYPE_CHECKING:
+    from inspect import Signature
     from typing import dataclass_transform
 else:
 
@@ -32,6 +33,7 @@ MISSING: Any = _Missing()  # in the place of a value that was not given
 class _Field:
     def __init__(self, default: Any, factory: Any, kw_only: bool) -> None:
         self.default, self.factory, self.kw_only = default, factory, kw_only
+        self.annotation: Any = None
 
 
 def field(
@@ -53,6 +55,28 @@ def field(
     return _Field(default, default_factory, kw_only)
 
 
+class _Signature:
+    """The signature of the constructor of a record, made when it is read."""
+
+    def __get__(self, record: Record | None, cls: type[Record]) -> Signature:
+        from inspect import Parameter, Signature  # here, for a quick start
+
+        kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+        arguments = []
+        for name, declared in cls._fields.items():
+            has_default = declared.default is not MISSING or declared.factory is not MISSING
+            default = declared.default if declared.factory is MISSING else ...
+            arguments.append(
+                Parameter(
+                    name,
+                    kinds[declared.kw_only],
+                    default=default if has_default else Parameter.empty,
+                    annotation=declared.annotation,
+                )
+            )
+        return Signature(sorted(arguments, key=lambda argument: argument.kind))
+
+
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 class Record:
     """Base class of records.
@@ -69,6 +93,9 @@ class Record:
     ...     names: list[str] = field(default_factory=list)
     >>> replace(Point(1.0), y=2.0)
     Point(x=1.0, y=2.0, names=[])
+    >>> import inspect
+    >>> inspect.signature(Point)
+    <Signature (x: 'float', y: 'float' = 0.0, names: 'list[str]' = Ellipsis)>
     >>> Point()
     Traceback (most recent call last):
     ...
@@ -76,6 +103,7 @@ class Record:
     """
 
     _fields: ClassVar[Mapping[str, _Field]] = {}
+    __signature__: ClassVar[Any] = _Signature()
 
     def __init_subclass__(cls, *, frozen: bool = True, eq: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -83,6 +111,7 @@ class Record:
         for name in cls.__annotations__:
             if not str(cls.__annotations__[name]).startswith("ClassVar"):
                 fields[name] = _take_field(cls, name)
+                fields[name].annotation = cls.__annotations__[name]
         cls._fields = fields
         if not frozen:
             cls.__setattr__ = object.__setattr__  # type: ignore[assignment]

@@ -4,6 +4,7 @@ import click
 import pytest
 
 from tagloom import cli
+from tagloom.cli import groups
 from tagloom.cli.wording import size, some
 
 
@@ -19,7 +20,7 @@ def all_commands(command, path="tagloom"):
 def test_help_texts_are_sentences():
     """Every help text begins with a capital and ends with a full stop."""
     texts = [(name, help) for name, (_, help) in cli.COMMANDS.items()]
-    for path, command in all_commands(cli.group):
+    for path, command in all_commands(groups.group):
         texts.append((path, command.help))
         options = [p for p in command.params if isinstance(p, click.Option)]
         texts += [(f"{path} {option.opts[0]}", option.help) for option in options]

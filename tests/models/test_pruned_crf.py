@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import tagloom as tl
 from raising import raises
 from tagloom.errors import ModelFileError, ParameterError
+from tagloom.records import replace
 from tagloom.scores import Subtags
 
 
