@@ -30,8 +30,10 @@ class Estimator(Parameterised):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the model is fitted: names of learned attributes end in ``_``."""
-        return any(name[-1] == "_" and name[0] != "_" for name in self.__dict__)
+        """Whether the model is fitted: it has a state, or attributes whose names end in ``_``."""
+        return "_fitted" in self.__dict__ or any(
+            name[-1] == "_" and name[0] != "_" for name in self.__dict__
+        )
 
     def can(self, capability: Capability) -> bool:
         """Whether the model has a capability, given its parameters."""

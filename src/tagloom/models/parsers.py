@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, checks
-from tagloom.errors import NotFittedError, ParameterError
+from tagloom.errors import ParameterError
 from tagloom.models.capabilities import Capability
+from tagloom.models.fitted import Learned
 from tagloom.models.iterative import IterativeModel
 from tagloom.models.parser_data import DEPREL, HEAD, Atoms, TreeBank, check_sentences, read_tree
 from tagloom.parameters import choice, count, flag, names, number
@@ -213,30 +214,11 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
 
     # ---- what it has learned ---------------------------------------------------------------
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the parser has weights."""
-        return "_fitted" in self.__dict__
-
-    def _state(self) -> FittedParser:
-        if not self.is_fitted:
-            raise NotFittedError("This DependencyParser has no weights yet. Call fit() first.")
-        return self._fitted
-
-    @property
-    def labels_(self) -> npt.NDArray[Any]:
-        """Names of the arc labels, an array of str; empty if arcs have none."""
-        return self._state().labels
-
-    @property
-    def training_(self) -> dict[str, Any]:
-        """The training record."""
-        return self._state().training
-
-    @property
-    def history_(self) -> list[Any]:
-        """The `Record` of each epoch."""
-        return self._state().history
+    labels_ = Learned[
+        npt.NDArray[Any]
+    ]()  #: Names of the arc labels, an array of str; empty if arcs have none.
+    training_ = Learned["dict[str, Any]"]()  #: The training record.
+    history_ = Learned["list[Any]"]()  #: The `Record` of each epoch.
 
     # ---- parsing ---------------------------------------------------------------------------
 
@@ -257,7 +239,8 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
         return self._trees(*Atoms(self.tags).read(check_sentences(X)))
 
     def _trees(self, offsets: npt.NDArray[np.int64], atoms: npt.NDArray[np.uint32]) -> TreeScores:
-        state, n_threads = self._state(), self.n_threads or ALL_THREADS
+        self._check_fitted("trees")
+        state, n_threads = self._fitted, self.n_threads or ALL_THREADS
         H = int(np.diff(offsets).max(initial=0)) + 1
         if self.labelling == "joint" and len(state.labels):
             labels = (
@@ -302,7 +285,8 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
         return list(self._parses(check_sentences(X)))
 
     def _parses(self, sentences: list[Sentence]) -> Iterator[Parse]:
-        state, reader = self._state(), Atoms(self.tags)
+        self._check_fitted("predict")
+        state, reader = self._fitted, Atoms(self.tags)
         names = state.labels.tolist()
         for block in self._blocks(sentences):
             offsets, atoms = reader.read(block)
@@ -371,7 +355,8 @@ class DependencyParser(IterativeModel[TreeBank, Weights], kind="DependencyParser
 
     def to_file(self) -> File:
         """Return header and arrays."""
-        state = self._state()
+        self._check_fitted("save")
+        state = self._fitted
         params = self.get_params()
         params["tags"] = list(params["tags"])
         header = {"params": params, "labels": state.labels.tolist(), "training": state.training}

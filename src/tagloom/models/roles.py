@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tagloom import _native, checks
-from tagloom.errors import NotFittedError, ParameterError
+from tagloom.errors import ParameterError
 from tagloom.labels.roles import ROLE_CONSTRAINTS, role_constraints
 from tagloom.models.capabilities import Capability
+from tagloom.models.fitted import Learned
 from tagloom.models.iterative import IterativeModel
 from tagloom.models.role_data import Choices, Lemmas, RoleData, encode
 from tagloom.parameters import choice, count, flag, names, number
@@ -37,7 +38,8 @@ class FittedRoles:
 
     Attributes
     ----------
-    roles : ndarray of str, shape (R,)
+    labels : ndarray of str, shape (R,)
+        The roles.
     filter, weights : ndarray of float32, shape (2^hash_bits,)
         Weights of the features of candidates, and of candidates with a role.
     choices : Choices
@@ -49,7 +51,7 @@ class FittedRoles:
     history : list of Record
     """
 
-    roles: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
     filter: Float32
     weights: Float32
     choices: Choices
@@ -209,30 +211,9 @@ class RoleLabeller(IterativeModel[RoleData, Weights], kind="RoleLabeller"):
 
     # ---- what it has learned ---------------------------------------------------------------
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the labeller has weights."""
-        return "_fitted" in self.__dict__
-
-    def _state(self) -> FittedRoles:
-        if not self.is_fitted:
-            raise NotFittedError("This RoleLabeller has no weights yet. Call fit() first.")
-        return self._fitted
-
-    @property
-    def labels_(self) -> npt.NDArray[Any]:
-        """Names of the roles, an array of str."""
-        return self._state().roles
-
-    @property
-    def training_(self) -> dict[str, Any]:
-        """The training record."""
-        return self._state().training
-
-    @property
-    def history_(self) -> list[Any]:
-        """The `Record` of each epoch."""
-        return self._state().history
+    labels_ = Learned[npt.NDArray[Any]]()  #: Names of the roles, an array of str.
+    training_ = Learned["dict[str, Any]"]()  #: The training record.
+    history_ = Learned["list[Any]"]()  #: The `Record` of each epoch.
 
     # ---- labelling -------------------------------------------------------------------------
 
@@ -246,14 +227,15 @@ class RoleLabeller(IterativeModel[RoleData, Weights], kind="RoleLabeller"):
         return self._scored(check_frame_sentences(X))
 
     def _scored(self, sentences: Sequence[FrameSentence]) -> ScoredFrames:
-        state = self._state()
+        self._check_fitted("predict")
+        state = self._fitted
         frames = encode(sentences, self.tags, state.lemmas, rolesets=self.rolesets)
         return ScoredFrames(
             *frames.scores(
                 state.filter,
                 state.weights,
                 _log_odds(self.min_prob),
-                len(state.roles),
+                len(state.labels),
                 state.choices,
                 state.legal,
                 self.n_threads or ALL_THREADS,
@@ -373,14 +355,15 @@ class RoleLabeller(IterativeModel[RoleData, Weights], kind="RoleLabeller"):
 
     def to_file(self) -> File:
         """Return header and arrays."""
-        state = self._state()
+        self._check_fitted("save")
+        state = self._fitted
         params = {
             name: list(value) if name in ("tags", "constraints") else value
             for name, value in self.get_params().items()
         }
         header = {
             "params": params,
-            "labels": state.roles.tolist(),
+            "labels": state.labels.tolist(),
             "lemmas": state.lemmas.table,
             "training": state.training,
         }

@@ -889,11 +889,6 @@ class Tagger(Model):
 
     # ---- files -----------------------------------------------------------------------------
 
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the tagger is fitted."""
-        return "_fitted" in self.__dict__
-
     def _repr_html_(self) -> str:
         if not self.is_fitted:
             return notebooks.rows_html(f"{type(self).__name__}, not fitted", self.get_params())
