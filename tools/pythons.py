@@ -55,7 +55,8 @@ def find(roots: list[Path]) -> list[Interpreter]:
     found = {}
     for version in [*VERSIONS, *FREE_THREADED]:
         name = f"python{version}"
-        if path := shutil.which(name):
+        path = shutil.which(name)
+        if path and runs(path):
             found[version] = Interpreter(version, path)
         for root in roots:
             if version not in found and (root / "usr/bin" / name).exists():
@@ -63,6 +64,11 @@ def find(roots: list[Path]) -> list[Interpreter]:
     here = "{}.{}".format(*sys.version_info)
     found.setdefault(here, Interpreter(here, sys.executable))
     return [found[version] for version in sorted(found)]
+
+
+def runs(python: str) -> bool:
+    """Return whether a program runs: pyenv has one for versions that are not switched on, too."""
+    return subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
 
 
 def fits(wheel: Path, version: str) -> bool:
