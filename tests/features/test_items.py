@@ -186,6 +186,19 @@ def test_a_set_is_read_in_one_order_whatever_the_run():
     assert index.names()[0] == b"abcdx:px:q"
 
 
+def test_names_of_every_length_have_the_fingerprint_of_the_index():
+    """Names are hashed side by side; the index hashes one at a time."""
+    text = "aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuU"
+    names = [text[i : i + n] for n in range(len(text)) for i in (0, 1)]
+    names += [name + "ü" for name in names]
+    index = Index()
+    for name in sorted(set(names)):
+        index.add(name)
+    encoded = Items().encode([[names], [dict.fromkeys(names, True)]], index)
+    assert encoded.ids.tolist()[: len(names)] == [index.find(name) for name in names]
+    assert encoded.ids.tolist()[len(names) :] == [index.find(n) for n in dict.fromkeys(names)]
+
+
 def test_whole_names_are_the_literal_templates_of_the_same_name():
     """A dict and a template that make the same name make the same attribute."""
     index = Index()

@@ -258,15 +258,7 @@ class Reader {
             return true;
         }
         if (const Items elements(item.ptr()); elements.size >= 0) {
-            if (!prefix_.empty()) {
-                for (Py_ssize_t i = 0; i < elements.size; i++) add(text(elements[i]), 1.0);
-                return true;
-            }
-            for (Py_ssize_t i = 0; i < elements.size;) {
-                i += batch_.add_some(elements.size - i,
-                                     [&](int64_t next) { return text(elements[i + next]).text; });
-                if (batch_.is_full()) flush();
-            }
+            for (Py_ssize_t i = 0; i < elements.size; i++) add(text(elements[i]), 1.0);
             return true;
         }
         if (PyAnySet_Check(item.ptr())) {  // sorted: the order of a set changes from run to run
@@ -328,15 +320,21 @@ class Reader {
     }
 
     // The attribute whose name is the keys so far and `last`.
-    void add(const Text& last, double value) {
-        if (prefix_.empty()) {
+    [[gnu::always_inline]] void add(const Text& last, double value) {
+        if (prefix_.empty() && last.has_head) {
             batch_.add(last.text, value);
-        } else if (make_room(prefix_.size() + last.text.size())) {
+            if (batch_.is_full()) flush();
+        } else {
+            add_copied(last, value);
+        }
+    }
+    [[gnu::noinline]] void add_copied(const Text& last, double value) {
+        if (make_room(prefix_.size() + last.text.size())) {
             batch_.prepend(last);
             batch_.prepend(Text{prefix_});
             batch_.add_joined(value);
         } else {
-            add_long(prefix_ + std::string(last.text), value);
+            add_long(std::string(last.text), value);
         }
         if (batch_.is_full()) flush();
     }
@@ -350,7 +348,7 @@ class Reader {
             if (!prefix_.empty()) batch_.prepend(Text{prefix_});
             batch_.add_joined(1.0);
         } else {
-            add_long(prefix_ + std::string(key.text) + ":" + std::string(last.text), 1.0);
+            add_long(std::string(key.text) + ":" + std::string(last.text), 1.0);
         }
         if (batch_.is_full()) flush();
     }
@@ -361,12 +359,13 @@ class Reader {
         flush();
         return batch_.has_room_for(bytes);
     }
-    void add_long(const std::string& name, double value) {
-        batch_.add(name, value);
+    [[gnu::noinline]] void add_long(const std::string& name, double value) {
+        const std::string padded = std::string(kBeforeName, ' ') + prefix_ + name;
+        batch_.add(std::string_view(padded).substr(kBeforeName), value);
         flush();
     }
 
-    void flush() {
+    [[gnu::noinline]] void flush() {
         if (!batch_.is_empty()) sink_(batch_);
         batch_.clear();
     }
@@ -378,7 +377,7 @@ class Reader {
 
     Text text(PyObject* object) {
 #ifndef Py_LIMITED_API
-        if (PyUnicode_Check(object) && PyUnicode_IS_COMPACT_ASCII(object)) {
+        if (PyUnicode_CheckExact(object) && PyUnicode_IS_COMPACT_ASCII(object)) {
             static_assert(sizeof(PyASCIIObject) >= Text::kBlock);
             const auto* head = reinterpret_cast<const PyASCIIObject*>(object);
             return {{reinterpret_cast<const char*>(head + 1), static_cast<size_t>(head->length)},

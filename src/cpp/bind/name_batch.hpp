@@ -5,9 +5,9 @@
 //   values [n]  and its value
 //   ends        how many of the names belong to tokens up to each end of a token
 //
-// A name is either the text of a str, read in place, or joined from parts: it is then copied into
-// a buffer that fills from its end towards its beginning, so that each part can be copied in
-// blocks of 16 bytes. What a block writes before its part is overwritten by the next one.
+// A name is either the text of a str, read in place, or joined from parts, which are copied into a
+// buffer. It fills from its end towards its beginning, so that each part can be copied in blocks of
+// 16 bytes: what a block writes before its part is overwritten by the next one.
 #pragma once
 
 #include <algorithm>
@@ -43,25 +43,13 @@ class NameBatch {
         return bytes + Text::kBlock <= static_cast<std::size_t>(begin_ - memory_.data());
     }
 
-    // The text must not move before clear().
-    void add(std::string_view name) { names_[n_++] = {name.data(), std::ssize(name)}; }
+    // The text must not move before clear(), and the kBeforeName bytes before it can be read.
     void add(std::string_view name, double value) {
         if (value != 1.0) {
             values_[n_] = value;
             all_one_ = false;
         }
-        add(name);
-    }
-    // Adds up to kMost names of value 1 and returns how many had room; name(i) is name i < n.
-    template <class NameAt>
-    int64_t add_some(int64_t n, const NameAt& name) {
-        n = std::min(n, kMost - n_);
-        for (int64_t i = 0; i < n; i++) {
-            const std::string_view text = name(i);
-            names_[n_ + i] = {text.data(), std::ssize(text)};
-        }
-        n_ += n;
-        return n;
+        names_[n_++] = {name.data(), std::ssize(name)};
     }
     // The parts of the next name, the last first; add_joined() completes it.
     void prepend(const Text& part) {
@@ -102,10 +90,11 @@ class NameBatch {
 
     // The fingerprint of each name; out has room for kMost.
     void hash(uint64_t* out) {
-        for (int64_t i = n_; i % kNamesAtOnce != 0; i++) names_[i] = {"", 0};
+        static constexpr char kNothing[kBeforeName] = {};
+        for (int64_t i = n_; i % kNamesAtOnce != 0; i++) names_[i] = {kNothing + kBeforeName, 0};
         kernels().rows().hash_names({names_.data(), n_, out});
     }
-    static_assert(kMost % kNamesAtOnce == 0);
+    static_assert(kMost % kNamesAtOnce == 0 && kBeforeName <= Text::kBlock);
 
   private:
     static constexpr std::size_t kBytes = 8192;

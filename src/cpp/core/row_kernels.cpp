@@ -364,19 +364,20 @@ inline uint64_t last_word(const char* p, int64_t n) {
 }
 
 #if TL_VECTOR_BYTES == 64
-// Eight names side by side: their lengths differ, and each would mispredict the end of its loop.
+// Eight names side by side, without branches: their lengths differ, and each would mispredict the
+// end of its loop.
 void hash_names(const NameHash& task) {
     using Words = uint64_t __attribute__((vector_size(64)));
     static const char nothing[8] = {};
     for (int64_t i = 0; i < task.n; i += 8) {
         const Name* names = task.names + i;
-        Words size, word;
+        Words size, end;  // end: the last eight bytes, some of which may be before the name
         int64_t most = 0;
 #pragma GCC unroll 8
         for (int l = 0; l < 8; l++) {
             const int64_t n = names[l].size;
             size[l] = static_cast<uint64_t>(n);
-            word[l] = last_word(names[l].text, n);
+            end[l] = load_word(names[l].text + n - 8);
             most = n > most ? n : most;
         }
         Words h = size * kGolden;
@@ -389,6 +390,13 @@ void hash_names(const NameHash& task) {
             next = scramble(h ^ next);
             h = size > static_cast<uint64_t>(at) ? next : h;
         }
+        // As last_word(), from `end`. A size of 0 shifts by 56 here; its hash is replaced below.
+        const Words before = size > 0 ? (8 - size) * 8 & 63 : Words{} + 56;  // bits before the name
+        const Words all = end >> before, half = all >> (size / 2 * 8 & 63);
+        const Words few = (all & 255) | (half & 255) << 8 | end >> 56 << 16;
+        const Words some = (all & 0xffffffff) | end >> 32 << 32;
+        Words word = size >= 4 ? some : few;
+        word = size >= 8 ? end : word;
         h = scramble(h ^ word);
         h = h > 1 ? h : h + 2;  // two values are reserved
         h = scramble(kSeed ^ h);

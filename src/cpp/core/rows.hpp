@@ -117,8 +117,9 @@ struct HitSum {
 };
 
 // Tagging: out[i] is the fingerprint of names[i], a name of one part, as in hash.hpp. Names and
-// output have room for a multiple of kNamesAtOnce; names beyond n are empty.
-constexpr int64_t kNamesAtOnce = 8;
+// output have room for a multiple of kNamesAtOnce; names beyond n are empty. The kBeforeName bytes
+// before each text can be read.
+constexpr int64_t kNamesAtOnce = 8, kBeforeName = 8;
 struct Name {
     const char* text;
     int64_t size;
