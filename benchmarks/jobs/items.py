@@ -1,6 +1,8 @@
 """Features that the user computes, as dicts in the form of sklearn-crfsuite's tutorial. Tag the
 test set in one call and sentence by sentence, and train by L-BFGS, with UPOS labels. The dicts are
-ready before the clock starts. Both sides have the same attributes and the same objective.
+ready before the clock starts. Both sides have the same attributes and the same objective. tagloom
+imports its modules and NumPy when they are first used: the first training of the process includes
+that, the next ones, of which the best counts, do not.
 """
 
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 from harness import Bench, Contestant, Goal, Job
 from harness.models import L2, accuracy, iterations, open_crfsuite
 
-BATCH, ONE, TRAIN = "tag", "tag, one by one", "train"
+BATCH, ONE, TRAIN, FIRST = "tag", "tag, one by one", "train", "train, first in the process"
 
 
 def word2features(words: list[str], t: int) -> dict[str, Any]:
@@ -52,7 +54,8 @@ def tagloom(bench: Bench) -> None:
         max_iterations=iterations(bench),
         n_threads=1,
     )
-    tagger = bench.time(TRAIN, lambda: crf.fit(X, y), train.n_tokens, "tokens")
+    bench.time(FIRST, lambda: crf.fit(X, y), train.n_tokens, "tokens")
+    tagger = bench.time(TRAIN, lambda: crf.fit(X, y), train.n_tokens, "tokens", least=0.5)
     new, n = [sent2features(tokens) for tokens in test.tokens], test.n_tokens
     labels = bench.time(BATCH, lambda: tagger.predict(new, n_threads=1), n, "tokens", least=0.5)
     bench.time(ONE, lambda: [tagger.predict([x], n_threads=1) for x in new], n, "tokens", least=0.5)
@@ -74,7 +77,8 @@ def crfsuite(bench: Bench) -> None:
             trainer.append(features, labels)
         trainer.train(str(path))
 
-    bench.time(TRAIN, fit, train.n_tokens, "tokens")
+    bench.time(FIRST, fit, train.n_tokens, "tokens")
+    bench.time(TRAIN, fit, train.n_tokens, "tokens", least=0.5)
     tagger = open_crfsuite(path)
     new, n = [sent2features(tokens) for tokens in test.tokens], test.n_tokens
 
