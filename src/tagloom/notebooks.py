@@ -17,7 +17,7 @@ from tagloom.errors import MissingExtraError
 T = TypeVar("T")
 
 # A label of a span scheme: its letter before or after its type.
-_SPAN = re.compile(r"([BIESLUMWH])-(.+)|(.+)-([BIESLUMWH])", re.DOTALL)
+_SPAN = r"(?s:([BIESLUMWH])-(.+)|(.+)-([BIESLUMWH]))"  # compiled at first use
 _CONTINUES = frozenset("IELM")
 _N_COLORS = 12
 
@@ -144,7 +144,7 @@ def _runs(
     for token, label in zip(tokens, labels or [None] * len(tokens), strict=False):
         if isinstance(label, frozenset | set):
             label = " or ".join(sorted(label))
-        match = _SPAN.fullmatch(label) if isinstance(label, str) else None
+        match = re.fullmatch(_SPAN, label) if isinstance(label, str) else None
         if match is not None:
             letter, kind = match[1] or match[4], match[2] or match[3]
             if letter in _CONTINUES and runs and runs[-1][1] == kind:

@@ -20,8 +20,6 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _NEAR_END = 16  # characters: an error this close to the end of the text may be a cut-off element
 _START = re.compile(r'\[\s*(?:[\[{]\s*"|\])')
 
-#: Formats whose values stand in one array; the others have one value per line.
-ARRAYS = ("json", "json-spans", "spacy", "label-studio")
 HEAD, SEPARATOR, TAIL = b"[\n", b",\n", b"\n]\n"  # of a new array
 
 

@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tagloom import checks
 from tagloom.errors import FormatError
-from tagloom.sequences.arrays import ARRAYS, TAIL
-from tagloom.sequences.documents import Tokenize, documents
 from tagloom.sequences.files import (
     BOM,
     SAMPLE,
@@ -29,6 +27,7 @@ from tagloom.sequences.files import (
     stamp_of,
 )
 from tagloom.sequences.guesses import (
+    ARRAYS,
     BINARY,
     FORMATS,
     NOT_WRITTEN,
@@ -37,9 +36,12 @@ from tagloom.sequences.guesses import (
     guess_binary,
     guess_format,
 )
-from tagloom.sequences.label_names import LabelNames
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.targets import ReadLayout, same_columns, target
+
+if TYPE_CHECKING:
+    from tagloom.sequences.documents import Tokenize
+    from tagloom.sequences.label_names import LabelNames
 
 # format -> (module and function that makes its layout, options that it takes); the module is
 # imported when such a file is read, for a quick start
@@ -605,6 +607,8 @@ def write(
         # The bytes after the last sentence, if the format stays the same.
         tail = sentences._tail if sentences.format == format else b""
         if format in ARRAYS and not tail:
+            from tagloom.sequences.arrays import TAIL
+
             tail = b"[]\n" if first is None else TAIL
         out.write(tail)
     if target_path in stamps:
@@ -705,11 +709,17 @@ def _batches(sentences: Corpus | Stream, format: str) -> Iterator[list[Sentence]
     by_text = format in _WITH_TEXT
     if isinstance(sentences, Stream):
         for batch in sentences.batches():
-            yield [*documents(batch)] if by_text else batch
+            yield [*_documents(batch)] if by_text else batch
         return
-    remaining = documents(sentences) if by_text else iter(sentences)
+    remaining = _documents(sentences) if by_text else iter(sentences)
     while batch := list(islice(remaining, 256)):
         yield batch
+
+
+def _documents(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+    from tagloom.sequences.documents import documents  # here, for a quick start
+
+    return documents(sentences)
 
 
 def _log(level: str, message: str) -> None:

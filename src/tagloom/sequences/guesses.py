@@ -16,7 +16,6 @@ from typing import TypeAlias
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.records import Record
-from tagloom.sequences.arrays import first_value, is_array_start
 from tagloom.sequences.files import SAMPLE, Input, sample_lines, split_suffix
 from tagloom.storage import is_model
 
@@ -62,6 +61,8 @@ NOT_WRITTEN = (
     *(".xml", ".html", ".xlsx"),
     *(".pkl", ".npy", ".tagloom"),
 )
+#: Formats of objects whose values stand in one array; the others have one value per line.
+ARRAYS = ("json", "json-spans", "spacy", "label-studio")
 #: Formats that are not text. The others have lines.
 BINARY = ("docbin", "parquet", "arrow")
 # First bytes of tables. A stream of Arrow, as Hugging Face saves it, starts with a marker.
@@ -149,8 +150,9 @@ class _Sample(Record):
         return not any("\0" in line for line in self.lines)
 
 
-_FIELD = re.compile(r"[^ \t]+")
-_BRAT = re.compile(r"T\d+\t\S+ \d+ \d+[;\t]")
+# Patterns are compiled when a format is guessed, for a quick start.
+_FIELD = r"[^ \t]+"
+_BRAT = r"T\d+\t\S+ \d+ \d+[;\t]"
 
 _Guess: TypeAlias = tuple[str, str] | None  # the format and why; None if a rule does not apply
 
@@ -170,7 +172,7 @@ def _not_a_model(sample: _Sample) -> _Guess:
 
 def _by_brat(sample: _Sample) -> _Guess:
     """Recognise annotations of brat, whose tabs make them look like columns."""
-    return ("brat", "by its first annotation") if _BRAT.match(sample.rows[0]) else None
+    return ("brat", "by its first annotation") if re.match(_BRAT, sample.rows[0]) else None
 
 
 def _by_attributes(sample: _Sample) -> _Guess:
@@ -183,6 +185,8 @@ def _by_attributes(sample: _Sample) -> _Guess:
 
 def _by_array(sample: _Sample) -> _Guess:
     """Use the first element of a JSON array."""
+    from tagloom.sequences.arrays import first_value, is_array_start  # here, for a quick start
+
     text = "\n".join(sample.lines)
     if not is_array_start(text):
         return None
@@ -252,7 +256,7 @@ def _by_document_mark(sample: _Sample) -> _Guess:
 def _by_blanks(sample: _Sample) -> _Guess:
     """Accept rows with equal numbers of columns, or items with a slash each, but not both."""
     # Other Unicode spaces, such as a no-break space, are part of a word, as in the readers.
-    items = [_FIELD.findall(row) for row in sample.rows[:100]]
+    items = [re.findall(_FIELD, row) for row in sample.rows[:100]]
     is_slash = all("/" in item[1:-1] for row in items for item in row)
     widths = {len(row) for row in items}
     is_columns = len(widths) == 1 and len(items[0]) > 1
@@ -330,16 +334,16 @@ def _unknown_format(sample: _Sample) -> FormatError:
 
 def _uneven_columns(sample: _Sample) -> FormatError | None:
     """Return the error for columns if most rows have the same number of them, but not all."""
-    widths = Counter(len(_FIELD.findall(row)) for row in sample.rows)
+    widths = Counter(len(re.findall(_FIELD, row)) for row in sample.rows)
     width, n = widths.most_common(1)[0]
     if width == 1 or not len(sample.rows) / 2 < n < len(sample.rows):
         return None
-    row = next(row for row in sample.rows if len(_FIELD.findall(row)) != width)
+    row = next(row for row in sample.rows if len(re.findall(_FIELD, row)) != width)
     return FormatError(
         path=sample.path,
         line=next(i for i, line in enumerate(sample.lines, 1) if line.strip(" \t\r") == row),
         expected=f"{width} columns, as in most rows",
-        found=f"{checks.plural(len(_FIELD.findall(row)), 'column')}: {checks.show(row, 40)}",
+        found=f"{checks.plural(len(re.findall(_FIELD, row)), 'column')}: {checks.show(row, 40)}",
         hint="Correct the row, or pass {format} if these are not columns.",
         options={"format": ...},
     )

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences import arrays
-from tagloom.sequences.arrays import ARRAYS
 from tagloom.sequences.documents import Places, Tokenize, rule_offsets, text_of, tokens_of
 from tagloom.sequences.faults import check_lengths, placed, several_labels
 from tagloom.sequences.files import BOM, Input, sample_lines
+from tagloom.sequences.guesses import ARRAYS
 from tagloom.sequences.label_names import LabelNames, label_names_of
 from tagloom.sequences.sentences import Label, Layout, Sentence
 

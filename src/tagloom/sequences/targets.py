@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.records import replace
-from tagloom.sequences import arrays
-from tagloom.sequences.label_names import label_names_of
 from tagloom.sequences.sentences import Sentence
 
 if TYPE_CHECKING:
@@ -174,8 +172,12 @@ def _objects(sentence: Sentence, format: str, options: Mapping[str, Any]) -> Obj
     else:
         text_key, label_key = _OBJECT_KEYS.get(format, ("text", "spans"))
         layout = ObjectLayout(format, text_key, options.get("label", label_key), extra=extra)
-        layout.head = arrays.HEAD if layout.is_array else b""
+        from tagloom.sequences.arrays import HEAD
+
+        layout.head = HEAD if layout.is_array else b""
     if "label_names" in options:
+        from tagloom.sequences.label_names import label_names_of
+
         layout.label_names = label_names_of(options["label_names"], layout.label_key)
     return layout
 
