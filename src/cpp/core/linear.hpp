@@ -90,8 +90,8 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     const std::shared_ptr<WeightPattern> shared_edges = std::make_shared<WeightPattern>();
     WeightPattern &nodes = *shared_nodes, &edges = *shared_edges;  // no edges: empty
     WeightPattern of_subtags;                                      // no sub-tags: empty
-    int64_t edges_at, subtags_at, trans_at;  // where the parts of theta begin
-    std::vector<uint8_t> is_free;            // [size] the mask
+    int64_t edges_at, subtags_at, trans_at;                        // where the parts of theta begin
+    std::vector<uint8_t> is_free;                                  // [size] the mask
 
   private:
     template <class In>

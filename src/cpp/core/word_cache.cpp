@@ -30,8 +30,7 @@ std::size_t WordCache::claim(std::size_t n) {
     return granted;
 }
 
-void WordCache::add(const std::vector<const CachedWord*>& words,
-                    PagedArray<uint64_t> memory) {
+void WordCache::add(const std::vector<const CachedWord*>& words, PagedArray<uint64_t> memory) {
     auto chunk = std::make_unique<Chunk>(Chunk{std::move(memory), chunks_});
     for (const CachedWord* word : words) {
         for (std::size_t slot = word->hash & mask_;; slot = (slot + 1) & mask_) {
