@@ -57,9 +57,9 @@ def partial(tmp_path_factory):
             sentence.labels = [None, *sentence.labels[1:]]
         elif i % 3 == 1 or 40 <= i < 43:
             sentence.labels = [None] * len(sentence)
-    every[3].labels = [["X", "Y"], *every[3].labels[1:]]  # one of several
+    every[3].labels = [{"X", "Y"}, *every[3].labels[1:]]  # one of several
     tokens = [s.tokens for s in every]
-    labels = [[set(y) if isinstance(y, list) else y for y in s.labels] for s in every]
+    labels = [s.labels for s in every]
     return write(tmp_path_factory.mktemp("partial"), divided(every)), (tokens, labels)
 
 

@@ -32,11 +32,12 @@ from tagloom.sequences.label_names import label_names_of
 
 # Formats of optional packages are read where these are installed.
 _NEEDED = {"docbin": "spacy", "parquet": "pyarrow", "arrow": "pyarrow"}
-FORMATS = {
-    name: text
-    for name, text in FORMATS.items()
-    if name not in _NEEDED or importlib.util.find_spec(_NEEDED[name]) is not None
+MISSING = {
+    format: package
+    for format, package in _NEEDED.items()
+    if importlib.util.find_spec(package) is None
 }
+FORMATS = {name: text for name, text in FORMATS.items() if name not in MISSING}
 CASES = Path(__file__).parent / "cases"
 SENTENCES = [["They", "can", "fish"], ["can", "of", "fish", "."], ["😀", "ﬁ"]]
 LABELS = [["N", "V", "V"], ["N", "P", "N", "X"], ["X", "X"]]

@@ -199,6 +199,11 @@ def test_sentences_that_do_not_fit():
     one = tl.Corpus.from_arrow(table())[0]
     with raises(FormatError, where="sentence 1", found="tokens"):
         tl.write([one, tl.Sentence(["a"])], io.BytesIO(), "arrow")
+    corpus = tl.Corpus([["a", "b"]], [["X", "Y"]])
+    corpus[0].labels[0] = {"X", "Y"}
+    for format in ("parquet", "arrow"):
+        with raises(FormatError, where="sentence 0, token 0", found="one of {X,Y}"):
+            tl.write(corpus, io.BytesIO(), format)
 
 
 @pytest.mark.parametrize(

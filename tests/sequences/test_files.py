@@ -189,7 +189,7 @@ def test_a_set_of_labels_may_be_assigned_in_place():
     assert again[0].labels[0] == {"A", "B"}
     assert [s.labels[1:] for s in again] == [s.labels[1:] for s in corpus]
     assert again[1].labels == corpus[1].labels
-    for format in ("conll", "csv", "slash", "crfsuite", "parquet"):
+    for format in ("conll", "csv", "slash", "crfsuite"):
         with raises(FormatError, where="sentence 0, token 0", found="one of {A,B}"):
             tl.write(corpus, io.BytesIO(), format)
     for format in ("jsonl-spans", "spacy"):
