@@ -552,6 +552,39 @@ def test_the_disk_is_full_and_an_old_file_stays(desk, tmp_path, command):
     assert len(os.listdir(tmp_path)) == len(before)
 
 
+PRINTERS = ["inspect ner.tagloom", "tag ner.tagloom words.conll -q"]
+
+
+@posix
+@pytest.mark.parametrize("command", [*PRINTERS, "--help"])
+@pytest.mark.parametrize("output", ["/dev/full", "&-"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written(desk, command, output, unbuffered):
+    script = f'"$0" -m tagloom {command} > {output}'.replace("> &", ">&")
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert re.match(r"tagloom: .*(No space left on device|Bad file descriptor)\.", done.stderr)
+
+
+@posix
+@pytest.mark.parametrize("command", PRINTERS)
+def test_the_reader_of_the_output_stops(desk, command):
+    arguments = [sys.executable, "-m", "tagloom", *command.split()]
+    with subprocess.Popen(
+        arguments, cwd=desk, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
 # The command runs once, so that whatever it imports is there; then again as a user who may not
 # write, which root gives up to be.
 SHUT = """

@@ -52,19 +52,27 @@ def main() -> None:
     # Starting makes tens of thousands of objects that stay; looking for cycles among them at the
     # usual rate takes a twentieth of the start.
     gc.set_threshold(100_000, 50, 1000)
+    # A closed stdout, as by `>&-`, is None. Writing to it should be an error of the system.
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     # --debug may be anywhere, also after the command that failed.
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     started: list[str] = []  # the command that started without click
     try:
         with closing():
-            sys.exit(_run(arguments, started))
-    except BrokenPipeError:  # the reader of our output has stopped, as in `tagloom ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+            code = _run(arguments, started)
+            sys.stdout.flush()
+            sys.exit(code)
+    except BrokenPipeError:
+        stop_early()
     except OSError as error:
         if debug:
             raise
+        try:
+            sys.stdout.flush()
+        except OSError:  # Python would fail again at its end, with another message and exit code
+            _drop_output()
         fail(f"tagloom: {_system_error(error)}")
     except MemoryError:
         if debug:
@@ -75,6 +83,17 @@ def main() -> None:
 
         report(error, started[0] if started else None, debug)
         raise
+
+
+def _drop_output() -> None:
+    """Discard what stdout has not written yet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def stop_early() -> NoReturn:
+    """Exit because the reader of our output has stopped, as in ``tagloom ... | head``."""
+    _drop_output()
+    sys.exit(141)
 
 
 def _run(arguments: list[str], started: list[str]) -> int:

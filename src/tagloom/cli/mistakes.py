@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tagloom.cli import stop_early
 from tagloom.cli.running import closing
 from tagloom.errors import NameOption, TagloomError, python_option
 
@@ -22,6 +23,8 @@ class Group(click.Group):
         try:
             with closing():
                 return super().invoke(ctx)
+        except BrokenPipeError:  # click would exit with code 1
+            stop_early()
         except TagloomError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)
