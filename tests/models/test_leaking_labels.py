@@ -52,6 +52,36 @@ def test_labels_given_apart_are_checked_too(corpus):
         tl.CRF(["word", "col(pos)"]).fit(corpus, [s.columns["pos"] for s in corpus])
 
 
+def conllu():
+    rows = "1\tBirds\t_\tNOUN\tNNS\tNumber=Plur\t_\t_\t_\t_\n2\t!\t_\tPUNCT\t.\t_\t_\t_\t_\t_\n\n"
+    return tl.read(io.StringIO(rows), "conllu", label="upos+feats")
+
+
+@pytest.mark.parametrize("column", ["upos", "feats"])
+def test_a_part_of_joined_labels_is_refused(column):
+    with raises(TemplateError, found=f"column {column}"):
+        tl.CRF(["word", f"col({column})"]).fit(conllu())
+
+
+def test_a_column_without_values_is_not_a_part_of_labels():
+    corpus = conllu()
+    labels = [s.columns["upos"] for s in corpus]
+    assert tl.CRF(["word", "col(lemma)"]).fit(corpus, labels).predict(corpus) == labels
+
+
+def test_labels_in_another_scheme_are_refused(corpus):
+    bioes = corpus.with_labels(tl.labels.convert(corpus, "bio", "bioes"))
+    with raises(TemplateError, found="column ner"):
+        tl.CRF(["word", "col(ner)"]).fit(bioes)
+
+
+def test_unknown_labels_do_not_hide_the_column():
+    text = TEXT.replace("rejects VBZ O", "rejects VBZ ?")
+    corpus = tl.read(io.StringIO(text), columns=["word", "pos", "ner"], unknown="?")
+    with raises(TemplateError, found="column ner"):
+        tl.CRF(["word", "col(ner)"]).fit(corpus)
+
+
 def test_other_columns_are_read_as_before(corpus):
     tagger = tl.CRF(["word", "col(pos)"]).fit(corpus)
     assert tagger.predict(corpus) == [["B-ORG", "O"], ["B-MISC", "O"]]

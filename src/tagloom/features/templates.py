@@ -17,6 +17,7 @@ from tagloom.errors import FeatureError, ParameterError, SentenceError, Template
 from tagloom.features.batches import Encoded, read_tokens, sum_values
 from tagloom.features.expressions import QUOTED, WHOLE, Atom, Column, Template, parse
 from tagloom.features.functions import Function, Resources, function_of, native_kind
+from tagloom.features.label_columns import holds_labels
 from tagloom.features.lexicons import Clusters, Lexicon
 from tagloom.numeric import np
 from tagloom.sequences import Sentence
@@ -194,8 +195,9 @@ class Templates:
         Raises
         ------
         TemplateError
-            If a column equals the labels in every sentence. A model would learn to copy that
-            column, which has no labels when the model tags.
+            If a column equals the labels in every sentence, or a part of them: one of the two
+            columns that ``upos+feats`` joins, or spans in another scheme. A model would learn to
+            copy that column, which has no labels when the model tags.
 
         Examples
         --------
@@ -210,8 +212,8 @@ class Templates:
         column pos
         """
         for column in self._further_columns() if any(labellings) else ():
-            if all(
-                list(self._further(column, sentence, i, sentence)) == list(labels)
+            if holds_labels(
+                (self._further(column, sentence, i, sentence), labels)
                 for i, (sentence, labels) in enumerate(zip(X, labellings, strict=True))
             ):
                 raise TemplateError(
