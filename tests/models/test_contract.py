@@ -467,3 +467,11 @@ def test_scikit_learn_can_clone_and_cross_validate(make, train):
     assert clone(make()).get_params() == make().get_params()
     assert (cross_val_score(make(), X, y, cv=2) > 0.5).all()
     assert len(cross_val_predict(make(), X, y, cv=2)) == len(X)
+
+
+@pytest.mark.parametrize("make", [tl.CRF, tl.SemiCRF, tl.HMM])
+@pytest.mark.parametrize("dtype", [None, object])
+def test_sentences_of_numpy_are_words_by_default(make, dtype):
+    X = [np.array(["Ann", "left"], dtype), np.array(["Oslo"], dtype)]
+    y = [np.array(["B-PER", "O"]), np.array(["B-LOC"])]
+    assert make().fit(X, y).predict(X) == make().fit([*map(list, X)], [*map(list, y)]).predict(X)

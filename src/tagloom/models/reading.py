@@ -351,7 +351,8 @@ def default_features(spec: Any, sentences: Sequence[Any], names: Sequence[str]) 
     first = sentences[0]
     if getattr(getattr(first, "_layout", None), "format", None) == "crfsuite":
         return "attributes"
-    if isinstance(first, np.ndarray) or not isinstance(next(iter(first)), str):
+    is_numeric = isinstance(first, np.ndarray) and first.dtype.kind not in "UO"
+    if is_numeric or not isinstance(next(iter(first)), str):
         return None  # dicts, lists or numbers: the tokens already are features
     return "ner" if constraints.look_like_spans(names) else "pos"
 
