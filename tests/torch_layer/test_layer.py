@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 import shutil
 
 import numpy as np
@@ -421,8 +422,11 @@ def test_operators():
     emissions, tags, mask = random_batch(3, 4, 3)
     crf = layer(3)
     emissions.requires_grad_()
-    arguments = (emissions, mask, tags, crf.transitions, crf.start_transitions, crf.end_transitions)
-    torch.library.opcheck(torch.ops.tagloom.chain_log_likelihood, arguments)
+    shared = crf.transitions, crf.start_transitions, crf.end_transitions
+    edge = torch.randn(3, 4, 3, 3, dtype=torch.float64, requires_grad=True)
+    for where, moves in ((mask, None), (None, edge)):
+        arguments = (emissions, where, tags, *shared, None, moves, 0)
+        torch.library.opcheck(torch.ops.tagloom.log_likelihood, arguments)
 
 
 @pytest.mark.parametrize("spread", [0.1, 2.0, 9.0, 19.0, 39.0])
@@ -461,6 +465,41 @@ def test_compiled_graph_is_whole(backend):
     inputs = [*linear.parameters(), *crf.parameters()]
     found, expected = compiled(x, tags, mask), loss(x, tags, mask)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    for a, b in zip(
+        torch.autograd.grad(found, inputs), torch.autograd.grad(expected, inputs), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch in its own modules
+@pytest.mark.parametrize("is_ragged", [False, True])
+@pytest.mark.parametrize("name", ["no boundaries", "bio", "order 2", "order 3 and bio"])
+def test_compiled_graphs_of_every_kind_are_whole(name, is_ragged):
+    """Higher orders, constraints, edge scores, time first, sequences in a row."""
+    crf = layer(5, "auto", **CONFIGURATIONS[name])
+    crf = pickle.loads(pickle.dumps(crf))  # an operator finds the state space of a copy, too
+    emissions, _, mask = random_batch(3, 5, 5, holes=True)
+    edge = torch.randn(3, 5, 5, 5, dtype=torch.float64)
+    tags = torch.full((3, 5), 4)
+    if is_ragged:
+        offsets = torch.cat([torch.zeros(1, dtype=torch.long), mask.sum(1).cumsum(0)])
+        emissions, edge, tags = emissions[mask], edge[mask], tags[mask]
+
+        def loss(x, edge):
+            return crf.forward_ragged(x, offsets, tags, "token_mean", edge=edge)
+
+    else:
+        crf.batch_first = False
+        emissions, edge, tags, mask = (x.transpose(0, 1) for x in (emissions, edge, tags, mask))
+
+        def loss(x, edge):
+            return crf(x, tags, mask, "token_mean", edge=edge)
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    inputs = [emissions.requires_grad_(), edge.requires_grad_()]
+    found, expected = compiled(*inputs), loss(*inputs)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    inputs += crf.parameters()
     for a, b in zip(
         torch.autograd.grad(found, inputs), torch.autograd.grad(expected, inputs), strict=True
     ):

@@ -143,6 +143,7 @@ class CRF(nn.Module):
         is_chain = self.states.kind == "labels"
         #: the state space for `losses`; None where scores of −inf express it
         self._space = None if is_chain else self.states
+        self._space_number = losses.number_space(self._space)
         for name in ("start_transitions", "end_transitions"):
             self.register_parameter(name, nn.Parameter(torch.empty(Y)) if boundaries else None)
         self.transitions = nn.Parameter(torch.empty(Y, Y))
@@ -162,6 +163,10 @@ class CRF(nn.Module):
             ):
                 self.register_buffer(name, torch.from_numpy(~allowed), persistent=False)
         self.reset_parameters()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._space_number = losses.number_space(self._space)  # of this process
 
     def _state_space(self, constraints: Any, order: int, states: StateSpace | None) -> StateSpace:
         names = self.labels or self.num_tags
@@ -329,10 +334,8 @@ class CRF(nn.Module):
             tags = tags.long()
         emit, (trans, start, stop, weights), edge = self._scores(emit, edge)
         is_native = self._is_native(emit)
-        if is_native and torch.compiler.is_compiling() and isinstance(batch, Padded):
-            if self._space is None and edge is None:
-                return self._compiled(batch, emit, tags, reduction, trans, start, stop)
-            is_native = False
+        if is_native and torch.compiler.is_compiling():
+            return self._compiled(batch, emit, tags, reduction, (trans, start, stop, weights), edge)
         task = losses.Task(batch, tags, reduction, self._space)
         if is_native:
             return losses.log_likelihood(task, emit, trans, start, stop, weights, edge)
@@ -342,25 +345,28 @@ class CRF(nn.Module):
 
     def _compiled(
         self,
-        batch: Padded,
+        batch: Padded | Ragged,
         emit: Tensor,
         tags: Tensor | None,
         reduction: str,
-        trans: Tensor,
-        start: Tensor | None,
-        stop: Tensor | None,
+        shared: tuple[Tensor, Tensor | None, Tensor | None, Tensor | None],
+        edge: Tensor | None,
     ) -> Tensor:
+        trans, start, stop, weights = shared
         zeros = trans.new_zeros(self.num_tags)
         start, stop = zeros if start is None else start, zeros if stop is None else stop
-        llh = losses.compiled_log_likelihood(emit, batch.mask, tags, trans, start, stop)
+        where = batch.mask if isinstance(batch, Padded) else batch.offsets
+        llh = losses.compiled_log_likelihood(
+            emit, where, tags, trans, start, stop, weights, edge, self._space_number
+        )
         if reduction == "none":
             return llh
         if reduction == "mean":
             return llh.mean()
         if reduction == "sum":
             return llh.sum()
-        size = emit.shape[0] * emit.shape[1] if batch.mask is None else batch.mask.sum()
-        return llh.sum() / size
+        mask = batch.mask if isinstance(batch, Padded) else None
+        return llh.sum() / (emit[..., 0].numel() if mask is None else mask.sum())
 
     # ---- answers ----------------------------------------------------------------------------
 
@@ -596,6 +602,8 @@ class CRF(nn.Module):
                 expected=f"a tensor of shape (T, Y) with Y = {self.num_tags}",
                 found=str(tuple(emit.shape)),
             )
+        if torch.compiler.is_compiling():  # the operator checks the offsets
+            return Ragged(emit, torch.as_tensor(offsets))
         array = offsets.cpu().numpy() if isinstance(offsets, Tensor) else offsets
         return Ragged(emit, check_offsets(array, emit.shape[0]))
 

@@ -13,8 +13,10 @@ A gradient that is differentiated again is repeated in log space by autograd (`s
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -25,6 +27,7 @@ from tagloom.errors import LabelError
 from tagloom.torch import sums
 from tagloom.torch.batches import Padded, Ragged
 from tagloom.trellis import StateSpace, log_partition_grad
+from tagloom.trellis.inputs import check_offsets
 
 UNKNOWN = -100  # the label id of an unlabelled position, as in torch.nn.CrossEntropyLoss
 
@@ -364,89 +367,147 @@ def over_states(
 
 # ---- operators for torch.compile ----------------------------------------------------------------
 
-
-def _unpack(
-    emit: Tensor, mask: Tensor | None, tags: Tensor | None, reduction: str = "none"
-) -> Task:
-    return Task(Padded(emit, mask), tags, reduction, None)
+# Operators take numbers and tensors: a state space is passed by its number.
+_SPACES: WeakValueDictionary[int, StateSpace] = WeakValueDictionary()
+_numbers = itertools.count(1)
 
 
-@torch.library.custom_op("tagloom::chain_log_likelihood", mutates_args=(), device_types="cpu")
+def number_space(states: StateSpace | None) -> int:
+    """Return the number by which operators find a state space; 0 for none."""
+    if states is None:
+        return 0
+    number = next(_numbers)
+    _SPACES[number] = states
+    return number
+
+
+def _task(emit: Tensor, where: Tensor | None, tags: Tensor | None, space: int) -> Task:
+    """Make the task of a padded batch with its mask, or of sequences in a row with offsets."""
+    batch: Padded | Ragged = Padded(emit, where)
+    if emit.dim() == 2:
+        assert where is not None
+        batch = Ragged(emit, check_offsets(where.cpu().numpy(), emit.shape[0]))
+    return Task(batch, tags, "none", _SPACES[space] if space else None)
+
+
+@torch.library.custom_op("tagloom::log_likelihood", mutates_args=(), device_types="cpu")
 def _operator(
     emit: Tensor,
-    mask: Tensor | None,
+    where: Tensor | None,
     tags: Tensor | None,
     trans: Tensor,
     start: Tensor,
     stop: Tensor,
+    weights: Tensor | None,
+    edge: Tensor | None,
+    space: int,
 ) -> Tensor:
-    inputs: list[Tensor | None] = [emit, trans, start, stop, None, None]
-    return evaluate(_unpack(emit, mask, tags), inputs, None, False)[0]
+    inputs = [emit, trans, start, stop, weights, edge]
+    return evaluate(_task(emit, where, tags, space), inputs, None, False)[0]
 
 
-@torch.library.custom_op(
-    "tagloom::chain_log_likelihood_gradient", mutates_args=(), device_types="cpu"
-)
+@torch.library.custom_op("tagloom::log_likelihood_gradient", mutates_args=(), device_types="cpu")
 def _gradient_operator(
     emit: Tensor,
-    mask: Tensor | None,
+    where: Tensor | None,
     tags: Tensor | None,
     trans: Tensor,
     start: Tensor,
     stop: Tensor,
+    weights: Tensor | None,
+    edge: Tensor | None,
+    space: int,
     weight: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    inputs: list[Tensor | None] = [emit, trans, start, stop, None, None]
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    inputs = [emit, trans, start, stop, weights, edge]
     numbers = weight.double().contiguous().numpy()
-    _, gradient = evaluate(_unpack(emit, mask, tags), inputs, numbers, True)
+    _, gradient = evaluate(_task(emit, where, tags, space), inputs, numbers, True)
     assert gradient is not None
-    by_emit, by_trans, by_start, by_stop = gradient[:4]
-    assert by_emit is not None
-    assert by_trans is not None
-    assert by_start is not None
-    assert by_stop is not None
-    return by_emit, by_trans, by_start, by_stop
+    by_emit, by_trans, by_start, by_stop, by_weights, by_edge = (
+        emit.new_empty(0) if part is None else part.contiguous() for part in gradient
+    )
+    return by_emit, by_trans, by_start, by_stop, by_weights, by_edge
 
 
 @_operator.register_fake
-def _(emit: Tensor, mask: Any, tags: Any, trans: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-    return emit.new_empty(emit.shape[0])
+def _(
+    emit: Tensor,
+    where: Tensor | None,
+    tags: Tensor | None,
+    trans: Tensor,
+    start: Tensor,
+    stop: Tensor,
+    weights: Tensor | None,
+    edge: Tensor | None,
+    space: int,
+) -> Tensor:
+    if emit.dim() == 3:
+        return emit.new_empty(emit.shape[0])
+    assert where is not None
+    return emit.new_empty(where.shape[0] - 1)
 
 
 @_gradient_operator.register_fake
 def _(
-    emit: Tensor, mask: Any, tags: Any, trans: Tensor, start: Tensor, stop: Tensor, weight: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return (
-        torch.empty_like(emit),
-        torch.empty_like(trans),
-        torch.empty_like(start),
-        torch.empty_like(stop),
-    )
-
-
-def _save(ctx: Any, inputs: Any, output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
-
-
-def _differentiate(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
-    by_emit, *shared = _gradient_operator(*ctx.saved_tensors, weight)
-    return by_emit, None, None, *shared
-
-
-torch.library.register_autograd(
-    "tagloom::chain_log_likelihood", _differentiate, setup_context=_save
-)
-
-
-def compiled_log_likelihood(
     emit: Tensor,
-    mask: Tensor | None,
+    where: Tensor | None,
     tags: Tensor | None,
     trans: Tensor,
     start: Tensor,
     stop: Tensor,
+    weights: Tensor | None,
+    edge: Tensor | None,
+    space: int,
+    weight: Tensor,
+) -> tuple[Tensor, ...]:
+    every = (emit, trans, start, stop, weights, edge)
+    return tuple(emit.new_empty(0 if x is None else x.shape) for x in every)
+
+
+def _save(ctx: Any, inputs: Any, output: Tensor) -> None:
+    *tensors, ctx.space = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _differentiate(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
+    emit, where, tags, trans, start, stop, weights, edge = ctx.saved_tensors
+    by_emit, by_trans, by_start, by_stop, by_weights, by_edge = _gradient_operator(
+        emit, where, tags, trans, start, stop, weights, edge, ctx.space, weight
+    )
+    return (
+        by_emit,
+        None,
+        None,
+        by_trans,
+        by_start,
+        by_stop,
+        None if weights is None else by_weights,
+        None if edge is None else by_edge,
+        None,
+    )
+
+
+torch.library.register_autograd("tagloom::log_likelihood", _differentiate, setup_context=_save)
+
+
+def compiled_log_likelihood(
+    emit: Tensor,
+    where: Tensor | None,
+    tags: Tensor | None,
+    trans: Tensor,
+    start: Tensor,
+    stop: Tensor,
+    weights: Tensor | None,
+    edge: Tensor | None,
+    space: int,
 ) -> Tensor:
-    """Log-likelihoods [B] of a first-order batch [B, L, Y] as an operator of a compiled graph."""
-    result: Tensor = _operator(emit, mask, tags, trans, start, stop)
+    """Log-likelihoods [B] as an operator of a compiled graph.
+
+    ``where`` is the mask of a padded batch [B, L, Y], or the offsets of sequences in a row [T, Y];
+    ``space`` comes from `number_space`.
+    """
+    edge = None if edge is None else edge.contiguous()
+    result: Tensor = _operator(
+        emit.contiguous(), where, tags, trans.contiguous(), start, stop, weights, edge, space
+    )
     return result
