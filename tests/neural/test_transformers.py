@@ -13,8 +13,10 @@ from safetensors.numpy import save_file  # noqa: E402
 
 import tagloom as tl  # noqa: E402
 from raising import raises  # noqa: E402
+from tagloom import storage  # noqa: E402
 from tagloom.errors import ModelFileError, ParameterError  # noqa: E402
 from tagloom.neural import transformers  # noqa: E402
+from tagloom.neural.heads import Gold, Head  # noqa: E402
 from tagloom.neural.modules import Batch  # noqa: E402
 
 FISH = [["They", "can", "fish"], ["can", "of", "fishing"]] * 4
@@ -89,8 +91,9 @@ def test_layers_are_those_of_torch(folder):
         x = layer(x)
     vectors = x[0, 1:4].detach()
     with torch.no_grad():
-        token_offsets = np.array([0, 1, 3, 4])
-        found = module._encode(inputs.characters, token_offsets, inputs.offsets)
+        token_offsets, pieces_of_words = module.piece_vectors(Batch.of(inputs))
+        assert token_offsets.tolist() == [0, 1, 3, 4]
+        found = module._encode(pieces_of_words, token_offsets, inputs.offsets)
         np.testing.assert_allclose(found[:3], vectors, atol=1e-5)
         first_last = torch.cat([vectors[[0, 1]], vectors[[0, 2]], module.case.weight[[2, 0]]], 1)
         expected = module.output(first_last)
@@ -246,3 +249,82 @@ def test_half_precision_files(folder, tmp_path):
     (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text + body)
     for read in transformers.read_safetensors(tmp_path / "x").values():
         np.testing.assert_array_equal(read.astype(np.float32), array)
+
+
+def test_long_documents_are_read_in_groups_of_windows(folder, monkeypatch):
+    """Scores and gradients do not depend on the size of a group, nor does dropout."""
+    spec, pieces, arrays = transformers.read_transformer(folder, 3)
+    torch.manual_seed(0)
+    module = transformers.Transformer(spec, dropout=0.3).double()
+    module.set_arrays({**module.arrays(), **arrays})
+    batch = Batch.of(pieces.encode([["can", "of", "fishing"] * 200, ["They"]], spec.unknown))
+    read, sizes = module._encode_windows, []
+
+    def counted(x, windows):
+        sizes.append(len(windows))
+        return read(x, windows)
+
+    monkeypatch.setattr(module, "_encode_windows", counted)
+
+    def scores_and_gradients(most):
+        monkeypatch.setattr(transformers, "_BATCH", most)
+        sizes.clear()
+        torch.manual_seed(1)
+        scores = module(batch)
+        learned = [p for p in module.parameters() if p.requires_grad]
+        return [scores, *torch.autograd.grad(scores.square().sum(), learned)]
+
+    module.eval()
+    whole = scores_and_gradients(1 << 20)
+    assert len(sizes) == 1
+    (n_windows,) = sizes
+    for a, b in zip(scores_and_gradients(200), whole, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+    assert max(sizes) == 2
+    assert sum(sizes) == 2 * n_windows  # once more for the gradient
+    with torch.no_grad():
+        torch.testing.assert_close(module(batch), whole[0], rtol=1e-9, atol=1e-9)
+    module.train()
+    for a, b in zip(scores_and_gradients(200), scores_and_gradients(200), strict=True):
+        assert a.equal(b)
+
+
+@pytest.mark.parametrize("head", ["crf", "softmax"])
+def test_gradients_are_finite_differences(folder, head):
+    spec, pieces, arrays = transformers.read_transformer(folder, 3)
+    torch.manual_seed(0)
+    module = transformers.Transformer(spec).double().eval()
+    module.set_arrays({**module.arrays(), **arrays})
+    loss_of = Head(head, 3).double()
+    inputs = pieces.encode([["They", "can", "fishing"], ["of"]], spec.unknown)
+    batch = Batch.of(inputs)
+    gold = Gold(inputs.offsets, np.eye(3, dtype=np.bool_)[[0, 1, 1, 2]], np.ones(2))
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    grads = torch.autograd.grad(loss_of.loss(module(batch), gold), parameters)
+    with torch.no_grad():
+        for parameter, grad in zip(parameters, grads, strict=True):
+            direction, step = torch.randn_like(parameter), 1e-6
+            parameter.add_(direction, alpha=step)
+            above = loss_of.loss(module(batch), gold).item()
+            parameter.add_(direction, alpha=-2 * step)
+            below = loss_of.loss(module(batch), gold).item()
+            parameter.add_(direction, alpha=step)
+            slope = (above - below) / (2 * step)
+            assert slope == pytest.approx((grad * direction).sum().item(), rel=1e-5, abs=1e-6)
+
+
+def test_damaged_definitions_of_saved_taggers(folder):
+    options = {"encoder": "transformer", "transformer": folder, "max_iterations": 1}
+    file = tl.NeuralTagger(None, head="softmax", **options).fit(FISH, LABELS)._whole_file()
+    for name, value in (
+        ("layers", 3), ("layers", 1 << 23), ("size", 9), ("attention_heads", 0), ("positions", 2),
+        ("n_labels", 4), ("begin", 24), ("epsilon", "0"), ("ignores_case", False),
+    ):  # fmt: skip
+        header = json.loads(json.dumps(file.header))
+        header["network"][name] = value
+        with pytest.raises(ModelFileError):
+            tl.load(storage.to_bytes(header, file.arrays))
+    arrays = dict(file.arrays)
+    arrays["network.tokenizer"] = storage.pack_strings(["{}"])
+    with pytest.raises(ModelFileError):
+        tl.load(storage.to_bytes(file.header, arrays)).predict(FISH)

@@ -35,7 +35,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 _MODELS = ("bert", "roberta", "xlm-roberta")
 _CASE_SIZE = 16
 _OVERLAP = 32  # pieces that a window shares with each of its neighbours
-_BATCH = 4096  # pieces of a batch in prediction
+_BATCH = 4096  # pieces that are read at once; sentences of training are seldom as many
 _LARGEST_HEADER = 1 << 26
 _MOST_AXES = 8  # of an array; NumPy has at most 32 or 64
 _DTYPES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "I64": "<i8"}
@@ -302,11 +302,19 @@ class Transformer(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Score every label at every token: [T, Y]."""
+        token_offsets, x = self.piece_vectors(batch)
+        return self.score(x, token_offsets, batch)
+
+    def piece_vectors(self, batch: Batch) -> tuple[Int64, Tensor]:
+        """Return where the pieces of each token begin [T + 1], and the vectors of pieces [P, D]."""
         types = batch.types.cpu().numpy()
-        # [T + 1] the pieces of each token, one token after another
         token_offsets, places = take_ragged(batch.character_offsets, types)
-        pieces = batch.characters.cpu().numpy()[places]
-        vectors = self._encode(pieces, token_offsets, batch.offsets)  # [pieces, D]
+        ids = batch.characters[torch.from_numpy(places).to(batch.characters.device)]
+        return token_offsets, self.pieces(ids)
+
+    def score(self, x: Tensor, token_offsets: Int64, batch: Batch) -> Tensor:
+        """Score tokens from the vectors of their pieces: [T, Y]."""
+        vectors = self._encode(x, token_offsets, batch.offsets)  # [P, D]
         device = vectors.device
         first = torch.from_numpy(token_offsets[:-1]).to(device)
         last = torch.from_numpy(token_offsets[1:] - 1).to(device)
@@ -316,32 +324,47 @@ class Transformer(nn.Module):
         scores: Tensor = self.output(self.dropout(x))
         return scores
 
-    def _encode(self, pieces: npt.NDArray[Any], token_offsets: Int64, offsets: Int64) -> Tensor:
-        """Return the vector of every piece in its sentence."""
-        spec = self.spec
-        windows = cut_windows(token_offsets[offsets], spec.window)
+    def _encode(self, x: Tensor, token_offsets: Int64, offsets: Int64) -> Tensor:
+        """Return the vector of every piece in its sentence [P, D].
+
+        Many windows are read group by group. Their gradient reads each group a second time, so that
+        the memory of a long document is that of its largest group.
+        """
+        windows = np.array(cut_windows(token_offsets[offsets], self.spec.window), dtype=np.int64)
         if not len(windows):
-            return self.output.weight.new_zeros(0, spec.size)
-        begins, ends, firsts, lasts = np.array(windows, dtype=np.int64).T  # [N] each
+            return self.output.weight.new_zeros(0, self.spec.size)
+        groups = group_windows(windows, _BATCH)
+        if len(groups) == 1:
+            return self._encode_windows(x, windows)
+        if not torch.is_grad_enabled():
+            return torch.cat([self._encode_windows(x, group) for group in groups])
+        from torch.utils.checkpoint import checkpoint  # here: it imports much
+
+        run = self._encode_windows
+        return torch.cat([checkpoint(run, x, group, use_reentrant=False) for group in groups])
+
+    def _encode_windows(self, x: Tensor, windows: Int64) -> Tensor:
+        """Return the vectors of the pieces that windows [N, 4] are used for."""
+        spec = self.spec
+        begins, ends, firsts, lasts = windows.T  # [N] each
         lengths = ends - begins + 2  # with the pieces before and after a sentence
         starts = np.cumsum(lengths) - lengths
-        at = np.arange(lengths.sum()) - np.repeat(starts, lengths)  # [P] place in the window
-        place = np.repeat(begins - 1, lengths) + at  # [P] in ``pieces``
-        ids = pieces[np.clip(place, 0, len(pieces) - 1)].astype(np.int64)
-        ids[starts], ids[starts + lengths - 1] = spec.begin, spec.end
-        wanted = np.flatnonzero(
-            (place >= np.repeat(firsts, lengths)) & (place < np.repeat(lasts, lengths))
-        )
+        at = np.arange(lengths.sum()) - np.repeat(starts, lengths)  # [P'] place in the window
+        place = np.repeat(begins - 1, lengths) + at  # [P'] row of x
+        is_wanted = (place >= np.repeat(firsts, lengths)) & (place < np.repeat(lasts, lengths))
+        place[starts], place[starts + lengths - 1] = len(x), len(x) + 1
 
         def tensor(array: Int64) -> Tensor:
-            return torch.from_numpy(array).to(self.output.weight.device)
+            return torch.from_numpy(array).to(x.device)
 
-        x = self.pieces(tensor(ids)) + self.positions(tensor(spec.first_position + at))
-        x = self.dropout(self.normalise(x + self.segments.weight[0]))
+        boundaries = self.pieces.weight[[spec.begin, spec.end]]
+        h = torch.cat([x, boundaries]).index_select(0, tensor(place))
+        h = h + self.positions(tensor(spec.first_position + at))
+        h = self.dropout(self.normalise(h + self.segments.weight[0]))
         places = _Windows.of(lengths, x.device)
         for layer in self.layers:
-            x = layer(x, places, self.dropout)
-        return x.index_select(0, tensor(wanted))
+            h = layer(h, places, self.dropout)
+        return h.index_select(0, tensor(np.flatnonzero(is_wanted)))
 
     def arrays(self) -> Arrays:
         """Return copies of all parameters by name."""
@@ -380,6 +403,25 @@ def cut_windows(offsets: Int64, most: int) -> list[tuple[int, int, int, int]]:
     return windows
 
 
+def group_windows(windows: Int64, most: int) -> list[Int64]:
+    """Cut windows [N, 4] into groups of at most ``most`` pieces with their padding.
+
+    Examples
+    --------
+    >>> windows = np.array(cut_windows(np.array([0, 200, 210, 215]), 100))
+    >>> [len(group) for group in group_windows(windows, 250)]
+    [2, 2, 2]
+    """
+    lengths = windows[:, 1] - windows[:, 0] + 2
+    cuts, longest = [0], 0
+    for i, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        if i > cuts[-1] and longest * (i + 1 - cuts[-1]) > most:
+            cuts.append(i)
+            longest = length
+    return np.split(windows, cuts[1:])
+
+
 # ---- a trained transformer ---------------------------------------------------------------------
 
 
@@ -404,25 +446,30 @@ class TransformerScores:
         return Pieces(self.tokenizer)
 
     @cached_property
-    def _module(self) -> Transformer:
+    def module(self) -> Transformer:
+        """The transformer in torch, for prediction."""
         module = Transformer(self.spec)
         module.set_arrays(self.arrays)
         return module.eval()
 
+    def encode(self, sentences: Sequence[Any]) -> Inputs:
+        """Turn sentences into numbers."""
+        return self._pieces.encode(sentences, self.spec.unknown)
+
     def emit(self, sentences: Sequence[Any], n_threads: int) -> Float32:
         """Score every label at every token: [T, Y]."""
-        inputs = self._pieces.encode(sentences, self.spec.unknown)
+        inputs = self.encode(sentences)
         emit = np.empty((len(inputs.types), self.spec.n_labels), np.float32)
         sizes = count_pieces(inputs)
         order = np.argsort(sizes, kind="stable")
-        begin = 0
+        begin, module = 0, self.module  # made here, since `explain` needs its gradient
         with torch.inference_mode():
             while begin < len(order):
                 end = begin + 1  # sorted by size, so the last sentence is the longest
                 while end < len(order) and sizes[order[end]] * (end + 1 - begin) <= _BATCH:
                     end += 1
                 some, tokens = inputs.select(order[begin:end])
-                emit[tokens] = self._module(Batch.of(some)).numpy()
+                emit[tokens] = module(Batch.of(some)).numpy()
                 begin = end
         return emit
 
