@@ -225,6 +225,24 @@ def test_gradient_times_input_is_exact_where_the_network_is_linear(tagger):
             )
 
 
+def test_explanations_of_a_module_of_the_user():
+    """Gradient × input is exact for a module that keeps each word by itself."""
+
+    class Words(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 8, bias=False)
+
+        def forward(self, x, offsets):
+            return self.layer(x)
+
+    tagger = tl.NeuralTagger(encoder=Words(), **ALONE).fit(FISH, LABELS)
+    (decision, *_) = tagger.explain(["can", "of", "fish"])
+    names = [reason.name for reason in decision.reasons]
+    assert "network, word[0]=can (approximate)" in names
+    assert sum(r.value for r in decision.reasons) == pytest.approx(decision.margin, abs=1e-9)
+
+
 def test_a_saved_tagger_needs_no_torch(tagger, tmp_path):
     tagger.save(tmp_path / "model")
     code = (

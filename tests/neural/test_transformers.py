@@ -113,7 +113,13 @@ def test_train_save_and_load(folder, tmp_path):
     assert len(labels) == 1500
     batch = np.concatenate([loaded.trellis([x]).emit for x in FISH[:2]])
     np.testing.assert_allclose(loaded.trellis(FISH[:2]).emit, batch, atol=1e-4)
-    assert loaded.explain(FISH[0]).labels == tuple(LABELS[0])
+    explanation = loaded.explain(FISH[1])
+    assert explanation.labels == tuple(LABELS[1])
+    names = [reason.name for reason in explanation[0].reasons]
+    assert any(name.startswith("network, word[2]=fishing (approximate)") for name in names)
+    assert sum(r.value for r in explanation[0].reasons) == pytest.approx(
+        explanation[0].margin, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("labels", [["X", "Y"], ["B-X", "O"]])

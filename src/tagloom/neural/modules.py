@@ -205,15 +205,17 @@ class ModuleScores:
     encoder: nn.Module
 
     @cached_property
-    def _module(self) -> Network:
+    def module(self) -> Network:
+        """The network in torch, for prediction."""
         module = Network(self.spec, encoder=copy.deepcopy(self.encoder))
         module.set_arrays(self.arrays)
         return module.eval().cpu()
 
     def emit(self, sentences: Sequence[Any], n_threads: int) -> npt.NDArray[np.float32]:
         """Score every label at every token: [T, Y]."""
+        module = self.module  # made here, since `explain` needs its gradient
         with torch.inference_mode():
-            scores = self._module(Batch.of(self.alphabets.encode(sentences)))
+            scores = module(Batch.of(self.alphabets.encode(sentences)))
         array: npt.NDArray[np.float32] = scores.numpy()
         return array
 
