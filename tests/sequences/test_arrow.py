@@ -297,3 +297,12 @@ def test_tables_that_need_sentences_are_left_to_write(tmp_path):
     with pytest.raises(FormatError) as caught:
         relabel(tl.stream(tmp_path / "null.parquet"), tmp_path / "o.parquet", label_all, ["L"])
     assert "row 1" in caught.value.where
+
+
+def test_lists_that_pandas_made(tmp_path):
+    lists = pa.table({"Word": [["a", "b"]], "POS": [["N", "V"]], "Tag": [["O", "B"]]})
+    pq.write_table(lists, tmp_path / "k.parquet")
+    corpus = tl.read(tmp_path / "k.parquet")
+    assert (corpus.tokens, corpus.labels) == ([["a", "b"]], [["O", "B"]])
+    tl.write(corpus.with_labels([["B", "O"]]), tmp_path / "k2.parquet")
+    assert pq.read_table(tmp_path / "k2.parquet")["Tag"].to_pylist() == [["B", "O"]]

@@ -84,6 +84,73 @@ def test_numbered_labels_of_a_frame():
         tl.Corpus.from_frame(TABLE | {"Tag": [1, None, 2]}, label_names=["O", "B-PER"])
 
 
+def test_lists_beside_a_sentence_column():
+    frame = {name: [column] for name, column in TABLE.items()} | {"Sentence #": ["1"]}
+    corpus = tl.Corpus.from_frame(frame | {"Tag": [["B-PER", "O", "B-LOC"]]})
+    assert corpus.labels == [["B-PER", "O", "B-LOC"]]
+    assert corpus[0].columns == {"POS": ["N", "V", "N"]}
+
+
+def test_a_column_named_label_has_the_labels():
+    frame = {"sentence": [0, 0], "token": ["Ann", "left"], "label": ["PER", "O"], "POS": ["N", "V"]}
+    assert tl.Corpus.from_frame(frame).labels == [["PER", "O"]]
+
+
+@pytest.mark.parametrize(
+    ("frame", "parameter", "found"),
+    [
+        ({"sentence": [1], "labels": ["O O"]}, "token", "labels"),
+        ({"sentence": [1]}, "token", "none"),
+        ({}, "sentence", "None"),
+        ({"sentence": [1, 1], "word": ["Ann"]}, "frame", "'word': 1"),
+    ],
+)
+def test_frames_without_the_columns_of_a_corpus(frame, parameter, found):
+    with raises(FormatError, parameter=parameter, found=found):
+        tl.Corpus.from_frame(frame)
+
+
+def test_columns_by_number_and_without_rows():
+    frame = {0: [1, 1], 1: ["Ann", "left"], 2: ["PER", "O"]}
+    assert tl.Corpus.from_frame(frame, sentence=0, token=1, label=2).labels == [["PER", "O"]]
+    assert len(tl.Corpus.from_frame({name: [] for name in TABLE})) == 0
+
+
+def test_dicts_are_not_sentences_nor_corpora():
+    with raises(SentenceError, where="sentence 0", found="dict", hint="from_dicts"):
+        tl.Corpus([{"tokens": ["a"], "tags": ["X"]}])
+    with raises(SentenceError, found="['train']", hint="rows['train']"):
+        tl.Corpus.from_dicts({"train": [{"tokens": ["a"], "tags": ["X"]}]})
+    with raises(FormatError, where="sentence 0", parameter="label", expected="tokens, tags"):
+        tl.Corpus.from_dicts([{"tokens": ["a"], "tags": ["X"]}], label="ner")
+    with raises(FormatError, expected="'tokens'", found="the keys are 'text', 'entities'"):
+        tl.Corpus.from_dicts([{"text": "a b", "entities": []}])
+
+
+def test_numbered_labels_of_any_number_type():
+    rows = [{"tokens": ["a", "b"], "tags": [np.int64(1), 0.0]}]
+    assert tl.Corpus.from_dicts(rows, label_names=["O", "X"]).labels == [["X", "O"]]
+
+
+@pytest.mark.peers
+def test_missing_values_and_names_of_pandas():
+    import pandas
+
+    words = pandas.array(["Ann", "left"], dtype="string")
+    numbers = pandas.array([1, None], dtype="Int64")
+    labels = pandas.array(["PER", None], dtype="string")
+    frame = pandas.DataFrame({"sentence": numbers, "word": words, "tag": labels})
+    assert tl.Corpus.from_frame(frame).labels == [["PER", None]]
+    frame["word"] = labels
+    with raises(FormatError, where="row 1", expected="'word'", found="<NA>"):
+        tl.Corpus.from_frame(frame)
+    frame.columns = ["sentence", "word", "word"]
+    with raises(FormatError, parameter="frame", found="sentence, word, word"):
+        tl.Corpus.from_frame(frame)
+    with raises(FormatError, parameter="sentence", hint="reset_index"):
+        tl.Corpus.from_frame(pandas.DataFrame(TABLE).set_index("Sentence #"))
+
+
 @pytest.mark.peers
 def test_frames_of_pandas():
     import pandas
@@ -97,7 +164,7 @@ def test_frames_of_pandas():
     back = corpus.to_frame()
     assert back["sentence"].tolist() == [0, 0, 1]
     assert list(back.columns) == ["sentence", "token", "label", "POS"]
-    assert tl.Corpus.from_frame(back, label="label") == corpus
+    assert tl.Corpus.from_frame(back) == corpus
     rows = pandas.DataFrame({"tokens": [["a"], ["b"]], "ner_tags": [np.array([0]), np.array([1])]})
     assert tl.Corpus.from_frame(rows, label_names=["X", "Y"]).labels == [["X"], ["Y"]]
     frame["Tag"] = [1, None, 0]  # a missing number makes the others floats

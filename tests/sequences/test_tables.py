@@ -195,3 +195,10 @@ def test_any_fields_are_written_and_read_as_the_csv_module_reads_them(sentences)
     again = read(text)
     assert (again.tokens, again.labels) == (corpus.tokens, corpus.labels)
     assert written(again) == text
+
+
+def test_labels_are_in_the_column_of_that_name():
+    table = "sentence,token,label,POS\n0,Ann,PER,N\n"
+    assert tl.read(io.StringIO(table)).labels == [["PER"]]
+    with raises(FormatError, parameter="token", found="sentence, labels"):
+        tl.read(io.StringIO("sentence,labels\nAnn left,PER O\n"), "csv", header=True)

@@ -19,6 +19,7 @@ import numpy as np
 
 from tagloom import checks
 from tagloom.errors import FormatError, LabelError, MissingExtraError, SentenceError, TagloomError
+from tagloom.sequences.column_guesses import TOKEN_WORDS, label_column_name
 from tagloom.sequences.documents import Tokenize, documents
 from tagloom.sequences.faults import check_lengths, several_labels
 from tagloom.sequences.files import CHUNK, Input, Output
@@ -446,6 +447,12 @@ def _layout_of(
     notes = [f"{keys.text[0]} in column {token!r}"]
     if label is None:
         label = guess_label_key(dict.fromkeys(fields.types), keys, labelled, name)
+        is_known = token in TOKEN_KEYS.text or label in fields.types
+        if labelled and kind == "jsonl" and not is_known:
+            lists = [
+                column for column in fields.types if column != token and fields.is_list(column)
+            ]
+            label = label_column_name(lists) or label
         notes += [f"labels in column {label!r}"] * (labelled and label in fields.types)
     columns = ObjectLayout(kind, token, label, tokenize, labelled=labelled)
     if label_names is not None:
@@ -484,8 +491,9 @@ class _Fields(NamedTuple):
     def choose(self, token: Any, by: Any) -> tuple[Any, Any]:
         """Return the column of tokens or texts, and that of sentences for a row per token."""
         if token is None:
-            lists = (key for key in TOKEN_KEYS.text if key in self.types and self.is_list(key))
-            token = next(lists, None)
+            usual = [key for key in TOKEN_KEYS.text if key in self.types]
+            usual += [name for name in self.types if name.lower() in TOKEN_WORDS]
+            token = next((name for name in usual if self.is_list(name)), None)
         if token is None and by is None and "text" in self.types and self.is_text("text"):
             token = "text"
         elif by is None and (token is None or not self.is_list(token)):

@@ -218,6 +218,26 @@ def check_names(names: Sequence[str], path: str) -> None:
         )
 
 
+# ---- guessing a column -------------------------------------------------------------------------
+
+
+def token_name(names: Sequence[str]) -> str | None:
+    """Return the column of tokens: one of the usual names, else the first that is not a label."""
+    lower = [name.strip().lower() for name in names]
+    for name, word in zip(names, lower, strict=True):
+        if word in TOKEN_WORDS:
+            return name
+    return next(
+        (name for name, word in zip(names, lower, strict=True) if word not in HEADER_WORDS), None
+    )
+
+
+def label_column_name(names: Sequence[str]) -> str | None:
+    """Return the column of labels among those beside the tokens: ``label``, else the last."""
+    named = (name for name in names if name.strip().lower() in ("label", "labels"))
+    return next(named, names[-1] if names else None)
+
+
 # ---- finding a column --------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ lists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,20 @@ import numpy as np
 from tagloom import checks
 from tagloom.errors import FormatError, LabelError, SentenceError
 from tagloom.notebooks import data_frame
-from tagloom.sequences.column_guesses import TOKEN_WORDS, find_column
+from tagloom.sequences.column_guesses import (
+    TOKEN_WORDS,
+    find_column,
+    label_column_name,
+    token_name,
+)
 from tagloom.sequences.label_names import LabelNames, label_names_of
-from tagloom.sequences.objects import label_name, row_keys, sentence_of_row
+from tagloom.sequences.objects import (
+    TOKEN_KEYS,
+    label_name,
+    label_number,
+    row_keys,
+    sentence_of_row,
+)
 from tagloom.sequences.sentences import Sentence
 from tagloom.sequences.tables import is_sentence_name
 
@@ -45,6 +57,13 @@ def sentences_of_dicts(
     label_names: LabelNames | None,
 ) -> Iterator[Sentence]:
     """Yield a sentence for each dict with tokens and labels."""
+    if isinstance(rows, Mapping):
+        raise SentenceError(
+            expected="a list of dicts",
+            found=f"a dict with the keys {checks.show([*rows])}",
+            hint="Choose one of several data sets, as in rows['train']; columns are for "
+            "Corpus.from_frame.",
+        )
     features = getattr(rows, "features", None)  # a data set of Hugging Face has the names
     names: list[str] | None = None
     for i, row in enumerate(_as_list(rows, "dicts")):
@@ -72,26 +91,38 @@ def sentences_of_frame(
     """Yield the sentences of a frame; errors count its rows from ``first``."""
     columns = _columns(frame)
     names = list(columns)
-    by = sentence or next((name for name in names if is_sentence_name(name)), None)
-    if any(map(_has_lists, columns.values() if by is None else (columns.get(by, ()),))):
+    given = [
+        which if which is None else names[find_column(which, names, parameter)]
+        for which, parameter in ((sentence, "sentence"), (token, "token"), (label, "label"))
+    ]
+    by, token, label = given
+    by = by or next((name for name in names if is_sentence_name(name)), None)
+    others = [name for name in names if name != by]
+    words = token or token_name(others)
+    if any(_has_lists(columns[name]) for name in ((by, words) if by and words else names)):
         dicts = (dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        token, label = _list_columns(columns, words, token, label)
         yield from sentences_of_dicts(dicts, token, label, label_names)
         return
     if by is None:
         raise FormatError(
-            parameter="sentence", expected=f"one of the columns {', '.join(names)}", found="None"
+            parameter="sentence",
+            expected=f"one of the columns {', '.join(names) or 'of the frame, which has none'}",
+            found="None",
+            hint="An index becomes a column by frame.reset_index().",
         )
-    by = names[find_column(by, names, "sentence")]
-    others = [name for name in names if name != by]
-    token = token or next((x for x in others if x.lower() in TOKEN_WORDS), others[0])
-    token = names[find_column(token, names, "token")]
+    if words is None:
+        raise FormatError(
+            parameter="token",
+            expected=f"a column of tokens beside {by!r}",
+            found=", ".join(others) or "none",
+        )
+    token = words
     if label is None:
-        label = next((x for x in reversed(others) if x != token), None)
-    else:
-        label = names[find_column(label, names, "label")]
+        label = label_column_name([name for name in others if name != token])
     numbered = None if label_names is None else label_names_of(label_names, label)
     starts = _starts(columns[by], by, first)
-    for start, end in zip(starts, [*starts[1:], len(columns[by])], strict=True):
+    for start, end in pairwise([*starts, len(columns[by])]):
         rows = {name: column[start:end] for name, column in columns.items()}
         _check_missing(rows, token, first + start)
         labels = None
@@ -105,15 +136,40 @@ def sentences_of_frame(
         yield _placed(f"sentence from row {first + start}", rows[token], labels, further)
 
 
+def _list_columns(
+    columns: dict[str, list[Any]], words: str | None, token: str | None, label: str | None
+) -> tuple[str | None, str | None]:
+    """Return the columns of tokens and labels of a frame with lists; None for those of dicts."""
+    if token is None and words is not None and words.lower() in TOKEN_WORDS:
+        token = words
+    if label is None and not columns.keys() & {*TOKEN_KEYS.label}:
+        lists = [name for name in columns if name != token and _has_lists(columns[name])]
+        label = label_column_name(lists) if token is not None else None
+    return token, label
+
+
 def _columns(frame: Any) -> dict[str, list[Any]]:
     """Return the columns of a data frame, or of a dict of lists."""
     if isinstance(frame, Mapping):
-        return {str(name): list(column) for name, column in frame.items()}
+        lists = {str(name): list(column) for name, column in frame.items()}
+        sizes = {name: len(column) for name, column in lists.items()}
+        if len({*sizes.values()}) > 1:
+            raise FormatError(
+                parameter="frame", expected="columns of equal length", found=checks.show(sizes)
+            )
+        return lists
     if not hasattr(frame, "columns"):
         raise SentenceError(
             parameter="frame", expected="a data frame", found=checks.show_type(frame)
         )
-    return {str(name): frame[name].tolist() for name in frame.columns}
+    names = [*map(str, frame.columns)]
+    if len({*names}) < len(names):
+        raise FormatError(
+            parameter="frame", expected="columns with different names", found=", ".join(names)
+        )
+    series = [frame[name] for name in frame.columns]
+    lists_of = (x.tolist() if hasattr(x, "tolist") else list(x) for x in series)
+    return dict(zip(names, lists_of, strict=True))
 
 
 def _starts(values: list[Any], name: str, first: int) -> list[int]:
@@ -136,17 +192,21 @@ def _starts(values: list[Any], name: str, first: int) -> list[int]:
 
 def _named(label: Any, names: list[str], t: int) -> Any:
     """Return the name of a numbered label; pandas makes floats of numbers beside missing ones."""
-    is_number = type(label) is int or (type(label) is float and label.is_integer())
-    return label_name(int(label), names, t) if is_number else label
+    number = label_number(label)
+    return label if number is None else label_name(number, names, t)
 
 
 def _has_lists(column: Sequence[Any]) -> bool:
     """Whether the cells of a column are lists, so that each row is a sentence."""
-    return len(column) > 0 and isinstance(column[0], list | tuple | np.ndarray)
+    first = next((value for value in column if not _is_missing(value)), None)
+    return isinstance(first, list | tuple | np.ndarray)
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
+    """Whether a cell is None, NaN, or one of the missing values of pandas."""
+    if isinstance(value, float):
+        return value != value
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _check_missing(rows: dict[str, list[Any]], token: str, start: int) -> None:

@@ -8,6 +8,7 @@ label may be null (unknown) or an array (one of these).
 from __future__ import annotations
 
 import json
+import numbers
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +45,7 @@ TOKEN_KEYS = _Keys(
     ("tokens", "words"), ("labels", "tags", "ner_tags", "pos_tags", "upos", "chunk_tags")
 )
 SPAN_KEYS = _Keys(("text", "data"), ("spans", "entities", "label", "labels"))
+_OLD_SPANS = "annotations"  # in the first versions of doccano, which number their labels
 _KEYS = {
     "spacy": _Keys(("text",), ("entities",)),
     "label-studio": _Keys(("text",), ("result",)),
@@ -281,9 +283,14 @@ def _load(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
+        # Only a cut-off line is the beginning of an object that takes several.
+        is_cut = error.pos >= len(text) - 1
         raise FormatError(
             expected="one JSON object on each line",
             found=f"{checks.show(text)}, wrong at column {error.colno} ({error.msg})",
+            hint="Put objects that take several lines into one array, or on one line each."
+            if is_cut
+            else None,
         ) from None
     except (ValueError, RecursionError) as error:
         raise FormatError(expected="valid JSON", found=f"{checks.show(text)} ({error})") from None
@@ -425,7 +432,7 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
     if not isinstance(tokens, list) or not all(isinstance(x, str) for x in tokens):
         raise FormatError(
             expected=f"a list of strings under {layout.text_key!r}",
-            found=checks.show(tokens),
+            found=_found(value, layout.text_key),
             hint="Name the key with {token}.",
             options={"token": ...},
         )
@@ -443,8 +450,8 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
             labels.append(frozenset(label))
         elif label is None or isinstance(label, str):
             labels.append(label)
-        elif layout.label_names is not None and type(label) is int:
-            labels.append(label_name(label, layout.label_names, t))
+        elif layout.label_names is not None and (number := label_number(label)) is not None:
+            labels.append(label_name(number, layout.label_names, t))
         else:
             raise FormatError(
                 expected=f"a string, null (unknown) or an array of strings as label {t}",
@@ -453,6 +460,21 @@ def _parse_tokens(value: Any, layout: ObjectLayout) -> _Parsed:
                 options={"label_names": ...},
             )
     return _Parsed(tokens, labels)
+
+
+def _found(value: dict[str, Any], key: str) -> str:
+    """Return the value of a key for a message; if it is missing, also the other keys."""
+    if key in value or not value:
+        return checks.show(value.get(key))
+    return f"None (the keys are {', '.join(map(repr, list(value)[:20]))})"
+
+
+def label_number(label: Any) -> int | None:
+    """Return a label that is a whole number as an int, whatever its type; None otherwise."""
+    if isinstance(label, bool) or not isinstance(label, numbers.Real):
+        return None
+    number: Any = label
+    return int(number) if number == number // 1 else None
 
 
 def label_name(number: int, names: list[str], t: int) -> str | None:
@@ -498,9 +520,10 @@ def parse_spans(value: Any, layout: ObjectLayout) -> _Parsed:
     """Read a value with text and spans."""
     text = _shape(layout).text(value, layout.text_key)
     if not isinstance(text, str):
+        at = value["data"] if layout.format == "label-studio" else value
         raise FormatError(
             expected=f"a string under {layout.text_key!r}",
-            found=checks.show(text),
+            found=checks.show(text) if layout.format == "spacy" else _found(at, layout.text_key),
             hint="Name the key with {token}.",
             options={"token": ...},
         )
@@ -749,13 +772,16 @@ def _guess_text_key(first: dict[str, Any], keys: _Keys) -> str:
         if key in first:
             return key
     kind = list if keys is TOKEN_KEYS else str
-    fitting = [key for key, value in first.items() if type(value) is kind and key not in keys.label]
+    labels = {*keys.label, *SPAN_KEYS.label}
+    fitting = [key for key, value in first.items() if type(value) is kind and key not in labels]
     return fitting[0] if len(fitting) == 1 else keys.text[0]
 
 
 def guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: str | None) -> str:
     """Return the key of the labels in the first object of a file."""
     present = [key for key in keys.label if key in first]
+    if not present and labelled and isinstance(first.get(_OLD_SPANS), list):
+        present = [_OLD_SPANS] * (keys is SPAN_KEYS)
     if len(present) > 1 and labelled:
         raise FormatError(
             path=path,
@@ -773,6 +799,12 @@ def guess_label_key(first: dict[str, Any], keys: _Keys, labelled: bool, path: st
 def row_keys(row: Mapping[str, Any], token: str | None, label: str | None) -> tuple[str, str]:
     """Return the keys of tokens and labels in a dict: as given, else as in a file."""
     token = token or _guess_text_key(dict(row), TOKEN_KEYS)
+    if label is not None and label not in row:
+        raise FormatError(
+            parameter="label",
+            expected=f"a key of the dicts: {', '.join(map(str, row))}",
+            found=checks.show(label),
+        )
     if label is None:
         label = guess_label_key(dict(row), TOKEN_KEYS, True, None)
     return token, label

@@ -299,6 +299,12 @@ def _as_tokens(tokens: Iterable[str]) -> list[str]:
             found=checks.show_type(tokens),
             hint="Split it first, for instance with text.split()." if is_text else None,
         )
+    if isinstance(tokens, Mapping):
+        raise SentenceError(
+            expected="a list of tokens",
+            found=checks.show_type(tokens),
+            hint="Dicts with tokens and labels are for Corpus.from_dicts.",
+        )
     tokens = list(tokens)
     for t, token in enumerate(tokens):
         if not isinstance(token, str):
@@ -486,8 +492,9 @@ class Corpus(Sequence[Sentence]):
         frame : DataFrame
             Of pandas, or a dict of lists of equal length.
         sentence, token, label : str, optional
-            Names of the columns; found by name as in a table by default. A missing sentence
-            continues the one before it, and a missing label is unknown.
+            Names of the columns; found by name as in a table by default. Labels are in the column
+            "label", else in the last one. A missing sentence continues the one before it, and a
+            missing label is unknown.
         label_names : list of str, mapping, ClassLabel or path, optional
             Names of labels that are numbers, as in `from_dicts`.
 

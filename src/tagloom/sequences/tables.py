@@ -22,7 +22,9 @@ from tagloom.sequences.column_guesses import (
     TOKEN_WORDS,
     check_names,
     find_column,
+    label_column_name,
     position,
+    token_name,
     without_label,
 )
 from tagloom.sequences.faults import (
@@ -483,13 +485,21 @@ def _choose_columns(
     if token is not None:
         layout.token = find_column(token, names, "token", path)
     else:
-        named = (i for i in others if names[i].strip().lower() in TOKEN_WORDS)
-        layout.token = next(named, others[0] if others else 0)
+        word = token_name([names[i] for i in others])
+        if word is None and others:
+            raise FormatError(
+                path=path,
+                parameter="token",
+                expected="a column of tokens, such as word",
+                found=f"only the columns {', '.join(names)}",
+            )
+        layout.token = 0 if word is None else names.index(word)
     if label is not None:
         find = find_column(label, names, "label", path) if layout.labelled else None
         layout.label = position(label, names) if find is None else find
     elif layout.labelled:
-        layout.label = next((i for i in reversed(others) if i != layout.token), -1)
+        name = label_column_name([names[i] for i in others if i != layout.token])
+        layout.label = -1 if name is None else names.index(name)
 
 
 def _check_one_token_per_row(
