@@ -196,7 +196,11 @@ def test_a_tokenizer_object():
         ('[\n{"tokens": ["a"]}\n{"tokens"', 3, "a comma or ]", "column 1"),
         ('[\n{"tokens": ["a" "b"]}]', 2, "valid JSON", "column 17"),
         ('[{"tokens": ["a"]}', 1, "a comma or ]", "the end of the file"),
-        ('[{"tokens": ["a"]}] x', 1, "nothing after the array", "'x'"),
+        ('[{"tokens": ["a"]}] x', 1, "nothing after the array", "'x' at column 21"),
+        ('[{"tokens": ["a"]},', 1, "valid JSON", "the end of the file at column 20"),
+        ('{\n"tokens": ["a"]\n}', 1, "one JSON object on each line", "'{'"),
+        ('["a", {}]\n["b", {}]', 1, "one array of all pairs", "an array on a line"),
+        ('{"text": "a", "annotations": [{"label": 3}]}', 1, "a span such as", "{'label': 3}"),
         ('[["a", {}],\n\n["b"]]', 3, "a pair such as", '["b"]'),
         ('[{"data": {"text": "a"}},\n{"data": 3}]', 2, "a task such as", "3"),
         ('[["a", {"entities": [[0, "x"]]}]]', 1, "a span such as", "[0, 'x']"),
@@ -206,6 +210,15 @@ def test_a_tokenizer_object():
 def test_mistakes_have_their_place(text, line, expected, found):
     with raises(FormatError, where=f"<file>:{line}", expected=expected, found=found):
         read(text)
+
+
+def test_mistakes_that_a_guess_finds():
+    with raises(FormatError, expected="one array of all tasks", found="a task on a line"):
+        read('{"data": {"text": "a"}, "annotations": []}\n')
+    with raises(FormatError, expected="valid JSON", found="recursion"):
+        read('{"tokens": ' + "[" * 100_000)
+    with raises(FormatError, hint="into one array, or on one line each"):
+        read('{\n"data": [\n')
 
 
 def test_a_byte_that_is_not_utf8():

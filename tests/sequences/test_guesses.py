@@ -27,6 +27,7 @@ CONLLU_ROW = "1\tFish\tfish\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
         ("a.txt", "10\u00a0000 CD\neuros NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "\u3000 SP\n\u9280\u884c NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "Fish/NN swim/VB\nThey/PRP do/VB so/RB\n", "slash", "every item has a slash"),
+        ("a.txt", "Fish/NN swim/VB\n", "slash", "every item has a slash"),
         ("a.txt", '{"tokens": ["a"]}\n', "jsonl", "its objects have tokens"),
         ("a.jsonl", '{"text": "a", "spans": []}\n', "jsonl-spans", "have text, and no tokens"),
         ("a.txt", "# global.columns = ID FORM\n1\ta\n", "conllu", "by its # global.columns"),
@@ -59,6 +60,23 @@ def test_guesses(tmp_path, caplog, name, text, format, why):
 def test_what_cannot_be_told_is_an_error_that_says_what_to_pass(text, found):
     with raises(FormatError, where="<file>", found=found, hint="jsonl-spans", options="format"):
         tl.read(io.StringIO(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "found"),
+    [
+        ("Zoë PER\n", "latin-1", "0xEB"),
+        ("“Hi” UH\n", "cp1252", "0x93"),
+        ("日本 N\n", "euc-jp", "0xC6"),
+    ],
+)
+def test_another_encoding_is_the_first_suspect(text, encoding, found):
+    with raises(FormatError, where="<file>:2", expected="UTF-8", found=found) as caught:
+        tl.read(io.BytesIO(b"\n" + text.encode(encoding)))
+    assert caught.value.options == {"encoding": encoding if encoding != "euc-jp" else "latin-1"}
+    assert "euc-jp" in caught.value.hint
+    format = {"format": "conll", "encoding": encoding}
+    assert tl.read(io.BytesIO(text.encode(encoding)), **format)[0].tokens == text.split()[:1]
 
 
 def test_a_name_that_the_content_belies(tmp_path):

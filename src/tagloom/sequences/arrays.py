@@ -72,6 +72,7 @@ class Elements:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text, self._at = "", 0  # text that has arrived; everything before at is parsed
         self._line, self._offset = 1, file.start  # of the text's first character
+        self._column = 0  # characters of its line before it
         self._is_all = False
 
     def __iter__(self) -> Iterator[list[Element]]:
@@ -110,6 +111,8 @@ class Elements:
 
     def _drop(self, end: int) -> None:
         """Drop the parsed text."""
+        line_end = self._text.rfind("\n", 0, end)
+        self._column = self._column + end if line_end < 0 else end - line_end - 1
         self._line += self._text.count("\n", 0, end)
         self._offset += len(self._text[:end].encode("utf-8"))
         self._text, self._at = self._text[end:], 0
@@ -157,7 +160,7 @@ class Elements:
 
     def _take(self, mark: str, expected: str) -> None:
         if self._peek() != mark:
-            raise self._fault(self._at, expected, "the end of the file" if not self._peek() else "")
+            raise self._fault(self._at, expected, "")
         self._at += 1
 
     def _rest_of_file(self, start: int) -> bytes:
@@ -169,8 +172,10 @@ class Elements:
 
     def _fault(self, at: int, expected: str, why: str) -> FormatError:
         before = self._text[:at]
-        column = at - (before.rfind("\n") + 1) + 1
-        shown = checks.show(self._text[at : at + 200].split("\n")[0], 40)
+        line_end = before.rfind("\n")
+        column = self._column + at + 1 if line_end < 0 else at - line_end
+        rest = self._text[at : at + 200].split("\n")[0]
+        shown = checks.show(rest, 40) if rest else "the end of the file"
         more = f" ({why})" if why else ""
         return FormatError(
             path=self._file.name,

@@ -34,7 +34,7 @@ from tagloom.sequences.guesses import (
     PASS_FORMAT,
     SUFFIXES,
     guess_binary,
-    guess_format,
+    guess_text,
 )
 from tagloom.sequences.sentences import Corpus, Sentence
 from tagloom.sequences.targets import ReadLayout, same_columns, target
@@ -327,7 +327,7 @@ def stream(
             lines = sample_lines(file, 1 if format else SAMPLE)
             _check_line_ends(lines, file.name)
             if format is None:
-                format, why = guess_format(file.name, lines)
+                format, why = guess_text(file, lines)
         _check_format(format)
         if format in BINARY and file.encoding != "utf-8":
             raise FormatError(

@@ -324,10 +324,23 @@ def check_bytes(raw: bytes, name: str, line: int, offset: int) -> None:
         raise bad_byte_error(raw[bad], name, line, offset + bad)
 
 
+def check_first_lines(file: Input) -> None:
+    """Raise FormatError if the lines that have arrived are text in another encoding than UTF-8."""
+    data, is_all = file.peek(1)
+    whole = data if is_all else data[: data.rfind(b"\n") + 1]
+    if b"\0" in whole:  # not text
+        return
+    offset = file.start
+    for line, raw in enumerate(whole.split(b"\n"), 1):
+        check_bytes(raw, file.name, line, offset)
+        offset += len(raw) + 1
+
+
 def bad_byte_error(byte: int, name: str, line: int, offset: int) -> FormatError:
     """Return the error for a byte that cannot occur in a text file."""
-    other = "utf-16" if byte == 0 else "latin-1"
-    names = other if byte == 0 else "latin-1, shift_jis, euc-jp or gbk"
+    # In latin-1, 0x80 to 0x9F are control characters; on Windows they are quotes and dashes.
+    other = "utf-16" if byte == 0 else "cp1252" if byte < 0xA0 else "latin-1"
+    names = other if byte == 0 else f"{other}, shift_jis, euc-jp or gbk"
     return FormatError(
         path=name,
         line=line,

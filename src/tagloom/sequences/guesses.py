@@ -16,7 +16,13 @@ from typing import TypeAlias
 from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.records import Record
-from tagloom.sequences.files import SAMPLE, Input, sample_lines, split_suffix
+from tagloom.sequences.files import (
+    SAMPLE,
+    Input,
+    check_first_lines,
+    sample_lines,
+    split_suffix,
+)
 from tagloom.storage import is_model
 
 FORMATS = {
@@ -89,7 +95,16 @@ def guess_binary(file: Input) -> tuple[str, str] | None:
 
 def guess_file(file: Input) -> tuple[str, str]:
     """Guess the format of an open file, as `guess_format` does, also if it is not text."""
-    return guess_binary(file) or guess_format(file.name, sample_lines(file, SAMPLE))
+    return guess_binary(file) or guess_text(file, sample_lines(file, SAMPLE))
+
+
+def guess_text(file: Input, lines: list[str]) -> tuple[str, str]:
+    """Guess the format of an open text file; bytes in another encoding are the first suspects."""
+    try:
+        return guess_format(file.name, lines)
+    except FormatError:
+        check_first_lines(file)
+        raise
 
 
 def guess_format(path: str, lines: list[str]) -> tuple[str, str]:
@@ -189,6 +204,7 @@ def _by_array(sample: _Sample) -> _Guess:
 
     text = "\n".join(sample.lines)
     if not is_array_start(text):
+        _check_lines_of_arrays(sample)
         return None
     first = first_value(text)
     if isinstance(first, list) or (first is None and re.match(r"\s*\[\s*\[", text)):
@@ -200,6 +216,22 @@ def _by_array(sample: _Sample) -> _Guess:
     if ("text" in keys or is_text) and not {"tokens", "words"} & set(keys):
         return "json-spans", "its objects have text, and no tokens"
     return "json", "by its first bracket"
+
+
+def _check_lines_of_arrays(sample: _Sample) -> None:
+    """Raise if each line is a pair of spaCy, which columns with blanks would otherwise fit."""
+    try:
+        first = json.loads(sample.rows[0]) if sample.rows[0].startswith('["') else None
+    except (ValueError, RecursionError):
+        return
+    if isinstance(first, list):
+        raise FormatError(
+            path=sample.path,
+            line=1,
+            expected="one array of all pairs, or an object on each line",
+            found=f"an array on a line, {checks.show(sample.rows[0], 40)}",
+            hint="Join the lines to one array, as jq -s does.",
+        )
 
 
 def _by_object(sample: _Sample) -> _Guess:
@@ -260,11 +292,12 @@ def _by_blanks(sample: _Sample) -> _Guess:
     is_slash = all("/" in item[1:-1] for row in items for item in row)
     widths = {len(row) for row in items}
     is_columns = len(widths) == 1 and len(items[0]) > 1
-    if is_slash and not is_columns and max(widths) > 1:
-        return "slash", "every item has a slash"
     # Lines that stand alone between blank lines are sentences, even of equally many words.
     is_row = [bool(line.strip()) and not line.startswith("# ") for line in sample.lines]
-    if is_columns and not is_slash and any(a and b for a, b in pairwise(is_row)):
+    are_alone = not any(a and b for a, b in pairwise(is_row))
+    if is_slash and (are_alone or not is_columns) and max(widths) > 1:
+        return "slash", "every item has a slash"
+    if is_columns and not is_slash and not are_alone:
         return "conll", f"every row has {len(items[0])} columns"
     return None
 
@@ -289,11 +322,18 @@ _RULES: tuple[Callable[[_Sample], _Guess], ...] = (
 def _guess_object(path: str, row: str) -> tuple[str, str]:
     try:
         first = json.loads(row)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "jsonl", "by its first brace"  # the reader reports the error with its place
     from tagloom.sequences.objects import SPAN_KEYS  # here, for a quick start
 
     has_text = any(isinstance(first.get(key), str) for key in SPAN_KEYS.text)
+    if not has_text and isinstance(first.get("data"), dict):
+        raise FormatError(
+            path=path,
+            expected="one array of all tasks, as Label Studio exports them",
+            found="a task on a line",
+            hint="Join the lines to one array, as jq -s does.",
+        )
     # With a text, tokens may also be given by their places in it.
     has_tokens = any(
         isinstance(tokens := first.get(key), list)
