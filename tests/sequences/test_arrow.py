@@ -306,3 +306,12 @@ def test_lists_that_pandas_made(tmp_path):
     assert (corpus.tokens, corpus.labels) == ([["a", "b"]], [["O", "B"]])
     tl.write(corpus.with_labels([["B", "O"]]), tmp_path / "k2.parquet")
     assert pq.read_table(tmp_path / "k2.parquet")["Tag"].to_pylist() == [["B", "O"]]
+
+
+def test_check_reads_tables(tmp_path):
+    spans = [[{"start": 0, "end": 2, "label": "PER"}]]
+    pq.write_table(pa.table({"text": ["Ann left"], "spans": spans}), tmp_path / "a.parquet")
+    done = run(tmp_path, "check", "a.parquet", "--ignore", "rare")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "a.parquet: a Parquet file, 1 sentence, 2 tokens" in done.stdout
+    assert "row 0: span 0:2 'PER' ('An') cuts the token" in done.stdout

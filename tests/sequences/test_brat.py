@@ -6,6 +6,7 @@ import json
 import pytest
 
 import tagloom as tl
+from commands import run
 from raising import raises
 from tagloom.errors import FormatError
 
@@ -99,3 +100,25 @@ def test_writing_sentences_without_text(tmp_path):
         tl.write(corpus, "-", "brat")
     with raises(FormatError, where="sentence 0, token 0"):
         tl.write(tl.Corpus([["Ann"]], [["PER"]]), tmp_path / "d.ann")
+
+
+def test_text_in_another_encoding(tmp_path):
+    (tmp_path / "a.ann").write_text("T1\tPER 0 3\tZoë\n", encoding="latin-1")
+    (tmp_path / "a.txt").write_bytes("Zoë left".encode("latin-1"))
+    assert tl.read(tmp_path / "a.ann", encoding="latin-1").labels == [["B-PER", "O"]]
+    with raises(FormatError, where="a.txt:1", expected="UTF-8", found="0xEB at offset 2"):
+        tl.read(tmp_path / "a.ann")
+    (tmp_path / "a.ann").write_text("T1\tPER 4 8\tleft\n")
+    with raises(FormatError, where="a.txt:1", expected="text in ascii"):
+        tl.read(tmp_path / "a.ann", encoding="ascii")
+    done = run(tmp_path, "check", "a.ann")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "a.txt:1: expected text in UTF-8" in done.stdout
+
+
+def test_check_reports_annotations_that_cut_tokens(tmp_path):
+    (tmp_path / "a.ann").write_text("T1\tPER 0 1\tA\n")
+    (tmp_path / "a.txt").write_text("Ann left")
+    done = run(tmp_path, "check", "a.ann")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "a.ann: span 0:1 'PER' ('A') cuts" in done.stdout

@@ -3,6 +3,7 @@
 import pytest
 
 import tagloom as tl
+from commands import run
 from raising import raises
 from tagloom.errors import FormatError
 
@@ -59,3 +60,13 @@ def test_labels_that_do_not_fit(tmp_path):
     (tmp_path / "broken.spacy").write_bytes(b"no zlib")
     with raises(FormatError, expected="a DocBin of spaCy"):
         tl.read(tmp_path / "broken.spacy")
+
+
+def test_check_reads_documents(tmp_path):
+    tl.write(tl.Corpus([["Ann", "left"]], [["B-PER", "O"]]), tmp_path / "a.spacy")
+    done = run(tmp_path, "check", "a.spacy", "--ignore", "rare")
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "b.spacy").write_bytes(b"no documents")
+    done = run(tmp_path, "check", "b.spacy")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "b.spacy: expected a DocBin of spaCy, found ValueError: " in done.stderr

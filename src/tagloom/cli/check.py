@@ -21,6 +21,7 @@ from tagloom.errors import FormatError, ModelFileError, TagloomError
 from tagloom.records import replace
 from tagloom.sequences import FORMATS, Corpus, Sentence, stream
 from tagloom.sequences.files import Input, check_size
+from tagloom.sequences.guesses import BINARY, guess_binary
 
 # kind -> its meaning; --ignore takes the kinds
 KINDS = {
@@ -166,28 +167,35 @@ def _without_place(error: TagloomError) -> str:
 def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
     """Read a file up to its first error, which becomes a problem."""
     file = Input(path, reading.encoding)
+    report, read = Report(file.name), []
     try:
-        data = _read_all(file)
-    finally:
-        file.close()
-    problems = [*find_bad_bytes(data, file.name, file.start)]
-    if problems:
-        data = data.decode("utf-8", "replace").replace("\0", "\ufffd").encode("utf-8")
-    report, read = Report(file.name, problems=problems), []
-    try:
-        reading = replace(reading, encoding="utf-8")  # the data are decoded by now
-        sentences = stream(_Named(data, file.name), **vars(reading))
+        source: Any = file
+        if reading.format not in BINARY and guess_binary(file) is None:
+            source = _Named(_decoded(file, report.problems), file.name)
+            reading = replace(reading, encoding="utf-8")  # the data are decoded by now
+        sentences = stream(source, **vars(reading))
         report.format, report.notice = sentences.format, sentences.notice
         report.label = sentences.label
         for sentence in sentences:
             read.append(sentence)  # one by one, to keep those before an error
-        problems += [_span_problem(problem, file.name) for problem in sentences.problems]
+        report.problems += [_span_problem(problem, file.name) for problem in sentences.problems]
     except FormatError as error:
         if error.line is None:  # not about a line; for example the format cannot be guessed
             raise
         message = f"{_without_place(error)} The rest of the file was not checked."
-        problems.append(Problem("format", file.name, error.line, message))
+        report.problems.append(Problem("format", error.path or file.name, error.line, message))
+    finally:
+        file.close()
     return report, Corpus(read, format=report.format, path=file.name, label=report.label)
+
+
+def _decoded(file: Input, problems: list[Problem]) -> bytes:
+    """Read a text file; bytes that are no text become problems, and U+FFFD."""
+    data = _read_all(file)
+    problems += find_bad_bytes(data, file.name, file.start)
+    if problems:
+        data = data.decode("utf-8", "replace").replace("\0", "\ufffd").encode("utf-8")
+    return data
 
 
 def _read_all(file: Input) -> bytes:
@@ -210,8 +218,10 @@ class _Named(io.BytesIO):
 
 
 def _span_problem(problem: str, path: str) -> Problem:
-    line, _, message = problem.removeprefix(f"{path}:").partition(": ")
-    return Problem("span", path, int(line), message)
+    match = re.match(rf"{re.escape(path)}:(\d+): ", problem)
+    if match is None:  # brat has no lines of text, and a table rows
+        return Problem("span", path, None, problem.removeprefix(f"{path}: "))
+    return Problem("span", path, int(match[1]), problem[match.end() :])
 
 
 def find_bad_bytes(data: bytes, path: str, start: int) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from tagloom import checks
 from tagloom.errors import FormatError
 from tagloom.sequences.documents import Places, Tokenize, documents, text_of, tokens_of
 from tagloom.sequences.faults import check_lengths, placed
-from tagloom.sequences.files import Input, Source, open_output
+from tagloom.sequences.files import Input, Source, bad_byte_error, open_output
 from tagloom.sequences.objects import labels_of_spans, spans_of_labels
 from tagloom.sequences.sentences import Label, Sentence
 
@@ -40,8 +40,7 @@ class BratLayout:
 
     def read(self, file: Input) -> Iterator[list[Sentence]]:
         """Yield the sentences of a document, all at once."""
-        with open(self.text_path, encoding=file.encoding, newline="") as document:
-            text = document.read()
+        text = _text_of(self.text_path, file.encoding)
         spans = []
         for lines in file.lines():
             for line, raw in lines:
@@ -64,6 +63,20 @@ class BratLayout:
 
         cuts = Rules().cut(text)
         return cuts.spans(), cuts.starts[cuts.sentences[:-1]].tolist()
+
+
+def _text_of(path: str, encoding: str) -> str:
+    """Read the text of a document with its line ends, as offsets count them."""
+    with open(path, "rb") as document:
+        data = document.read()
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        fault = bad_byte_error(data[error.start], path, line, error.start)
+        if encoding != "utf-8":
+            fault.expected, fault.hint = f"text in {encoding}", "Pass the right one as {encoding}."
+        raise fault from None
 
 
 def _entities(row: str, text: str) -> list[tuple[int, int, str]]:

@@ -58,7 +58,9 @@ class DocBinLayout:
             docs = list(store.get_docs(spacy.vocab.Vocab()))
         except Exception as error:  # zlib, msgpack and spaCy raise errors of many classes
             raise FormatError(
-                path=file.name, expected="a DocBin of spaCy", found=f"{type(error).__name__}"
+                path=file.name,
+                expected="a DocBin of spaCy",
+                found=f"{type(error).__name__}: {checks.show(str(error), 80)}",
             ) from error
         for doc in docs:
             yield sentences_of_doc(doc, self.label, labelled=self.labelled)
