@@ -55,7 +55,9 @@ def test_a_tagger_shows_parameters_or_what_it_has_learned(tagger):
 
 
 def test_a_trellis_shows_its_picture(tagger):
-    assert tagger.trellis(X)[0]._repr_svg_().startswith("<svg")
+    trellis = tagger.trellis(X)[0]
+    assert trellis._repr_svg_().startswith("<svg")
+    assert trellis._repr_html_() == trellis._repr_svg_()  # where SVG alone is not shown
 
 
 @pytest.mark.peers

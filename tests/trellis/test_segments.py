@@ -293,6 +293,7 @@ def test_drawings():
     assert "&lt;in&gt;" in svg
     assert "LOC" in svg
     assert trellis._repr_svg_().startswith("<svg")
+    assert trellis._repr_html_() == trellis._repr_svg_()
 
 
 def test_picture_of_the_documentation():

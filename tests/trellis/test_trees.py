@@ -334,6 +334,7 @@ def test_pictures():
     assert "&lt;fish&gt;" in svg
     assert "<fish>" not in svg
     assert trees._repr_svg_() is not None
+    assert trees._repr_html_() == trees._repr_svg_()
     stored = Path(__file__).parents[2] / "docs" / "images" / "tree.svg"
     labels = ["nsubj", "root", "obj"]
     drawn = trees.draw(tokens=["they", "can", "fish"], labels=labels, format="svg")

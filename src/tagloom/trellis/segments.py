@@ -756,6 +756,9 @@ class SegmentTrellis(Ragged):
             return None
         return self.draw("marginals", format="svg")
 
+    def _repr_html_(self) -> str | None:
+        return self._repr_svg_()
+
 
 def segment_log_partition_grad(
     offsets: npt.ArrayLike,

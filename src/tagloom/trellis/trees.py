@@ -685,6 +685,9 @@ class TreeScores(Ragged):
             return None
         return self.draw(format="svg")
 
+    def _repr_html_(self) -> str | None:
+        return self._repr_svg_()
+
 
 def has_cycle(heads: Sequence[int]) -> bool:
     """Return whether some word is its own ancestor.

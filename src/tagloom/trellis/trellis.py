@@ -1093,6 +1093,9 @@ class Trellis(Ragged):
             return None
         return self.draw(format="svg")
 
+    def _repr_html_(self) -> str | None:
+        return self._repr_svg_()
+
 
 def _transitions(
     batch: Batch,
