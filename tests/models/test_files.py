@@ -223,6 +223,29 @@ def test_load_takes_nothing_else(given):
     assert error.value.expected.startswith(("the path of a model file", "a file opened in binary"))
 
 
+@pytest.mark.parametrize("given", [None, 3, io.StringIO()])
+def test_save_takes_nothing_else(given):
+    tagger = tl.HMM().fit(X, Y)
+    with raises(ModelFileError, expected="a path, or a file object opened for writing bytes"):
+        tagger.save(given)
+
+
+def test_save_to_a_file_that_takes_some_bytes_at_a_time():
+    class Slow(io.RawIOBase):
+        data = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.data += bytes(data[:1000])
+            return len(data[:1000])
+
+    tagger, file = tl.HMM().fit(X, Y), Slow()
+    tagger.save(file)
+    assert file.data == tagger.to_bytes()
+
+
 # ---- pickle ------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ A file chooses among classes that are installed. It cannot name code to import.
 
 from __future__ import annotations
 
+import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -137,11 +138,26 @@ class Model(Estimator, ABC):
         Parameters
         ----------
         path : str, path, or file object opened for writing bytes
+
+        Raises
+        ------
+        ModelFileError
+            If ``path`` is something else, such as a file opened for text.
+        OSError
+            If the file cannot be written.
         """
         self._check_fitted("save")
+        is_file = hasattr(path, "write") and not isinstance(path, io.TextIOBase)
+        if not is_file and not isinstance(path, str | os.PathLike):
+            raise ModelFileError(
+                expected="a path, or a file object opened for writing bytes",
+                found=checks.show_type(path),
+            )
         file = self._whole_file()
-        if hasattr(path, "write"):
-            path.write(_to_bytes(file))
+        if is_file:
+            from tagloom.sequences.files import write_all  # here, for a quick start
+
+            write_all(path, _to_bytes(file))
         else:
             storage.write(path, file.header, file.arrays, checked=file.verified)
 

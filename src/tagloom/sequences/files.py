@@ -484,7 +484,7 @@ class Output:
                     hint="Write with {encoding}.",
                     options={"encoding": "utf-8"},
                 ) from None
-        _write_all(self._file, data)
+        write_all(self._file, data)
 
     def flush(self) -> None:
         """Flush the file if someone may be waiting for it, as at a terminal."""
@@ -583,7 +583,7 @@ def _compressed(file: IO[bytes], compression: str | None, name: str) -> Any:
     return contextlib.nullcontext(file)
 
 
-def _write_all(file: Any, data: bytes) -> None:
+def write_all(file: Any, data: bytes) -> None:
     """Write all bytes: a raw file, such as stdout under PYTHONUNBUFFERED, may take only some."""
     if not isinstance(file, io.RawIOBase):
         file.write(data)
