@@ -202,3 +202,21 @@ def test_labels_are_in_the_column_of_that_name():
     assert tl.read(io.StringIO(table)).labels == [["PER"]]
     with raises(FormatError, parameter="token", found="sentence, labels"):
         tl.read(io.StringIO("sentence,labels\nAnn left,PER O\n"), "csv", header=True)
+
+
+def test_sentences_of_several_documents():
+    table = "doc_id,sentence_id,word,tag\n1,1,Ann,X\n2,1,left,Y\n2,1,Oslo,Z\n"
+    corpus = tl.read(io.StringIO(table))
+    assert corpus.tokens == [["Ann"], ["left", "Oslo"]]
+    corpus[1].labels[0] = "W"
+    assert written(corpus) == table.replace("Y", "W")
+    frame = {"doc_id": [1, 2, 2], "sentence_id": [1, 1, 1], "word": ["Ann", "left", "Oslo"]}
+    assert tl.Corpus.from_frame(frame).tokens == corpus.tokens
+
+
+def test_blanks_after_separators():
+    table = 'sentence, word, tag\n1, "Lee, Ann", B-PER\n1, left, O\n'
+    corpus = tl.read(io.StringIO(table))
+    assert (corpus.tokens, corpus.labels) == ([["Lee, Ann", "left"]], [["B-PER", "O"]])
+    assert (written(corpus), corpus.label) == (table, "tag")
+    assert tl.read(io.StringIO("1, a , O\n"), "csv", sentence=0).tokens == [["a "]]

@@ -31,7 +31,7 @@ from tagloom.sequences.objects import (
     sentence_of_row,
 )
 from tagloom.sequences.sentences import Sentence
-from tagloom.sequences.tables import is_sentence_name
+from tagloom.sequences.tables import is_document_name, is_sentence_name
 
 
 def sentences_of_pairs(sentences: Iterable[Iterable[tuple[str, Any]]]) -> Iterator[Sentence]:
@@ -97,7 +97,8 @@ def sentences_of_frame(
     ]
     by, token, label = given
     by = by or next((name for name in names if is_sentence_name(name)), None)
-    others = [name for name in names if name != by]
+    document = None if by is None else next(filter(is_document_name, names), None)
+    others = [name for name in names if name not in (by, document)]
     words = token or token_name(others)
     if any(_has_lists(columns[name]) for name in ((by, words) if by and words else names)):
         dicts = (dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True))
@@ -121,7 +122,7 @@ def sentences_of_frame(
     if label is None:
         label = label_column_name([name for name in others if name != token])
     numbered = None if label_names is None else label_names_of(label_names, label)
-    starts = _starts(columns[by], by, first)
+    starts = _starts(columns[by], by, first, columns.get(document or ""))
     for start, end in pairwise([*starts, len(columns[by])]):
         rows = {name: column[start:end] for name, column in columns.items()}
         _check_missing(rows, token, first + start)
@@ -172,11 +173,20 @@ def _columns(frame: Any) -> dict[str, list[Any]]:
     return dict(zip(names, lists_of, strict=True))
 
 
-def _starts(values: list[Any], name: str, first: int) -> list[int]:
-    """Return the rows where sentences begin; a missing value continues the sentence before it."""
+def _starts(
+    values: list[Any], name: str, first: int, documents: list[Any] | None = None
+) -> list[int]:
+    """Return the rows where sentences begin; a missing value continues the sentence before it.
+
+    Sentences of several documents may have the same names.
+    """
     starts: list[int] = []
-    current = None
+    current, document = None, None
     for row, value in enumerate(values):
+        if documents is not None and not _is_missing(documents[row]):
+            if documents[row] != document:
+                current = None
+            document = documents[row]
         if _is_missing(value) or value == "":
             if not starts:
                 raise FormatError(

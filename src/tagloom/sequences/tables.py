@@ -41,6 +41,7 @@ _SENTENCE_WORDS = {
     *("sentence", "sentenceid", "sentenceidx", "sentenceindex", "sentencenumber", "sentenceno"),
     *("sent", "sentid", "sentidx", "sentno"),
 }
+_DOCUMENT_WORDS = {"doc", "docid", "docno", "document", "documentid"}
 _NO_LETTERS = re.compile(r"[^a-z]")
 
 
@@ -62,7 +63,7 @@ class SentenceIds:
     """The sentences written so far; shared by the layouts of one output file."""
 
     n: int = 0
-    last: str | None = None
+    last: tuple[str, str] | None = None
 
 
 @dataclass
@@ -77,8 +78,12 @@ class TableLayout:
         Names of the columns.
     token, label, sentence : int
         Positions of these columns; -1 for a table without labels or without sentence column.
+    document : int
+        Column of the document within which sentences are named; -1 without one.
     is_quoted : bool
         Whether a field may stand in quotes.
+    skips_blanks : bool
+        Whether blanks after a separator are not part of a field.
     unknown : str or None
         The field that means an unknown label.
     labelled : bool
@@ -94,7 +99,9 @@ class TableLayout:
     token: int = 0
     label: int = -1
     sentence: int = -1
+    document: int = -1
     is_quoted: bool = True
+    skips_blanks: bool = False
     unknown: str | None = None
     labelled: bool = True
     head: bytes = b""
@@ -115,7 +122,7 @@ class TableLayout:
         """Yield the sentences of a file as they arrive; store the bytes after them in ``tail``."""
         lines = _Lines(file)
         rows: list[_Row] = []  # of the open sentence, with the blank rows before and in it
-        n_tokens, current, size = 0, "", 0
+        n_tokens, current, size = 0, ("", ""), 0
         batch: list[Sentence] = []
         is_header = self.has_header
         try:
@@ -154,14 +161,17 @@ class TableLayout:
             return "a blank row"
         return f"another value in column {self.names[self.sentence]!r}"
 
-    def _ends(self, row: _Row, current: str, n_tokens: int, path: str) -> tuple[bool, str]:
-        """Return whether a row ends the open sentence, and the name of the sentence after it."""
+    def _ends(
+        self, row: _Row, current: tuple[str, str], n_tokens: int, path: str
+    ) -> tuple[bool, tuple[str, str]]:
+        """Return whether a row ends the open sentence, and document and sentence after it."""
         if row.is_blank:
             return self.sentence < 0 and n_tokens > 0, current
-        if self.sentence < 0 or self.sentence >= len(row.fields):
+        if self.sentence < 0 or max(self.sentence, self.document) >= len(row.fields):
             return False, current
-        name = row.fields[self.sentence]
-        if not name and not current:
+        document, name = self._name(row.fields)
+        following = (document or current[0], name or current[1])
+        if not following[1]:
             raise FormatError(
                 path=path,
                 line=row.line,
@@ -170,7 +180,11 @@ class TableLayout:
                 hint="Name the column of the sentences with {sentence}.",
                 options={"sentence": ...},
             )
-        return bool(name) and name != current and n_tokens > 0, name or current
+        return following != current and n_tokens > 0, following
+
+    def _name(self, fields: Sequence[str]) -> tuple[str, str]:
+        """Return the document and the sentence of a row."""
+        return fields[self.document] if self.document >= 0 else "", fields[self.sentence]
 
     def _records(self, lines: Iterable[str], path: str, line: int = 1) -> Iterator[_Row]:
         """Split lines into records; a quoted field may contain line ends."""
@@ -196,7 +210,12 @@ class TableLayout:
 
     def _dialect(self) -> dict[str, Any]:
         quoting = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
-        return {"delimiter": self.sep, "quoting": quoting, "strict": True}
+        return {
+            "delimiter": self.sep,
+            "quoting": quoting,
+            "strict": True,
+            "skipinitialspace": self.skips_blanks,
+        }
 
     def _quote_fault(self, path: str, line: int, text: str, error: csv.Error) -> FormatError:
         is_long = "field limit" in str(error)
@@ -293,12 +312,12 @@ class TableLayout:
 
     def _check_id(self, fields: list[str], where: str) -> None:
         """Raise if a sentence has the name of the one before it: they would become one."""
-        name = fields[self.sentence] if self.sentence >= 0 else None
+        name = self._name(fields) if self.sentence >= 0 else None
         if name is not None and name == self.ids.last:
             raise FormatError(
                 where=where,
                 expected=f"another value in column {self.names[self.sentence]!r} than before it",
-                found=checks.show(name),
+                found=checks.show(name[1]),
                 hint="Number the sentences anew with {columns}.",
                 options={"columns": ["token", "label"]},
             )
@@ -442,7 +461,11 @@ def table_layout(
         raise FormatError(parameter="sep", expected="one character", found=checks.show(sep))
     layout = TableLayout(sep, [], unknown=unknown, labelled=labelled, head=head)
     layout.is_quoted = sep != "\t" or _has_quotes(lines, sep)
-    row = next(layout._records([f"{line}\n" for line in lines[first:]], file.name, first + 1))
+    text = [f"{line}\n" for line in lines[first:]]
+    row = next(layout._records(text, file.name, first + 1))
+    if len(row.fields) > 1 and all(field[:1] == " " for field in row.fields[1:]):
+        layout.skips_blanks = True  # written "a, b", which is not part of the format
+        row = next(layout._records(text, file.name, first + 1))
     fields = row.fields
     if header is None:
         header = fields == list(columns) if columns else is_header(fields)
@@ -481,7 +504,10 @@ def _choose_columns(
         layout.sentence = find_column(sentence, names, "sentence", path)
     else:
         layout.sentence = next((i for i, x in enumerate(names) if is_sentence_name(x)), -1)
-    others = [i for i in range(len(names)) if i != layout.sentence]
+    if layout.sentence >= 0:
+        documents = (i for i, x in enumerate(names) if is_document_name(x))
+        layout.document = next((i for i in documents if i != layout.sentence), -1)
+    others = [i for i in range(len(names)) if i not in (layout.sentence, layout.document)]
     if token is not None:
         layout.token = find_column(token, names, "token", path)
     else:
@@ -558,6 +584,11 @@ def _n_even_rows(lines: list[str], sep: str, quoting: Literal[0, 3]) -> int:
 def is_sentence_name(name: str) -> bool:
     """Return whether a column of this name usually names the sentence, such as ``Sentence #``."""
     return _NO_LETTERS.sub("", name.lower()) in _SENTENCE_WORDS
+
+
+def is_document_name(name: str) -> bool:
+    """Return whether a column of this name usually names the document, such as ``doc_id``."""
+    return _NO_LETTERS.sub("", name.lower()) in _DOCUMENT_WORDS
 
 
 def is_header(fields: Sequence[str]) -> bool:
