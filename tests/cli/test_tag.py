@@ -1,5 +1,6 @@
 """tagloom tag, and eval and compare of models, as processes."""
 
+import io
 import json
 import os
 import re
@@ -84,6 +85,20 @@ def test_labels_go_into_a_column_that_is_named(run, model, is_mistake):
     assert done.stdout == "1\tThey\t_\t_\tPRON\t_\t_\t_\t_\t_\n\n"
     done = run("tag", model, "-q", "--label", "pos", stdin='{"tokens": ["They"]}\n')
     assert json.loads(done.stdout) == {"tokens": ["They"], "pos": ["PRON"]}
+
+
+def test_one_token_per_row_where_training_had_named_columns(run, tmp_path, is_mistake):
+    rows = "Ann NNP B-PER\nleft VBD O\n\nOslo NNP B-LOC\n"
+    train = tl.read(io.StringIO(rows), columns=["word", "pos", "ner"])
+    for name, features in {"word": ["word"], "pos": ["word", "col(pos)"]}.items():
+        (tmp_path / "train.conll").write_text(rows)
+        options = ["--columns", "word,pos,ner", "--features", "; ".join(features)]
+        run("train", "crf", tmp_path / "train.conll", *options, "-o", tmp_path / name, "-q")
+    done = run("tag", tmp_path / "word", "-q", stdin="Ann\nleft\n\n")
+    assert done.stdout == "Ann B-PER\nleft O\n\n"
+    done = run("tag", tmp_path / "pos", "-q", stdin="Ann\nleft\n\n")
+    assert is_mistake(done, "expected column pos, which template 1, 'col(pos)', reads", "word.")
+    assert tl.load(tmp_path / "pos").predict(train) == train.labels
 
 
 def test_marginals(run, model):

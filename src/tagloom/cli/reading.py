@@ -196,6 +196,9 @@ class Reading(Record):
                 # The same column number may mean another column in another file.
                 if "columns" not in options:
                     options.pop("label", None)
+                elif self.columns is None and _has_one_column(file):
+                    options.pop("label", None)
+                    options["columns"] = [_token_column(options)]
             elif format in ("slash", "text"):
                 options.pop("label", None)
             sentences = stream(file, labelled=False, **options)
@@ -204,6 +207,18 @@ class Reading(Record):
             raise
         on_close(sentences.close)  # also if the command fails
         return sentences, _notice(sentences, why)
+
+
+def _has_one_column(file: Input) -> bool:
+    """Return whether the first row of a file is one token."""
+    rows = (line for line in sample_lines(file) if line.strip() and not line.startswith("# "))
+    return len(next(rows, "two columns").split()) == 1
+
+
+def _token_column(options: dict[str, Any]) -> str:
+    """Return the name of the token column, and remove the option for it."""
+    columns, token = options["columns"], options.pop("token", 0)
+    return str(columns[token] if isinstance(token, int) and token < len(columns) else token)
 
 
 def _tokenized(sentences: Stream, tagger: Tagger) -> Stream:
