@@ -71,14 +71,18 @@ class Enumerated:
             slack = np.repeat(np.eye(1, N, i), len(phi), axis=0)
             rows.append(np.hstack([phi[self.gold[i]] - phi, slack]))
             low.append(costs)
-        found = minimize(
-            lambda x: x[:F] @ x[:F] / 2 + self.C * self.weight @ x[F:],
-            np.concatenate([np.zeros(F), [c.max() for c in self.costs]]),
-            jac=lambda x: np.concatenate([x[:F], self.C * self.weight]),
-            constraints=LinearConstraint(np.vstack(rows), np.concatenate(low)),
-            method="SLSQP",
-            options={"ftol": 1e-12, "maxiter": 500},
-        )
+        # Rounding, which differs between machines, may stop the line search before 1e-12.
+        for ftol in (1e-12, 1e-10, 1e-8):
+            found = minimize(
+                lambda x: x[:F] @ x[:F] / 2 + self.C * self.weight @ x[F:],
+                np.concatenate([np.zeros(F), [c.max() for c in self.costs]]),
+                jac=lambda x: np.concatenate([x[:F], self.C * self.weight]),
+                constraints=LinearConstraint(np.vstack(rows), np.concatenate(low)),
+                method="SLSQP",
+                options={"ftol": ftol, "maxiter": 500},
+            )
+            if found.success:
+                break
         assert found.success, found.message
         return found.fun, found.x[:F]
 
