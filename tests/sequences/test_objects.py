@@ -272,6 +272,20 @@ def test_tokens_survive_a_round_trip_through_spans():
     assert written(read(line)) == line
 
 
+def test_tokens_of_a_text_survive_a_change_of_format():
+    """Those that another format listed, that a tokenizer found, or that were changed by hand."""
+    value = {"text": "a-b can't", "tokens": [[0, 3], [4, 9]], "spans": [[0, 3, "X"]]}
+    corpus = read(value)
+    array = tl.read(io.StringIO(written(corpus, "json-spans")))
+    assert read(written(array, "jsonl-spans")).tokens == [["a-b", "can't"]]
+    blanks = tl.Tokenizer("whitespace")
+    corpus = tl.read(io.StringIO('[["a-b can\'t", {"entities": []}]]'), tokenize=blanks)
+    assert read(written(corpus, "jsonl-spans")).tokens == [["a-b", "can't"]]
+    corpus = read({"text": "a-b can't", "spans": []}, tokenize=blanks)
+    corpus[0].labels[0] = "B-X"
+    assert read(written(corpus)).labels == [["B-X", "O"]]
+
+
 def test_tokens_are_not_listed_where_rules_find_them():
     line = written(tl.Corpus([["Ann", "left", "."]], [["B-PER", "O", "O"]]), "jsonl-spans")
     assert set(json.loads(line)) == {"text", "spans"}

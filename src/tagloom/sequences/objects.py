@@ -644,8 +644,9 @@ def put_spans(value: Any, sentence: Sentence, layout: ObjectLayout) -> None:
             )
     else:
         text, offsets = text_of(sentence)
-        if layout.format in _LISTS_TOKENS and rule_offsets(text) != offsets:
-            value["tokens"] = [list(place) for place in offsets]  # a reader would find others
+    lists_tokens = layout.format in _LISTS_TOKENS and "tokens" not in value
+    if lists_tokens and rule_offsets(text) != offsets:
+        value["tokens"] = [list(place) for place in offsets]  # a reader would find others
     shape, key = _shape(layout), layout.label_key or "spans"
     shape.put_text(value, layout.text_key, text)
     if sentence.labels is None:
