@@ -277,6 +277,7 @@ def test_tokens_of_a_text_survive_a_change_of_format():
     value = {"text": "a-b can't", "tokens": [[0, 3], [4, 9]], "spans": [[0, 3, "X"]]}
     corpus = read(value)
     array = tl.read(io.StringIO(written(corpus, "json-spans")))
+    assert (array.format, array.tokens) == ("json-spans", corpus.tokens)
     assert read(written(array, "jsonl-spans")).tokens == [["a-b", "can't"]]
     blanks = tl.Tokenizer("whitespace")
     corpus = tl.read(io.StringIO('[["a-b can\'t", {"entities": []}]]'), tokenize=blanks)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tagloom import checks
 from tagloom.errors import FormatError
@@ -213,8 +213,8 @@ def _by_array(sample: _Sample) -> _Guess:
     is_text = isinstance(first, dict) and isinstance(first.get("data"), str)
     if "data" in keys and not is_text and not {"tokens", "text"} & set(keys if first else ()):
         return "label-studio", "its objects have data"
-    if ("text" in keys or is_text) and not {"tokens", "words"} & set(keys):
-        return "json-spans", "its objects have text, and no tokens"
+    if ("text" in keys or is_text) and not _has_tokens(first, keys):
+        return "json-spans", "its objects have text" + ", and no tokens" * ("tokens" not in keys)
     return "json", "by its first bracket"
 
 
@@ -334,10 +334,8 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
             found="a task on a line",
             hint="Join the lines to one array, as jq -s does.",
         )
-    # With a text, tokens may also be given by their places in it.
     has_tokens = any(
-        isinstance(tokens := first.get(key), list)
-        and not (has_text and tokens and not isinstance(tokens[0], str))
+        isinstance(tokens := first.get(key), list) and not (has_text and _are_places(tokens))
         for key in ("tokens", "words")
     )
     if has_tokens and has_text and "spans" in first and "labels" not in first:
@@ -351,6 +349,17 @@ def _guess_object(path: str, row: str) -> tuple[str, str]:
     if has_text and not has_tokens:
         return "jsonl-spans", "its objects have text" + ", and no tokens" * ("tokens" not in first)
     return "jsonl", "its objects have tokens" if has_tokens else "by its first brace"
+
+
+def _has_tokens(first: Any, keys: Iterable[str]) -> bool:
+    """Return whether an object with a text also has tokens; it is None if it is cut off."""
+    found = {"tokens", "words"}.intersection(keys)
+    return any(not isinstance(first, dict) or not _are_places(first[key]) for key in found)
+
+
+def _are_places(tokens: Any) -> bool:
+    """Return whether tokens are given by their places in the text of an object."""
+    return isinstance(tokens, list) and len(tokens) > 0 and not isinstance(tokens[0], str)
 
 
 def _unknown_format(sample: _Sample) -> FormatError:
