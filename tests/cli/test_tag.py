@@ -73,6 +73,9 @@ def test_one_token_a_row_needs_no_other_column(run, model):
 
 
 def test_labels_go_into_a_column_that_is_named(run, model, is_mistake):
+    table = "sentence,word,tag\n1,They,?\n1,can,?\n"
+    done = run("tag", model, "-q", "--label", "tag", stdin=table)
+    assert done.stdout == "sentence,word,tag\n1,They,PRON\n1,can,AUX\n"
     text = "They ? x\ncan ? y\n"
     done = run("tag", model, "-q", "--label", "1", stdin=text)
     assert done.stdout == "They PRON x\ncan AUX y\n"

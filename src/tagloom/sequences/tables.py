@@ -114,7 +114,7 @@ class TableLayout:
     @property
     def label_name(self) -> str | None:
         """Name of the label column."""
-        return self.names[self.label] if self.labelled and self.label >= 0 else None
+        return self.names[self.label] if self.label >= 0 else None
 
     # ---- reading -------------------------------------------------------------------------------
 
