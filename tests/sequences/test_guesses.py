@@ -79,6 +79,11 @@ def test_another_encoding_is_the_first_suspect(text, encoding, found):
     assert tl.read(io.BytesIO(text.encode(encoding)), **format)[0].tokens == text.split()[:1]
 
 
+def test_a_spreadsheet_is_told_from_text():
+    with raises(FormatError, found="a ZIP archive", hint="Save a spreadsheet as CSV"):
+        tl.read(io.BytesIO(b"PK\x03\x04\x14\0\x06\0\x08\0"))
+
+
 def test_a_name_that_the_content_belies(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("Fish NN\n")

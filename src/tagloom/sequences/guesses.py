@@ -364,6 +364,13 @@ def _are_places(tokens: Any) -> bool:
 
 def _unknown_format(sample: _Sample) -> FormatError:
     """Return the error for a file to which no rule applies."""
+    if sample.lines[0].startswith("PK\x03\x04"):
+        return FormatError(
+            path=sample.path,
+            expected="a text file",
+            found="a ZIP archive, as Excel and LibreOffice write them",
+            hint="Save a spreadsheet as CSV, or extract the files of the archive.",
+        )
     if not sample.is_text:
         return FormatError(
             path=sample.path,
