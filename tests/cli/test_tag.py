@@ -104,6 +104,47 @@ def test_one_token_per_row_where_training_had_named_columns(run, tmp_path, is_mi
     assert tl.load(tmp_path / "pos").predict(train) == train.labels
 
 
+CORPUS = tl.Corpus([["Ann", "left", "Oslo"]], [["B-PER", "O", "B-LOC"]])
+
+
+@pytest.fixture(scope="module")
+def spans_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spans") / "spans.tagloom"
+    tl.CRF("words").fit(CORPUS).save(path)
+    return path
+
+
+@pytest.mark.parametrize("format", ["spacy", "label-studio", "json", "json-spans", "brat"])
+def test_formats_with_one_place_for_labels(run, spans_model, tmp_path, format, is_mistake):
+    source, target = (tmp_path / f"{x}.{'ann' if format == 'brat' else 'json'}" for x in "ab")
+    tl.write(CORPUS.with_labels([["O"] * 3]), source, format)
+    done = run("tag", spans_model, source, "-o", target, "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tl.read(target).labels == CORPUS.labels
+    done = run("tag", spans_model, source, "-o", target, "-q", "--marginals", "--nbest", "2")
+    if format in ("json", "json-spans"):
+        (value,) = json.loads(target.read_text())
+        assert (len(value["nbest"]), len(value["probs"])) == (2, 3)
+    else:
+        assert is_mistake(done, "--marginals has no place in", "out.jsonl")
+    done = run("tag", spans_model, source, "-o", tmp_path / "c.jsonl", "-q", "--marginals")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_attributes_of_crfsuite(run, tmp_path):
+    rows = "B-PER\tw=Ann\tlength:3\nO\tw=left\n\nB-LOC\tw=Oslo\n\n"
+    (tmp_path / "train.txt").write_text(rows)
+    run("train", "crf", tmp_path / "train.txt", "-o", tmp_path / "m", "-q")
+    (tmp_path / "test.txt").write_text(rows.replace("B-PER", "?"))
+    done = run("tag", tmp_path / "m", "-q", "--format", "crfsuite", tmp_path / "test.txt")
+    assert (done.returncode, done.stdout) == (0, rows)
+
+
+def test_nbest_has_no_place_in_tables(run, model, is_mistake):
+    done = run("tag", model, "-q", "--nbest", "2", stdin="sentence,word\n1,They\n")
+    assert is_mistake(done, "--nbest has no place in a table", "out.jsonl")
+
+
 def test_marginals(run, model):
     tagger, words = tl.load(model), ["They", "can", "fish"]
     gamma = tagger.predict_marginals([words], as_dict=True)[0]

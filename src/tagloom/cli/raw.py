@@ -41,6 +41,7 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
     if format == "jsonl":
         _write_objects(tagging, _blocks(file, tokenizer), output)
         return
+    tagging.check(format)
     tagging.format = format
     batches = ([*_annotated(block, format)] for _, block in _blocks(file, tokenizer) if block)
     sentences = Stream(file, SlashLayout(format="text"), None, batches)
@@ -48,7 +49,7 @@ def tag(tagging: Tagging, source: str, output: str, reading: Reading) -> None:
     if format == "conllu":
         trained = reading.label or training_of(tagging.tagger).get("label")
         label = trained if trained in CONLLU else "upos"
-    added = [] if format == "conllu" else tagging.added(sentences)
+    added = tagging.added(format)
     write(sentences.through(tagging), output, format or None, label=label, append=added)
 
 

@@ -16,9 +16,9 @@ from tagloom.cli.reading import OPTIONS, Reading
 from tagloom.errors import FormatError
 from tagloom.numeric import np
 from tagloom.sequences import Sentence, write
-from tagloom.sequences.corpora import relabel
+from tagloom.sequences.corpora import choose_format, relabel
 from tagloom.sequences.files import split_suffix
-from tagloom.sequences.guesses import NOT_WRITTEN, SUFFIXES
+from tagloom.sequences.guesses import FORMATS, NOT_WRITTEN, SUFFIXES
 
 if TYPE_CHECKING:
     from tagloom.models import Tagger
@@ -202,7 +202,7 @@ def tag_file(
     gc.freeze()
     gc.set_threshold(100_000, 50, 1000)
     tagging = Tagging(tagger, marginals, nbest, n_threads)
-    added = tagging.added(sentences)
+    added = tagging.added(sentences.format)
     has_column = is_table and reading.label is not None
     append = added if added or has_column else True
     if tagging.is_plain and relabel(
@@ -214,10 +214,12 @@ def tag_file(
         encoding=reading.encoding,
     ):
         return notice
+    format = choose_format(output, target_format(sentences, output), sentences)
+    tagging.check(format)
     write(
         sentences.through(tagging),
         output,
-        target_format(sentences, output),
+        format,
         append=append,
         encoding=reading.encoding,
     )
@@ -228,6 +230,10 @@ def target_format(sentences: Stream, output: str) -> str | None:
     """Choose the format to write: word/TAG for plain text, otherwise left to `write`."""
     is_named = split_suffix(output)[0] in (*SUFFIXES, *NOT_WRITTEN)
     return "slash" if sentences.format == "text" and not is_named else None
+
+
+_OBJECTS = ("jsonl", "jsonl-spans", "json", "json-spans")
+_LABELS_ONLY = ("spacy", "label-studio", "brat", "crfsuite", "docbin")
 
 
 class Answer(NamedTuple):
@@ -271,12 +277,23 @@ class Tagging:
         """Label the tokens of some sentences."""
         return self.tagger.predict(batch, n_threads=self.n_threads)
 
-    def added(self, sentences: Stream) -> list[str]:
-        """Return the columns to write in addition to those of the file."""
-        if sentences.format in ("jsonl", "jsonl-spans"):
+    def check(self, format: str) -> None:
+        """Raise if a format has no place for what is to be written beside the labels."""
+        for name, is_set, formats in (
+            ("--marginals", self.marginals, _LABELS_ONLY),
+            ("--nbest", self.nbest is not None, (*_LABELS_ONLY, "csv")),
+        ):
+            if is_set and format in formats:
+                raise _usage_error(
+                    f"{name} has no place in {FORMATS[format]}. Write JSONL, such as -o out.jsonl."
+                )
+
+    def added(self, format: str) -> list[str]:
+        """Return the columns to write in addition to those of sentences of a format."""
+        if format in _OBJECTS:
             names = ["nbest"] * (self.nbest is not None) + ["probs"] * self.marginals
             return ["label", *names] if names else []
-        if sentences.format == "conllu":
+        if format == "conllu":
             return []
         return ["label", "prob"] if self.marginals else []
 
@@ -317,7 +334,7 @@ class Tagging:
     def _with_more(self, sentence: Sentence, answers: list[Answer]) -> Iterator[Sentence]:
         layout = sentence._layout
         format = self.format if layout is None else layout.format
-        if format in ("jsonl", "jsonl-spans"):
+        if format in _OBJECTS:
             yield self._object(sentence, answers)
             return
         for i, (labels, prob, probs) in enumerate(answers, 1):

@@ -94,6 +94,8 @@ _WRITER_OPTIONS = {
 
 
 _WITH_COLUMNS = ("conll", "conllu", "csv")
+# Formats that have one place for labels, and none for other values.
+_USUAL_PLACE = ("spacy", "label-studio", "brat", "crfsuite", "docbin")
 _WITH_TEXT = ("jsonl-spans", "json-spans", "spacy", "label-studio")
 
 
@@ -546,13 +548,15 @@ def write(
         sentences = Corpus(sentences)
     if isinstance(sentences, Corpus):
         sentences = sentences._checked()
-    format = _choose_format(path, format, sentences)
+    format = choose_format(path, format, sentences)
     if format not in _WRITER_OPTIONS:
         raise FormatError(
             parameter="format",
             expected=f"one that can be written: {', '.join(_WRITER_OPTIONS)}",
             found=repr(format),
         )
+    if given["append"] == ["label"] and format in _USUAL_PLACE:
+        given["append"] = None
     options = _only(given, _WRITER_OPTIONS[format], format, "writing")
     if format == "brat":
         from tagloom.sequences.brat import write_brat
@@ -650,7 +654,7 @@ def relabel(
         return _relabel_table(sentences, path, function, append, encoding)
     if source.format not in ("conll", "conllu"):
         return False
-    if _choose_format(path, None, sentences) != source.format:
+    if choose_format(path, None, sentences) != source.format:
         return False
     added = _added(append)
     try:
@@ -687,7 +691,7 @@ def _relabel_table(
     source = sentences._layout
     assert isinstance(source, ArrowLayout)
     is_plain = source.by is None and not source.has_text and source.columns.label_names is None
-    if not is_plain or _choose_format(path, None, sentences) != source.format:
+    if not is_plain or choose_format(path, None, sentences) != source.format:
         return False
     if any(name != "label" for name in _added(append) or ()):
         return False
@@ -766,7 +770,8 @@ def _only(given: dict[str, Any], takes: set[str], format: str, doing: str) -> di
     return options
 
 
-def _choose_format(path: Source, format: str | None, sentences: Corpus | Stream) -> str:
+def choose_format(path: Source, format: str | None, sentences: Corpus | Stream) -> str:
+    """Return the format to write: the given one, that of the name, or that which was read."""
     if format is not None:
         _check_format(format)
         return format
