@@ -106,6 +106,8 @@ def test_text_in_another_encoding(tmp_path):
     (tmp_path / "a.ann").write_text("T1\tPER 0 3\tZoë\n", encoding="latin-1")
     (tmp_path / "a.txt").write_bytes("Zoë left".encode("latin-1"))
     assert tl.read(tmp_path / "a.ann", encoding="latin-1").labels == [["B-PER", "O"]]
+    done = run(tmp_path, "check", "a.ann", "--encoding", "latin-1", "--ignore", "rare")
+    assert (done.returncode, done.stderr) == (0, "")
     with raises(FormatError, where="a.txt:1", expected="UTF-8", found="0xEB at offset 2"):
         tl.read(tmp_path / "a.ann")
     (tmp_path / "a.ann").write_text("T1\tPER 4 8\tleft\n")

@@ -167,12 +167,21 @@ def _without_place(error: TagloomError) -> str:
 def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
     """Read a file up to its first error, which becomes a problem."""
     file = Input(path, reading.encoding)
-    report, read = Report(file.name), []
     try:
-        source: Any = file
-        if reading.format not in BINARY and guess_binary(file) is None:
-            source = _Named(_decoded(file, report.problems), file.name)
-            reading = replace(reading, encoding="utf-8")  # the data are decoded by now
+        return _read_report(file, reading)
+    finally:
+        file.close()
+
+
+def _read_report(file: Input, reading: Reading) -> tuple[Report, Corpus]:
+    report, read = Report(file.name), []
+    source: Any = file
+    # brat's annotations need the encoding for the text beside them, too.
+    is_direct = reading.format in (*BINARY, "brat") or file.name.endswith(".ann")
+    if not is_direct and guess_binary(file) is None:
+        source = _Named(_decoded(file, report.problems), file.name)
+        reading = replace(reading, encoding="utf-8")  # the data are decoded by now
+    try:
         sentences = stream(source, **vars(reading))
         report.format, report.notice = sentences.format, sentences.notice
         report.label = sentences.label
@@ -184,8 +193,6 @@ def read_report(path: str, reading: Reading) -> tuple[Report, Corpus]:
             raise
         message = f"{_without_place(error)} The rest of the file was not checked."
         report.problems.append(Problem("format", error.path or file.name, error.line, message))
-    finally:
-        file.close()
     return report, Corpus(read, format=report.format, path=file.name, label=report.label)
 
 

@@ -328,7 +328,7 @@ def check_first_lines(file: Input) -> None:
     """Raise FormatError if the lines that have arrived are text in another encoding than UTF-8."""
     data, is_all = file.peek(1)
     whole = data if is_all else data[: data.rfind(b"\n") + 1]
-    if b"\0" in whole:  # not text
+    if b"\0" in data:  # not text
         return
     offset = file.start
     for line, raw in enumerate(whole.split(b"\n"), 1):
