@@ -220,3 +220,11 @@ def test_blanks_after_separators():
     assert (corpus.tokens, corpus.labels) == ([["Lee, Ann", "left"]], [["B-PER", "O"]])
     assert (written(corpus), corpus.label) == (table, "tag")
     assert tl.read(io.StringIO("1, a , O\n"), "csv", sentence=0).tokens == [["a "]]
+
+
+@pytest.mark.parametrize(
+    "corpus", [tl.Corpus([["a", ""]], [["X", "X"]]), tl.Corpus([["a", "b"]], [["X", ""]])]
+)
+def test_empty_tokens_and_labels_are_not_written(corpus):
+    with raises(FormatError, where="sentence 0, token 1", expected="not empty", hint="jsonl"):
+        written(corpus, "csv")

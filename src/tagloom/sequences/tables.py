@@ -297,6 +297,7 @@ class TableLayout:
         """Write one sentence; rows that did not change keep their bytes."""
         check_not_empty(sentence, self.format, where)
         check_lengths(sentence, where)
+        _check_filled(sentence, where)
         self.ids.n += 1
         source = sentence._layout
         if self.base is not None and source is self.base:
@@ -412,6 +413,18 @@ class _Lines:
         while not self.rest:
             self.rest = [raw.decode("utf-8") for _, raw in reversed(next(self._batches))]
         return self.rest.pop()
+
+
+def _check_filled(sentence: Sentence, where: str) -> None:
+    """Raise for an empty token or label: the file could not be read."""
+    for what, values in (("token", sentence.tokens), ("label", sentence.labels or ())):
+        if "" in values:
+            raise FormatError(
+                where=f"{where}, token {list(values).index('')}",
+                expected=f"a {what} that is not empty",
+                found="''",
+                hint="Write jsonl.",
+            )
 
 
 def _shown(row: _Row) -> str:
