@@ -70,3 +70,14 @@ def test_check_reads_documents(tmp_path):
     done = run(tmp_path, "check", "b.spacy")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "b.spacy: expected a DocBin of spaCy, found ValueError: " in done.stderr
+
+
+def test_tags_go_where_spacy_has_them(tmp_path):
+    corpus = tl.Corpus([["They", "fish"]], [["PRON", "VERB"]])
+    tl.write(corpus, tmp_path / "train.conllu")
+    tl.write(corpus.with_labels([["O", "O"]]), tmp_path / "a.spacy")
+    options = ["--label", "upos", "--features", "words", "-o", "m", "-q"]
+    assert run(tmp_path, "train", "crf", "train.conllu", *options).returncode == 0
+    done = run(tmp_path, "tag", "m", "a.spacy", "-o", "b.spacy", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert tl.read(tmp_path / "b.spacy", label="upos").labels == corpus.labels

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tagloom.cli import declarations
 from tagloom.cli.declarations import argument, declare, integer, option
 from tagloom.cli.models import load_model
-from tagloom.cli.reading import OPTIONS, Reading
+from tagloom.cli.reading import OPTIONS, Reading, training_of
 from tagloom.errors import FormatError
 from tagloom.numeric import np
 from tagloom.sequences import Sentence, write
@@ -216,10 +216,13 @@ def tag_file(
         return notice
     format = choose_format(output, target_format(sentences, output), sentences)
     tagging.check(format)
+    label = reading.label or training_of(tagger).get("label")
     write(
         sentences.through(tagging),
         output,
         format,
+        # Documents of spaCy have one place for each kind of labels.
+        label=label if format == "docbin" and label in ("upos", "xpos") else None,
         append=append,
         encoding=reading.encoding,
     )
