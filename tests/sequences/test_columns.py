@@ -502,3 +502,25 @@ def test_what_would_be_read_differently_is_not_written(tmp_path, sentence, where
     with raises(FormatError, where=where, found=found):
         tl.write([sentence], tmp_path / "a.conll")
     assert not (tmp_path / "a.conll").exists()
+
+
+@pytest.mark.parametrize("mark", ["-DOCSTART-", "-DOCSTART- (1 EU)", "-DOCSTART- -X- O\n"])
+def test_a_row_that_begins_a_document_may_have_other_columns(mark):
+    text = f"{mark}\nEU -X- _ B-ORG\nrejects -X- _ O\n\n{mark}\nGo -X- _ O\n"  # as Label Studio
+    corpus = tl.read(io.StringIO(text))
+    assert corpus.labels == [["B-ORG", "O"], ["O"]]
+    assert [s.comments for s in corpus] == [[mark.strip()]] * 2
+    out = io.BytesIO()
+    tl.write(corpus, out)
+    assert out.getvalue().decode() == text
+    assert len(tl.read(io.StringIO(f"{mark}\n"), "conll")) == 0
+
+
+def test_a_first_row_that_may_be_a_comment():
+    text = "#\thttp://x\t[2009]\n1\tAuf\tO\tO\n"
+    with raises(
+        FormatError, where=":2", expected="3 columns as on line 1, which begins with #"
+    ) as e:
+        tl.read(io.StringIO(text))
+    assert e.value.options == {"comment": "#"}
+    assert tl.read(io.StringIO(text), comment="#", token=1).labels == [["O"]]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tagloom import checks
 from tagloom.errors import FormatError
+from tagloom.sequences.column_writers import NEW_DOCUMENT
 from tagloom.sequences.columns import CONLLU, UNKNOWN, ColumnLayout
 from tagloom.sequences.files import BOM, Input, sample_lines
 
@@ -135,6 +136,8 @@ def plain_layout(
     layout.names = list(columns or (fields if header else map(str, range(len(fields)))))
     check_names(layout.names, file.name)
     layout.first_row = "" if columns else f" as on line {row.line}"
+    if row.text.startswith("#") and not columns:
+        layout.first_row += ", which begins with #,"
     layout.token = find_column(0 if token is None else token, layout.names, "token", file.name)
     layout.label = _label_column(layout, label, file.name)
     if labelled and label is None and layout.label >= 0:
@@ -143,13 +146,26 @@ def plain_layout(
 
 
 def _first_row(file: Input, comment: str | None) -> _Row:
-    """Find the first row with fields; an empty one if the file has none."""
+    """Find the first row with fields; an empty one if the file has none.
+
+    A row that begins a document may have fewer columns than the others.
+    """
     start = ("# " if comment is None else comment) or "\0"  # a NUL starts no line
-    lines = sample_lines(file)
-    for line, text in enumerate(lines, 1):
-        if text.strip() and not text.startswith(start):
-            return _Row(line, text.rstrip("\r"))
-    return _Row(1, lines[0].rstrip("\r") if lines else "")
+    size = 1
+    while True:
+        lines = sample_lines(file, size)
+        rows = [
+            _Row(line, text.rstrip("\r"))
+            for line, text in enumerate(lines, 1)
+            if text.strip() and not text.startswith(start)
+        ]
+        data, is_all = file.peek(size)
+        row = next((row for row in rows if not row.text.startswith(NEW_DOCUMENT)), None)
+        if row is not None:
+            return row
+        if is_all or not rows:
+            return rows[0] if rows else _Row(1, lines[0].rstrip("\r") if lines else "")
+        size = len(data) + 1
 
 
 def _guess_sep(row: _Row) -> str:

@@ -187,7 +187,7 @@ class ColumnLayout(Record, frozen=False):
         fields = {"expected": expected, "found": f"{n_found} in {checks.show(row)}"}
         sep = "\t" if "\t" in row else " "
         n_other = row.count("\t") + 1 if sep == "\t" else len(_FIELD.findall(row))
-        if row.startswith("#"):
+        if row.startswith("#") or self.first_row.endswith("#,"):
             hint, options = "If this is a comment, pass {comment}.", {"comment": "#"}
         elif self.format == "conllu":
             hint = "CoNLL-U columns are separated by tabs. For plain columns, pass {format}."
