@@ -131,6 +131,16 @@ def test_formats_with_one_place_for_labels(run, spans_model, tmp_path, format, i
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_arrays_are_tagged_as_the_lines_of_training(run, tmp_path):
+    row = {"tokens": ["They", "fish"], "ner_tags": [0, 0], "pos_tags": [0, 1]}
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n")
+    options = ["--label", "pos_tags", "--label-names", "PRON,VERB", "-o", tmp_path / "m", "-q"]
+    run("train", "crf", tmp_path / "train.jsonl", *options)
+    row["pos_tags"] = [0, 0]
+    done = run("tag", tmp_path / "m", "-q", stdin=json.dumps([row]))
+    assert json.loads(done.stdout) == [row | {"pos_tags": [0, 1]}]
+
+
 def test_attributes_of_crfsuite(run, tmp_path):
     rows = "B-PER\tw=Ann\tlength:3\nO\tw=left\n\nB-LOC\tw=Oslo\n\n"
     (tmp_path / "train.txt").write_text(rows)

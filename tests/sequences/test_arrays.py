@@ -109,6 +109,11 @@ def test_mistakes_about_numbers():
 # ---- spaCy, doccano, Label Studio --------------------------------------------------------------
 
 
+def test_names_that_occur_twice():
+    with raises(FormatError, parameter="label_names", expected="different names"):
+        read([{"tokens": ["a"], "ner_tags": [1]}], label_names=["O", "X", "X"])
+
+
 def test_pairs_of_spacy():
     text = (
         '[\n  ["Ann Lee left.", {"entities": [[0, 7, "PER"]]}],\n  ["Oslo", {"entities": []}]\n]\n'

@@ -144,7 +144,7 @@ class Reading(Record):
         """Return the options for reading a file of a format: as passed, else as in training."""
         options = {name: value for name, value in vars(self).items() if value is not None}
         options["format"] = format
-        if training.get("format") == format:
+        if _shape(training.get("format")) == _shape(format):
             for name in ("label", "columns", "token", "sep", "sentence", "label_names"):
                 # A file that a model names is never opened.
                 if training.get(name) is not None and not (
@@ -207,6 +207,13 @@ class Reading(Record):
             raise
         on_close(sentences.close)  # also if the command fails
         return sentences, _notice(sentences, why)
+
+
+def _shape(format: str | None) -> str | None:
+    """Return a format, that of lines for arrays: both have the same keys and columns."""
+    return {"json": "jsonl", "json-spans": "jsonl-spans", "arrow": "parquet"}.get(
+        str(format), format
+    )
 
 
 def _has_one_column(file: Input) -> bool:

@@ -58,7 +58,15 @@ def label_names_of(value: Any, key: str | None) -> list[str]:
             + (f" for {key!r}" if key else ""),
             found=checks.show(value),
         )
-    return next(iter(found.values()))
+    (names,) = found.values()
+    if len({*names}) < len(names):
+        raise FormatError(
+            where=where,
+            parameter="label_names",
+            expected="different names",
+            found=checks.show(names),
+        )
+    return names
 
 
 def _load(path: str) -> Any:
