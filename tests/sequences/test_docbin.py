@@ -5,7 +5,7 @@ import pytest
 import tagloom as tl
 from commands import run
 from raising import raises
-from tagloom.errors import FormatError
+from tagloom.errors import FormatError, SentenceError
 
 pytestmark = pytest.mark.peers
 
@@ -81,3 +81,13 @@ def test_tags_go_where_spacy_has_them(tmp_path):
     done = run(tmp_path, "tag", "m", "a.spacy", "-o", "b.spacy", "-q")
     assert (done.returncode, done.stderr) == (0, "")
     assert tl.read(tmp_path / "b.spacy", label="upos").labels == corpus.labels
+
+
+def test_sentences_without_tokens_and_other_objects(tmp_path):
+    corpus = tl.Corpus([[], ["Ann", "left"]], [[], ["B-PER", "O"]])
+    assert [doc.text for doc in corpus.to_spacy()] == ["", "Ann left"]
+    tl.write(corpus, tmp_path / "a.spacy")
+    assert tl.read(tmp_path / "a.spacy").labels == [["B-PER", "O"]]
+    for other in (["Ann left"], make_doc()):
+        with raises(SentenceError, expected="as in [doc]"):
+            tl.Corpus.from_spacy(other)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tagloom import checks
-from tagloom.errors import FormatError, MissingExtraError
+from tagloom.errors import FormatError, MissingExtraError, SentenceError
 from tagloom.sequences.documents import documents, text_of
 from tagloom.sequences.faults import several_labels
 from tagloom.sequences.files import CHUNK, Input, Output
@@ -95,6 +95,8 @@ def sentences_of_doc(doc: Any, label: str | None, *, labelled: bool = True) -> l
         "entities", or an attribute of tokens such as "upos".
     labelled : bool
     """
+    if not hasattr(doc, "has_annotation"):
+        raise SentenceError(expected="documents of spaCy, as in [doc]", found=checks.show_type(doc))
     text = doc.text
     spans = list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
     sentences = []
@@ -148,7 +150,8 @@ def _doc(spacy: Any, vocab: Any, parts: list[Sentence], label: str, first: int) 
     tokens = [w for w, own in enumerate(is_token) if own]
     at = 0
     for n in starts:
-        sent_starts[tokens[at]] = True
+        if n:
+            sent_starts[tokens[at]] = True
         at += n
     doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces, sent_starts=sent_starts)
     if whole.labels is None:
