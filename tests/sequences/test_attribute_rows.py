@@ -105,6 +105,7 @@ def test_what_the_format_cannot_hold():
         tl.Corpus([["a"]]),
         tl.Corpus([["a"]], [[None]]),
         tl.Corpus([["a"]], [["x\ty"]]),
+        tl.Corpus([["a"], []], [["x"], []]),
     ]:
         with pytest.raises(FormatError):
             tl.write(corpus, io.BytesIO(), "crfsuite")

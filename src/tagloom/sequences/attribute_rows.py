@@ -16,7 +16,13 @@ from dataclasses import dataclass
 
 from tagloom import checks
 from tagloom.errors import FormatError
-from tagloom.sequences.faults import check_lengths, placed, several_labels, unknown_label
+from tagloom.sequences.faults import (
+    check_lengths,
+    check_not_empty,
+    placed,
+    several_labels,
+    unknown_label,
+)
 from tagloom.sequences.files import BOM, Input
 from tagloom.sequences.sentences import Label, Sentence
 
@@ -178,6 +184,7 @@ class AttributeLayout:
 
     def render(self, sentence: Sentence, where: str) -> bytes:
         """Write one sentence."""
+        check_not_empty(sentence, "crfsuite", where)
         check_lengths(sentence, where)
         if sentence.labels is None:
             raise FormatError(
