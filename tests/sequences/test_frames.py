@@ -14,6 +14,8 @@ def test_pairs():
     assert corpus.labels == [["PRP", None], []]
     with raises(SentenceError, where="sentence 0, token 1", expected="(token, label)"):
         tl.Corpus.from_pairs([[("They", "PRP"), ("fish",)]])
+    with raises(SentenceError, expected="(token, label)", hint="for word, tag, label in"):
+        tl.Corpus.from_pairs([[("They", "PRP", "B-NP")]])  # as NLTK's iob_sents()
     with raises(LabelError, where="sentence 1, token 0"):
         tl.Corpus.from_pairs([[("a", "X")], [("b", 3)]])
     with raises(SentenceError, found="str"):

@@ -44,6 +44,9 @@ def sentences_of_pairs(sentences: Iterable[Iterable[tuple[str, Any]]]) -> Iterat
                     where=checks.place(i, t),
                     expected="a pair (token, label)",
                     found=checks.show(pair),
+                    hint="Leave out what lies between: [(word, label) for word, tag, label in …]."
+                    if isinstance(pair, tuple) and len(pair) == 3
+                    else None,
                 )
             tokens.append(pair[0])
             labels.append(pair[1])
