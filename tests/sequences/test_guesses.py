@@ -27,6 +27,8 @@ CONLLU_ROW = "1\tFish\tfish\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
         ("a.txt", "10\u00a0000 CD\neuros NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "\u3000 SP\n\u9280\u884c NN\n", "conll", "every row has 2 columns"),
         ("a.txt", "Fish/NN swim/VB\nThey/PRP do/VB so/RB\n", "slash", "every item has a slash"),
+        ("a.txt", "word,tag\nFish,NN\n", "csv", "by the names in its first row"),
+        ("a.txt", "sentence_id|text|tag\n1|Fish|NN\n", "csv", "by the sentence column"),
         ("a.txt", "Fish/NN swim/VB\n", "slash", "every item has a slash"),
         ("a.txt", '{"tokens": ["a"]}\n', "jsonl", "its objects have tokens"),
         ("a.jsonl", '{"text": "a", "spans": []}\n', "jsonl-spans", "have text, and no tokens"),

@@ -228,3 +228,9 @@ def test_blanks_after_separators():
 def test_empty_tokens_and_labels_are_not_written(corpus):
     with raises(FormatError, where="sentence 0, token 1", expected="not empty", hint="jsonl"):
         written(corpus, "csv")
+
+
+def test_a_header_without_a_usual_name_for_tokens():
+    corpus = tl.read(io.StringIO("sentence_id,text,label\n1,Ann,PER\n"))
+    assert (corpus.tokens, corpus.labels) == ([["Ann"]], [["PER"]])
+    assert tl.read(io.StringIO("sentence,NN\nends,VBZ\n"), "csv").tokens == [["sentence", "ends"]]

@@ -261,11 +261,14 @@ def _by_conllu_rows(sample: _Sample) -> _Guess:
 
 
 def _by_sentence_column(sample: _Sample) -> _Guess:
-    """Accept a header with a sentence column, which CoNLL columns do not have."""
+    """Accept a header with a sentence column, or with commas, which CoNLL columns do not have."""
     from tagloom.sequences.tables import is_table  # imported here for a fast start
 
-    if any(is_table(sample.rows[0], sep) for sep in "\t,;"):
+    row = sample.rows[0]
+    if any(is_table(row, sep) for sep in "\t,;|"):
         return "csv", "by the sentence column in its header"
+    if any(is_table(row, sep, by_sentence=False) for sep in ",;|"):
+        return "csv", "by the names in its first row"
     return None
 
 
