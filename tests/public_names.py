@@ -6,6 +6,7 @@ everything that a release had still works.
 
 import importlib
 import inspect
+from enum import Enum
 from pathlib import Path
 
 import click
@@ -22,6 +23,9 @@ COMMON |= {"save", "load", "describe", "trellis", "evaluate", "get_params", "set
 
 def described(path, value):
     """Yield the path of a name, with the parameters if it is called."""
+    if isinstance(value, type) and issubclass(value, Enum):  # its parameters are Python's
+        yield path
+        return
     try:
         names = [x for x in inspect.signature(value).parameters if x[0] != "_" and x != "self"]
     except (TypeError, ValueError):  # not callable, or without a signature

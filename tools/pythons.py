@@ -27,7 +27,8 @@ VERSIONS = ["3.11", "3.12", "3.13", "3.14"]
 FREE_THREADED = ["3.13t", "3.14t"]
 MARKS = "not peers and not scripts and not soak and not tree and not slow and not serve"
 MARKS += " and not browser and not cluster"
-UNPACKED = ["tests", "docs", "examples", "benchmarks", "deploy", "share", "README.md"]
+UNPACKED = ["tests", "docs", "examples", "benchmarks", "deploy", "share", "tools", "licences"]
+UNPACKED += ["README.md"]
 UNPACKED += ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "LICENSE"]
 UNPACKED += ["pyproject.toml"]
 
@@ -96,9 +97,21 @@ def environment(interpreter: Interpreter, folder: Path, wheel: Path) -> str:
     wanted = [*extras["test"], *extras["serve"]]
     for requirement in (x for x in wanted if not x.startswith("tagloom")):
         done = subprocess.run([*pip, requirement], capture_output=True, text=True)
-        if done.returncode:
+        if done.returncode and not install_source(requirement, pip):
             print(f"  {requirement}: has no wheel for {interpreter.version}", flush=True)
+    command = outside / "bin/tagloom"  # pip makes commands for its own Python
+    command.write_text(f"#!{inside}/bin/python\nfrom tagloom.cli import main\n\nmain()\n")
+    command.chmod(0o755)
     return f"{inside}/bin/python"
+
+
+def install_source(requirement: str, pip: list[str]) -> bool:
+    """Install a package without wheels if it is plain Python, such as seqeval."""
+    with tempfile.TemporaryDirectory() as folder:
+        build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*build, "-w", folder, requirement], capture_output=True)
+        plain = [*map(str, Path(folder).glob("*-none-any.whl"))]
+        return bool(plain) and subprocess.run([*pip, *plain]).returncode == 0
 
 
 def test(interpreter: Interpreter, wheels: list[Path], arguments: list[str]) -> str:
@@ -125,6 +138,7 @@ def test(interpreter: Interpreter, wheels: list[Path], arguments: list[str]) -> 
                 shutil.copy(source, tree)
         command = ["-m", "pytest", "-q", "-m", MARKS, *(arguments or ["tests"])]
         env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        env["PATH"] = f"{inside}/env/bin:{env.get('PATH', os.defpath)}"
         done = subprocess.run(
             interpreter.command(*command, inside=python, at=f"{inside}/tree"),
             env=env,
