@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import oracles
-from tagloom._native import Attributes, Labels, LinearObjective
+from tagloom._native import Attributes, Labels, LinearObjective, Pruning
 from tagloom.trellis import StateSpace
 
 
@@ -45,6 +45,10 @@ class Encoding:
         if self.states is not None:
             given["space"] = self.states.native
         return make_objective(**given | changes)
+
+    def prune(self, least, most=0, **changes):
+        """The objective over candidate labels."""
+        return self.make(prune=Pruning(least, most), **changes)
 
     def scores(self, theta):
         """emit [T, Y], edge [T, Y, Y], trans, start, stop from theta."""

@@ -574,15 +574,26 @@ class Subtags:
         The scores of labels [T, Y] from scores [T, Y + n] of labels and sub-tags.
         """
 
-def list_candidates(emit: NDArray[Any], least: float) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[Any]]:
+class Pruning:
+    """Which labels are candidates at a position."""
+
+    def __init__(self, least: float, most: int = 0) -> None:
+        """
+        Labels whose probability is at least `least` times that of the best, and of these the `most` best; 0: any number.
+        """
+
+def list_candidates(emit: NDArray[Any], pruning: Pruning) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[Any]]:
     """
-    The labels y of each position for which exp(emit[t, y] - max emit[t]) >= least: (indptr [T + 1], label_ids [C], scores [C]).
+    The labels that are kept of the scores [T, Y]: (indptr [T + 1], label_ids [C], scores [C]).
     """
+
+def select_candidates(indptr: NDArray[numpy.int64], label_ids: NDArray[numpy.int32], scores: NDArray[Any], pruning: Pruning) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[Any]]:
+    """The same from candidates with scores."""
 
 class Decoder:
     """From sentences to their best labels: scorers, and transitions."""
 
-    def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, prune: float | None = None, subtags: Subtags | None = None) -> None: ...
+    def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, prune: Pruning | None = None, subtags: Subtags | None = None) -> None: ...
 
     def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
         """
@@ -607,7 +618,7 @@ class Decoder:
 class ItemDecoder:
     """From items, dicts or lists of features, to the best labels."""
 
-    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None, prune: float | None = None, subtags: Subtags | None = None) -> None: ...
+    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None, prune: Pruning | None = None, subtags: Subtags | None = None) -> None: ...
 
     def decode(self, sentences: list[object], threads: int = 1) -> list[list[str]] | None:
         """
@@ -742,9 +753,9 @@ class LinearObjective(Objective):
     The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, prune: float | None = None, warm_up: int = 1, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, prune: Pruning | None = None, warm_up: int = 1, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
         """
-        prune: keep the labels of each token whose probability, by its attributes alone, is at least this part of the best one's; the first warm_up epochs have order 0. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
+        prune: which labels of each token are kept, by its attributes alone; the first warm_up epochs have order 0. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
         """
 
     @property

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
 from raising import raises
+from tagloom import storage
 from tagloom.errors import ModelFileError, ParameterError
 from tagloom.records import replace
 from tagloom.scores import Subtags
@@ -47,21 +48,22 @@ def tagger(train):
 # Which models are pruned
 
 
-def test_auto_prunes_many_labels():
-    def fit(n_labels, **options):
-        X = [[f"w{10 * i + k}" for k in range(10)] for i in range(11)] * 8
-        y = [[f"A|B={int(w[1:]) % n_labels}" for w in row] for row in X]
-        return tl.CRF("words", max_iterations=1, **options).fit(X, y)
+def fit(n_labels, **options):
+    X = [[f"w{10 * i + k}" for k in range(10)] for i in range(11)] * 8
+    y = [[f"A|B={int(w[1:]) % n_labels}" for w in row] for row in X]
+    return tl.CRF("words", max_iterations=1, **options).fit(X, y)
 
+
+def test_auto_prunes_many_labels():
     few, many = fit(100), fit(101)
-    assert few._fitted.prune is None
+    assert few._fitted.pruning is None
     assert few.scores_.subtags is None
-    assert many._fitted.prune == 0.01
+    assert many._fitted.pruning == (0.01, 64)
     assert many.scores_.subtags.names[:2] == ("A", "B=0")
     for options in ({"prune": None}, {"algorithm": "lbfgs"}):
-        assert fit(101, **options)._fitted.prune is None
+        assert fit(101, **options)._fitted.pruning is None
     assert fit(101, subtags=None).scores_.subtags is None
-    assert fit(101, prune=0.5)._fitted.prune == 0.5
+    assert fit(101, prune=0.5)._fitted.pruning == (0.5, None)
 
 
 @pytest.mark.parametrize(
@@ -203,9 +205,31 @@ def test_saved_and_loaded(tagger, test, tmp_path):
     assert tl.load(small.to_bytes()).predict(test[0]) == small.predict(test[0])
 
 
+def test_limit_in_files():
+    """A model file without `prune_most` has no limit."""
+    tagger = fit(101)
+    data = tagger.to_bytes()
+    assert tl.load(data)._fitted.pruning == (0.01, 64)
+    header, arrays = storage.read_bytes(data)
+    assert (header["prune"], header.pop("prune_most")) == (0.01, 64)
+    assert tl.load(storage.to_bytes(header, arrays))._fitted.pruning == (0.01, None)
+    assert "prune_most" not in fit(101, prune=0.5).to_file().header
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"prune": 2.0}, {"prune": "x"}]
+    + [{"prune_most": most} for most in (0, -1, 2.5, True, "x", [3])],
+)
+def test_damaged_rule(tagger, damage):
+    header, arrays = storage.read_bytes(tagger.to_bytes())
+    with pytest.raises(ModelFileError):
+        tl.load(storage.to_bytes(header | damage, arrays))
+
+
 def test_files_with_other_values(tagger):
     file = tagger.to_file()
-    for changes in ({"subtags": ""}, {"subtags": 3}, {"prune": 2.0}, {"prune": "x"}):
+    for changes in ({"subtags": ""}, {"subtags": 3}):
         header = {**file.header, **changes}
         with pytest.raises((ModelFileError, ParameterError)):
             tl.CRF.from_file(replace(file, header=header))

@@ -33,7 +33,7 @@ def test_all_labels_kept_is_the_unpruned_model(rule, options, boundaries, seed):
     sets = np.array([[1, 0, 1, 0], [1, 1, 1, 1]], dtype=np.uint8)
     weight = np.array([1.0, 0.5, 1.0, 2.0, 1.5])
     encoding = replace(encoding, gold=gold, sets=sets, weight=weight)
-    pruned = encoding.make(prune=0.0, warm_up=0)
+    pruned = encoding.prune(0.0, warm_up=0)
     learners = [rule(objective, **options) for objective in (encoding.objective, pruned)]
     for _ in range(3):
         losses = [learner.step().loss for learner in learners]
@@ -44,8 +44,8 @@ def test_all_labels_kept_is_the_unpruned_model(rule, options, boundaries, seed):
 class Enumerated:
     """The loss of one sentence over its candidates, path by path."""
 
-    def __init__(self, encoding, least, *, transitions, with_subtags):
-        self.encoding, self.least = encoding, least
+    def __init__(self, encoding, least, most, *, transitions, with_subtags):
+        self.encoding, self.least, self.most = encoding, least, most
         self.transitions, self.with_subtags = transitions, with_subtags
 
     def parts(self, theta):
@@ -72,12 +72,12 @@ class Enumerated:
         return emit, trans, start, stop
 
     def candidates(self, theta):
-        emit = self.parts(theta)[0]
-        kept = np.exp(emit - emit.max(axis=1, keepdims=True)) >= self.least
-        return [
-            [y for y in range(len(row)) if row[y] or y == gold]
-            for row, gold in zip(kept, self.encoding.gold.tolist(), strict=True)
-        ]
+        candidates = []
+        for row, gold in zip(self.parts(theta)[0], self.encoding.gold.tolist(), strict=True):
+            ranked = sorted(range(len(row)), key=lambda y: -row[y])  # of equal ones the lower first
+            kept = [y for y in ranked if np.exp(row[y] - row.max()) >= self.least]
+            candidates.append(sorted({*kept[: self.most or None], gold}))
+        return candidates
 
     def loss(self, theta, candidates):
         emit, trans, start, stop = self.parts(theta)
@@ -95,13 +95,17 @@ class Enumerated:
 
 @pytest.mark.parametrize("with_subtags", [False, True])
 @pytest.mark.parametrize("warm_up", [0, 1])
+@pytest.mark.parametrize("most", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(4))
-def test_loss_and_gradient_by_enumeration(seed, warm_up, with_subtags):
+def test_loss_and_gradient_by_enumeration(seed, most, warm_up, with_subtags):
     """A step of length 1 is the gradient; that of the enumerated loss is by differences."""
     encoding = random_encoding(seed, [4], Y=4, edges=False, valued=False)
     options = {"subtags": subtags()} if with_subtags else {}
-    objective = encoding.make(prune=0.4, warm_up=warm_up, **options)
-    oracle = Enumerated(encoding, 0.4, transitions=warm_up == 0, with_subtags=with_subtags)
+    least = 0.01 if most == 2 else 0.4
+    objective = encoding.prune(least, most, warm_up=warm_up, **options)
+    oracle = Enumerated(
+        encoding, least, most, transitions=warm_up == 0, with_subtags=with_subtags
+    )
     free = objective.mask()
     theta = np.random.default_rng(seed).normal(size=objective.n_weights) * free
     learner = SGD(objective, eta0=1.0, decay=0.0, theta=theta)
@@ -118,7 +122,7 @@ def test_loss_and_gradient_by_enumeration(seed, warm_up, with_subtags):
 
 def test_resumed_run_has_the_same_bits():
     encoding = random_encoding(1, Y=4, edges=False)
-    objective = encoding.make(prune=0.1, subtags=subtags(), float32=True)
+    objective = encoding.prune(0.1, subtags=subtags(), float32=True)
     through, first, second = (AdaGrad(objective, average=True, l2=0.1) for _ in range(3))
     for _ in range(4):
         through.step()
@@ -134,7 +138,7 @@ def test_penalty_lowers_the_weights():
     encoding = random_encoding(2, Y=4, edges=False)
     norms = []
     for l2 in (0.0, 1.0):
-        learner = AdaGrad(encoding.make(prune=0.1, subtags=subtags()), l2=l2)
+        learner = AdaGrad(encoding.prune(0.1, subtags=subtags()), l2=l2)
         for _ in range(5):
             learner.step()
         norms.append(np.square(learner.theta()).sum())
@@ -143,7 +147,7 @@ def test_penalty_lowers_the_weights():
 
 def test_what_cannot_be_pruned():
     encoding = random_encoding(3, Y=4, edges=False)
-    objective = encoding.make(prune=0.1)
+    objective = encoding.prune(0.1)
     with pytest.raises(ValueError, match="adagrad or sgd"):
         AveragedPerceptron(objective)
     with pytest.raises(ValueError, match="not a fixed function"):
@@ -151,4 +155,6 @@ def test_what_cannot_be_pruned():
     with pytest.raises(ValueError, match="sub-tags need pruning"):
         encoding.make(subtags=subtags())
     with pytest.raises(ValueError, match="between 0 and 1"):
-        encoding.make(prune=2.0)
+        encoding.prune(2.0)
+    with pytest.raises(ValueError, match="not be negative"):
+        encoding.prune(0.1, -1)

@@ -34,18 +34,43 @@ def test_pruned_is_constrained(dtype, least):
         assert_array_equal(one.paths, other.paths)
 
 
-def test_pruned_after_constraints():
+def best_of(emit, least, most):
+    """Which labels are kept, by sorting."""
+    kept = np.zeros(emit.shape, dtype=bool)
+    for t, row in enumerate(emit):
+        ranked = np.argsort(-row, kind="stable")  # of equal ones the lower first
+        probable = np.exp(row[ranked] - row.max()) >= least
+        kept[t, ranked[probable][:most]] = True
+    return kept
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("most", [1, 2, 3, 6, 9])
+@pytest.mark.parametrize("least", [0.0, 0.1])
+def test_at_most_so_many(least, most, dtype):
+    trellis = random_trellis(dtype=dtype)
+    kept = best_of(trellis.emit.astype(float), least, most)
+    assert_array_equal(trellis.prune(least, most).emit > -np.inf, kept)
+
+
+def test_of_equal_scores_the_lower_labels_are_kept():
+    emit = [[1.0, 2.0, 1.0, 3.0, 1.0], [0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0, 0.0]]
+    pruned = tl.Trellis(emit).prune(0.0, 3)
+    assert_array_equal(pruned.candidates.label_ids, [0, 1, 3, 0, 1, 2, 1, 2, 3])
+
+
+@pytest.mark.parametrize("most", [None, 1, 2])
+def test_pruned_after_constraints(most):
     trellis = random_trellis()
     allowed = np.random.default_rng(1).random((8, 6)) < 0.5
     allowed[:, 0] = True
-    emit = np.where(allowed, trellis.emit, -np.inf)
-    kept = np.exp(emit - emit.max(axis=1, keepdims=True)) >= 0.2
-    assert_array_equal(trellis.constrain(allowed).prune(0.2).emit > -np.inf, kept)
+    kept = best_of(np.where(allowed, trellis.emit, -np.inf), 0.2, most)
+    assert_array_equal(trellis.constrain(allowed).prune(0.2, most).emit > -np.inf, kept)
     indptr = np.concatenate([[0], np.cumsum(allowed.sum(axis=1))])
     listed = tl.Trellis.from_candidates(
         trellis.emit[allowed], np.nonzero(allowed)[1], indptr, trellis.trans
     )
-    assert_array_equal(listed.prune(0.2).emit > -np.inf, kept)
+    assert_array_equal(listed.prune(0.2, most).emit > -np.inf, kept)
 
 
 def test_sequence_without_a_path_keeps_all_labels():
@@ -67,3 +92,5 @@ def test_nothing_to_prune():
 def test_invalid_threshold():
     with raises(ParameterError, parameter="least", found="1.5"):
         random_trellis().prune(1.5)
+    with raises(ParameterError, parameter="most", found="0"):
+        random_trellis().prune(0.5, 0)

@@ -87,17 +87,17 @@ class Decoding {
   public:
     Decoding(const DenseScores& transitions, nb::list labels,
              std::optional<LocalNormaliser> normaliser, int64_t K, bool has_edges,
-             std::optional<double> prune, std::optional<Subtags> subtags)
+             std::optional<Pruning> prune, std::optional<Subtags> subtags)
         : transitions_(transitions),
           labels_(std::move(labels)),
           normaliser_(std::move(normaliser)) {
         const int64_t Y = subtags ? K - subtags->S : K;
         transitions_.has_edges = has_edges;
         if (prune) {
-            rule_.emplace(Pruning{*prune}, subtags.value_or(Subtags()));
+            rule_.emplace(*prune, subtags.value_or(Subtags()));
             if (has_edges || normaliser_ || transitions_.levels > 1 ||
-                !(*prune >= 0 && *prune <= 1) || (subtags && subtags->n_labels() != Y)) {
-                fail("pruning needs a threshold from 0 to 1, and first order without edges.");
+                (subtags && subtags->n_labels() != Y)) {
+                fail("pruning needs first order without edges.");
             }
         } else if (subtags) {
             fail("sub-tags need pruning.");
@@ -200,7 +200,7 @@ class Decoder {
   public:
     Decoder(nb::typed<nb::object, Scorer> scorer, const DenseScores& transitions, nb::list labels,
             std::optional<nb::typed<nb::object, Scorer>> edges,
-            std::optional<LocalNormaliser> normaliser, std::optional<double> prune,
+            std::optional<LocalNormaliser> normaliser, std::optional<Pruning> prune,
             std::optional<Subtags> subtags)
         : held_(scorer),
           scorer_(nb::cast<const Scorer&>(scorer)),
@@ -281,7 +281,7 @@ class ItemDecoder {
   public:
     ItemDecoder(const PyIndex& index, nb::typed<nb::object, PyWeightRows> rows,
                 const DenseScores& transitions, nb::list labels,
-                std::optional<LocalNormaliser> normaliser, std::optional<double> prune,
+                std::optional<LocalNormaliser> normaliser, std::optional<Pruning> prune,
                 std::optional<Subtags> subtags)
         : held_(rows),
           rows_(nb::cast<const PyWeightRows&>(rows).rows()),
@@ -393,12 +393,12 @@ void bind_decoding(nb::module_& m) {
                         "From sentences to their best labels: scorers, and transitions.")
         .def(nb::init<nb::typed<nb::object, Scorer>, const DenseScores&, nb::list,
                       std::optional<nb::typed<nb::object, Scorer>>, std::optional<LocalNormaliser>,
-                      std::optional<double>, std::optional<Subtags>>(),
+                      std::optional<Pruning>, std::optional<Subtags>>(),
              "scorer"_a, "transitions"_a, "labels"_a, "edges"_a = nb::none(),
              "normaliser"_a = nb::none(), "prune"_a = nb::none(), "subtags"_a = nb::none(),
              nb::sig("def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], "
                      "edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, "
-                     "prune: float | None = None, subtags: Subtags | None = None) -> None"))
+                     "prune: Pruning | None = None, subtags: Subtags | None = None) -> None"))
         .def("decode", &Decoder::decode, "columns"_a, "numeric"_a, "threads"_a = 1,
              nb::sig("def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
@@ -421,13 +421,13 @@ void bind_decoding(nb::module_& m) {
     nb::class_<ItemDecoder>(m, "ItemDecoder",
                             "From items, dicts or lists of features, to the best labels.")
         .def(nb::init<const PyIndex&, nb::typed<nb::object, PyWeightRows>, const DenseScores&,
-                      nb::list, std::optional<LocalNormaliser>, std::optional<double>,
+                      nb::list, std::optional<LocalNormaliser>, std::optional<Pruning>,
                       std::optional<Subtags>>(),
              "index"_a, "rows"_a, "transitions"_a, "labels"_a, "normaliser"_a = nb::none(),
              "prune"_a = nb::none(), "subtags"_a = nb::none(),
              nb::sig("def __init__(self, index: Index, rows: WeightRows, transitions: Dense, "
                      "labels: list[str], normaliser: LocalNormaliser | None = None, "
-                     "prune: float | None = None, subtags: Subtags | None = None) -> None"))
+                     "prune: Pruning | None = None, subtags: Subtags | None = None) -> None"))
         .def("decode", &ItemDecoder::decode, "sentences"_a, "threads"_a = 1,
              nb::sig("def decode(self, sentences: list[object], threads: int = 1) -> "
                      "list[list[str]] | None"),

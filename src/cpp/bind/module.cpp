@@ -28,12 +28,12 @@ NB_MODULE(_native, m) {
     tagloom::bind_samplers(m);
     tagloom::bind_scoring(m);
     tagloom::bind_subtags(m);
-    tagloom::bind_decoding(m);  // uses Scorer and Subtags
+    tagloom::bind_decoding(m);  // uses Scorer, Subtags and Pruning
     tagloom::bind_sequences(m);
     tagloom::bind_small_chains(m);
     tagloom::bind_segments(m);
     tagloom::bind_selection(m);
-    tagloom::bind_training(m);  // uses SegmentShape and Subtags
+    tagloom::bind_training(m);  // uses SegmentShape, Subtags and Pruning
     tagloom::bind_tree_parser(m);
     tagloom::bind_trees(m);
     tagloom::bind_trellis(m);

@@ -134,14 +134,14 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
                            const AttributeArrays* edges, Maybe<const double> weight,
                            bool all_combinations, bool boundaries, bool float32, const Space* space,
                            const SegmentShape* segments, bool drops_zeros,
-                           std::optional<double> prune, int64_t warm_up, const Subtags* subtags,
+                           const Pruning* prune, int64_t warm_up, const Subtags* subtags,
                            int64_t threads, bool pattern_only) {
     Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, float32, space);
     x.all_combinations = all_combinations;
     x.segments = segments;
     x.drops_zeros = drops_zeros;
-    const Pruning pruning{prune.value_or(0), warm_up};
-    if (prune) x.pruning = &pruning;
+    x.pruning = prune;
+    x.warm_up = warm_up;
     x.subtags = subtags;
     x.pattern_only = pattern_only;
     const WithoutGil unlocked;
@@ -751,8 +751,8 @@ void bind_training(nb::module_& m) {
              nb::arg("drops_zeros") = false, nb::arg("prune").none() = nb::none(),
              nb::arg("warm_up") = 1, nb::arg("subtags").none() = nb::none(), nb::arg("threads") = 1,
              nb::arg("pattern_only") = false,
-             "prune: keep the labels of each token whose probability, by its attributes alone, is "
-             "at least this part of the best one's; the first warm_up epochs have order 0. "
+             "prune: which labels of each token are kept, by its attributes alone; the first "
+             "warm_up epochs have order 0. "
              "pattern_only: find the weights and the mask; such an objective cannot be evaluated.")
         .def_prop_ro("n_labels", [](const LinearObjective& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const LinearObjective& p) { return p.N; })

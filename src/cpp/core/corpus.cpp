@@ -67,8 +67,7 @@ void check(const Examples& x) {
     if (x.pruning) {
         if (x.edges.indptr || x.space || x.segments)
             fail("pruning needs first order, without edges, segments or a state space.");
-        if (!(x.pruning->least >= 0 && x.pruning->least <= 1) || x.pruning->warm_up < 0)
-            fail("the threshold of pruning must be between 0 and 1.");
+        if (x.warm_up < 0) fail("the number of epochs of order 0 must not be negative.");
     }
     if (x.subtags) {
         if (!x.pruning) fail("sub-tags need pruning.");
@@ -88,7 +87,10 @@ Corpus::Corpus(const Examples& x)
     separate = !boundaries && space.is_first_order() && !x.segments;
     for (int64_t i = 0; separate && i < N; ++i) separate = x.offsets[i + 1] - x.offsets[i] <= 1;
     sets.assign(x.sets, x.sets + x.n_sets * Y);
-    if (x.pruning) pruning = std::make_unique<Pruning>(*x.pruning);
+    if (x.pruning) {
+        pruning = std::make_unique<Pruning>(*x.pruning);
+        warm_up = x.warm_up;
+    }
     if (x.subtags) subtags = *x.subtags;
 }
 

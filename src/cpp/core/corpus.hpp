@@ -56,6 +56,7 @@ struct Examples {
     // Many labels: candidates at each position, see pruned_chain.hpp; needs first order and no
     // edges. Labels may then share the weights of sub-tags, one for every attribute and sub-tag.
     const Pruning* pruning = nullptr;
+    int64_t warm_up = 1;  // with pruning: epochs of order 0, in which transitions are not used
     const Subtags* subtags = nullptr;
 };
 
@@ -117,6 +118,7 @@ class Corpus {
     OwnedLists node_lists, edge_lists, subtag_lists;
     std::unique_ptr<SegmentShape> segments;  // in work order; null: a chain
     std::unique_ptr<Pruning> pruning;        // null: every label is a candidate
+    int64_t warm_up = 0;                     // see Examples
     Subtags subtags;
 
   protected:

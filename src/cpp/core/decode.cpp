@@ -149,7 +149,7 @@ bool decode_pruned_piece(const ScoreSource& scores, const DenseTransitions& tran
     thread_local Scratch<float> memory;
     const auto taken = memory.take(static_cast<std::size_t>(T * K));
     scores.score(sentences, taken.data, nullptr);
-    CandidateLists<float> candidates(rule.pruning.least);
+    CandidateLists<float> candidates(rule.pruning);
     std::vector<float> sums;
     for (int64_t t = 0; t < T; t++) {
         float* row = taken.data + t * K;

@@ -31,7 +31,7 @@ PrunedChain<In>::PrunedChain(int64_t Y_, bool boundaries_, const Subtags& subtag
       boundaries(boundaries_),
       subtags(subtags_),
       between_at(Y * Y + (boundaries ? 2 * Y : 0)),
-      lists(pruning.least) {}
+      lists(pruning) {}
 
 template <class In>
 double PrunedChain<In>::transition(const double* tail, int64_t y_prev, int64_t y) const {

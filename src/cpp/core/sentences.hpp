@@ -45,8 +45,8 @@ class Sentences {
     // ---- one sentence ----------------------------------------------------------------------
 
     void choose(int64_t place, const In* rows, const double* tail);  // both must outlive it
-    // With pruning, the number of epochs so far decides the order; see Pruning::warm_up.
-    void set_epoch(int64_t epoch) { warms_up = corpus.pruning && epoch < corpus.pruning->warm_up; }
+    // With pruning, the number of epochs so far decides the order; see Examples::warm_up.
+    void set_epoch(int64_t epoch) { warms_up = corpus.pruning && epoch < corpus.warm_up; }
 
     int64_t length() const { return T; }
     double weight() const { return corpus.weight[at]; }

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tagloom import _native, checks, evaluation, features, training, trellis
+from tagloom import _native, evaluation, features, training, trellis
 from tagloom.checks import ALL_THREADS
 from tagloom.errors import ParameterError
 from tagloom.features import Encoded, FeatureExtractor, Templates
@@ -33,6 +33,7 @@ from tagloom.records import field, replace
 from tagloom.scores import Decoder, LinearScores, Scored, Subtags
 from tagloom.scores.parts import Parts
 from tagloom.storage import File
+from tagloom.trellis.pruning import Pruning
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -69,8 +70,8 @@ class LinearFitted(Fitted):
         The training record.
     history : list of Record
     compaction : Compaction or None
-    prune : float or None
-        The threshold of candidate labels; see `Trellis.prune`. None: all labels are.
+    pruning : Pruning or None
+        The rule of candidate labels; see `Trellis.prune`. None: all labels are.
     """
 
     source: LinearScores | LiveScores = field(kw_only=True)
@@ -78,7 +79,7 @@ class LinearFitted(Fitted):
     training: dict[str, Any] = field(default_factory=dict, kw_only=True)
     history: list[Record] = field(default_factory=list, kw_only=True)
     compaction: Compaction | None = field(default=None, kw_only=True)
-    prune: float | None = field(default=None, kw_only=True)
+    pruning: Pruning | None = field(default=None, kw_only=True)
 
     @cached_property
     def scores(self) -> LinearScores:
@@ -121,9 +122,9 @@ class LinearFitted(Fitted):
         transitions = (self.scores if self.is_plain else self.transitions).dense_transitions
         if transitions is None:
             return None
-        if self.prune is not None and self.constraints.space is not None:
+        if self.pruning is not None and self.constraints.space is not None:
             return None  # candidates have no state space
-        return self.scores.decoder(transitions, self.normaliser, self.prune)
+        return self.scores.decoder(transitions, self.normaliser, self.pruning)
 
 
 class LinearTagger(
@@ -322,12 +323,12 @@ class LinearTagger(
 
     def _check_unpruned(self) -> None:
         """Raise if labels are pruned, with which a corpus cannot come in parts."""
-        least = self._fitted.prune if self.is_fitted else None
-        if least is not None:
+        pruning = self._fitted.pruning if self.is_fitted else None
+        if pruning is not None:
             raise ParameterError(
                 parameter="prune",
                 expected="None for partial_fit, which learns without pruning",
-                found=f"{least}",
+                found=f"{pruning.least}",
                 hint="Train with {prune}.",
                 options={"prune": None},
             )
@@ -495,14 +496,14 @@ class LinearTagger(
             return read_files(self, X, y, sample_weight)
         start = self._warm_start() if self.warm_start and self.is_fitted else None
         data = self._read(X, y, sample_weight, start)
-        data.prune, data.subtags = self._choose_pruning(data)
+        data.pruning, data.subtags = self._choose_pruning(data)
         return data
 
     def _check_whole(self) -> None:
         """Raise for a parameter that needs all sentences in one process."""
 
-    def _choose_pruning(self, data: TrainingData) -> tuple[float | None, Subtags | None]:
-        """Return the threshold of candidate labels and the sub-tags of labels, if any."""
+    def _choose_pruning(self, data: TrainingData) -> tuple[Pruning | None, Subtags | None]:
+        """Return the rule of candidate labels and the sub-tags of labels, if any."""
         return None, None
 
     def _read(
@@ -609,7 +610,7 @@ class LinearTagger(
             space=None if data.states is None else data.states.native,
             float32=self._learns_in_float32,
             drops_zeros=not self.is_online,
-            prune=data.prune,
+            prune=None if data.pruning is None else data.pruning.native,
             subtags=None if data.subtags is None else data.subtags.native,
             threads=self.n_threads or ALL_THREADS,
             pattern_only=pattern_only,
@@ -704,8 +705,8 @@ class LinearTagger(
             scored.emit, edge=scored.edge, offsets=scored.offsets
         )
         trellis = data.constraints.restrict(trellis, sentences)
-        if data.prune is not None:
-            trellis = trellis.prune(data.prune)
+        if data.pruning is not None:
+            trellis = trellis.prune(*data.pruning)
         return count_path(trellis.viterbi().path, encoded.offsets, data, gold)
 
     def finish(self, data: TrainingData, outcome: Outcome[Float64], record: dict[str, Any]) -> None:
@@ -719,7 +720,7 @@ class LinearTagger(
             data.constraints,
             history=Rows(outcome.records),
             training=record,
-            prune=data.prune,
+            pruning=data.pruning,
             **self._extra_state(data),
         )
 
@@ -752,9 +753,9 @@ class LinearTagger(
         return fitted.constraints.restrict(batch, sentences)
 
     def _pruned(self, scored: Structure) -> Structure:
-        if self._fitted.prune is None or not isinstance(scored, trellis.Trellis):
+        if self._fitted.pruning is None or not isinstance(scored, trellis.Trellis):
             return scored
-        return scored.prune(self._fitted.prune)
+        return scored.prune(*self._fitted.pruning)
 
     def _normalised(self, scores: LinearScores | LiveScores, scored: Scored) -> Scored:
         """Normalise the scores of a batch, in local models; by default return them unchanged."""
@@ -816,7 +817,7 @@ class LinearTagger(
 
     def _scores_per_token(self) -> int:
         Y = len(self._label_list)
-        if self._fitted.prune is not None:
+        if self._fitted.pruning is not None:
             return Y
         if self._fitted.is_plain or self._fitted.transitions.states.kind == "labels":
             return Y * Y if self._fitted.source.has_edges else Y
@@ -916,8 +917,8 @@ class LinearTagger(
             "training": self.training_,
             "history": [record.to_row() for record in self.history_],
         }
-        if self._fitted.prune is not None:
-            header["prune"] = self._fitted.prune
+        if self._fitted.pruning is not None:
+            header |= self._fitted.pruning.to_dict()
         return self.scores_.to_file(self.n_threads or ALL_THREADS) | File(header)
 
     @classmethod
@@ -933,11 +934,10 @@ class LinearTagger(
             params.setdefault("states", scores.states)
         tagger = cls(**params)
         tagger._check_parameters()
-        prune = header.get("prune")
         tagger._fitted = cls._make_state(
             scores,
             constraints,
-            prune=None if prune is None else checks.number(prune, "prune", least=0, most=1),
+            pruning=Pruning.from_dict(header),
             training=dict(header["training"]),
             history=Rows(training.Record.from_row(row) for row in header["history"]),
             **cls._extra_from_file(file),

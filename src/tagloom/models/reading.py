@@ -35,6 +35,7 @@ from tagloom.trellis.machine import ALL_THREADS
 if TYPE_CHECKING:
     from tagloom.models.layouts import Layout
     from tagloom.models.summaries import Summary
+    from tagloom.trellis.pruning import Pruning
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -152,8 +153,8 @@ class TrainingData:
         Sum of the squared values of a token's attributes, on average: their number if all are 1.
     summary : Summary or None
         Of a corpus that comes in parts: of all parts so far.
-    prune : float or None
-        The threshold of candidate labels; None: all labels are.
+    pruning : Pruning or None
+        The rule of candidate labels; None: all labels are.
     subtags : Subtags or None
         The sub-tags of labels, whose weights they share.
     """
@@ -174,7 +175,7 @@ class TrainingData:
     cost: Float64 | None = None
     mean_square: float = 0.0
     summary: Summary | None = None
-    prune: float | None = None
+    pruning: Pruning | None = None
     subtags: Subtags | None = None
 
     @property

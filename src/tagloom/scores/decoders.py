@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tagloom.features.items import ItemExtractor
     from tagloom.scores.subtags import Subtags
+    from tagloom.trellis.pruning import Pruning
 
     Marginals = list[npt.NDArray[np.float32]]
 
@@ -71,7 +72,7 @@ class WordDecoder:
         Scores of pairs of labels [T, Y, Y].
     normaliser : _native.LocalNormaliser, optional
         Turns the scores into log probabilities of a local model.
-    prune : float, optional
+    pruning : Pruning, optional
         Decode over candidate labels; see `Trellis.prune`. Probabilities are left to a trellis.
     subtags : Subtags, optional
         The sub-tags of labels; scores are then those of labels and sub-tags [T, Y + S].
@@ -86,13 +87,13 @@ class WordDecoder:
         *,
         edges: _native.Scorer | None = None,
         normaliser: _native.LocalNormaliser | None = None,
-        prune: float | None = None,
+        pruning: Pruning | None = None,
         subtags: Subtags | None = None,
     ) -> None:
         self._templates = templates
-        native = None if subtags is None else subtags.native
+        natives = [None if part is None else part.native for part in (pruning, subtags)]
         self._native = _native.Decoder(
-            scorer, transitions, list(labels), edges, normaliser, prune, native
+            scorer, transitions, list(labels), edges, normaliser, *natives
         )
         self._takes_lists = templates.reads_only_tokens
 
@@ -148,7 +149,7 @@ class ItemDecoder:
         The Y labels.
     normaliser : _native.LocalNormaliser, optional
         Turns the scores into log probabilities of a local model.
-    prune : float, optional
+    pruning : Pruning, optional
         Decode over candidate labels; see `Trellis.prune`. Probabilities are left to a trellis.
     subtags : Subtags, optional
         The sub-tags of labels; scores are then those of labels and sub-tags [T, Y + S].
@@ -163,15 +164,15 @@ class ItemDecoder:
         labels: Sequence[str],
         *,
         normaliser: _native.LocalNormaliser | None = None,
-        prune: float | None = None,
+        pruning: Pruning | None = None,
         subtags: Subtags | None = None,
     ) -> None:
         from tagloom.features import Items  # here, for a quick start
 
         self._extractor = extractor
-        native = None if subtags is None else subtags.native
+        natives = [None if part is None else part.native for part in (pruning, subtags)]
         self._native = _native.ItemDecoder(
-            index, rows, transitions, list(labels), normaliser, prune, native
+            index, rows, transitions, list(labels), normaliser, *natives
         )
         self._takes_items = isinstance(extractor, Items)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tagloom.trellis import StateSpace
+    from tagloom.trellis.pruning import Pruning
 
     Float32 = npt.NDArray[np.float32]
     Float64 = npt.NDArray[np.float64]
@@ -315,7 +316,7 @@ class LinearScores(Record):
         self,
         transitions: _native.Dense,
         normaliser: _native.LocalNormaliser | None = None,
-        prune: float | None = None,
+        pruning: Pruning | None = None,
     ) -> Decoder | None:
         """Make the native decoder from sentences to labels.
 
@@ -325,7 +326,7 @@ class LinearScores(Record):
             Scores of transitions, starts and stops; −inf if forbidden.
         normaliser : _native.LocalNormaliser, optional
             Turns the scores into log probabilities of a local model.
-        prune : float, optional
+        pruning : Pruning, optional
             Decode over candidate labels; see `Trellis.prune`.
 
         Returns
@@ -334,9 +335,9 @@ class LinearScores(Record):
             None if the features are neither templates nor items, or labels have sub-tags and are
             not pruned.
         """
-        if self.subtags is not None and prune is None:
+        if self.subtags is not None and pruning is None:
             return None
-        labels: dict[str, Any] = {"prune": prune, "subtags": self.subtags}
+        labels: dict[str, Any] = {"pruning": pruning, "subtags": self.subtags}
         if self._scorers is not None:
             templates, node, edge = self._scorers
             return WordDecoder(

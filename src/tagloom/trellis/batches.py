@@ -18,6 +18,7 @@ from tagloom import _native
 from tagloom.checks import show
 from tagloom.errors import LabelError, ShapeError
 from tagloom.trellis.inputs import as_array, check_offsets, measure_scores
+from tagloom.trellis.pruning import Pruning
 
 Floats = npt.NDArray[np.floating[Any]]
 Int32 = npt.NDArray[np.int32]
@@ -197,18 +198,13 @@ class Batch:
         emit = np.where(allowed, self.emit, self.dtype.type(-np.inf))
         return Batch(emit, self.edge, self.offsets, self.largest_emit)
 
-    def prune(self, least: float) -> Batch:
+    def prune(self, pruning: Pruning) -> Batch:
         """Return a batch in the layout of candidates; see `Trellis.prune`."""
         if self.candidates is None:
-            listed = Candidates(*_native.list_candidates(self.emit, least))
+            arrays = _native.list_candidates(self.emit, pruning.native)
         else:
-            candidates, positions = self.candidates, self.candidates.positions
-            best = np.full(self.shape[0], -np.inf)  # [T]
-            np.maximum.at(best, positions, candidates.scores)
-            with np.errstate(divide="ignore"):
-                lowest = (best + np.log(least)).astype(self.dtype)
-            keep = (candidates.scores >= lowest[positions]) & (candidates.scores > -np.inf)
-            listed = candidates.select(keep)
+            arrays = _native.select_candidates(*self.candidates, pruning.native)
+        listed = Candidates(*arrays)
         return Batch.of_candidates(listed, self.shape[1], self.offsets, self.largest_emit)
 
     def map_scores(self, function: Callable[[Floats], Floats]) -> Batch:

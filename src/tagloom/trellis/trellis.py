@@ -35,6 +35,7 @@ from tagloom.trellis.inputs import (
     uniform_numbers,
 )
 from tagloom.trellis.machine import ALL_THREADS
+from tagloom.trellis.pruning import Pruning
 from tagloom.trellis.space_checks import Label
 from tagloom.trellis.states import StateSpace, check_space
 from tagloom.trellis.structures import OnInfeasible, Ragged
@@ -1006,32 +1007,37 @@ class Trellis(Ragged):
             transitions = transitions.replaced(trans=np.where(banned, minus_inf, trans))
         return self._like(batch, transitions)
 
-    def prune(self, least: float) -> Trellis:
+    def prune(self, least: float, most: int | None = None) -> Trellis:
         """Return a trellis without the labels that are improbable by the scores of a position.
 
         Position t keeps the labels y with ::
 
             exp(emit[t, y] − max_y emit[t, y]) ≥ least
 
-        All results are exact over the paths that are left. A sequence whose transitions allow none
-        of them keeps all labels. Where states are more than labels, and with ``edge``, nothing is
-        pruned.
+        and of these at most the ``most`` best. All results are exact over the paths that are left.
+        A sequence whose transitions allow none of them keeps all labels. Where states are more than
+        labels, and with ``edge``, nothing is pruned.
 
         Parameters
         ----------
         least : float
             From 0, which keeps every label, to 1, which keeps the best.
+        most : int, optional
+            The largest number of labels at a position; of equal ones the first are kept. By default
+            there is no limit.
 
         Examples
         --------
         >>> trellis = Trellis([[0.0, 1.0, -9.0], [0.0, 2.0, 0.0]])
         >>> trellis.prune(0.01).candidates.label_ids
         array([0, 1, 0, 1, 2], dtype=int32)
+        >>> trellis.prune(0.01, most=2).candidates.label_ids
+        array([0, 1, 0, 1], dtype=int32)
         """
-        least = checks.number(least, "least", least=0, most=1)
+        pruning = Pruning.checked(least, most)
         if not self._transitions.is_first_order or self.edge is not None:
             return self
-        pruned = self._like(self._batch.prune(least))
+        pruned = self._like(self._batch.prune(pruning))
         if not self._transitions.forbids:
             return pruned
         is_empty = np.isneginf(pruned._sums())  # [N]
