@@ -103,9 +103,7 @@ def test_loss_and_gradient_by_enumeration(seed, most, warm_up, with_subtags):
     options = {"subtags": subtags()} if with_subtags else {}
     least = 0.01 if most == 2 else 0.4
     objective = encoding.prune(least, most, warm_up=warm_up, **options)
-    oracle = Enumerated(
-        encoding, least, most, transitions=warm_up == 0, with_subtags=with_subtags
-    )
+    oracle = Enumerated(encoding, least, most, transitions=warm_up == 0, with_subtags=with_subtags)
     free = objective.mask()
     theta = np.random.default_rng(seed).normal(size=objective.n_weights) * free
     learner = SGD(objective, eta0=1.0, decay=0.0, theta=theta)
