@@ -74,8 +74,8 @@ nb::tuple list_candidates(const Array<const In, 2>& emit, const Pruning& pruning
 
 template <class In>
 nb::tuple select_candidates(const Array<const int64_t, 1>& rows,
-                            const Array<const int32_t, 1>& labels,
-                            const Array<const In, 1>& scores, const Pruning& pruning) {
+                            const Array<const int32_t, 1>& labels, const Array<const In, 1>& scores,
+                            const Pruning& pruning) {
     check_offsets(rows, labels.shape(0));
     require(scores.shape(0) == labels.shape(0), "labels and scores must be [C]");
     CandidateLists<In> lists(pruning);

@@ -133,9 +133,9 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
                            const AttributeArrays& nodes, const LabelArrays& labels,
                            const AttributeArrays* edges, Maybe<const double> weight,
                            bool all_combinations, bool boundaries, bool float32, const Space* space,
-                           const SegmentShape* segments, bool drops_zeros,
-                           const Pruning* prune, int64_t warm_up, const Subtags* subtags,
-                           int64_t threads, bool pattern_only) {
+                           const SegmentShape* segments, bool drops_zeros, const Pruning* prune,
+                           int64_t warm_up, const Subtags* subtags, int64_t threads,
+                           bool pattern_only) {
     Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, float32, space);
     x.all_combinations = all_combinations;
     x.segments = segments;
