@@ -397,6 +397,9 @@ def test_empty_batches():
             value = crf(torch.zeros(*shape, 3), torch.zeros(shape, dtype=torch.long))
             assert value == 0
         assert crf.decode(torch.zeros(*shape, 3)) == [[] for _ in range(shape[0])]
+        paths, scores = crf.viterbi(torch.zeros(*shape, 3))
+        assert paths.shape == shape
+        assert scores.tolist() == [0.0] * shape[0]
 
 
 def test_threads_do_not_change_the_result():
@@ -506,28 +509,55 @@ def test_compiled_graphs_of_every_kind_are_whole(name, is_ragged):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
-def test_viterbi_exports_with_dynamic_shapes():
-    crf = layer(4, "auto", torch.float32).requires_grad_(False)
+@pytest.mark.parametrize("name", ["first order", "order 2", "bio"])
+@pytest.mark.parametrize("with_edge", [False, True])
+def test_viterbi_exports_with_dynamic_shapes(name, with_edge):
+    """As it is after training: its parameters require gradients."""
+    crf = layer(5, "auto", torch.float32, **CONFIGURATIONS[name])
 
     class Decoder(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.crf = crf
 
-        def forward(self, emissions, mask):
-            return self.crf.viterbi(emissions, mask)
+        def forward(self, emissions, mask, edge=None):
+            return self.crf.viterbi(emissions, mask, edge=edge)
 
-    B, L = torch.export.Dim("B", min=2), torch.export.Dim("L", min=2)
-    emissions, _, mask = random_batch(3, 5, 4, dtype=torch.float32, holes=True)
-    shapes = {"emissions": {0: B, 1: L}, "mask": {0: B, 1: L}}
-    program = torch.export.export(Decoder(), (emissions, mask), dynamic_shapes=shapes)
-    for size in ((3, 5), (7, 11)):
-        emissions, _, mask = random_batch(*size, 4, 3, torch.float32, holes=True)
+    def inputs(B, L, seed):
+        emissions, _, mask = random_batch(B, L, 5, seed, torch.float32, holes=True)
         mask[:, 0] = True
-        paths, scores = program.module()(emissions, mask)
-        expected = crf.decode(emissions, mask)
-        assert [row[row >= 0].tolist() for row in paths] == expected
-        np.testing.assert_allclose(scores, crf.trellis(emissions, mask).viterbi().score, rtol=1e-5)
+        edge = torch.randn(B, L, 5, 5, generator=torch.Generator().manual_seed(seed))
+        return emissions, mask, edge if with_edge else None
+
+    B, L = torch.export.Dim("B", min=1), torch.export.Dim("L", min=1)
+    sizes = {0: B, 1: L}
+    shapes = {"emissions": sizes, "mask": sizes, "edge": sizes if with_edge else None}
+    program = torch.export.export(Decoder(), inputs(3, 5, 0), dynamic_shapes=shapes)
+    for seed, size in enumerate([(3, 5), (7, 11), (2, 2), (4, 1), (1, 1), (1, 6)]):
+        emissions, mask, edge = inputs(*size, seed)
+        paths, scores = program.module()(emissions, mask, edge)
+        best = crf.trellis(emissions, mask, edge=edge).viterbi()
+        assert paths[mask].tolist() == best.path.tolist()
+        assert (paths == -1).equal(~mask)
+        np.testing.assert_allclose(scores.detach(), best.score, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_scores_of_best_paths_are_differentiable(name):
+    crf = layer(5, **CONFIGURATIONS[name])
+    emissions, _, mask = random_batch(4, 5, 5, holes=True)
+    mask[0] = False  # an empty sequence has one empty path
+    edge = torch.randn(4, 5, 5, 5, dtype=torch.float64, requires_grad=True)
+    emissions.requires_grad_()
+    paths, scores = crf.viterbi(emissions, mask, edge=edge)
+    np.testing.assert_allclose(
+        scores.detach(), crf.trellis(emissions, mask, edge=edge).viterbi().score, rtol=1e-12
+    )
+    assert scores[0] == 0
+    by_emissions, by_edge = torch.autograd.grad(scores.sum(), [emissions, edge])
+    expected = torch.nn.functional.one_hot(paths.clamp(min=0), 5) * mask[..., None]
+    assert by_emissions.equal(expected.double())
+    assert by_edge.sum() == (mask.sum(1) - 1).clamp(min=0).sum()  # one for each transition
 
 
 # ---- errors -------------------------------------------------------------------------------------

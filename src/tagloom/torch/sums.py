@@ -321,7 +321,7 @@ def _scaled_backward(kept: _Forward, packed: _Packed, weight: Tensor) -> list[Te
 # ---- scores of paths ----------------------------------------------------------------------------
 
 
-def path_score(scores: Scores, tags: Tensor, mask: Tensor) -> Tensor:
+def path_score(scores: Scores, tags: Tensor, mask: Tensor, edge: Tensor | None = None) -> Tensor:
     """Return the scores [B] of complete label paths [L, B]."""
     emit, trans, start, stop = scores
     L, B, Y = emit.shape
@@ -330,8 +330,13 @@ def path_score(scores: Scores, tags: Tensor, mask: Tensor) -> Tensor:
     tags = tags.masked_fill(~mask, 0)
     zero = emit.new_zeros(())
     score = torch.where(mask, emit.gather(2, tags.unsqueeze(2)).squeeze(2), zero).sum(0)
-    moves = trans.reshape(-1)[tags[:-1] * Y + tags[1:]]
-    score = score + torch.where(mask[1:], moves, zero).sum(0)
+    # Rows are rolled, not cut: an exported graph of L - 1 rows would not take L = 2.
+    arcs = tags.roll(1, 0) * Y + tags  # [L, B]; row 0 is not used
+    moves = trans.reshape(-1)[arcs]
+    if edge is not None:
+        moves = moves + edge.flatten(2).gather(2, arcs.unsqueeze(2)).squeeze(2)
+    is_move = mask & (torch.arange(L, device=mask.device) > 0).unsqueeze(1)
+    score = score + torch.where(is_move, moves, zero).sum(0)
     last = tags.gather(0, (mask.sum(0) - 1).clamp(min=0).unsqueeze(0)).squeeze(0)
     return score + torch.where(mask[0], start[tags[0]] + stop[last], zero)
 
