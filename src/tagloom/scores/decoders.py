@@ -91,9 +91,10 @@ class WordDecoder:
         subtags: Subtags | None = None,
     ) -> None:
         self._templates = templates
-        natives = [None if part is None else part.native for part in (pruning, subtags)]
+        rule = None if pruning is None else pruning.native
+        native = None if subtags is None else subtags.native
         self._native = _native.Decoder(
-            scorer, transitions, list(labels), edges, normaliser, *natives
+            scorer, transitions, list(labels), edges, normaliser, rule, native
         )
         self._takes_lists = templates.reads_only_tokens
 
@@ -170,9 +171,10 @@ class ItemDecoder:
         from tagloom.features import Items  # here, for a quick start
 
         self._extractor = extractor
-        natives = [None if part is None else part.native for part in (pruning, subtags)]
+        rule = None if pruning is None else pruning.native
+        native = None if subtags is None else subtags.native
         self._native = _native.ItemDecoder(
-            index, rows, transitions, list(labels), normaliser, *natives
+            index, rows, transitions, list(labels), normaliser, rule, native
         )
         self._takes_items = isinstance(extractor, Items)
 
