@@ -271,6 +271,7 @@ class _Service:
 
     async def show_metrics(self, request: Request) -> Response:
         self.metrics.set("in_flight", self.app.count_in_flight())
+        self.metrics.set("queue_depth", self.jobs.waiting)
         text = self.metrics.render(self.registry)
         return Response(text, content_type=b"text/plain; version=1.0.0; charset=utf-8")
 
