@@ -673,16 +673,18 @@ def test_two_processes_save_to_one_path(large, tmp_path):
     tl.write(tl.Corpus([["word"] * 20_000], [["A"] * 20_000]), f"{path}.conll")
     children = [saving(large / f"{label}.tagloom", path, label) for label in "AB"]
     seen, ending = set(), time.monotonic() + 120
-    for n_reads in itertools.count():
-        if (n_reads >= 10 and seen == {"A", "B"}) or time.monotonic() > ending:
-            break
-        (label, end) = tl.load(path, verify=True).predict([["w1", "end"]])[0]
-        assert (label in "AB", end) == (True, "Z")
-        seen.add(label)
-        corpus = tl.read(f"{path}.conll")
-        assert corpus.n_tokens == 20_000
-        assert len(corpus.label_counts()) == 1
-    (tmp_path / "stop").touch()
+    try:
+        for n_reads in itertools.count():
+            if (n_reads >= 10 and seen == {"A", "B"}) or time.monotonic() > ending:
+                break
+            (label, end) = tl.load(path, verify=True).predict([["w1", "end"]])[0]
+            assert (label in "AB", end) == (True, "Z")
+            seen.add(label)
+            corpus = tl.read(f"{path}.conll")
+            assert corpus.n_tokens == 20_000
+            assert len(corpus.label_counts()) == 1
+    finally:
+        (tmp_path / "stop").touch()
     for child in children:
         child.communicate()
         assert child.returncode == 0
