@@ -12,7 +12,7 @@ pytestmark = pytest.mark.peers
 
 import tagloom as tl  # noqa: E402
 from raising import raises  # noqa: E402
-from tagloom.errors import ModelFileError, ParameterError, SentenceError  # noqa: E402
+from tagloom.errors import ModelFileError, ParameterError, SentenceError, TrainingError  # noqa: E402
 from tagloom.scores import Vectors  # noqa: E402
 
 FISH = [["they", "can", "fish"], ["can", "of", "fish"]] * 4
@@ -104,6 +104,37 @@ def test_seeds_make_different_networks():
     assert torch.equal(before, torch.get_rng_state())  # the user's random numbers are left alone
 
 
+SETTINGS = [torch.no_grad, torch.inference_mode, torch.enable_grad]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.__name__)
+def test_settings_of_the_calling_program_do_not_matter(tagger, setting, dtype):
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(dtype)
+        with setting():
+            again = tl.NeuralTagger(**SMALL).fit(FISH, LABELS)
+            loaded = tl.load(again.to_bytes())
+            assert loaded.explain(FISH[0])[0].reasons == tagger.explain(FISH[0])[0].reasons
+        assert torch.get_default_dtype() == dtype
+    finally:
+        torch.set_default_dtype(before)
+    assert loaded.digest() == tagger.digest()
+
+
+@pytest.mark.parametrize("head", ["crf", "softmax"])
+def test_training_that_diverges(head):
+    with pytest.raises(TrainingError, match="lower the learning rate"):
+        tl.NeuralTagger(**{**SMALL, "eta": 1e6, "head": head}).fit(FISH, LABELS)
+
+
+def test_a_device_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with raises(ParameterError, parameter="device", expected="cpu", found="'cuda'"):
+        tl.NeuralTagger(device="cuda", **SMALL).fit(FISH, LABELS)
+
+
 def test_a_module_of_the_user():
     class Sums(torch.nn.Module):
         """The vector of a token and those of its neighbours, through one layer."""
@@ -124,6 +155,8 @@ def test_a_module_of_the_user():
     assert tagger.predict(FISH[:2]) == LABELS[:2]
     with raises(ParameterError, parameter="encoder", found="Sums"):
         tagger.save("never")
+    with raises(ParameterError, parameter="encoder", expected="(12, 9)", found="(12, 8)"):
+        tl.NeuralTagger(encoder=Sums(8, 8), **{**ALONE, "hidden": 9}).fit(FISH, LABELS)
 
 
 def test_bad_parameters():

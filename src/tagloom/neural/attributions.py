@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tagloom.neural.modules import Batch, ModuleScores, Network
+from tagloom.neural.modules import Batch, ModuleScores, Network, own_settings
 from tagloom.neural.transformers import Int64, TransformerScores
 from tagloom.scores.networks import NetworkScores
 
@@ -39,16 +39,18 @@ def attribute_scores(
     callable
         From t and y to names and values, the `MOST` largest.
     """
-    if isinstance(network, TransformerScores):
-        x, begins, emit = _of_pieces(network, sentence)
-    else:
-        x, begins, emit = _of_words(network, sentence)
+    with own_settings():
+        if isinstance(network, TransformerScores):
+            x, begins, emit = _of_pieces(network, sentence)
+        else:
+            x, begins, emit = _of_words(network, sentence)
     words = list(getattr(sentence, "tokens", sentence))
     cache: dict[tuple[int, int], list[tuple[str, float]]] = {}
 
     def named(t: int, y: int) -> list[tuple[str, float]]:
         if (t, y) not in cache:
-            (grad,) = torch.autograd.grad(emit[t, y], x, retain_graph=True)
+            with own_settings():
+                (grad,) = torch.autograd.grad(emit[t, y], x, retain_graph=True)
             of_rows = (grad * x).sum(dim=1).detach().numpy()
             values = np.add.reduceat(of_rows, begins)  # [T]
             largest = np.argsort(-np.abs(values), kind="stable")[:MOST]

@@ -21,7 +21,7 @@ from torch import Tensor
 from tagloom import _native
 from tagloom.features import Encoded
 from tagloom.neural.heads import Gold, Head
-from tagloom.neural.modules import Batch
+from tagloom.neural.modules import Batch, own_settings
 from tagloom.scores.networks import Inputs, take_ragged
 from tagloom.training import Step
 
@@ -246,7 +246,7 @@ class NetworkLearner:
     # ---- one epoch -------------------------------------------------------------------------
 
     def step(self) -> Step:
-        """Go through the training data once."""
+        """Go through the training data once, or until scores are NaN or infinite."""
         seed = [self.schedule.random_state, self.epoch]
         rng = np.random.default_rng(seed)
         losses: list[float] = []
@@ -254,6 +254,8 @@ class NetworkLearner:
         with self._alone(rng):
             for sentences in self.examples.batches(self.schedule.batch_tokens, rng):
                 losses.append(self.learn(sentences, rng))
+                if not math.isfinite(losses[-1]):
+                    break
         self.epoch += 1
         return Step(float(np.sum(losses) / len(self.examples.weight)))
 
@@ -263,14 +265,17 @@ class NetworkLearner:
         threads = torch.get_num_threads()
         torch.set_num_threads(self.network.n_threads)
         try:
-            with torch.random.fork_rng(devices=[]):
+            with own_settings(), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(int(rng.integers(1 << 62)))
                 yield
         finally:
             torch.set_num_threads(threads)
 
     def learn(self, sentences: npt.NDArray[np.int64], rng: np.random.Generator) -> float:
-        """Take a step on some sentences, and return the sum of their losses."""
+        """Take a step on some sentences, and return the sum of their losses.
+
+        Without a step, the loss is NaN if a score is NaN or infinite.
+        """
         examples = self.examples
         inputs, tokens = examples.inputs.select(sentences)
         gold = Gold(inputs.offsets, examples.gold[tokens], examples.weight[sentences])
@@ -280,6 +285,8 @@ class NetworkLearner:
         if features is not None and self.wide is not None:
             emit = emit + self.wide.score(features).to(self.device)
             emit.retain_grad()
+        if not emit.isfinite().all():
+            return math.nan
         loss = self.head.loss(emit, gold)
         for parameter in self.optimiser.parameters:
             parameter.grad = None

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from tagloom.errors import ParameterError
 from tagloom.neural.heads import Head
 from tagloom.neural.learners import Examples, NetworkLearner, Schedule
-from tagloom.neural.modules import ModuleScores, Network
+from tagloom.neural.modules import ModuleScores, Network, own_settings
 from tagloom.neural.transformers import (
     Pieces,
     Transformer,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Arrays = dict[str, npt.NDArray[Any]]
 
 
+@own_settings()
 def make_learner(tagger: Any, data: Any) -> NetworkLearner:
     """Make the network with its initial weights, and its learner.
 
@@ -116,7 +118,24 @@ def make_scorer(tagger: Any, data: Any, arrays: Arrays) -> Any:
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device of that name; "auto" is a GPU if there is one."""
+    """Return the device of that name; "auto" is a GPU if there is one.
+
+    Raises
+    ------
+    ParameterError
+        If this machine, or this build of torch, does not have it.
+    """
+    exists = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        name = "cuda" if exists["cuda"] else "cpu"
+    if not exists[name]:
+        raise ParameterError(
+            parameter="device",
+            expected=f"one that torch finds here: {', '.join(k for k in exists if exists[k])}",
+            found=repr(name),
+        )
     return torch.device(name)

@@ -7,7 +7,8 @@ computed once for each word type of a batch.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,6 +25,18 @@ from tagloom.scores.networks import PADDING, WIDTH, Alphabets, Inputs, NetworkSp
 from tagloom.storage import File
 
 _CELLS: dict[str, Any] = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+
+
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """Run in float32 and with gradients, whatever the calling program has set in torch."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 class Batch(NamedTuple):
@@ -139,8 +152,19 @@ class Network(nn.Module):
             h = self._run_cells(x, offsets)
         else:
             h = self.encoder(x, offsets)
+            self._check_output(h, len(x))
         scores: Tensor = self.output(self.dropout(h))
         return scores
+
+    def _check_output(self, h: Tensor, n_tokens: int) -> None:
+        """Raise if a module of the user returns vectors of another shape."""
+        expected = n_tokens, self.spec.output_size
+        if tuple(h.shape) != expected:
+            raise ParameterError(
+                parameter="encoder",
+                expected=f"a module that returns vectors of shape {expected}, (T, hidden)",
+                found=f"{tuple(h.shape)}",
+            )
 
     def _run_cells(self, x: Tensor, offsets: npt.NDArray[np.int64]) -> Tensor:
         """Run the recurrent layers: in the native core, or packed step by step in torch."""
@@ -207,8 +231,9 @@ class ModuleScores:
     @cached_property
     def module(self) -> Network:
         """The network in torch, for prediction."""
-        module = Network(self.spec, encoder=copy.deepcopy(self.encoder))
-        module.set_arrays(self.arrays)
+        with own_settings():
+            module = Network(self.spec, encoder=copy.deepcopy(self.encoder))
+            module.set_arrays(self.arrays)
         return module.eval().cpu()
 
     def emit(self, sentences: Sequence[Any], n_threads: int) -> npt.NDArray[np.float32]:

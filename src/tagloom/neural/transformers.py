@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from tagloom import checks, storage
 from tagloom.errors import MissingExtraError, ModelFileError, ParameterError
-from tagloom.neural.modules import Batch
+from tagloom.neural.modules import Batch, own_settings
 from tagloom.scores.networks import Inputs, number_types, take_ragged
 from tagloom.storage import File
 
@@ -448,8 +448,9 @@ class TransformerScores:
     @cached_property
     def module(self) -> Transformer:
         """The transformer in torch, for prediction."""
-        module = Transformer(self.spec)
-        module.set_arrays(self.arrays)
+        with own_settings():
+            module = Transformer(self.spec)
+            module.set_arrays(self.arrays)
         return module.eval()
 
     def encode(self, sentences: Sequence[Any]) -> Inputs:
