@@ -141,6 +141,38 @@ def test_every_fence_is_closed_and_names_a_language_we_know(page):
         assert closing == "", closing
 
 
+def headings(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and Sphinx make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def dead_links(page: Path) -> list[str]:
+    """Return the links of a page to files and headings that do not exist."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not link.startswith("https:") and (
+            not target.is_file() or (anchor and anchor not in headings(target))
+        ):
+            dead.append(link)
+    return dead
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"], ids=name_of)
+def test_links_to_pages_and_headings(page):
+    assert dead_links(page) == []
+
+
+def test_dead_links_are_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A `b` c\n[1](#a-b-c) [2](#d) [3](page.md#a-b-c) [4](other.md) [5](page.md)")
+    assert dead_links(page) == ["#d", "other.md"]
+
+
 @pytest.mark.parametrize(
     "name",
     [pytest.param(m, marks=pytest.mark.peers) if m.startswith(NEED_TORCH) else m for m in MODULES],
