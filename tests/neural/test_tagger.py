@@ -232,6 +232,28 @@ def test_explanations_name_features_and_words(tagger):
     assert sum(r.value for r in decision.reasons) == pytest.approx(decision.margin, abs=1e-9)
 
 
+def test_explanations_name_the_same_words_for_both_labels(tagger):
+    """Five words or more, of which some are named: a word that is left out is not a zero."""
+    sentence = ["they", "can", "fish", "can", "of", "fish", "they", "can", "fish"]
+    for decision in tagger.explain(sentence):
+        named = [r for r in decision.reasons if "approximate" in r.name]
+        assert len({r.name for r in named if r.position == decision.position}) == 4
+        assert all(r.weight and r.rival_weight for r in named)
+
+
+def test_the_wide_part_of_an_explanation_is_exact(tagger):
+    sentence = ["they", "can", "fish"]
+    scored = tagger.scores_.score([sentence], 1).emit
+    trellis = tagger.trellis([sentence])[0]
+    parts = tagger.score_parts(sentence, trellis)
+    for t in range(3):
+        for y in range(3):
+            named = [*parts(t, None, y)]
+            wide = sum(p.value for p in named if not p.name.startswith("network"))
+            assert wide == pytest.approx(float(scored[t, y]), abs=1e-6)
+            assert sum(p.value for p in named) == pytest.approx(float(trellis.emit[t, y]), abs=1e-6)
+
+
 def test_gradient_times_input_is_exact_where_the_network_is_linear(tagger):
     from dataclasses import replace
 

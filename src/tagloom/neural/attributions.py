@@ -10,9 +10,11 @@ network is linear.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,7 +22,9 @@ from tagloom.neural.modules import Batch, ModuleScores, Network, own_settings
 from tagloom.neural.transformers import Int64, TransformerScores
 from tagloom.scores.networks import NetworkScores
 
-#: Number of words that are named for each label; the others are small.
+Float32 = npt.NDArray[np.float32]
+
+#: Number of words that are named at each token; the others are small.
 MOST = 4
 
 
@@ -37,7 +41,8 @@ def attribute_scores(
     Returns
     -------
     callable
-        From t and y to names and values, the `MOST` largest.
+        From t and y to names and values, of the same words for all labels at t: the `MOST` words
+        that decide most between the two labels that the network prefers there.
     """
     with own_settings():
         if isinstance(network, TransformerScores):
@@ -45,20 +50,27 @@ def attribute_scores(
         else:
             x, begins, emit = _of_words(network, sentence)
     words = list(getattr(sentence, "tokens", sentence))
-    cache: dict[tuple[int, int], list[tuple[str, float]]] = {}
+
+    @cache
+    def values(t: int, y: int) -> Float32:
+        with own_settings():
+            (grad,) = torch.autograd.grad(emit[t, y], x, retain_graph=True)
+        of_rows = (grad * x).sum(dim=1).detach().numpy()
+        return np.add.reduceat(of_rows, begins)  # [T]
+
+    @cache
+    def named_words(t: int) -> list[int]:
+        """The words that favour one of the two best labels most, so the same for every label."""
+        best = emit[t].topk(2).indices.tolist()
+        difference = np.abs(values(t, best[0]) - values(t, best[1]))
+        return sorted(np.argsort(-difference, kind="stable")[:MOST].tolist())
 
     def named(t: int, y: int) -> list[tuple[str, float]]:
-        if (t, y) not in cache:
-            with own_settings():
-                (grad,) = torch.autograd.grad(emit[t, y], x, retain_graph=True)
-            of_rows = (grad * x).sum(dim=1).detach().numpy()
-            values = np.add.reduceat(of_rows, begins)  # [T]
-            largest = np.argsort(-np.abs(values), kind="stable")[:MOST]
-            cache[t, y] = [
-                (f"network, word[{s - t}]={words[s]} (approximate)", float(values[s]))
-                for s in sorted(largest.tolist())
-            ]
-        return cache[t, y]
+        of_words = values(t, y)
+        return [
+            (f"network, word[{s - t}]={words[s]} (approximate)", float(of_words[s]))
+            for s in named_words(t)
+        ]
 
     return named
 
