@@ -383,3 +383,31 @@ def test_train_and_tag_by_the_command_line(features, tmp_path):
     tagger = tl.load(model)
     assert tagger.predict(FISH[:2]) == LABELS[:2]
     assert (tagger.scores_.rows.n_attributes == 0) == (features == "none")
+
+
+def test_vectors_beside_the_model_on_the_command_line(tmp_path):
+    """A small file with the vectors of training, and the others in a file of their own."""
+    options = {**ALONE, "word_size": 0, "vectors": VECTORS}
+    whole = tl.NeuralTagger(**options).fit(FISH, LABELS)
+    small = tl.NeuralTagger(keep_vectors="seen", **options).fit(FISH, LABELS)
+    small.save(tmp_path / "small")
+    Vectors(VECTORS.keys(), [*VECTORS.values()]).save(tmp_path / "vectors")
+    X = [["we", "can", "fish"], ["we", "of", "we"]]
+    text = "".join(" ".join(row) + "\n" for row in X)
+
+    def tag(model, *more):
+        command = [sys.executable, "-m", "tagloom", "tag", str(model), "--format", "text", *more]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+    beside = ["--vectors", str(tmp_path / "vectors"), "--nbest", "1"]
+    done = tag(tmp_path / "small", *beside)
+    assert done.returncode == 0, done.stderr
+    found = [float(line.split()[-1]) for line in done.stdout.splitlines() if line[:1] == "#"]
+    expected = [best[0].prob for best in whole.predict_nbest(X, 1)]
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+    without = [best[0].prob for best in small.predict_nbest(X, 1)]
+    assert not np.allclose(found, without, atol=1e-3)
+    tl.CRF("words", max_iterations=1).fit(FISH, LABELS).save(tmp_path / "crf")
+    done = tag(tmp_path / "crf", *beside)
+    assert done.returncode == 2
+    assert "--vectors does not apply to CRF" in done.stderr

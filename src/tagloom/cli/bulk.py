@@ -65,7 +65,7 @@ def tag(
     targets = _targets(paths, folder)
     _part(0, where.part)  # raises
     # An error in the model or its options is reported once, and before anything is written.
-    model = find_model(request.model, paths[0])
+    model = find_model(request.model, paths[0], request.vectors)
     for target in {os.path.dirname(target) for target in targets}:
         os.makedirs(target, exist_ok=True)
     record = _check_record(request, folder, resume=where.resume)
@@ -125,10 +125,10 @@ def _summary(todo: Sequence[Task], n_done: int, folder: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _model(path: str, source: str) -> Any:
+def _model(path: str, source: str, vectors: str | None) -> Any:
     from tagloom.cli.tag import find_model
 
-    return find_model(path, source)
+    return find_model(path, source, vectors)
 
 
 class Task(NamedTuple):
@@ -222,7 +222,7 @@ def tag_task(request: Request, task: Task) -> str | None:
     remove_abandoned(task.output)
     with closing():
         try:
-            model = _model(request.model, "-")
+            model = _model(request.model, "-", request.vectors)
             return tag_file(request, task.source, task.output, model, task.groups)
         except click.ClickException as error:  # it cannot be sent to another process
             raise FormatError(error.format_message(), path=task.source) from None

@@ -44,6 +44,7 @@ Examples:
 @option("--nbest", type=integer(1), metavar="N", help="Write the N best labellings.")
 @option("--n-threads", "--threads", type=integer(1), help="Threads; all cores by default.")
 @option("--text", "is_raw", is_flag=True, help="Split raw text by the tokenizer of MODEL.")
+@option("--vectors", metavar="FILE", help="Vectors of further words, for a network.")
 @declare(OPTIONS)
 @option("--n-workers", type=integer(1), help="Into a folder: processes that tag files.")
 @option("--cluster", metavar="ADDRESS", help="Into a folder: Ray cluster that tags files.")
@@ -58,6 +59,7 @@ def command(
     nbest: int | None,
     n_threads: int | None,
     is_raw: bool,
+    vectors: str | None,
     n_workers: int | None,
     cluster: str | None,
     resume: bool,
@@ -81,6 +83,9 @@ def command(
     CoNLL-U with # text and SpaceAfter, or as JSONL with the places of tokens and spans in INPUT,
     by the name of FILE.
 
+    --vectors adds the vectors that a network left out with --keep-vectors seen: FILE is the one
+    that it was trained with.
+
     A dependency parser reads the tags of a CoNLL-U file and writes its columns HEAD and DEPREL. A
     role labeller reads JSONL with trees and predicates, and writes their arguments.
 
@@ -89,7 +94,7 @@ def command(
     --resume continues after an interruption. --part 3/64 tags a part of the files, for the jobs of
     a job array.
     """
-    request = Request(model, Reading.of(options), marginals, nbest, n_threads, is_raw)
+    request = Request(model, Reading.of(options), marginals, nbest, n_threads, is_raw, vectors)
     if _is_folder(output):
         from tagloom.cli import bulk  # here, for a quick start
 
@@ -128,10 +133,19 @@ class Request(NamedTuple):
     nbest: int | None
     n_threads: int | None
     is_raw: bool
+    vectors: str | None = None
 
 
-def find_model(model: str, source: str) -> Any:
+def find_model(model: str, source: str, vectors: str | None = None) -> Any:
     """Load a tagger, or connect to the server that has it.
+
+    Parameters
+    ----------
+    model : str
+    source : str
+        The file that it will tag.
+    vectors : str, optional
+        A file with vectors of further words.
 
     Returns
     -------
@@ -141,8 +155,14 @@ def find_model(model: str, source: str) -> Any:
     if model.startswith(("http://", "https://")):
         from tagloom.cli.remote import RemoteTagger
 
+        if vectors is not None:
+            raise _usage_error("--vectors does not apply to a model on a server.")
         return RemoteTagger(model)
     found: Any = load_model(model, source=source, any_kind=True)
+    if vectors is not None:
+        if not hasattr(found, "with_vectors"):
+            raise _usage_error(f"--vectors does not apply to {type(found).__name__}.")
+        found = found.with_vectors(vectors)
     if found.family == "tagger":
         return found
     from tagloom.cli import structures  # here, for a quick start
@@ -169,8 +189,8 @@ def tag_file(
     groups : (int, int), optional
         The row groups of a Parquet file to tag; by default the whole file.
     """
-    _, reading, marginals, nbest, n_threads, is_raw = request
-    tagger = find_model(request.model, source) if model is None else model
+    _, reading, marginals, nbest, n_threads, is_raw, vectors = request
+    tagger = find_model(request.model, source, vectors) if model is None else model
     if isinstance(tagger, tuple):
         kind, found = tagger
         if is_raw or marginals or nbest is not None:
