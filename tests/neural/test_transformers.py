@@ -100,6 +100,25 @@ def test_layers_are_those_of_torch(folder):
         np.testing.assert_allclose(module(Batch.of(inputs))[:2], expected, atol=1e-5)
 
 
+def test_words_of_byte_level_tokenizers_follow_a_space():
+    """As in running text: RoBERTa has other pieces for a word without a space before it."""
+    bytes_of = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    whole = {piece: k for k, piece in enumerate(["<s>", "</s>", "<unk>", *sorted(bytes_of)])}
+    merges = [("o", "f"), ("Ġ", "of")]
+    for merge in merges:
+        whole["".join(merge)] = len(whole)
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(whole, merges))
+    before = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    for stage in (before, tokenizers.pre_tokenizers.Sequence([before])):
+        tokenizer.pre_tokenizer = stage
+        pieces = transformers.Pieces(tokenizer.to_str()).after_space()
+        assert pieces.cut(["of", "of"], 2) == [[whole["Ġof"]]] * 2
+        assert tokenizer.encode("a of").ids[-1:] == [whole["Ġof"]]
+        again = transformers.Pieces(pieces.text)  # as a saved tagger has it
+        assert again.cut(["of"], 2) == [[whole["Ġof"]]]
+        assert not pieces.ignores_case
+
+
 def test_train_save_and_load(folder, tmp_path):
     tagger = tl.NeuralTagger(
         encoder="transformer", transformer=folder, max_iterations=20, eta=0.005, batch_tokens=12

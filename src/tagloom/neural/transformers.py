@@ -140,11 +140,21 @@ class Pieces:
             ) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        normalizer = json.loads(text).get("normalizer") or {}
-        parts = normalizer.get("normalizers", [normalizer])
         self.ignores_case = any(
-            part.get("lowercase") is True or part.get("type") == "Lowercase" for part in parts
+            part.get("lowercase") is True or part.get("type") == "Lowercase"
+            for part in _parts_of(json.loads(text), "normalizer")
         )
+
+    def after_space(self) -> Pieces:
+        """Return the same with the pieces that words have after a space, as in running text.
+
+        A tokenizer of bytes, as that of RoBERTa, has others for the first word of a text.
+        """
+        settings = json.loads(self.text)
+        for part in _parts_of(settings, "pre_tokenizer"):
+            if part.get("type") == "ByteLevel":
+                part["add_prefix_space"] = True
+        return Pieces(json.dumps(settings))
 
     def find(self, *names: str) -> int:
         """Return the number of the first of these pieces that exists."""
@@ -172,6 +182,13 @@ class Pieces:
             np.concatenate([[0], np.cumsum(lengths)]),
             np.array([piece for row in pieces for piece in row], np.int32),
         )
+
+
+def _parts_of(settings: dict[str, Any], stage: str) -> list[dict[str, Any]]:
+    """Return the parts of a stage of a tokenizer, which is one part or a sequence of them."""
+    whole = settings.get(stage) or {}
+    parts: list[dict[str, Any]] = whole.get(stage.replace("_", "") + "s", [whole])
+    return parts
 
 
 def count_pieces(inputs: Inputs) -> Int64:
@@ -535,7 +552,7 @@ def read_transformer(source: Any, n_labels: int) -> tuple[TransformerSpec, Piece
             expected=f"a model of the type {', '.join(_MODELS)}, with gelu",
             found=checks.show(kind),
         )
-    pieces = Pieces(_read_text(folder / "tokenizer.json"))
+    pieces = Pieces(_read_text(folder / "tokenizer.json")).after_space()
     sizes = {
         "vocabulary": "vocab_size",
         "size": "hidden_size",
