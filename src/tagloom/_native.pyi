@@ -66,6 +66,19 @@ def check_candidates(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,),
     The first candidate whose label does not exist, or is not above the one before it at its position; -1 if all are valid.
     """
 
+class Trigrams:
+    """Trigrams of labels that have weights."""
+
+    def __init__(self, n_labels: int, labels: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """labels [K, 3], in order."""
+
+    def __len__(self) -> int: ...
+
+class TrigramScores:
+    """Trigrams of labels with their weights."""
+
+    def __init__(self, trigrams: Trigrams, weights: NDArray[numpy.float32] | NDArray[numpy.float64] | None) -> None: ...
+
 class CandidateCells:
     """Candidate labels of each position, whose scores are cells of a table."""
 
@@ -81,18 +94,20 @@ class Candidates:
 
     def __init__(self, indptr: NDArray[numpy.int64], label_ids: NDArray[numpy.int32], scores: NDArray[numpy.float32] | NDArray[numpy.float64], offsets: NDArray[numpy.int64], n_labels: int) -> None: ...
 
-    def viterbi(self, dense: Dense, threads: int, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    def viterbi(self, dense: Dense, trigrams: TrigramScores | None, threads: int, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-    def sum(self, dense: Dense, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, candidates: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: TransitionCounts | None = None) -> int:
+    def path_score(self, dense: Dense, trigrams: TrigramScores | None, path: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+    def sum(self, dense: Dense, trigrams: TrigramScores | None, threads: int, log_z: NDArray[numpy.float64], weight: NDArray[numpy.float64] | None = None, candidates: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, marginals: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, pairs: NDArray[numpy.float32] | NDArray[numpy.float64] | None = None, counts: TransitionCounts | None = None, trigram_counts: NDArray[numpy.float64] | None = None) -> int:
         """
-        Fill log_z and results; return the number of sequences computed in log space.
+        Fill log_z and results; return the number of sequences of order 1 computed in log space.
         """
 
-    def sample(self, dense: Dense, threads: int, uniform: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    def sample(self, dense: Dense, trigrams: TrigramScores | None, threads: int, uniform: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-    def entropy(self, dense: Dense, threads: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+    def entropy(self, dense: Dense, trigrams: TrigramScores | None, threads: int, out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
-    def nbest(self, dense: Dense, threads: int, n: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    def nbest(self, dense: Dense, trigrams: TrigramScores | None, threads: int, n: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
         """
         The number of paths of each sequence [N]; their labels, flat; their scores, flat.
         """
@@ -593,7 +608,7 @@ def select_candidates(indptr: NDArray[numpy.int64], label_ids: NDArray[numpy.int
 class Decoder:
     """From sentences to their best labels: scorers, and transitions."""
 
-    def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, prune: Pruning | None = None, subtags: Subtags | None = None) -> None: ...
+    def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, prune: Pruning | None = None, trigrams: TrigramScores | None = None, subtags: Subtags | None = None) -> None: ...
 
     def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: Sequence[NDArray[numpy.float64]], threads: int = 1) -> list[list[str]] | None:
         """
@@ -618,7 +633,7 @@ class Decoder:
 class ItemDecoder:
     """From items, dicts or lists of features, to the best labels."""
 
-    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None, prune: Pruning | None = None, subtags: Subtags | None = None) -> None: ...
+    def __init__(self, index: Index, rows: WeightRows, transitions: Dense, labels: list[str], normaliser: LocalNormaliser | None = None, prune: Pruning | None = None, trigrams: TrigramScores | None = None, subtags: Subtags | None = None) -> None: ...
 
     def decode(self, sentences: list[object], threads: int = 1) -> list[list[str]] | None:
         """
@@ -753,9 +768,9 @@ class LinearObjective(Objective):
     The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, prune: Pruning | None = None, warm_up: int = 1, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, prune: Pruning | None = None, warm_up: int = 1, trigrams: Trigrams | None = None, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
         """
-        prune: which labels of each token are kept, by its attributes alone; the first warm_up epochs have order 0. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
+        prune: which labels of each token are kept, by its attributes alone; the first warm_up epochs have order 0, and the next as many order 1. trigrams: those with weights, which make it order 2. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
         """
 
     @property

@@ -164,7 +164,7 @@ def test_vanishing_probabilities_do_not_need_log_space():
         offsets=few.offsets,
     )  # fmt: skip
     log_z = np.empty(40)
-    redone = few._batch.native_candidates.sum(few.dense_transitions, 1, log_z)
+    redone = few._batch.native_candidates.sum(*few.listed_transitions, 1, log_z)
     assert redone < 10
     assert_allclose(log_z, tl.Trellis(dense.emit, trans, offsets=dense.offsets).log_partition())
 
@@ -257,6 +257,7 @@ def test_marginals_of_candidates_need_candidates():
 def test_the_native_layout_refuses_what_would_read_outside_its_arrays():
     dense = _native.Dense(2, 1, None, None, None)
     wide = _native.Dense(3, 1, None, None, None)
+    of_three = _native.TrigramScores(_native.Trigrams(3, np.zeros((1, 3), np.int32)), None)
     rows, ids = np.array([0, 1, 2]), np.array([0, 1], dtype=np.int32)
     scores, offsets = np.zeros(2), np.array([0, 2])
     few = _native.Candidates(rows, ids, scores, offsets, 2)
@@ -264,15 +265,19 @@ def test_the_native_layout_refuses_what_would_read_outside_its_arrays():
         lambda: _native.Candidates(rows, ids + 1, scores, offsets, 2),
         lambda: _native.Candidates(rows, ids, np.zeros(3), offsets, 2),
         lambda: _native.Candidates(rows, ids, scores, np.array([0, 3]), 2),
-        lambda: few.viterbi(wide, 1, np.empty(2, dtype=np.int32), np.empty(1)),
-        lambda: few.viterbi(dense, 1, np.empty(1, dtype=np.int32), np.empty(1)),
-        lambda: few.sum(dense, 1, np.empty(2)),
-        lambda: few.sum(dense, 1, np.empty(1), candidates=np.empty(1)),
-        lambda: few.sum(dense, 1, np.empty(1), marginals=np.empty((2, 3))),
+        lambda: few.viterbi(wide, None, 1, np.empty(2, dtype=np.int32), np.empty(1)),
+        lambda: few.viterbi(dense, None, 1, np.empty(1, dtype=np.int32), np.empty(1)),
+        lambda: few.sum(dense, None, 1, np.empty(2)),
+        lambda: few.sum(dense, None, 1, np.empty(1), candidates=np.empty(1)),
+        lambda: few.sum(dense, None, 1, np.empty(1), marginals=np.empty((2, 3))),
         lambda: few.sample(
-            dense, 1, np.empty((1, 1)), np.empty((1, 2), dtype=np.int32), np.empty(1)
+            dense, None, 1, np.empty((1, 1)), np.empty((1, 2), dtype=np.int32), np.empty(1)
         ),
-        lambda: few.entropy(dense, 1, np.empty(2), np.empty(1)),
+        lambda: few.entropy(dense, None, 1, np.empty(2), np.empty(1)),
+        lambda: few.path_score(dense, None, np.array([0, 2], np.int32), np.empty(1)),
+        lambda: few.path_score(dense, None, np.zeros(3, np.int32), np.empty(1)),
+        lambda: few.sum(dense, None, 1, np.empty(1), trigram_counts=np.empty(1)),
+        lambda: few.entropy(dense, of_three, 1, np.empty(1), np.empty(1)),
     ):
         with pytest.raises(ValueError):
             wrong()

@@ -82,7 +82,7 @@ def test_sequence_without_a_path_keeps_all_labels():
 
 
 def test_nothing_to_prune():
-    states = tl.StateSpace.order(["A", "B"], 2)
+    states = tl.StateSpace.order(["A", "B"], 3)
     histories = tl.Trellis(np.zeros((3, 2)), states=states, weights=np.zeros(states.n_weights))
     assert histories.prune(0.5) is histories
     edges = tl.Trellis(np.zeros((3, 2)), edge=np.zeros((3, 2, 2)))

@@ -24,9 +24,14 @@ double score_of(const CandidateBatch<In>& batch, int64_t i, const int32_t* path)
     double sum = batch.start[path[0]], transitions = 0;
     for (int64_t t = 0; t < x.T; ++t) {
         const int32_t* label = x.label + x.begin(t);
-        const int32_t* found = std::lower_bound(label, x.label + x.end(t), path[t]);
+        const int32_t* end = x.label + x.end(t);
+        const int32_t* found = std::lower_bound(label, end, path[t]);
+        if (found == end || *found != path[t]) return kMinusInfinity;
         sum += x.score[found - x.label];
         if (t > 0) transitions += batch.trans[path[t - 1] * batch.Y + path[t]];
+        if (t < 2 || !batch.trigrams) continue;
+        const int64_t k = batch.trigrams->trigrams.find(path[t - 2], path[t - 1], path[t]);
+        if (k >= 0) transitions += batch.trigrams->weights[k];
     }
     return sum + transitions + batch.stop[path[x.T - 1]];
 }
@@ -156,6 +161,34 @@ class BestPaths {
     std::vector<std::vector<Arrival>> arrivals_;  // [C, up to n]
 };
 
+// The same two of order 2.
+template <class In>
+class BestPairs {
+  public:
+    BestPairs(const CandidateBatch<In>& batch, int64_t n) : batch_(batch), n_(n) {}
+
+    bool best(const CandidateSequence<In>& x, int32_t* path) {
+        set_pairs(batch_, x, pairs_);
+        candidates_.resize(x.T);
+        const bool has_path = pairs_.best(candidates_.data());
+        for (int64_t t = 0; t < x.T; ++t) path[t] = has_path ? x.label[candidates_[t]] : -1;
+        return has_path;
+    }
+    int64_t nbest(const CandidateSequence<In>& x, std::vector<int32_t>& paths) {
+        set_pairs(batch_, x, pairs_);
+        candidates_.clear();
+        const int64_t count = pairs_.nbest(n_, candidates_);
+        for (const int64_t j : candidates_) paths.push_back(x.label[j]);
+        return count;
+    }
+
+  private:
+    const CandidateBatch<In>& batch_;
+    const int64_t n_;
+    CandidatePairs pairs_;
+    std::vector<int64_t> candidates_;
+};
+
 // Sequences of a batch for one piece of work each.
 constexpr int64_t kTogether = 64;
 
@@ -173,15 +206,23 @@ template <class In>
 void viterbi(const CandidateBatch<In>& batch, int32_t* path, double* score) {
     in_pieces(batch, [&](int64_t first, int64_t last) {
         BestPath<In> best(batch);
+        BestPairs<In> best_pairs(batch, 1);
         for (int64_t i = first; i < last; ++i) {
             score[i] = 0;
             if (batch.length(i) == 0) continue;
             int32_t* of_sequence = path + batch.offsets[i];
-            score[i] = best.run(CandidateSequence<In>(batch, i), of_sequence)
-                           ? score_of(batch, i, of_sequence)
-                           : kMinusInfinity;
+            const CandidateSequence<In> x(batch, i);
+            const bool has_path =
+                batch.trigrams ? best_pairs.best(x, of_sequence) : best.run(x, of_sequence);
+            score[i] = has_path ? score_of(batch, i, of_sequence) : kMinusInfinity;
         }
     });
+}
+
+template <class In>
+void path_score(const CandidateBatch<In>& batch, const int32_t* path, double* score) {
+    for (int64_t i = 0; i < batch.N; ++i)
+        score[i] = batch.length(i) == 0 ? 0 : score_of(batch, i, path + batch.offsets[i]);
 }
 
 template <class In>
@@ -191,9 +232,13 @@ NBestPaths nbest(const CandidateBatch<In>& batch, int64_t n) {
     out.count.assign(batch.N, 0);
     in_pieces(batch, [&](int64_t first, int64_t last) {
         BestPaths<In> best(batch, n);
-        for (int64_t i = first; i < last; ++i)
-            out.count[i] =
-                batch.length(i) == 0 ? 1 : best.run(CandidateSequence<In>(batch, i), paths[i]);
+        BestPairs<In> best_pairs(batch, n);
+        for (int64_t i = first; i < last; ++i) {
+            out.count[i] = 1;
+            if (batch.length(i) == 0) continue;
+            const CandidateSequence<In> x(batch, i);
+            out.count[i] = batch.trigrams ? best_pairs.nbest(x, paths[i]) : best.run(x, paths[i]);
+        }
     });
     for (int64_t i = 0; i < batch.N; ++i) {
         const int64_t T = batch.length(i);
@@ -204,8 +249,9 @@ NBestPaths nbest(const CandidateBatch<In>& batch, int64_t n) {
     return out;
 }
 
-#define TL_INSTANTIATE(In)                                                   \
-    template void viterbi<In>(const CandidateBatch<In>&, int32_t*, double*); \
+#define TL_INSTANTIATE(In)                                                            \
+    template void viterbi<In>(const CandidateBatch<In>&, int32_t*, double*);          \
+    template void path_score<In>(const CandidateBatch<In>&, const int32_t*, double*); \
     template NBestPaths nbest<In>(const CandidateBatch<In>&, int64_t);
 TL_INSTANTIATE(float)
 TL_INSTANTIATE(double)

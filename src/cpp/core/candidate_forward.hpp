@@ -19,6 +19,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/candidate_pairs.hpp"
 #include "core/candidates.hpp"
 #include "core/dispatch.hpp"
 #include "core/losses.hpp"
@@ -46,6 +47,16 @@ struct CandidateSequence {
     int64_t end(int64_t t) const { return rows[t + 1] - first; }
     int64_t size() const { return rows[T] - first; }
 };
+
+// Sets the pairs of candidates of a sequence, in a batch with trigrams.
+template <class In>
+void set_pairs(const CandidateBatch<In>& batch, const CandidateSequence<In>& x,
+               CandidatePairs& pairs) {
+    pairs.set(
+        batch.trigrams->trigrams, batch.trigrams->weights.data(), x.T, x.rows, x.label, x.score,
+        [&](int32_t y_prev, int32_t y) { return batch.trans[y_prev * batch.Y + y]; },
+        [&](int32_t y) { return batch.start[y]; }, [&](int32_t y) { return batch.stop[y]; });
+}
 
 // Turns scores into exp(score - offset) and returns the offset, their largest; sets has_small if
 // one that is not forbidden becomes less than `tiny`.

@@ -6,6 +6,8 @@
 //   xi[i, j]        = gamma[j] * Pr(i at t-1 | j at t)
 //   gamma[i]        = sum_j xi[i, j]
 //
+// Order 2 is the same on pairs of candidates, which candidate_pairs.cpp sums.
+//
 // The entropy runs forwards, with h[j] that of the path up to j, given j:
 //
 //   h[j] = sum_i q[i] * (h[i] - log q[i]),  q[i] = Pr(i at t-1 | j at t)
@@ -50,18 +52,59 @@ class Forward {
     int64_t n_in_log_space_ = 0;
 };
 
-// The backward pass of one shard.
+// What one shard adds up.
 template <class In>
-class Expectations {
+class ExpectedShard {
   public:
-    Expectations(const CandidateBatch<In>& batch, const CandidateExpected<In>& expected)
+    ExpectedShard(const CandidateBatch<In>& batch, const CandidateExpected<In>& expected)
         : batch_(batch), expected_(expected) {
         if (expected.transitions) transitions.resize(batch.Y * batch.Y);
         if (expected.start) start.resize(batch.Y);
         if (expected.stop) stop.resize(batch.Y);
+        if (expected.trigrams) trigrams.resize(batch.trigrams->trigrams.size());
     }
 
-    std::vector<double> transitions, start, stop;  // of this shard
+    void add_to(const CandidateExpected<In>& all) const {
+        add(transitions, all.transitions);
+        add(start, all.start);
+        add(stop, all.stop);
+        add(trigrams, all.trigrams);
+    }
+
+  protected:
+    // With the probability gamma of each candidate.
+    void write(const CandidateSequence<In>& x, int64_t position, double weight,
+               const std::vector<double>& gamma) {
+        for (int64_t j = 0; expected_.candidates && j < x.size(); ++j)
+            expected_.candidates[x.first + j] = static_cast<In>(gamma[j]);
+        for (int64_t t = 0; expected_.marginals && t < x.T; ++t)
+            for (int64_t j = x.begin(t); j < x.end(t); ++j)
+                expected_.marginals[(position + t) * batch_.Y + x.label[j]] =
+                    static_cast<In>(gamma[j]);
+        for (int64_t j = 0; !start.empty() && j < x.end(0); ++j)
+            start[x.label[j]] += weight * gamma[j];
+        for (int64_t j = x.begin(x.T - 1); !stop.empty() && j < x.size(); ++j)
+            stop[x.label[j]] += weight * gamma[j];
+    }
+
+    std::vector<double> transitions, start, stop, trigrams;
+    const CandidateBatch<In>& batch_;
+    const CandidateExpected<In>& expected_;
+
+  private:
+    static void add(const std::vector<double>& from, double* to) {
+        for (std::size_t j = 0; j < from.size(); ++j) to[j] += from[j];
+    }
+};
+
+// The backward pass of one shard.
+template <class In>
+class Expectations : public ExpectedShard<In> {
+    using Base = ExpectedShard<In>;
+    using Base::batch_, Base::expected_, Base::transitions;
+
+  public:
+    using Base::Base;
 
     template <class Weights>
     void run(Weights& forward, const CandidateSequence<In>& x, int64_t position, double weight) {
@@ -73,16 +116,12 @@ class Expectations {
         if constexpr (requires { forward.sums(); }) {
             if (!transitions.empty() && !expected_.pairs) {
                 for (int64_t t = x.T - 1; t > 0; --t) step_back_counting(forward, x, t, weight);
-                write(x, position, weight);
+                this->write(x, position, weight, gamma_);
                 return;
             }
         }
         for (int64_t t = x.T - 1; t > 0; --t) step_back(forward, x, position, t, weight);
-        write(x, position, weight);
-    }
-
-    static void add(const std::vector<double>& from, double* to) {
-        for (size_t j = 0; j < from.size(); ++j) to[j] += from[j];
+        this->write(x, position, weight, gamma_);
     }
 
   private:
@@ -137,22 +176,45 @@ class Expectations {
         }
     }
 
-    void write(const CandidateSequence<In>& x, int64_t position, double weight) {
-        for (int64_t j = 0; expected_.candidates && j < x.size(); ++j)
-            expected_.candidates[x.first + j] = static_cast<In>(gamma_[j]);
-        for (int64_t t = 0; expected_.marginals && t < x.T; ++t)
-            for (int64_t j = x.begin(t); j < x.end(t); ++j)
-                expected_.marginals[(position + t) * batch_.Y + x.label[j]] =
-                    static_cast<In>(gamma_[j]);
-        for (int64_t j = 0; !start.empty() && j < x.end(0); ++j)
-            start[x.label[j]] += weight * gamma_[j];
-        for (int64_t j = x.begin(x.T - 1); !stop.empty() && j < x.size(); ++j)
-            stop[x.label[j]] += weight * gamma_[j];
+    std::vector<double> gamma_, weights_;  // [C] of a sequence
+};
+
+// The sums of order 2, on pairs of candidates.
+template <class In>
+class PairExpectations : public ExpectedShard<In> {
+    using Base = ExpectedShard<In>;
+    using Base::batch_, Base::expected_, Base::transitions, Base::trigrams;
+
+  public:
+    using Base::Base;
+
+    double sum(const CandidateSequence<In>& x) {
+        set_pairs(batch_, x, pairs_);
+        return pairs_.sum();
+    }
+    // After that, for a sequence with a path.
+    void run(const CandidateSequence<In>& x, int64_t position, double weight) {
+        const int64_t Y = batch_.Y;
+        const std::vector<double>& gamma = pairs_.expect([&](int64_t k, double expected) {
+            if (!trigrams.empty()) trigrams[k] += weight * expected;
+        });
+        of_candidates_.assign(x.size(), 0.0);
+        for (int64_t t = 0; t < x.T; ++t)
+            for (int64_t v = pairs_.begin(t); v < pairs_.end(t); ++v) {
+                const int64_t j = pairs_.newer(t, v), i = pairs_.older(t, v);
+                of_candidates_[j] += gamma[v];
+                if (i < 0) continue;
+                const int64_t pair = x.label[i] * Y + x.label[j];
+                if (!transitions.empty()) transitions[pair] += weight * gamma[v];
+                if (expected_.pairs)
+                    expected_.pairs[(position + t) * Y * Y + pair] = static_cast<In>(gamma[v]);
+            }
+        this->write(x, position, weight, of_candidates_);
     }
 
-    const CandidateBatch<In>& batch_;
-    const CandidateExpected<In>& expected_;
-    std::vector<double> gamma_, weights_;  // [C] of a sequence
+  private:
+    CandidatePairs pairs_;
+    std::vector<double> of_candidates_;  // [C] of a sequence
 };
 
 // The first of n weights whose cumulative sum exceeds u times the total, which is positive.
@@ -179,14 +241,57 @@ double mixed_entropy(const double* weights, const double* h, int64_t n, double t
     return sum;
 }
 
+template <class In>
+void sample_pairs(const CandidateBatch<In>& batch, int64_t draws, const double* uniform,
+                  int32_t* paths, double* log_z) {
+    in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t) {
+        CandidatePairs pairs;
+        for (int64_t i = first; i < last; ++i) {
+            log_z[i] = 0;
+            if (batch.length(i) == 0) continue;
+            const CandidateSequence<In> x(batch, i);
+            set_pairs(batch, x, pairs);
+            log_z[i] = pairs.sum();
+            for (int64_t k = 0; log_z[i] != kMinusInfinity && k < draws; ++k) {
+                int64_t v = 0;  // node of position t
+                for (int64_t t = x.T - 1; t >= 0; --t) {
+                    const bool is_last = t == x.T - 1;
+                    const auto probs = is_last ? pairs.last() : pairs.before(t + 1, v);
+                    const int64_t at = batch.offsets[i] + t, n = std::ssize(probs);
+                    v = (is_last ? pairs.begin(t) : pairs.block(t + 1, v)) +
+                        choose(probs.data(), n, 1.0, uniform[at * draws + k]);
+                    paths[k * batch.offsets[batch.N] + at] = x.label[pairs.newer(t, v)];
+                }
+            }
+        }
+    });
+}
+
 }  // namespace
 
 template <class In>
 int64_t sum(const CandidateBatch<In>& batch, const double* weight,
             const CandidateExpected<In>& expected, double* log_z) {
-    const CandidateProbabilities probabilities(batch);
     const bool backward = expected.candidates || expected.marginals || expected.pairs ||
-                          expected.transitions || expected.start || expected.stop;
+                          expected.transitions || expected.start || expected.stop ||
+                          expected.trigrams;
+    auto weight_of = [&](int64_t i) { return weight ? weight[i] : 1.0; };
+    if (batch.trigrams) {
+        std::vector<PairExpectations<In>> shards(kShards, PairExpectations<In>(batch, expected));
+        in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t shard) {
+            for (int64_t i = first; i < last; ++i) {
+                log_z[i] = 0;
+                if (batch.length(i) == 0) continue;
+                const CandidateSequence<In> x(batch, i);
+                log_z[i] = shards[shard].sum(x);
+                if (backward && log_z[i] != kMinusInfinity)
+                    shards[shard].run(x, batch.offsets[i], weight_of(i));
+            }
+        });
+        for (const auto& shard : shards) shard.add_to(expected);
+        return 0;
+    }
+    const CandidateProbabilities probabilities(batch);
     std::vector<Expectations<In>> shards(kShards, Expectations<In>(batch, expected));
     std::vector<int64_t> in_log_space(kShards);
     in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t shard) {
@@ -196,8 +301,7 @@ int64_t sum(const CandidateBatch<In>& batch, const double* weight,
             if (batch.length(i) == 0) continue;
             const CandidateSequence<In> x(batch, i);
             log_z[i] = forward.run(x, [&](auto& weights) {
-                if (backward)
-                    shards[shard].run(weights, x, batch.offsets[i], weight ? weight[i] : 1.0);
+                if (backward) shards[shard].run(weights, x, batch.offsets[i], weight_of(i));
             });
         }
         in_log_space[shard] = forward.n_in_log_space();
@@ -205,9 +309,7 @@ int64_t sum(const CandidateBatch<In>& batch, const double* weight,
     int64_t n_in_log_space = 0;
     for (int64_t shard = 0; shard < kShards; ++shard) {
         n_in_log_space += in_log_space[shard];
-        Expectations<In>::add(shards[shard].transitions, expected.transitions);
-        Expectations<In>::add(shards[shard].start, expected.start);
-        Expectations<In>::add(shards[shard].stop, expected.stop);
+        shards[shard].add_to(expected);
     }
     return n_in_log_space;
 }
@@ -215,9 +317,13 @@ int64_t sum(const CandidateBatch<In>& batch, const double* weight,
 template <class In>
 void sample(const CandidateBatch<In>& batch, int64_t draws, const double* uniform, int32_t* paths,
             double* log_z) {
-    const CandidateProbabilities probabilities(batch);
     const int64_t total_length = batch.offsets[batch.N];
     std::fill_n(paths, draws * total_length, -1);
+    if (batch.trigrams) {
+        sample_pairs(batch, draws, uniform, paths, log_z);
+        return;
+    }
+    const CandidateProbabilities probabilities(batch);
     in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t) {
         Forward<In> forward(batch, probabilities);
         std::vector<double> weights;
@@ -246,6 +352,19 @@ void sample(const CandidateBatch<In>& batch, int64_t draws, const double* unifor
 
 template <class In>
 void entropy(const CandidateBatch<In>& batch, double* entropy, double* log_z) {
+    if (batch.trigrams) {
+        in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t) {
+            CandidatePairs pairs;
+            for (int64_t i = first; i < last; ++i) {
+                entropy[i] = log_z[i] = 0;
+                if (batch.length(i) == 0) continue;
+                set_pairs(batch, CandidateSequence<In>(batch, i), pairs);
+                log_z[i] = pairs.sum();
+                if (log_z[i] != kMinusInfinity) entropy[i] = pairs.entropy();
+            }
+        });
+        return;
+    }
     const CandidateProbabilities probabilities(batch);
     in_candidate_shards<kShards>(batch, [&](int64_t first, int64_t last, int64_t) {
         Forward<In> forward(batch, probabilities);

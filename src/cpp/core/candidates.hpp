@@ -1,14 +1,16 @@
 // Every operation on a ragged batch in which each position has a list of candidate labels: a tag
-// dictionary, partial labels, a lattice of words. First order; a step from position t-1 to t costs
-// the product of the two lists' lengths, whatever the number of labels.
+// dictionary, partial labels, a lattice of words. A step from position t-1 to t costs the product
+// of the two lists' lengths, whatever the number of labels. With weights of trigrams the order is
+// 2; see candidate_pairs.hpp.
 //
-// All results are exact for all scores. Sums use scaled probabilities where losses.hpp proves them,
-// and log space elsewhere, which takes about three times as long.
+// All results are exact for all scores. Sums of order 1 use scaled probabilities where losses.hpp
+// proves them, and log space elsewhere, which takes about three times as long.
 #pragma once
 
 #include <cstdint>
 
 #include "core/dense.hpp"
+#include "core/trigrams.hpp"
 
 namespace tagloom {
 
@@ -24,6 +26,7 @@ struct CandidateBatch {
     const int64_t* offsets;  // [N + 1] positions
     int64_t N;
     int64_t threads;
+    const TrigramScores* trigrams = nullptr;
 
     int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
 };
@@ -38,19 +41,24 @@ struct CandidateExpected {
     double* transitions = nullptr;  // [Y, Y] += weight * expected transitions
     double* start = nullptr;        // [Y] +=
     double* stop = nullptr;         // [Y] +=
+    double* trigrams = nullptr;     // [K] += weight * expected trigrams
 };
 
 // path [T], -1 throughout a sequence without a path; score [N], -inf there.
 template <class In>
 void viterbi(const CandidateBatch<In>& batch, int32_t* path, double* score);
 
+// The scores [N] of paths [T] of labels; -inf where one is not a candidate.
+template <class In>
+void path_score(const CandidateBatch<In>& batch, const int32_t* path, double* score);
+
 // The n best paths of each sequence; order and ties as in dense.hpp. Keeps n paths for each
 // candidate.
 template <class In>
 NBestPaths nbest(const CandidateBatch<In>& batch, int64_t n);
 
-// log_z [N], and how many sequences log space answered for. Each sequence counts weight[i] times
-// (null: once). The same bits for any number of threads.
+// log_z [N], and how many sequences of order 1 log space answered for. Each sequence counts
+// weight[i] times (null: once). The same bits for any number of threads.
 template <class In>
 int64_t sum(const CandidateBatch<In>& batch, const double* weight,
             const CandidateExpected<In>& expected, double* log_z);

@@ -39,7 +39,7 @@ class Fields:
     start_tie_ids: Array
     weight_groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     ngrams: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-    state_names: tuple[str, ...] = ()
+    state_names: tuple[str, ...] = field(default_factory=tuple)
     history: int | None = None
     origin: str = "from_edges"
 
@@ -97,6 +97,47 @@ def seen_grams(flat: Array, starts: Array, Y: int, n_max: int) -> list[Array]:
         levels.append(level)
         gram = np.full(len(flat), -1)
         gram[ends] = numbers
+    return levels
+
+
+def list_grams(levels: list[Array]) -> list[Array]:
+    """List the labels of the n-grams of each level [m, n], in the order of their labels."""
+    grams = np.arange(len(levels[0]))[:, None]  # in the order of their numbers
+    lists = [grams]
+    for level in levels[1:]:
+        last, before = np.divmod(level, len(grams))
+        grams = np.column_stack((grams[before], last))
+        lists.append(grams[np.lexsort(grams.T[::-1])])
+    return lists
+
+
+def number_grams(Y: int, lists: list[Array]) -> list[Array]:
+    """Number given n-grams [m, n] for n = 2, 3, ...; the inverse of `list_grams`.
+
+    Raises
+    ------
+    ValueError
+        If a label does not exist, an n-gram occurs twice, or lacks its first or last n−1 labels.
+    """
+    levels = [np.arange(Y)]
+
+    def find(grams: Array) -> Array:
+        numbers = grams[:, 0]
+        for n in range(1, grams.shape[1]):
+            keys = grams[:, n] * len(levels[n - 1]) + numbers
+            if len(keys) and not np.isin(keys, levels[n]).all():
+                raise ValueError("a label n-gram lacks a part of it")
+            numbers = np.searchsorted(levels[n], keys)
+        return numbers
+
+    for grams in lists:
+        if grams.size and not 0 <= int(grams.min()) <= int(grams.max()) < Y:
+            raise ValueError("a label of an n-gram does not exist")
+        find(grams[:, 1:])
+        keys = np.unique(grams[:, -1] * len(levels[-1]) + find(grams[:, :-1]))
+        if len(keys) < len(grams):
+            raise ValueError("a label n-gram occurs twice")
+        levels.append(keys)
     return levels
 
 

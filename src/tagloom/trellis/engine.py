@@ -3,7 +3,8 @@
 Three layouts exist:
 
     dense       states are labels, or label histories of order k: kernels on scaled probabilities
-    candidates  states are labels, few of them at each position (`batches.Candidates`)
+    candidates  states are labels, or the last two of them, few at each position
+                (`batches.Candidates`)
     automaton   any state space: log space
 
 The dense kernels mark each sequence for which scaled probabilities could lose precision, and the
@@ -115,12 +116,31 @@ class Transitions:
         """Whether states are labels, so that candidates can be listed for each position."""
         return self.space is None or self.space.kind == "labels"
 
+    @property
+    def listed(self) -> tuple[_native.Dense, _native.TrigramScores | None] | None:
+        """The scores of transitions for candidates; None unless states are one or two labels."""
+        if not self.is_first_order:
+            return None if self.trigrams is None else (self.pairs, self.trigrams)
+        assert self.dense is not None
+        return self.dense, None
+
+    @cached_property
+    def trigrams(self) -> _native.TrigramScores | None:
+        """The weights of label trigrams, if states are the last two labels; otherwise None."""
+        native = None if self.space is None else self.space.native_trigrams
+        return None if native is None else _native.TrigramScores(native, self.weights)
+
+    @cached_property
+    def pairs(self) -> _native.Dense:
+        """The scores of labels and of their pairs, to which states may add others."""
+        return _native.Dense(self.n_labels, 1, self.trans, self.start, self.stop)
+
     @cached_property
     def forbids(self) -> bool:
         """Whether a transition, start or stop may be forbidden."""
-        if not self.is_first_order or self.space is not None:
+        if self.space is not None and self.trigrams is None:
             return True
-        parts = (self.trans, self.start, self.stop)
+        parts = (self.trans, self.start, self.stop, self.weights)
         return any(part is not None and bool(np.isneginf(part).any()) for part in parts)
 
     @cached_property
@@ -219,15 +239,15 @@ class Listed(NamedTuple):
 
     candidates: _native.Candidates
     dense: _native.Dense
+    trigrams: _native.TrigramScores | None  #: of order 2
 
 
 def _listed(model: Transitions, batch: Batch) -> Listed | None:
     """Return the layout of candidates; None if another one must answer."""
     candidates = None if batch.candidates is None else batch.native_candidates
-    if candidates is None or not model.is_first_order:
+    if candidates is None or model.listed is None:
         return None
-    assert model.dense is not None
-    return Listed(candidates, model.dense)
+    return Listed(candidates, *model.listed)
 
 
 # ---- best paths, draws, entropy -----------------------------------------------------------------
@@ -239,7 +259,7 @@ def viterbi(model: Transitions, batch: Batch, threads: int) -> tuple[Int32, Floa
     score = np.empty(len(batch.offsets) - 1)
     listed = _listed(model, batch)
     if listed is not None:
-        listed.candidates.viterbi(listed.dense, threads, path, score)
+        listed.candidates.viterbi(*listed[1:], threads, path, score)
     elif model.dense is not None:
         model.dense.viterbi(batch.native, threads, path, score)
     else:
@@ -255,8 +275,8 @@ def nbest(model: Transitions, batch: Batch, threads: int, n: int) -> tuple[Int64
     and the score of each path, flat.
     """
     listed = _listed(model, batch)
-    if listed is not None and n <= _MOST_LISTED_PATHS:
-        return listed.candidates.nbest(listed.dense, threads, n)
+    if listed is not None and (listed.trigrams is not None or n <= _MOST_LISTED_PATHS):
+        return listed.candidates.nbest(*listed[1:], threads, n)
     if model.dense is not None:
         return model.dense.nbest(batch.native, threads, n)
     lists = model.automaton.nbest(batch.native, threads, n)
@@ -277,7 +297,7 @@ def sample(
     paths = np.full(uniform.shape[::-1], -1, dtype=np.int32)
     listed = _listed(model, batch)
     if listed is not None:
-        listed.candidates.sample(listed.dense, threads, uniform, paths, log_z)
+        listed.candidates.sample(*listed[1:], threads, uniform, paths, log_z)
         return paths, log_z
     ok = np.zeros(len(log_z), dtype=np.bool_)
     if model.dense is not None:
@@ -302,7 +322,7 @@ def entropy(model: Transitions, batch: Batch, threads: int) -> tuple[Float64, Fl
     out = np.empty_like(log_z)
     listed = _listed(model, batch)
     if listed is not None:
-        listed.candidates.entropy(listed.dense, threads, out, log_z)
+        listed.candidates.entropy(*listed[1:], threads, out, log_z)
         return out, log_z
     ok = np.zeros(len(log_z), dtype=np.bool_)
     if model.dense is not None:
@@ -622,8 +642,9 @@ def _listed_sums(
         into = _native.TransitionCounts(transitions, counts.start, counts.stop)
     of_candidates = marginals if marginals is not None and marginals.ndim == 1 else None
     of_labels = marginals if of_candidates is None else None
+    of_trigrams = None if counts is None or listed.trigrams is None else counts.weights
     listed.candidates.sum(
-        listed.dense, threads, log_z, weight, of_candidates, of_labels, pairs, into
+        *listed[1:], threads, log_z, weight, of_candidates, of_labels, pairs, into, of_trigrams
     )
 
 
@@ -728,7 +749,11 @@ def state_scores(
 def path_scores(model: Transitions, batch: Batch, path: Int32) -> Float64:
     """Return the score [N] of each sequence's path [T]; −inf if it is not allowed."""
     score = np.empty(len(batch.offsets) - 1)
-    model.automaton.path_score(batch.native, path, score)
+    listed = _listed(model, batch)
+    if listed is not None and (path >= 0).all():
+        listed.candidates.path_score(*listed[1:], path, score)
+    else:
+        model.automaton.path_score(batch.native, path, score)
     return score
 
 

@@ -209,6 +209,20 @@ class StateSpace(Fields):
 
     moves_allowed = renamed_property("StateSpace", "moves_allowed", "transitions_allowed")
 
+    @property
+    def trigrams(self) -> Int32 | None:
+        """The label trigrams [K, 3] of the K weights, of a space of order 2; otherwise None."""
+        if self.kind != "order" or self.history != 2:
+            return None
+        grams = np.indices((self.n_labels,) * 3, dtype=np.int32)
+        return np.ascontiguousarray(grams.reshape(3, -1).T)
+
+    @cached_property
+    def native_trigrams(self) -> _native.Trigrams | None:
+        """The same for the native core."""
+        trigrams = self.trigrams
+        return None if trigrams is None else _native.Trigrams(self.n_labels, trigrams)
+
     @cached_property
     def native(self) -> _native.Space:
         """The space in the native core, with its index tables."""
@@ -266,7 +280,7 @@ class StateSpace(Fields):
         )
 
     def __hash__(self) -> int:
-        return hash((self.labels, self.src.tobytes(), self.dst.tobytes()))
+        return hash((self.labels, self.n_labels, self.n_states, self.n_transitions))
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, f.name) for f in fields(self)]
@@ -474,7 +488,11 @@ class StateSpace(Fields):
                 found=f"{k}, which has more than {Y ** (k + 1):,} over {_count(Y)}",
                 hint="Pass seen= (the training labels) to keep only histories that occur.",
             )
-        return cls._of(automata.order(Y, names, k, levels, pruned=seen is not None), origin)
+        if seen is not None:
+            from tagloom.trellis.histories import HistorySpace
+
+            return HistorySpace.of_levels(Y, names, levels, origin)
+        return cls._of(automata.order(Y, names, k, levels, pruned=False), origin)
 
     @classmethod
     def from_transitions(
@@ -818,6 +836,11 @@ class StateSpace(Fields):
             labels = None if data["labels"] is None else tuple(data["labels"])
             if "order" in data:
                 return cls.order(n_labels if labels is None else labels, data["order"])
+            if "seen" in data:
+                from tagloom.trellis.histories import HistorySpace
+
+                Y, names = check_labels(n_labels if labels is None else labels)
+                return HistorySpace.from_seen(Y, names, str(data["origin"]), data["seen"])
             S = len(data["state_labels"])
             arrays: dict[str, Any] = {name: np.asarray(data[name]) for name in _INTEGERS}
             return cls(

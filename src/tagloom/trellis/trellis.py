@@ -221,7 +221,8 @@ class Trellis(Ragged):
         """Build a trellis in which each position has a list of candidate labels.
 
         The result is the same as with ``emit`` of −inf for all other labels. Time and memory depend
-        on the number of candidates and not on the number of labels, as long as states are labels.
+        on the number of candidates and not on the number of labels, as long as states are the last
+        one or two labels.
 
         Parameters
         ----------
@@ -397,6 +398,13 @@ class Trellis(Ragged):
     def dense_transitions(self) -> _native.Dense | None:
         """The scores of transitions as the dense kernels read them; None for other state spaces."""
         return self._transitions.dense
+
+    @property
+    def listed_transitions(
+        self,
+    ) -> tuple[_native.Dense, _native.TrigramScores | None] | tuple[None, None]:
+        """The scores of transitions and of trigrams for candidates; None for other state spaces."""
+        return self._transitions.listed or (None, None)
 
     @property
     def n_labels(self) -> int:
@@ -1016,7 +1024,7 @@ class Trellis(Ragged):
 
         and of these at most the ``most`` best. All results are exact over the paths that are left.
         A sequence whose transitions allow none of them keeps all labels. Where states are more than
-        labels, and with ``edge``, nothing is pruned.
+        the last one or two labels, and with ``edge``, nothing is pruned.
 
         Parameters
         ----------
@@ -1035,7 +1043,7 @@ class Trellis(Ragged):
         array([0, 1, 0, 1], dtype=int32)
         """
         pruning = Pruning.checked(least, most)
-        if not self._transitions.is_first_order or self.edge is not None:
+        if self._transitions.listed is None or self.edge is not None:
             return self
         pruned = self._like(self._batch.prune(pruning))
         if not self._transitions.forbids:
