@@ -21,6 +21,9 @@ MODELS = {
     ),
     "crf-adagrad": lambda **kw: tl.CRF(features="pos", algorithm="adagrad", max_iterations=3, **kw),
     "crf-pruned": lambda **kw: tl.CRF(features="pos", prune=1e-4, max_iterations=3, **kw),
+    "crf-pruned-order-2": lambda **kw: tl.CRF(
+        features="pos", prune=1e-4, order=2, states="seen", max_iterations=4, **kw
+    ),
     "crf-sgd": lambda **kw: tl.CRF(features="pos", algorithm="sgd", max_iterations=3, **kw),
     "crf-edges": lambda **kw: tl.CRF(
         features=["word", "suffix(2)", "edge(shape)"], algorithm="lbfgs", max_iterations=8, **kw

@@ -26,6 +26,9 @@ def read(split, n):
     return corpus.tokens, labels
 
 
+ORDERS = pytest.mark.parametrize("order", [1, 2])
+
+
 @pytest.fixture(scope="module")
 def train():
     return read("train", 150)
@@ -40,9 +43,9 @@ def make(**options):
     return tl.CRF(**{"features": "pos", "prune": 0.02, "max_iterations": 3} | options)
 
 
-@pytest.fixture(scope="module")
-def tagger(train):
-    return make().fit(*train)
+@pytest.fixture(scope="module", params=[1, 2])
+def tagger(request, train):
+    return make(order=request.param, states="seen").fit(*train)
 
 
 # Which models are pruned
@@ -62,6 +65,8 @@ def test_auto_prunes_many_labels():
     assert many.scores_.subtags.names[:2] == ("A", "B=0")
     for options in ({"prune": None}, {"algorithm": "lbfgs"}):
         assert fit(101, **options)._fitted.pruning is None
+    assert fit(101, order=2)._fitted.pruning == (0.01, 64)
+    assert fit(101, order=3, states="seen")._fitted.pruning is None
     assert fit(101, subtags=None).scores_.subtags is None
     assert fit(101, prune=0.5)._fitted.pruning == (0.5, None)
 
@@ -94,8 +99,8 @@ def test_invalid_parameters(train):
         make(subtags="").fit(*train)
     with raises(ParameterError, parameter="prune", expected="lbfgs"):
         make(algorithm="lbfgs").fit(*train)
-    with raises(ParameterError, parameter="prune", expected="an order above 1"):
-        make(order=2).fit(*train)
+    with raises(ParameterError, parameter="prune", expected="an order above 2"):
+        make(order=3).fit(*train)
     with raises(ParameterError, parameter="prune", expected="edge templates"):
         make(features=["word", "edge(digit)"]).fit(*train)
     with raises(ParameterError, parameter="subtags", hint="prune"):
@@ -121,6 +126,7 @@ def test_accuracy(tagger, train, test):
 def test_results_are_those_of_the_trellis(tagger, test):
     trellis = tagger.trellis(test[0])
     assert trellis.candidates is not None
+    assert tagger._fitted.decoder is not None
     assert len(trellis.candidates.label_ids) < 0.3 * trellis.emit.size
     names = tagger.labels_.tolist()
     paths = [[names[y] for y in path] for path in trellis.split(trellis.viterbi().path)]
@@ -162,9 +168,10 @@ def test_known_labels_that_would_be_pruned(tagger, test):
     assert all(g[0, worst] == 1 for g in tagger.predict_marginals(sentences, known=known))
 
 
-def test_dictionary_and_state_space(train, test):
+@ORDERS
+def test_dictionary_and_state_space(order, train, test):
     words = tl.TagDictionary(min_count=5)
-    tagger = make(constraints=words).fit(*train)
+    tagger = make(constraints=words, order=order).fit(*train)
     allowed = tagger.constraints_.dictionary
     for sentence, row in zip(test[0], tagger.predict(test[0]), strict=True):
         assert all(y in allowed.get(w, (y,)) for w, y in zip(sentence, row, strict=True))
@@ -235,27 +242,33 @@ def test_files_with_other_values(tagger):
             tl.CRF.from_file(replace(file, header=header))
 
 
-def test_checkpoint_resumes_to_the_same_bits(train, tmp_path):
-    through = make(max_iterations=4).fit(*train)
+@ORDERS
+def test_checkpoint_resumes_to_the_same_bits(order, train, tmp_path):
+    options = {"order": order, "states": "seen"}
+    through = make(max_iterations=4, **options).fit(*train)
     path = tmp_path / "run.checkpoint"
-    make(max_iterations=2).fit(*train, checkpoint=path)
-    resumed = make(max_iterations=4).fit(*train, checkpoint=path)
+    make(max_iterations=2, **options).fit(*train, checkpoint=path)
+    resumed = make(max_iterations=4, **options).fit(*train, checkpoint=path)
     assert_array_equal(resumed.scores_.rows.weights, through.scores_.rows.weights)
     assert_array_equal(resumed.scores_.trans, through.scores_.trans)
+    assert through.scores_.tied.any() == (order == 2)
+    assert_array_equal(resumed.scores_.tied, through.scores_.tied)
 
 
-def test_threads_and_dev_do_not_change_the_weights(train, test):
-    one, two = make(n_threads=1).fit(*train), make(n_threads=2).fit(*train)
+@ORDERS
+def test_threads_and_dev_do_not_change_the_weights(order, train, test):
+    one, two = (make(n_threads=n, order=order).fit(*train) for n in (1, 2))
     assert_array_equal(one.scores_.rows.weights, two.scores_.rows.weights)
     best = make().fit(*train, dev=test)
     assert best.training_["dev"] == pytest.approx(best.score(*test))
 
 
-def test_dict_features(train, test):
+@ORDERS
+def test_dict_features(order, train, test):
     def items(sentences):
         return [[{"w": w, "s": w[-2:]} for w in tokens] for tokens in sentences]
 
-    tagger = tl.CRF(features=None, prune=0.02).fit(items(train[0]), train[1])
+    tagger = tl.CRF(features=None, prune=0.02, order=order).fit(items(train[0]), train[1])
     X = items(test[0])
     trellis = tagger.trellis(X)
     names = tagger.labels_.tolist()

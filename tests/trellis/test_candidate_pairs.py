@@ -231,6 +231,39 @@ def test_some_of_the_labels(k):
     assert part.log_partition() == pytest.approx(whole.log_partition(), rel=1e-13)
 
 
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("has_names", [False, True])
+def test_narrowed(k, has_names):
+    rng = np.random.default_rng(11)
+    labels = [f"L{y}" for y in range(9)] if has_names else 9
+    states, options = None, {}
+    if k > 1:
+        seen = rng.integers(0, 9, (40, 6)).tolist()
+        states = tl.StateSpace.order(labels, k, seen=seen)
+        options = {"states": states, "weights": rng.normal(size=states.n_weights)}
+    mask = rng.random((8, 9)) < 0.5
+    mask[:, [0, 3, 5]] = False
+    trellis = listed(
+        mask, rng.normal(size=(8, 9)), rng.normal(size=(9, 9)), rng.normal(size=9),
+        rng.normal(size=9), offsets=[0, 5, 5, 8], **options,
+    )  # fmt: skip
+    few, used = trellis.narrow()
+    assert_array_equal(used, np.flatnonzero(mask.any(axis=0)))
+    assert few.labels == (tuple(f"L{y}" for y in used) if has_names and k > 1 else None)
+    assert_allclose(few.log_partition(), trellis.log_partition(), rtol=1e-12)
+    assert_array_equal(used[few.viterbi().path], trellis.viterbi().path)
+    assert_allclose(few.marginals(), trellis.marginals()[:, used], atol=1e-12)
+
+
+def test_nothing_to_narrow():
+    dense = tl.Trellis(np.zeros((3, 2)))
+    assert dense.narrow()[0] is dense
+    space = tl.StateSpace.from_transitions(2, [[True, True], [True, False]])
+    few = listed(np.eye(2, dtype=bool), np.zeros((2, 2)), np.zeros((2, 2)), states=space)
+    assert few.narrow()[0] is few
+    assert_array_equal(few.narrow()[1], [0, 1])
+
+
 def test_damaged_ngrams():
     data = tl.StateSpace.order(["a", "b"], 2, seen=[[0, 1, 1], [1, 0]]).to_dict()
     assert data["seen"] == [[0, 1, 1, 0, 1, 1], [0, 1, 1]]

@@ -87,21 +87,24 @@ class Decoding {
   public:
     Decoding(const DenseScores& transitions, nb::list labels,
              std::optional<LocalNormaliser> normaliser, int64_t K, bool has_edges,
-             std::optional<Pruning> prune, std::optional<Subtags> subtags)
+             std::optional<Pruning> prune, std::optional<TrigramScores> trigrams,
+             std::optional<Subtags> subtags)
         : transitions_(transitions),
           labels_(std::move(labels)),
           normaliser_(std::move(normaliser)) {
         const int64_t Y = subtags ? K - subtags->S : K;
         transitions_.has_edges = has_edges;
         if (prune) {
-            rule_.emplace(*prune, subtags.value_or(Subtags()));
+            rule_.emplace(*prune, std::move(trigrams), subtags.value_or(Subtags()));
             if (has_edges || normaliser_ || transitions_.levels > 1 ||
                 (subtags && subtags->n_labels() != Y)) {
-                fail("pruning needs first order without edges.");
+                fail("pruning needs transitions of order 1, and no edges.");
             }
-        } else if (subtags) {
-            fail("sub-tags need pruning.");
+        } else if (subtags || trigrams) {
+            fail("sub-tags and trigrams need pruning.");
         }
+        if (rule_ && rule_->trigrams && rule_->trigrams->trigrams.n_labels() != Y)
+            fail("trigrams must be for " + std::to_string(Y) + " labels.");
         if (transitions_.Y != Y || static_cast<int64_t>(labels_.size()) != Y ||
             (normaliser_ && normaliser_->Y() != Y)) {
             fail("transitions, labels, edges and normaliser must be for " + std::to_string(Y) +
@@ -201,13 +204,13 @@ class Decoder {
     Decoder(nb::typed<nb::object, Scorer> scorer, const DenseScores& transitions, nb::list labels,
             std::optional<nb::typed<nb::object, Scorer>> edges,
             std::optional<LocalNormaliser> normaliser, std::optional<Pruning> prune,
-            std::optional<Subtags> subtags)
+            std::optional<TrigramScores> trigrams, std::optional<Subtags> subtags)
         : held_(scorer),
           scorer_(nb::cast<const Scorer&>(scorer)),
           held_edges_(edges ? nb::object(*edges) : nb::none()),
           edges_(edges ? &nb::cast<const Scorer&>(*edges) : nullptr),
           decoding_(transitions, std::move(labels), std::move(normaliser), scorer_.K(),
-                    edges_ != nullptr, prune, std::move(subtags)) {
+                    edges_ != nullptr, prune, std::move(trigrams), std::move(subtags)) {
         const int64_t Y = scorer_.K();
         if (edges_ && edges_->K() != Y * Y) {
             fail("edges must be for " + std::to_string(Y) + " labels.");
@@ -282,11 +285,11 @@ class ItemDecoder {
     ItemDecoder(const PyIndex& index, nb::typed<nb::object, PyWeightRows> rows,
                 const DenseScores& transitions, nb::list labels,
                 std::optional<LocalNormaliser> normaliser, std::optional<Pruning> prune,
-                std::optional<Subtags> subtags)
+                std::optional<TrigramScores> trigrams, std::optional<Subtags> subtags)
         : held_(rows),
           rows_(nb::cast<const PyWeightRows&>(rows).rows()),
           decoding_(transitions, std::move(labels), std::move(normaliser), rows_.K, false, prune,
-                    std::move(subtags)) {
+                    std::move(trigrams), std::move(subtags)) {
         index.check_idle();
         table_ = make_row_table(index.index.keys(), rows_);
     }
@@ -393,12 +396,15 @@ void bind_decoding(nb::module_& m) {
                         "From sentences to their best labels: scorers, and transitions.")
         .def(nb::init<nb::typed<nb::object, Scorer>, const DenseScores&, nb::list,
                       std::optional<nb::typed<nb::object, Scorer>>, std::optional<LocalNormaliser>,
-                      std::optional<Pruning>, std::optional<Subtags>>(),
+                      std::optional<Pruning>, std::optional<TrigramScores>,
+                      std::optional<Subtags>>(),
              "scorer"_a, "transitions"_a, "labels"_a, "edges"_a = nb::none(),
-             "normaliser"_a = nb::none(), "prune"_a = nb::none(), "subtags"_a = nb::none(),
+             "normaliser"_a = nb::none(), "prune"_a = nb::none(), "trigrams"_a = nb::none(),
+             "subtags"_a = nb::none(),
              nb::sig("def __init__(self, scorer: Scorer, transitions: Dense, labels: list[str], "
                      "edges: Scorer | None = None, normaliser: LocalNormaliser | None = None, "
-                     "prune: Pruning | None = None, subtags: Subtags | None = None) -> None"))
+                     "prune: Pruning | None = None, trigrams: TrigramScores | None = None, "
+                     "subtags: Subtags | None = None) -> None"))
         .def("decode", &Decoder::decode, "columns"_a, "numeric"_a, "threads"_a = 1,
              nb::sig("def decode(self, columns: Sequence[Sequence[Sequence[str]]], numeric: "
                      "Sequence[NDArray[numpy.float64]], threads: int = 1) -> "
@@ -422,12 +428,13 @@ void bind_decoding(nb::module_& m) {
                             "From items, dicts or lists of features, to the best labels.")
         .def(nb::init<const PyIndex&, nb::typed<nb::object, PyWeightRows>, const DenseScores&,
                       nb::list, std::optional<LocalNormaliser>, std::optional<Pruning>,
-                      std::optional<Subtags>>(),
+                      std::optional<TrigramScores>, std::optional<Subtags>>(),
              "index"_a, "rows"_a, "transitions"_a, "labels"_a, "normaliser"_a = nb::none(),
-             "prune"_a = nb::none(), "subtags"_a = nb::none(),
+             "prune"_a = nb::none(), "trigrams"_a = nb::none(), "subtags"_a = nb::none(),
              nb::sig("def __init__(self, index: Index, rows: WeightRows, transitions: Dense, "
                      "labels: list[str], normaliser: LocalNormaliser | None = None, "
-                     "prune: Pruning | None = None, subtags: Subtags | None = None) -> None"))
+                     "prune: Pruning | None = None, trigrams: TrigramScores | None = None, "
+                     "subtags: Subtags | None = None) -> None"))
         .def("decode", &ItemDecoder::decode, "sentences"_a, "threads"_a = 1,
              nb::sig("def decode(self, sentences: list[object], threads: int = 1) -> "
                      "list[list[str]] | None"),

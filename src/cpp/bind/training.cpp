@@ -134,14 +134,15 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
                            const AttributeArrays* edges, Maybe<const double> weight,
                            bool all_combinations, bool boundaries, bool float32, const Space* space,
                            const SegmentShape* segments, bool drops_zeros, const Pruning* prune,
-                           int64_t warm_up, const Subtags* subtags, int64_t threads,
-                           bool pattern_only) {
+                           int64_t warm_up, const Trigrams* trigrams, const Subtags* subtags,
+                           int64_t threads, bool pattern_only) {
     Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, float32, space);
     x.all_combinations = all_combinations;
     x.segments = segments;
     x.drops_zeros = drops_zeros;
     x.pruning = prune;
     x.warm_up = warm_up;
+    x.trigrams = trigrams;
     x.subtags = subtags;
     x.pattern_only = pattern_only;
     const WithoutGil unlocked;
@@ -749,10 +750,12 @@ void bind_training(nb::module_& m) {
              nb::arg("boundaries") = true, nb::arg("float32") = true,
              nb::arg("space").none() = nb::none(), nb::arg("segments").none() = nb::none(),
              nb::arg("drops_zeros") = false, nb::arg("prune").none() = nb::none(),
-             nb::arg("warm_up") = 1, nb::arg("subtags").none() = nb::none(), nb::arg("threads") = 1,
+             nb::arg("warm_up") = 1, nb::arg("trigrams").none() = nb::none(),
+             nb::arg("subtags").none() = nb::none(), nb::arg("threads") = 1,
              nb::arg("pattern_only") = false,
              "prune: which labels of each token are kept, by its attributes alone; the first "
-             "warm_up epochs have order 0. "
+             "warm_up epochs have order 0, and the next as many order 1. trigrams: those with "
+             "weights, which make it order 2. "
              "pattern_only: find the weights and the mask; such an objective cannot be evaluated.")
         .def_prop_ro("n_labels", [](const LinearObjective& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const LinearObjective& p) { return p.N; })

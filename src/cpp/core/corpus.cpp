@@ -66,9 +66,11 @@ void check(const Examples& x) {
     }
     if (x.pruning) {
         if (x.edges.indptr || x.space || x.segments)
-            fail("pruning needs first order, without edges, segments or a state space.");
+            fail("pruning needs order 1 or trigrams, without edges, segments or a state space.");
         if (x.warm_up < 0) fail("the number of epochs of order 0 must not be negative.");
     }
+    if (x.trigrams && !x.pruning) fail("trigrams need pruning; other models have a state space.");
+    if (x.trigrams && x.trigrams->n_labels() != x.Y) fail("trigrams must be of the same labels.");
     if (x.subtags) {
         if (!x.pruning) fail("sub-tags need pruning.");
         if (x.subtags->n_labels() != x.Y) fail("sub-tags must be given for every label.");
@@ -91,6 +93,7 @@ Corpus::Corpus(const Examples& x)
         pruning = std::make_unique<Pruning>(*x.pruning);
         warm_up = x.warm_up;
     }
+    if (x.trigrams) trigrams = *x.trigrams;
     if (x.subtags) subtags = *x.subtags;
 }
 

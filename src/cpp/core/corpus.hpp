@@ -16,6 +16,7 @@
 #include "core/segment_chain.hpp"
 #include "core/space.hpp"
 #include "core/subtags.hpp"
+#include "core/trigrams.hpp"
 
 namespace tagloom {
 
@@ -53,10 +54,12 @@ struct Examples {
     // attribute.
     bool drops_zeros = false;
     bool pattern_only = false;  // find the weights, but do not prepare for learning
-    // Many labels: candidates at each position, see pruned_chain.hpp; needs first order and no
-    // edges. Labels may then share the weights of sub-tags, one for every attribute and sub-tag.
+    // Many labels: candidates at each position, see pruned_chain.hpp; without edges and state
+    // space. Trigrams with weights make it second order. Labels may then share the weights of
+    // sub-tags, one for every attribute and sub-tag.
     const Pruning* pruning = nullptr;
-    int64_t warm_up = 1;  // with pruning: epochs of order 0, in which transitions are not used
+    int64_t warm_up = 1;  // with pruning: epochs of order 0, and then of order 1 before order 2
+    const Trigrams* trigrams = nullptr;
     const Subtags* subtags = nullptr;
 };
 
@@ -86,7 +89,9 @@ class Corpus {
     // sum over paths is one over labels.
     bool is_separate() const { return separate; }
     bool has_edges() const { return !edge_lists.full_ptr.empty(); }
-    int64_t n_tail() const { return space.tail_size(boundaries) + subtags.S * subtags.S; }
+    int64_t n_tail() const {
+        return space.tail_size(boundaries) + trigrams.size() + subtags.S * subtags.S;
+    }
 
     // Whether y is the label, or in the set of labels, of an entry of `gold` or `allowed`.
     bool permits(int32_t labels, int64_t y) const {
@@ -119,6 +124,7 @@ class Corpus {
     std::unique_ptr<SegmentShape> segments;  // in work order; null: a chain
     std::unique_ptr<Pruning> pruning;        // null: every label is a candidate
     int64_t warm_up = 0;                     // see Examples
+    Trigrams trigrams;
     Subtags subtags;
 
   protected:

@@ -172,6 +172,7 @@ bool decode_pruned_piece(const ScoreSource& scores, const DenseTransitions& tran
     batch.offsets = from_zero.data();
     batch.N = N;
     batch.threads = 1;
+    batch.trigrams = rule.trigrams ? &*rule.trigrams : nullptr;
     std::vector<double> score(static_cast<std::size_t>(N));
     path += sentences.begin();
     viterbi(batch, path, score.data());

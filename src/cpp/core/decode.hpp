@@ -18,6 +18,7 @@
 #include "core/pruning.hpp"
 #include "core/score.hpp"
 #include "core/subtags.hpp"
+#include "core/trigrams.hpp"
 
 namespace tagloom {
 
@@ -96,10 +97,11 @@ struct DenseTransitions {
 bool decode(const ScoreSource& scores, const DenseTransitions& transitions,
             std::span<const int64_t> offsets, int64_t threads, int32_t* path);
 
-// The same over candidate labels, see pruning.hpp; in first order, without edges. The source has
-// scores [T, Y + S] of labels and sub-tags.
+// The same over candidate labels, see pruning.hpp; in first order or with trigrams, without edges.
+// The source has scores [T, Y + S] of labels and sub-tags.
 struct CandidateRule {
     Pruning pruning;
+    std::optional<TrigramScores> trigrams;
     Subtags subtags;
 };
 bool decode_pruned(const ScoreSource& scores, const DenseTransitions& transitions,

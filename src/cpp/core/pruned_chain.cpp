@@ -25,12 +25,14 @@ double normalise(double* x, int64_t n) {
 }  // namespace
 
 template <class In>
-PrunedChain<In>::PrunedChain(int64_t Y_, bool boundaries_, const Subtags& subtags_,
-                             const Pruning& pruning)
+PrunedChain<In>::PrunedChain(int64_t Y_, bool boundaries_, const Trigrams& trigrams_,
+                             const Subtags& subtags_, const Pruning& pruning)
     : Y(Y_),
       boundaries(boundaries_),
+      trigrams(trigrams_),
       subtags(subtags_),
-      between_at(Y * Y + (boundaries ? 2 * Y : 0)),
+      trigrams_at(Y * Y + (boundaries ? 2 * Y : 0)),
+      between_at(trigrams_at + trigrams.size()),
       lists(pruning) {}
 
 template <class In>
@@ -49,12 +51,15 @@ void PrunedChain<In>::count(int64_t y_prev, int64_t y, double amount, SparseCoun
 }
 
 template <class In>
-double PrunedChain<In>::sum(const double* tail, bool transitions, double weight, In* gamma,
+double PrunedChain<In>::sum(const double* tail, int64_t order, double weight, In* gamma,
                             SparseCounts& counts) {
     gammas.assign(lists.score.begin(), lists.score.end());
-    const double log_z = transitions ? sum_paths(tail) : sum_positions();
+    const double log_z = order == 0   ? sum_positions()
+                         : order == 1 ? sum_paths(tail)
+                                      : sum_pairs(tail, weight, counts);
     if (log_z == -kInfinity) return log_z;
-    if (transitions) go_back(weight, counts);
+    if (order == 1) go_back(weight, counts);
+    if (order > 0) count_boundaries(weight, counts);
     for (int64_t t = 0; t < length(); ++t)
         for (int64_t j = lists.rows[t]; j < lists.rows[t + 1]; ++j)
             gamma[t * Y + lists.label[j]] += static_cast<In>(weight * gammas[j]);
@@ -110,6 +115,38 @@ void PrunedChain<In>::go_back(double weight, SparseCounts& counts) {
                 if (xi > 0) count(label[i], label[j], weight * xi, counts);
             }
         }
+}
+
+// gammas, and the counts of transitions and trigrams.
+template <class In>
+double PrunedChain<In>::sum_pairs(const double* tail, double weight, SparseCounts& counts) {
+    const double *start = tail + Y * Y, *stop = start + Y;
+    const std::vector<int32_t>& label = lists.label;
+    pairs.set(
+        trigrams, tail + trigrams_at, length(), lists.rows.data(), label.data(), lists.score.data(),
+        [&](int32_t y_prev, int32_t y) { return transition(tail, y_prev, y); },
+        [&](int32_t y) { return boundaries ? start[y] : 0.0; },
+        [&](int32_t y) { return boundaries ? stop[y] : 0.0; });
+    const double log_z = pairs.sum();
+    if (log_z == -kInfinity) return log_z;
+    const std::vector<double>& gamma = pairs.expect([&](int64_t k, double expected) {
+        if (expected > 0) counts.add(trigrams_at + k, weight * expected);
+    });
+    std::fill(gammas.begin(), gammas.end(), 0.0);
+    for (int64_t t = 0; t < length(); ++t)
+        for (int64_t v = pairs.begin(t); v < pairs.end(t); ++v) {
+            const int64_t j = pairs.newer(t, v), i = pairs.older(t, v);
+            gammas[j] += gamma[v];
+            if (i >= 0 && gamma[v] > 0) count(label[i], label[j], weight * gamma[v], counts);
+        }
+    return log_z;
+}
+
+template <class In>
+void PrunedChain<In>::count_boundaries(double weight, SparseCounts& counts) const {
+    const std::vector<int64_t>& rows = lists.rows;
+    const std::vector<int32_t>& label = lists.label;
+    const int64_t T = length();
     if (!boundaries) return;
     for (int64_t j = 0; j < rows[1]; ++j) counts.add(Y * Y + label[j], weight * gammas[j]);
     for (int64_t j = rows[T - 1]; j < rows[T]; ++j)
@@ -117,15 +154,20 @@ void PrunedChain<In>::go_back(double weight, SparseCounts& counts) {
 }
 
 template <class In>
-double PrunedChain<In>::follow(const double* tail, bool transitions, const In* emit,
+double PrunedChain<In>::follow(const double* tail, int64_t order, const In* emit,
                                const int32_t* path, double weight, SparseCounts& counts) const {
     const int64_t T = length();
     double score = 0;
     for (int64_t t = 0; t < T; ++t) score += emit[t * Y + path[t]];
-    if (!transitions) return score;
+    if (order == 0) return score;
     for (int64_t t = 1; t < T; ++t) {
         score += transition(tail, path[t - 1], path[t]);
         count(path[t - 1], path[t], weight, counts);
+        if (order < 2 || t < 2) continue;
+        const int64_t k = trigrams.find(path[t - 2], path[t - 1], path[t]);
+        if (k < 0) continue;
+        score += tail[trigrams_at + k];
+        counts.add(trigrams_at + k, weight);
     }
     if (!boundaries) return score;
     counts.add(Y * Y + path[0], weight);

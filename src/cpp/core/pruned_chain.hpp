@@ -1,8 +1,8 @@
-// One sentence in training through a first-order model with many labels: candidates at each
-// position, and sums over their paths, which are exact. The idea of a cascade of orders is that of
-// Mueller, Schmid and Schuetze, Efficient Higher-Order CRFs for Morphological Tagging, EMNLP 2013.
-// Here one model prunes for itself: by its scores of a position, which its first epochs learn
-// without transitions.
+// One sentence in training through a model with many labels: candidates at each position, and sums
+// over their paths, which are exact. Order 2 is in candidate_pairs.hpp. The idea of a cascade of
+// orders is that of Mueller, Schmid and Schuetze, Efficient Higher-Order CRFs for Morphological
+// Tagging, EMNLP 2013. Here one model prunes for itself: by its scores of a position, which its
+// first epochs learn without transitions.
 //
 // Sums run in log space. With the candidates i of position t-1 and j of position t,
 //
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/candidate_pairs.hpp"
 #include "core/pruning.hpp"
 #include "core/subtags.hpp"
 
@@ -50,8 +51,10 @@ class SparseCounts {
 template <class In>
 class PrunedChain {
   public:
-    // The tail is [trans Y*Y][start Y][stop Y][between S*S]; start and stop only with boundaries.
-    PrunedChain(int64_t Y, bool boundaries, const Subtags& subtags, const Pruning& pruning);
+    // The tail is [trans Y*Y][start Y][stop Y][trigrams K][between S*S]; start and stop only with
+    // boundaries.
+    PrunedChain(int64_t Y, bool boundaries, const Trigrams& trigrams, const Subtags& subtags,
+                const Pruning& pruning);
 
     // Lists the candidates of emit [T, Y]; kept(t) is one in any case.
     template <class Kept>
@@ -64,11 +67,10 @@ class PrunedChain {
     PrunedChain& restrict(const PrunedChain& all, const Permits& permits);
 
     // log_z over the candidates; gamma [T, Y] and counts of the tail += weight * expected.
-    // Without transitions every position is for itself.
-    double sum(const double* tail, bool transitions, double weight, In* gamma,
-               SparseCounts& counts);
+    // Of order 0 to 2; 0 has no transitions, so that every position is for itself.
+    double sum(const double* tail, int64_t order, double weight, In* gamma, SparseCounts& counts);
     // The score of a path; counts of the tail += weight * its features.
-    double follow(const double* tail, bool transitions, const In* emit, const int32_t* path,
+    double follow(const double* tail, int64_t order, const In* emit, const int32_t* path,
                   double weight, SparseCounts& counts) const;
 
   private:
@@ -78,15 +80,19 @@ class PrunedChain {
     double sum_positions();
     double sum_paths(const double* tail);
     void go_back(double weight, SparseCounts& counts);
+    double sum_pairs(const double* tail, double weight, SparseCounts& counts);
+    void count_boundaries(double weight, SparseCounts& counts) const;
 
     const int64_t Y;
     const bool boundaries;
+    const Trigrams& trigrams;
     const Subtags& subtags;
-    const int64_t between_at;  // in the tail
+    const int64_t trigrams_at, between_at;  // in the tail
     CandidateLists<In> lists;
     std::vector<double> alpha, gammas;  // [C]
     std::vector<double> given;          // for each candidate, one for each of the position before
     std::vector<int64_t> given_at;      // [C]
+    CandidatePairs pairs;
 };
 
 template <class In>

@@ -32,8 +32,8 @@ Sentences<In>::Sentences(const Corpus& corpus_, const RowMap& map)
         segments = std::make_unique<SegmentChain<In>>(*corpus.segments, Y, corpus.boundaries);
     if (!corpus.pruning) return;
     for (auto* of : {&pruned, &permitted})
-        *of = std::make_unique<PrunedChain<In>>(Y, corpus.boundaries, corpus.subtags,
-                                                *corpus.pruning);
+        *of = std::make_unique<PrunedChain<In>>(Y, corpus.boundaries, corpus.trigrams,
+                                                corpus.subtags, *corpus.pruning);
     few_counts = std::make_unique<SparseCounts>(corpus.n_tail());
 }
 
@@ -176,7 +176,6 @@ double Sentences<In>::subtract_open() {
 // The same over candidates. Paths that are not pruned count; the gold labels always do.
 template <class In>
 double Sentences<In>::pruned_residuals() {
-    const bool transitions = !warms_up && !corpus.is_separate();
     auto permits = [&](int64_t t, int64_t y) { return corpus.permits(gold()[t], y); };
     pruned->choose(emit.data(), T, [&](int64_t t) {
         if (gold()[t] >= 0) return gold()[t];
@@ -188,13 +187,12 @@ double Sentences<In>::pruned_residuals() {
     });
     gamma.assign(T * Y, In(0));
     few_counts->clear();
-    double loss = pruned->sum(tail_weights, transitions, weight(), gamma.data(), *few_counts);
+    double loss = pruned->sum(tail_weights, order, weight(), gamma.data(), *few_counts);
     if (corpus.is_open[at]) {
         loss -= permitted->restrict(*pruned, permits)
-                    .sum(tail_weights, transitions, -weight(), gamma.data(), *few_counts);
+                    .sum(tail_weights, order, -weight(), gamma.data(), *few_counts);
     } else {
-        loss -=
-            pruned->follow(tail_weights, transitions, emit.data(), gold(), -weight(), *few_counts);
+        loss -= pruned->follow(tail_weights, order, emit.data(), gold(), -weight(), *few_counts);
         for (int64_t t = 0; t < T; ++t) gamma[t * Y + gold()[t]] -= static_cast<In>(weight());
     }
     if (!std::isfinite(loss)) throw std::overflow_error("the loss is no longer finite");

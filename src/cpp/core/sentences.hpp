@@ -14,6 +14,7 @@
 // transitions, starts, stops and ties, in double; see linear.hpp and space.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -46,7 +47,10 @@ class Sentences {
 
     void choose(int64_t place, const In* rows, const double* tail);  // both must outlive it
     // With pruning, the number of epochs so far decides the order; see Examples::warm_up.
-    void set_epoch(int64_t epoch) { warms_up = corpus.pruning && epoch < corpus.warm_up; }
+    void set_epoch(int64_t epoch) {
+        const int64_t most = corpus.is_separate() ? 0 : corpus.trigrams.size() > 0 ? 2 : 1;
+        order = corpus.warm_up == 0 ? most : std::min(most, epoch / corpus.warm_up);
+    }
 
     int64_t length() const { return T; }
     double weight() const { return corpus.weight[at]; }
@@ -109,7 +113,7 @@ class Sentences {
     std::unique_ptr<PrunedChain<In>> pruned, permitted;  // instead of the chain, with pruning
     std::unique_ptr<SparseCounts> few_counts;
     const double* tail_weights = nullptr;
-    bool warms_up = false;
+    int64_t order = 0;                 // with pruning: of this epoch
     int64_t at = 0, first = 0, T = 0;  // the chosen sentence: place, first token, length
     const In* rows = nullptr;
     std::vector<In> emit, edge;                        // [T, Y], [T, Y, Y]

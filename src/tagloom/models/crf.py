@@ -110,8 +110,8 @@ class CRF(BatchParameters, LinearTagger):
         details="By the features of the token alone, in training and in prediction; see "
         '`Trellis.prune`. The gold label is always kept in training. "auto" is 0.01, and at most '
         "64 labels, with more than 100 labels, where the learner is adagrad or sgd and the order "
-        "is 1, and otherwise None: all labels are kept. The first epoch does not learn "
-        "transitions.",
+        "1 or 2, and otherwise None: all labels are kept. The first epoch does not learn "
+        "transitions, and the second no label trigrams.",
     )
     subtags: str | None = choice(
         default="auto",
@@ -237,8 +237,8 @@ class CRF(BatchParameters, LinearTagger):
         """Return the part of the model with which labels cannot be pruned."""
         if not self.is_online:
             return f"the algorithm {self.algorithm!r}"
-        if data.states is not None:
-            return "an order above 1, a state space, or constraints in training"
+        if data.states is not None and data.states.native_trigrams is None:
+            return "an order above 2, a state space, or constraints in training"
         return None if data.encoded.edge_indptr is None else "edge templates"
 
     def _least_weight(self) -> float:

@@ -10,7 +10,7 @@ trellis, in any state space.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -305,10 +305,20 @@ def explain(
     Explanation
     """
     positions = range(len(path)) if positions is None else positions
+    trellis, label_ids = trellis.narrow()  # labels that were pruned are no rivals
+    names = [names[y] for y in label_ids.tolist()]
+    path = np.searchsorted(label_ids, path).astype(np.int32)
     labels = tuple(names[y] for y in path.tolist())
     best = float(trellis.path_score(path))
     prob = math.exp(float(trellis.log_prob(path)))
-    decisions = _decide(tokens, trellis, path, parts, names, labels, positions) if positions else ()
+    numbers = label_ids.tolist()
+
+    def of_labels(t: int, y_prev: int | None, y: int) -> Iterable[Part]:
+        return parts(t, None if y_prev is None else numbers[y_prev], numbers[y])
+
+    decisions: tuple[Decision, ...] = ()
+    if positions:
+        decisions = _decide(tokens, trellis, path, of_labels, names, labels, positions)
     return Explanation(tuple(tokens), labels, best, prob, decisions)
 
 

@@ -249,6 +249,7 @@ def _cut_subtags(
     used = shared != 0
     ends = theta[E + Y * Y :] if layout.boundaries else np.zeros(2 * Y)
     between = theta[len(theta) - S * S :].reshape(S, S)
+    K = len(layout.ties)
     n_before = np.concatenate([[0], np.cumsum(np.count_nonzero(used, axis=1))])  # [A + 1]
     n_own = np.diff(layout.ptr)
     W = len(layout.cols) + int(n_before[-1])
@@ -267,6 +268,8 @@ def _cut_subtags(
         start=ends[:Y].copy(),
         stop=ends[Y : 2 * Y].copy(),
         names=data.attributes,
+        states=data.states,
+        tied=theta[len(theta) - S * S - K : len(theta) - S * S].copy(),
         subtags=subtags,
     )
 

@@ -119,12 +119,17 @@ class LinearFitted(Fitted):
         if self.constraints.dictionary:
             return None
         # Without a trellis, and so without NumPy, where it would not change the weights.
-        transitions = (self.scores if self.is_plain else self.transitions).dense_transitions
+        transitions: _native.Dense | None
+        trigrams = None
+        if self.is_plain:
+            transitions = self.scores.dense_transitions
+        elif self.pruning is None:
+            transitions = self.transitions.dense_transitions
+        else:
+            transitions, trigrams = self.transitions.listed_transitions
         if transitions is None:
             return None
-        if self.pruning is not None and self.constraints.space is not None:
-            return None  # candidates have no state space
-        return self.scores.decoder(transitions, self.normaliser, self.pruning)
+        return self.scores.decoder(transitions, self.normaliser, self.pruning, trigrams)
 
 
 class LinearTagger(
@@ -597,7 +602,8 @@ class LinearTagger(
         """
         from tagloom.models.layouts import Layout
 
-        start = data.start
+        start, states = data.start, data.states
+        trigrams = None if data.pruning is None or states is None else states.native_trigrams
         nodes, edges, labels = self._arrays(data)
         objective = _native.LinearObjective(
             data.encoded.offsets,
@@ -607,10 +613,11 @@ class LinearTagger(
             weight=data.weight,
             all_combinations=self._takes_all_labels(data),
             boundaries=self.boundaries,
-            space=None if data.states is None else data.states.native,
+            space=None if states is None or trigrams is not None else states.native,
             float32=self._learns_in_float32,
             drops_zeros=not self.is_online,
             prune=None if data.pruning is None else data.pruning.native,
+            trigrams=trigrams,
             subtags=None if data.subtags is None else data.subtags.native,
             threads=self.n_threads or ALL_THREADS,
             pattern_only=pattern_only,

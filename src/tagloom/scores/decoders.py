@@ -74,6 +74,8 @@ class WordDecoder:
         Turns the scores into log probabilities of a local model.
     pruning : Pruning, optional
         Decode over candidate labels; see `Trellis.prune`. Probabilities are left to a trellis.
+    trigrams : _native.TrigramScores, optional
+        Weights of label trigrams, over candidates.
     subtags : Subtags, optional
         The sub-tags of labels; scores are then those of labels and sub-tags [T, Y + S].
     """
@@ -88,13 +90,14 @@ class WordDecoder:
         edges: _native.Scorer | None = None,
         normaliser: _native.LocalNormaliser | None = None,
         pruning: Pruning | None = None,
+        trigrams: _native.TrigramScores | None = None,
         subtags: Subtags | None = None,
     ) -> None:
         self._templates = templates
         rule = None if pruning is None else pruning.native
         native = None if subtags is None else subtags.native
         self._native = _native.Decoder(
-            scorer, transitions, list(labels), edges, normaliser, rule, native
+            scorer, transitions, list(labels), edges, normaliser, rule, trigrams, native
         )
         self._takes_lists = templates.reads_only_tokens
 
@@ -152,6 +155,8 @@ class ItemDecoder:
         Turns the scores into log probabilities of a local model.
     pruning : Pruning, optional
         Decode over candidate labels; see `Trellis.prune`. Probabilities are left to a trellis.
+    trigrams : _native.TrigramScores, optional
+        Weights of label trigrams, over candidates.
     subtags : Subtags, optional
         The sub-tags of labels; scores are then those of labels and sub-tags [T, Y + S].
     """
@@ -166,6 +171,7 @@ class ItemDecoder:
         *,
         normaliser: _native.LocalNormaliser | None = None,
         pruning: Pruning | None = None,
+        trigrams: _native.TrigramScores | None = None,
         subtags: Subtags | None = None,
     ) -> None:
         from tagloom.features import Items  # here, for a quick start
@@ -174,7 +180,7 @@ class ItemDecoder:
         rule = None if pruning is None else pruning.native
         native = None if subtags is None else subtags.native
         self._native = _native.ItemDecoder(
-            index, rows, transitions, list(labels), normaliser, rule, native
+            index, rows, transitions, list(labels), normaliser, rule, trigrams, native
         )
         self._takes_items = isinstance(extractor, Items)
 

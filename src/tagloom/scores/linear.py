@@ -317,6 +317,7 @@ class LinearScores(Record):
         transitions: _native.Dense,
         normaliser: _native.LocalNormaliser | None = None,
         pruning: Pruning | None = None,
+        trigrams: _native.TrigramScores | None = None,
     ) -> Decoder | None:
         """Make the native decoder from sentences to labels.
 
@@ -328,6 +329,8 @@ class LinearScores(Record):
             Turns the scores into log probabilities of a local model.
         pruning : Pruning, optional
             Decode over candidate labels; see `Trellis.prune`.
+        trigrams : _native.TrigramScores, optional
+            Their weights, over candidates.
 
         Returns
         -------
@@ -337,7 +340,7 @@ class LinearScores(Record):
         """
         if self.subtags is not None and pruning is None:
             return None
-        labels: dict[str, Any] = {"pruning": pruning, "subtags": self.subtags}
+        labels: dict[str, Any] = {"pruning": pruning, "trigrams": trigrams, "subtags": self.subtags}
         if self._scorers is not None:
             templates, node, edge = self._scorers
             return WordDecoder(

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from tagloom import _native
 from tagloom.errors import ShapeError
 from tagloom.trellis.batches import Batch, Candidates, take_sequences
+from tagloom.trellis.histories import HistorySpace
 from tagloom.trellis.states import StateSpace, row_sums
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -82,6 +83,24 @@ class Transitions:
     def replaced(self, **changes: Any) -> Transitions:
         """Return a copy with some of the arrays changed."""
         return Transitions(**{name: getattr(self, name) for name in self._PARTS} | changes)
+
+    def over(self, labels: Int32) -> Transitions | None:
+        """Return those between some labels; None for state spaces of other kinds."""
+        space, weights = self.space, self.weights
+        if isinstance(space, HistorySpace):
+            space, places = space.over(labels)
+            weights = None if weights is None else weights[places]
+        elif space is not None:
+            return None
+        return Transitions(
+            len(labels),
+            None if self.labels is None else tuple(self.labels[y] for y in labels.tolist()),
+            None if self.trans is None else self.trans[np.ix_(labels, labels)],
+            None if self.start is None else self.start[labels],
+            None if self.stop is None else self.stop[labels],
+            weights,
+            space,
+        )
 
     def map_scores(self, function: Callable[[Floats], Floats]) -> Transitions:
         """Return a copy with a function applied to all scores."""

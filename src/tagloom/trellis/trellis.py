@@ -1058,6 +1058,35 @@ class Trellis(Ragged):
         allowed[np.repeat(is_empty, self.lengths)] = True
         return self._like(self._batch.restrict(allowed, may_list=True))
 
+    def narrow(self) -> tuple[Trellis, Int32]:
+        """Return a trellis over the labels that are candidates somewhere, and their ids.
+
+        The same paths with the same scores, over few labels: what lists all states or transitions
+        costs little then. Without candidates, and where states are more than the last labels, the
+        trellis itself.
+
+        Examples
+        --------
+        >>> trellis = Trellis.from_candidates([0.0, 1.0], [1, 4], [0, 1, 2], np.zeros((5, 5)))
+        >>> few, label_ids = trellis.narrow()
+        >>> few.n_labels, label_ids, label_ids[few.viterbi().path]
+        (2, array([1, 4], dtype=int32), array([1, 4], dtype=int32))
+        """
+        candidates = self.candidates
+        used = None if candidates is None else np.unique(candidates.label_ids)
+        if candidates is None or used is None or len(used) == 0:
+            return self, np.arange(self.n_labels, dtype=np.int32)
+        transitions = self._transitions.over(used)
+        if transitions is None or self.edge is not None:
+            return self, np.arange(self.n_labels, dtype=np.int32)
+        few = candidates._replace(
+            label_ids=np.searchsorted(used, candidates.label_ids).astype(np.int32)
+        )
+        largest = self._batch.largest_emit
+        return self._like(
+            Batch.of_candidates(few, len(used), self.offsets, largest), transitions
+        ), used
+
     def draw(
         self,
         show: Literal["scores", "marginals"] = "scores",
